@@ -1,0 +1,1 @@
+"""How a script speaks with the cluster: one protocol, several carriers."""
