@@ -1,0 +1,107 @@
+"""Events to bytes and back, by stable names and versions.
+
+A name once used stays for ever. When a record's shape changes, its version goes up and an
+upcaster brings old data (a plain dict) to the next version, so that all history stays readable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from det_contracts import subjects
+from det_contracts.envelope import Envelope, Recorded, Unknown
+
+E = TypeVar("E", bound=type[msgspec.Struct])
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What the registry knows of one event."""
+
+    name: str
+    version: int
+    key: str
+    record: type[msgspec.Struct]
+
+
+class BadRecord(Exception):
+    """A message of the log cannot be read: it is damaged, or its version has no upcaster."""
+
+
+_by_name: dict[str, Kind] = {}
+_by_record: dict[type, Kind] = {}
+_upcasters: dict[tuple[str, int], Upcaster] = {}
+_decoders: dict[str, Callable[[msgspec.Raw], Any]] = {}
+_envelopes = msgspec.json.Decoder(Envelope)
+_encode = msgspec.json.Encoder().encode
+
+
+def event(name: str, *, key: str, version: int = 1) -> Callable[[E], E]:
+    """Register a record as an event; `key` names the field whose value stands as id in the subject."""
+
+    def register(record: E) -> E:
+        if name in _by_name:
+            raise ValueError(f"event name '{name}' is taken by {_by_name[name].record.__name__}")
+        kind = Kind(name, version, key, record)
+        _by_name[name] = _by_record[record] = kind
+        _decoders[name] = msgspec.json.Decoder(record).decode
+        return record
+
+    return register
+
+
+def upcast(name: str, from_version: int) -> Callable[[Upcaster], Upcaster]:
+    """Register how data of `from_version` becomes data of the next version."""
+
+    def register(function: Upcaster) -> Upcaster:
+        _upcasters[name, from_version] = function
+        return function
+
+    return register
+
+
+def kinds() -> list[Kind]:
+    """All registered events, by name."""
+    return [_by_name[name] for name in sorted(_by_name)]
+
+
+def kind_of(record: object) -> Kind:
+    """The registration of an event's record; raises KeyError for anything else."""
+    return _by_record[type(record)]
+
+
+def subject_of(record: object) -> str:
+    """Where an event is published."""
+    kind = _by_record[type(record)]
+    return subjects.control(kind.name, getattr(record, kind.key))
+
+
+def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -> bytes:
+    """An event as it goes into the log; `at` in seconds since the epoch."""
+    kind = _by_record[type(record)]
+    return _encode(Envelope(id, kind.name, kind.version, actor, at, cause, msgspec.Raw(_encode(record))))
+
+
+def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
+    """An event of the log; raises `BadRecord` naming the position when it cannot be read."""
+    try:
+        envelope = _envelopes.decode(body)
+        found = _record(envelope)
+    except (msgspec.MsgspecError, KeyError, TypeError) as error:
+        raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
+    return Recorded(position, found, envelope.id, envelope.actor, envelope.at, envelope.cause, stream)
+
+
+def _record(envelope: Envelope) -> Any:
+    kind = _by_name.get(envelope.name)
+    if kind is None or envelope.version > kind.version:
+        return Unknown(envelope.name, envelope.version)
+    if envelope.version == kind.version:
+        return _decoders[envelope.name](envelope.data)
+    data = msgspec.json.decode(envelope.data)
+    for version in range(envelope.version, kind.version):
+        data = _upcasters[envelope.name, version](data)
+    return msgspec.convert(data, kind.record)

@@ -1,0 +1,46 @@
+"""The record around every event, and what a reader gets back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """One message of the log as it lies on disk (JSON)."""
+
+    id: str
+    """Unique; also the broker's de-duplication id, so that a repeat after an unknown outcome is dropped."""
+    name: str
+    """Stable name of the event, kept for ever; see `det_contracts.codec`."""
+    version: int
+    """Version of `data`'s shape, from 1."""
+    actor: str
+    """Who states it: a service, `worker:<id>`, `trial:<id>` or `user:<name>`."""
+    at: float
+    """When, by the actor's clock: seconds since the epoch, UTC."""
+    cause: str
+    """Id of the event or command that led to it; empty when nothing did."""
+    data: msgspec.Raw
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """An event read back from the log."""
+
+    position: int
+    """Place in its stream, from 1; the envelope cannot know it."""
+    event: Any
+    """The event's record, brought up to its newest version; `Unknown` when this code has no such event."""
+    id: str
+    actor: str
+    at: float
+    cause: str = ""
+    stream: str = "CONTROL"
+
+
+class Unknown(msgspec.Struct, frozen=True):
+    """An event that a newer version of the platform wrote: skipped and counted, never fatal."""
+
+    name: str
+    version: int

@@ -1,0 +1,6 @@
+"""What happened: one file per owner. Importing this package registers every event with the codec."""
+
+from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
+from det_contracts.events.decision import Decision
+
+__all__ = ["Decision", "checkpoints", "gateway", "metrics", "scheduler", "searcher", "trial", "worker"]

@@ -1,0 +1,28 @@
+"""What the checkpoints service decides: which checkpoints go, and why."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.codec import event
+
+
+@event("checkpoints.deletion.requested", key="task_id")
+class DeletionRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """A zero-slot task shall delete these. The scheduler places it on a worker, which sees the storage."""
+
+    task_id: str
+    experiment_id: int
+    uuids: tuple[str, ...]
+    reason: str
+
+
+@event("checkpoints.deletion.finished", key="task_id")
+class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
+    """The task is over; when `deleted` the files are gone, else the checkpoints stay registered."""
+
+    task_id: str
+    experiment_id: int
+    uuids: tuple[str, ...]
+    deleted: bool
+    reason: str

@@ -1,0 +1,33 @@
+"""What the metrics service decides: which reports are valid and new."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.codec import event
+
+
+@event("metrics.trial.validated", key="trial_id")
+class Validated(msgspec.Struct, frozen=True, kw_only=True):
+    """A validation report was accepted. Checkpoints ranks by it, the gateway lists by it."""
+
+    trial_id: int
+    number: int
+    """Counts the metrics service's decisions about this trial from 1."""
+    run: int
+    steps_completed: int
+    metric: float | None
+    """The searcher metric; None when the report lacks it or it is not a finite number."""
+    reported_at: float
+
+
+@event("metrics.trial.report_refused", key="trial_id")
+class ReportRefused(msgspec.Struct, frozen=True, kw_only=True):
+    """A report was not accepted. The script's SDK raises `reason` at the next call."""
+
+    trial_id: int
+    number: int
+    run: int
+    group: str
+    steps_completed: int
+    reason: str

@@ -1,0 +1,173 @@
+"""What the searcher decides: experiments, trials, and how far each trial trains."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.codec import event
+from det_contracts.states import State
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Where the code of an experiment lies: a tar.gz in the blob store."""
+
+    digest: str
+    """SHA-256 of the archive, also its key in the store."""
+    size_bytes: int
+
+
+@event("searcher.experiment.created", key="experiment_id")
+class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration was accepted; the search has its initial operations. All services and workers listen.
+
+    The experiment is PAUSED until `ExperimentActivated`.
+    """
+
+    experiment_id: int
+    user: str
+    config: dict[str, Any]
+    """The completed configuration."""
+    original_config: str
+    """The text as it was submitted."""
+    context: Context | None = None
+    parent_id: int | None = None
+    source_checkpoint: str | None = None
+    """Checkpoint that every trial starts from (warm start), resolved at submit."""
+    request_key: str = ""
+    """The submitter's idempotency key; a second command with it answers with this experiment."""
+    reason: str
+
+
+@event("searcher.experiment.activated", key="experiment_id")
+class ExperimentActivated(msgspec.Struct, frozen=True):
+    """Trials may ask for slots from now on."""
+
+    experiment_id: int
+    reason: str
+
+
+@event("searcher.experiment.paused", key="experiment_id")
+class ExperimentPaused(msgspec.Struct, frozen=True):
+    """Running trials are asked to save and leave; none starts."""
+
+    experiment_id: int
+    reason: str
+
+
+@event("searcher.experiment.stopping", key="experiment_id")
+class ExperimentStopping(msgspec.Struct, frozen=True):
+    """The experiment will end in the state that `to` leads to, once no trial is left."""
+
+    experiment_id: int
+    to: State
+    reason: str
+
+
+@event("searcher.experiment.ended", key="experiment_id")
+class ExperimentEnded(msgspec.Struct, frozen=True):
+    """Final. Checkpoints reacts with the retention policy."""
+
+    experiment_id: int
+    state: State
+    reason: str
+
+
+@event("searcher.trial.created", key="trial_id")
+class TrialCreated(msgspec.Struct, frozen=True, kw_only=True):
+    """The search method asked for a trial. Workers read hyperparameters and seed from here."""
+
+    trial_id: int
+    experiment_id: int
+    request_id: str
+    task_id: str
+    seed: int
+    """0 to 2^31 - 1."""
+    hparams: dict[str, Any]
+    reason: str
+
+
+@event("searcher.trial.operation_set", key="trial_id")
+class OperationSet(msgspec.Struct, frozen=True):
+    """Train up to `length` in all, validate, report. The trial's script listens."""
+
+    trial_id: int
+    seq: int
+    """Counts the trial's operations from 1; an operation is known by (trial, seq), not by its length."""
+    length: int
+    """Absolute, in the unit of `searcher.max_length`."""
+    reason: str
+
+
+@event("searcher.trial.idled", key="trial_id")
+class TrialIdled(msgspec.Struct, frozen=True):
+    """Operation `seq` is answered and nothing follows for now; the script may leave."""
+
+    trial_id: int
+    seq: int
+    final: bool
+    """True when nothing will ever follow; false when the trial may still be promoted."""
+    reason: str
+
+
+@event("searcher.trial.run_requested", key="trial_id")
+class RunRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """The trial wants slots: the scheduler queues it. A new `run` invalidates reports of earlier ones."""
+
+    trial_id: int
+    experiment_id: int
+    task_id: str
+    allocation_id: str
+    run: int
+    """From 1."""
+    slots: int
+    pool: str
+    priority: int
+    checkpoint: str | None = None
+    """What the run resumes from."""
+    steps_completed: int = 0
+    """Steps that `checkpoint` stands for; 0 for a warm start."""
+    reason: str
+
+
+@event("searcher.trial.stop_requested", key="trial_id")
+class StopRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """The trial's present run is no longer wanted. The scheduler ends the allocation."""
+
+    trial_id: int
+    allocation_id: str
+    kill: bool
+    """False: ask it to save and leave (preempt); true: end it at once."""
+    reason: str
+
+
+@event("searcher.trial.run_ended", key="trial_id")
+class RunEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """What the end of a run means for the trial (scheduling spec, 8.3)."""
+
+    trial_id: int
+    run: int
+    restarts: int
+    """Failures that count against `max_restarts`, this one included."""
+    reason: str
+
+
+@event("searcher.trial.stopping", key="trial_id")
+class TrialStopping(msgspec.Struct, frozen=True):
+    """A person ended this one trial; it will end in the state that `to` leads to."""
+
+    trial_id: int
+    to: State
+    reason: str
+
+
+@event("searcher.trial.ended", key="trial_id")
+class TrialEnded(msgspec.Struct, frozen=True, kw_only=True):
+    """Final."""
+
+    trial_id: int
+    state: State
+    early_exit: str | None = None
+    """Exit reason that the search method is told (searchers spec, 1.2); None after a regular end."""
+    reason: str

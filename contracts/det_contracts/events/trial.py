@@ -1,0 +1,75 @@
+"""What the script of a trial states, through the SDK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.codec import event
+
+
+@event("trial.operation_completed", key="trial_id")
+class OperationCompleted(msgspec.Struct, frozen=True, kw_only=True):
+    """The searcher metric for operation `seq`. The searcher answers with `OperationSet` or `TrialIdled`.
+
+    May be sent twice; the first one for (trial, seq) counts.
+    """
+
+    trial_id: int
+    run: int
+    seq: int
+    length: int
+    metric: Any
+    """A number; NaN and infinities as the strings NaN, Infinity, -Infinity; any JSON for custom searchers."""
+
+
+@event("trial.progressed", key="trial_id")
+class Progressed(msgspec.Struct, frozen=True):
+    """How far the current operation has come: units trained in all. Advisory, thinned out by the SDK."""
+
+    trial_id: int
+    run: int
+    units: float
+
+
+@event("trial.exited_early", key="trial_id")
+class ExitedEarly(msgspec.Struct, frozen=True):
+    """The script gives the trial up: `INVALID_HP`, `INIT_INVALID_HP` or `USER_REQUESTED_STOP`."""
+
+    trial_id: int
+    run: int
+    reason: str
+
+
+@event("trial.checkpoint_stored", key="trial_id")
+class CheckpointStored(msgspec.Struct, frozen=True, kw_only=True):
+    """All bytes of a checkpoint are in the store. The searcher resumes from it, checkpoints registers it."""
+
+    trial_id: int
+    experiment_id: int
+    run: int
+    task_id: str
+    allocation_id: str
+    uuid: str
+    resources: dict[str, int]
+    """Relative path to bytes; a directory ends in '/' and has 0."""
+    metadata: dict[str, Any]
+    steps_completed: int
+
+
+@event("trial.preemption_acknowledged", key="trial_id")
+class PreemptionAcknowledged(msgspec.Struct, frozen=True):
+    """The coming exit is meant: asked to leave, or out of operations."""
+
+    trial_id: int
+    run: int
+
+
+@event("trial.status_set", key="trial_id")
+class StatusSet(msgspec.Struct, frozen=True):
+    """Short text that is shown as the runner's state."""
+
+    trial_id: int
+    run: int
+    status: str

@@ -1,0 +1,60 @@
+"""What workers state of their hosts and of the processes on them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.codec import event
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One accelerator, or one share of the CPU, that a worker offers."""
+
+    id: int
+    kind: str
+    """`cuda` or `cpu`."""
+    uuid: str
+    brand: str
+
+
+@event("worker.registered", key="worker_id")
+class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker is there: started, or back after an absence. The scheduler counts on its slots from now on."""
+
+    worker_id: str
+    session: str
+    """New at each start of the worker process."""
+    pool: str
+    address: str
+    version: str
+    slots: tuple[Slot, ...]
+    running: tuple[str, ...]
+    """Allocations whose processes the worker holds or has an unreported end of; all others on it are gone."""
+
+
+@event("worker.left", key="worker_id")
+class WorkerLeft(msgspec.Struct, frozen=True):
+    """The worker was stopped on purpose; nothing of it runs any more."""
+
+    worker_id: str
+    session: str
+
+
+@event("worker.allocation_started", key="worker_id")
+class AllocationStarted(msgspec.Struct, frozen=True):
+    """The entrypoint of an allocation runs on this worker."""
+
+    worker_id: str
+    allocation_id: str
+
+
+@event("worker.allocation_exited", key="worker_id")
+class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
+    """The worker's share of an allocation is over, its log shipped. Stated once per allocation and worker."""
+
+    worker_id: str
+    allocation_id: str
+    exit_code: int | None = None
+    """128 + n after signal n; None when nothing could be started."""
+    message: str = ""
+    """What went wrong before the entrypoint, in words for the user."""

@@ -1,0 +1,45 @@
+"""How things are named across the platform.
+
+Experiments and trials carry small increasing integers, given out by the searcher. A *task* is
+what may run (`<experiment>.<request id>` for a trial), an *allocation* one run of it (`<task>.<run>`).
+"""
+
+from __future__ import annotations
+
+import re
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+WORKER_ID_RULE = "letters, digits, '-' and '_', at most 64 of them"
+
+
+def trial_task_id(experiment_id: int, request_id: str) -> str:
+    """The task of a trial; stays the same over all its runs."""
+    return f"{experiment_id}.{request_id}"
+
+
+def deletion_task_id(experiment_id: int, number: int) -> str:
+    """The task that deletes checkpoints of an experiment; `number` counts them per experiment from 1."""
+    return f"{experiment_id}.gc-{number}"
+
+
+def allocation_id(task_id: str, run: int) -> str:
+    """One run of a task; `run` counts from 1."""
+    return f"{task_id}.{run}"
+
+
+def task_of(allocation: str) -> str:
+    """The task that an allocation is a run of."""
+    task, dot, _ = allocation.rpartition(".")
+    if not dot:
+        raise ValueError(f"'{allocation}' is not an allocation id: expected <task id>.<run>")
+    return task
+
+
+def job_id(experiment_id: int) -> str:
+    """The unit of the job queue: one per experiment."""
+    return f"experiment-{experiment_id}"
+
+
+def is_token(text: str) -> bool:
+    """Whether `text` may stand as one token of a subject, and so as a worker id."""
+    return len(text) <= 64 and _TOKEN.fullmatch(text) is not None

@@ -1,0 +1,109 @@
+"""What can be read from an owner. Each docstring says what `value` of the answer holds."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SearchProgress(msgspec.Struct, frozen=True, tag="search_progress"):
+    """To the searcher: `{experiment id as text: 0..1}` for the experiments asked about that exist."""
+
+    experiment_ids: list[int]
+
+
+class SearchState(msgspec.Struct, frozen=True, tag="search_state"):
+    """To the searcher: the whole folded state of one experiment and its trials, as JSON."""
+
+    experiment_id: int
+
+
+class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
+    """To the scheduler: `{allocation id: one sentence why it waits}`."""
+
+    experiment_id: int | None = None
+
+
+class ClusterState(msgspec.Struct, frozen=True, tag="cluster_state"):
+    """To the scheduler: its whole folded state, as JSON: workers, allocations, queue."""
+
+
+class TrialSummaries(msgspec.Struct, frozen=True, tag="trial_summaries"):
+    """To metrics: per trial id (text) `{total_batches, best_validation, latest_validation, summary}`.
+
+    A validation is `{steps_completed, at, metrics, run}`; `summary` is group -> name -> statistics.
+    """
+
+    trial_ids: list[int]
+
+
+class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
+    """To metrics: rows `{id, trial_id, run, group, steps_completed, at, metrics, batch_metrics, archived}`.
+
+    In order of trial, run and steps; `after` is (trial, run, steps, id) of the last row of the page before.
+    """
+
+    trial_ids: list[int]
+    group: str | None = None
+    archived: bool = True
+    after: tuple[int, int, int, int] | None = None
+    limit: int = 1000
+
+
+class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
+    """To metrics: `{lines: [...], through: position of LOGS that the page is complete up to}`.
+
+    A line is `{id, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`; ids grow.
+    """
+
+    task_id: str
+    after_id: int = 0
+    limit: int = 1000
+    descending: bool = False
+    allocation_ids: list[str] = []
+    worker_ids: list[str] = []
+    ranks: list[int] = []
+    levels: list[str] = []
+    stdtypes: list[str] = []
+    sources: list[str] = []
+    before_at: float | None = None
+    after_at: float | None = None
+    text: str = ""
+
+
+class BestValidation(msgspec.Struct, frozen=True, tag="best_validation"):
+    """To metrics, also from scripts: the best searcher metric of the experiment so far, or None."""
+
+    experiment_id: int
+    smaller_is_better: bool
+
+
+class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
+    """To checkpoints: rows of the registry, newest last.
+
+    `{uuid, trial_id, experiment_id, task_id, allocation_id, at, state, resources, metadata, steps_completed,
+    metric, size_bytes, reason}`; the filters that are given apply together.
+    """
+
+    experiment_id: int | None = None
+    trial_id: int | None = None
+    uuids: list[str] = []
+
+
+OWNER_OF = {
+    SearchProgress: "searcher",
+    SearchState: "searcher",
+    Waiting: "scheduler",
+    ClusterState: "scheduler",
+    TrialSummaries: "metrics",
+    Reports: "metrics",
+    LogPage: "metrics",
+    BestValidation: "metrics",
+    Checkpoints: "checkpoints",
+}
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """A question on the wire: answered once the owner has committed `min_position` of CONTROL."""
+
+    body: msgspec.Raw
+    min_position: int = 0

@@ -1,0 +1,70 @@
+"""What flows through REPORTS and LOGS: metric reports in columns, log lines in batches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Consecutive reports of one group with the same metric names, in the order they were made."""
+
+    group: str
+    """`training`, `validation` or a name of the user's."""
+    steps: list[int]
+    at: list[float]
+    """Seconds since the epoch, UTC, by the script's clock."""
+    columns: dict[str, list[Any]]
+    """Metric name to one JSON value per step; NaN and infinities as the strings NaN, Infinity, -Infinity."""
+    batch_metrics: list[Any] = []
+    """Per step the list of per-batch metrics or None; empty when no report had any."""
+
+
+class ReportBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Reports of one run of a trial. The metrics service takes the first one for (trial, run, number)."""
+
+    trial_id: int
+    experiment_id: int
+    run: int
+    number: int
+    """Counts the batches of a run from 1."""
+    searcher_metric: str
+    """Name of the metric that the search looks at."""
+    series: list[Series]
+
+
+class LogLine(msgspec.Struct, frozen=True, array_like=True):
+    """One line that a task wrote."""
+
+    at: float
+    """When it was read; seconds since the epoch, UTC."""
+    stdtype: str
+    """`stdout` or `stderr`."""
+    level: str | None
+    rank: int | None
+    text: str
+    """Without the prefix that rank and level were parsed from, and without the line end."""
+
+
+class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Lines of one allocation on one worker. Metrics takes each (allocation, worker, source, offset) once."""
+
+    task_id: str
+    allocation_id: str
+    worker_id: str
+    source: str
+    """`task` for the script's output, `agent` for lines that the worker adds."""
+    offset: int
+    """Where the batch begins in the worker's spool of that source; grows from batch to batch."""
+    lines: list[LogLine]
+
+
+def report_id(trial_id: int, run: int, number: int) -> str:
+    """De-duplication id of a report batch."""
+    return f"report-{trial_id}-{run}-{number}"
+
+
+def log_id(allocation_id: str, worker_id: str, source: str, offset: int) -> str:
+    """De-duplication id of a log batch."""
+    return f"log-{allocation_id}-{worker_id}-{source}-{offset}"

@@ -1,0 +1,86 @@
+"""States of experiments, trials and allocations, and the moves between them.
+
+Source: scheduling spec, sections 8.1, 8.3 and 8.4. `docs/states.md` is generated from these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+State = Literal[
+    "ACTIVE",
+    "PAUSED",
+    "STOPPING_COMPLETED",
+    "STOPPING_CANCELED",
+    "STOPPING_KILLED",
+    "STOPPING_ERROR",
+    "COMPLETED",
+    "CANCELED",
+    "ERROR",
+]
+
+AllocationState = Literal[
+    "PENDING", "ASSIGNED", "PULLING", "STARTING", "RUNNING", "WAITING", "TERMINATING", "TERMINATED"
+]
+
+STATES: tuple[State, ...] = get_args(State)
+ALLOCATION_STATES: tuple[AllocationState, ...] = get_args(AllocationState)
+
+TERMINAL: frozenset[State] = frozenset({"COMPLETED", "CANCELED", "ERROR"})
+STOPPING: frozenset[State] = frozenset(
+    {"STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR"}
+)
+
+def _to(*states: State) -> frozenset[State]:
+    return frozenset(states)
+
+
+EXPERIMENT_MOVES: Mapping[State, frozenset[State]] = {
+    "ACTIVE": _to("PAUSED") | STOPPING,
+    "PAUSED": _to("ACTIVE") | STOPPING,
+    "STOPPING_CANCELED": frozenset({"CANCELED", "STOPPING_KILLED", "STOPPING_ERROR"}),
+    "STOPPING_KILLED": frozenset({"CANCELED", "STOPPING_ERROR"}),
+    "STOPPING_COMPLETED": frozenset({"COMPLETED", "STOPPING_ERROR"}),
+    "STOPPING_ERROR": frozenset({"ERROR"}),
+    "COMPLETED": frozenset(),
+    "CANCELED": frozenset(),
+    "ERROR": frozenset(),
+}
+
+TRIAL_MOVES: Mapping[State, frozenset[State]] = {
+    "ACTIVE": _to("PAUSED", "COMPLETED", "CANCELED", "ERROR") | STOPPING,
+    "PAUSED": _to("ACTIVE", "COMPLETED", "CANCELED", "ERROR") | STOPPING,
+    "STOPPING_COMPLETED": frozenset(
+        {"COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR", "ERROR"}
+    ),
+    "STOPPING_CANCELED": frozenset({"CANCELED", "STOPPING_KILLED", "STOPPING_ERROR", "ERROR"}),
+    "STOPPING_KILLED": frozenset({"CANCELED", "STOPPING_ERROR", "ERROR"}),
+    "STOPPING_ERROR": frozenset({"ERROR"}),
+    "COMPLETED": frozenset(),
+    "CANCELED": frozenset(),
+    "ERROR": frozenset(),
+}
+
+ENDS_IN: Mapping[State, State] = {
+    "STOPPING_COMPLETED": "COMPLETED",
+    "STOPPING_CANCELED": "CANCELED",
+    "STOPPING_KILLED": "CANCELED",
+    "STOPPING_ERROR": "ERROR",
+}
+
+
+class IllegalMove(Exception):
+    """Something tried to move to a state that its table does not allow from where it is."""
+
+
+def check_move(moves: Mapping[State, frozenset[State]], what: str, old: State, new: State) -> None:
+    """Refuse a move that is not in the table; raises `IllegalMove` naming `what`."""
+    if new not in moves[old]:
+        allowed = ", ".join(sorted(moves[old])) or "nothing, it is final"
+        raise IllegalMove(f"{what} cannot go from {old} to {new}; allowed: {allowed}")
+
+
+def later(old: AllocationState, new: AllocationState) -> AllocationState:
+    """The further of two allocation states: reports may arrive out of order, states only move forward."""
+    return max(old, new, key=ALLOCATION_STATES.index)

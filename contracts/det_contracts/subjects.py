@@ -1,0 +1,84 @@
+"""Every NATS subject of the platform, as functions.
+
+In `control.>` a subject says who decided and about what: `control.<owner>[.<aggregate>].<id>.<what>`.
+Permissions, fences and filters are all patterns over these.
+"""
+
+from __future__ import annotations
+
+CONTROL = "CONTROL"
+REPORTS = "REPORTS"
+LOGS = "LOGS"
+
+STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>"}
+
+
+def control(name: str, key: object) -> str:
+    """Subject of an event: the last token of `name` is what happened, those before say who decided."""
+    about, _, what = name.rpartition(".")
+    return f"control.{about}.{key}.{what}"
+
+
+def decision(owner: str) -> str:
+    """The one subject on which an owner's decisions are fenced."""
+    return f"control.{owner}.decision"
+
+
+def about_trial(trial_id: int) -> str:
+    """What the searcher decided about one trial."""
+    return f"control.searcher.trial.{trial_id}.>"
+
+
+def about_allocation(allocation_id: str) -> str:
+    """What the scheduler decided about one allocation."""
+    return f"control.scheduler.allocation.{allocation_id}.>"
+
+
+def refusals(trial_id: int) -> str:
+    """Reports of a trial that the metrics service did not accept."""
+    return f"control.metrics.trial.{trial_id}.report_refused"
+
+
+def witnessed(trial_id: int | str) -> str:
+    """What the script of one trial may state in the control log."""
+    return f"control.trial.{trial_id}.>"
+
+
+def stated_by_worker(worker_id: str) -> str:
+    """What one worker may state in the control log."""
+    return f"control.worker.{worker_id}.>"
+
+
+def reports(trial_id: int) -> str:
+    """Metric reports of one trial."""
+    return f"reports.{trial_id}.metrics"
+
+
+def reports_of(trial_id: int | str) -> str:
+    """Everything that one trial may report."""
+    return f"reports.{trial_id}.>"
+
+
+def logs(task_id: str) -> str:
+    """Log batches of one task."""
+    return f"logs.{task_id}"
+
+
+def command(owner: str, name: str) -> str:
+    """Where an owner hears a command."""
+    return f"command.{owner}.{name}"
+
+
+def query(owner: str, name: str) -> str:
+    """Where an owner hears a question."""
+    return f"query.{owner}.{name}"
+
+
+def trial_query(trial_id: int | str, owner: str, name: str) -> str:
+    """Where an owner hears a question that a trial's script asks; a script may ask in its own name only."""
+    return f"query.trial.{trial_id}.{owner}.{name}"
+
+
+def heartbeat(worker_id: str) -> str:
+    """A sign of life, not stored."""
+    return f"heartbeat.{worker_id}"
