@@ -1,0 +1,135 @@
+"""Asking and answering over NATS: commands and queries to the one owner of a fact."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+from det_contracts import commands, queries, subjects
+from det_contracts.commands import Answer
+from det_contracts.problems import Problem, Refused, invalid, unavailable
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from services.kit.rules import Call
+
+log = structlog.get_logger()
+PATIENCE_S = 10.0
+"""How long an asker waits for an owner before it says 'unavailable'."""
+
+Handle = Callable[[Any, Call], Awaitable[tuple[int, Any]]]
+Reply = Callable[[Any, int], Awaitable[tuple[int, Any]]]
+
+
+def name_of(record: type[Any]) -> str:
+    """A command's or query's name in its subject."""
+    return str(record.__struct_config__.tag)
+
+
+class Asker:
+    """Sends commands and queries, and turns problems into `Refused`."""
+
+    def __init__(self, connection: Client) -> None:
+        self._connection = connection
+
+    async def command(self, command: Any, *, call_id: str | None = None) -> Answer:
+        """Ask an owner to decide. Raises `Refused`; 'unavailable' when nobody answered in time."""
+        owner = commands.OWNER_OF[type(command)]
+        subject = subjects.command(owner, name_of(type(command)))
+        body = msgspec.json.encode(command)
+        return await self._ask(owner, subject, body, {"Steadfast-Call": call_id or uuid.uuid4().hex})
+
+    async def query(self, query: Any, *, min_position: int = 0) -> Answer:
+        """Ask an owner what it knows, at `min_position` of CONTROL or later."""
+        owner = queries.OWNER_OF[type(query)]
+        ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), min_position)
+        subject = subjects.query(owner, name_of(type(query)))
+        return await self._ask(owner, subject, msgspec.json.encode(ask), None)
+
+    async def _ask(self, owner: str, subject: str, body: bytes, headers: dict[str, str] | None) -> Answer:
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                message = await self._connection.request(subject, body, timeout=max(left, 0.05), headers=headers)
+                break
+            except NoRespondersError:
+                # Nobody has seen the request, so asking again repeats nothing.
+                if left < 0.2:
+                    raise unavailable(f"the {owner} service is not running; try again later") from None
+                await asyncio.sleep(0.1)
+            except (NatsError, TimeoutError, OSError):
+                raise unavailable(f"the {owner} service did not answer within {PATIENCE_S:.0f} s") from None
+        answer = msgspec.json.decode(message.data, type=Answer)
+        if answer.problem is not None:
+            raise Refused(answer.problem)
+        return answer
+
+
+class Answerer:
+    """Hears commands and queries for one owner and answers each in its own task."""
+
+    def __init__(self, connection: Client, owner: str) -> None:
+        self._connection = connection
+        self._owner = owner
+        self._hearing: list[Subscription] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def hear_queries(self, kinds: Mapping[type, Reply]) -> None:
+        """Answer queries, from services and from scripts, sharing the work with other replicas."""
+        for kind, reply in kinds.items():
+            decoder = msgspec.json.Decoder(kind)
+
+            async def work(message: Msg, reply: Reply = reply, decoder: Any = decoder) -> tuple[int, Any]:
+                ask = msgspec.json.decode(message.data, type=queries.Ask)
+                return await reply(decoder.decode(ask.body), ask.min_position)
+
+            name = name_of(kind)
+            for subject in (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name)):
+                await self._hear(subject, work)
+
+    async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
+        """Answer commands; only the replica that decides should hear them."""
+        heard = []
+        for kind, handle in kinds.items():
+            decoder = msgspec.json.Decoder(kind)
+
+            async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
+                id = (message.headers or {}).get("Steadfast-Call") or uuid.uuid4().hex
+                return await handle(decoder.decode(message.data), Call(id, time.time()))
+
+            heard.append(await self._hear(subjects.command(self._owner, name_of(kind)), work))
+        return heard
+
+    async def _hear(
+        self, subject: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
+    ) -> Subscription:
+        async def on_message(message: Msg) -> None:
+            task = asyncio.create_task(self._answer(message, work))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+        subscription = await self._connection.subscribe(subject, queue=self._owner, cb=on_message)
+        self._hearing.append(subscription)
+        return subscription
+
+    async def _answer(self, message: Msg, work: Callable[[Msg], Awaitable[tuple[int, Any]]]) -> None:
+        try:
+            position, value = await work(message)
+            answer = Answer(position, value)
+        except Refused as refusal:
+            answer = Answer(problem=refusal.problem)
+        except msgspec.MsgspecError as error:
+            answer = Answer(problem=invalid(f"{message.subject}: {error}").problem)
+        except Exception as error:
+            log.exception("answer.failed", subject=message.subject)
+            answer = Answer(problem=Problem("internal", f"{self._owner} failed on this request: {error!r}"))
+        await message.respond(msgspec.json.encode(answer))

@@ -1,0 +1,150 @@
+"""One service's database: its snapshot, its read model, and the position both are true at.
+
+All writing happens in one thread, in batches, each a single transaction. Everything in here can be
+rebuilt from the log, so deleting a database costs a replay and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import msgspec
+import sqlalchemy as sa
+
+from services.kit.rules import Key, record_types
+
+T = TypeVar("T")
+METADATA = sa.MetaData()
+
+POSITIONS = sa.Table(
+    "positions",
+    METADATA,
+    sa.Column("owner", sa.String, primary_key=True),
+    sa.Column("stream", sa.String, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+)
+SNAPSHOTS = sa.Table(
+    "snapshots",
+    METADATA,
+    sa.Column("owner", sa.String, primary_key=True),
+    sa.Column("kind", sa.String, primary_key=True),
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+
+class Database:
+    """A SQLAlchemy engine with one writer thread and a few reader threads."""
+
+    def __init__(self, url: str, *, readers: int = 4) -> None:
+        sqlite = url.startswith("sqlite")
+        options: dict[str, Any] = {"pool_size": readers + 1} if not sqlite or ":memory:" not in url else {}
+        if sqlite:
+            options["connect_args"] = {"check_same_thread": False, "timeout": 30}
+        self.engine = sa.create_engine(url, **options)
+        if sqlite:
+            sa.event.listen(self.engine, "connect", _tune_sqlite)
+        self._writer = ThreadPoolExecutor(1, "database-writer")
+        self._readers = ThreadPoolExecutor(readers, "database-reader")
+
+    async def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` in one transaction in the writer thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, work)
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` on a consistent view in a reader thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._transact, work)
+
+    def _transact(self, work: Callable[[sa.Connection], T]) -> T:
+        with self.engine.begin() as connection:
+            return work(connection)
+
+    def close(self) -> None:
+        """Let running work end, then give the connections back."""
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self.engine.dispose()
+
+
+def _tune_sqlite(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    # A power loss may cost the newest transactions; the position goes with them, so replay restores both.
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.close()
+
+
+def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> None:
+    """Insert rows or replace those with the same primary key; SQLite and PostgreSQL."""
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+
+        insert: Any = sqlite_insert(table)
+    else:
+        from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+
+        insert = postgresql_insert(table)
+    keys = [column.name for column in table.primary_key]
+    changed = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
+    if not changed:
+        statement = insert.on_conflict_do_nothing(index_elements=keys)
+    connection.execute(statement, rows)
+
+
+class Snapshot:
+    """The stored form of one owner's folded state."""
+
+    def __init__(self, owner: str, state: type[Any]) -> None:
+        self.owner = owner
+        self._state = state
+        self._types = record_types(state)
+
+    def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
+        """The state and the position of each stream that it is true at; empty when nothing was stored."""
+        state = self._state()
+        decoders = {kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()}
+        query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
+            SNAPSHOTS.c.owner == self.owner
+        )
+        for kind, key, body in connection.execute(query):
+            getattr(state, kind)[self._types[kind][0](key)] = decoders[kind].decode(body)
+        return state, self._positions(connection)
+
+    def save(
+        self, connection: sa.Connection, records: Mapping[Key, Any], positions: Mapping[str, int]
+    ) -> bool:
+        """Store what changed together with the positions.
+
+        Returns False, storing nothing, when another replica has already stored a later state.
+        """
+        stored = self._positions(connection)
+        if any(stored.get(stream, 0) > position for stream, position in positions.items()):
+            return False
+        rows = [
+            {"owner": self.owner, "kind": kind, "id": str(key), "body": msgspec.json.encode(record)}
+            for (kind, key), record in records.items()
+            if record is not None
+        ]
+        upsert(connection, SNAPSHOTS, rows)
+        self._drop(connection, (key for key, record in records.items() if record is None))
+        marks = [{"owner": self.owner, "stream": s, "position": p} for s, p in positions.items()]
+        upsert(connection, POSITIONS, marks)
+        return True
+
+    def _positions(self, connection: sa.Connection) -> dict[str, int]:
+        query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(POSITIONS.c.owner == self.owner)
+        return {stream: position for stream, position in connection.execute(query)}
+
+    def _drop(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
+        for kind, key in keys:
+            connection.execute(
+                sa.delete(SNAPSHOTS).where(
+                    SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id == str(key)
+                )
+            )

@@ -1,0 +1,187 @@
+"""One service as a process: the only place where its real parts are chosen and joined."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import nats
+import sqlalchemy as sa
+import structlog
+from nats.aio.client import Client
+from nats.aio.subscription import Subscription
+
+from services.kit import logging, migrate
+from services.kit.bus import Answerer, Asker
+from services.kit.database import Database
+from services.kit.health import HealthServer
+from services.kit.lease import Lease
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.measures import Measures
+from services.kit.rules import Call, Rules
+from services.kit.runner import Runner
+from services.kit.saving import DatabaseSaver, Project
+from services.kit.settings import BadSettings, ServiceSettings, load
+
+log = structlog.get_logger()
+
+
+@dataclass
+class Parts:
+    """What a running service is made of; handed to its `extra` tasks."""
+
+    settings: ServiceSettings
+    connection: Client
+    journal: JetStreamLog
+    database: Database
+    saver: DatabaseSaver
+    runner: Runner[Any]
+    asker: Asker
+    answerer: Answerer
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service's own parts, beside what all share."""
+
+    rules: Rules[Any]
+    settings: type[ServiceSettings] = ServiceSettings
+    project: Project | None = None
+    """Writes the read model beside the snapshot."""
+    reads: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
+    """One function per query that the read model answers."""
+    extra: Callable[[Parts], Awaitable[None]] | None = None
+    """Runs beside the runner, for as long as the service does: HTTP, heartbeats."""
+    always_saves: bool = False
+    """Every replica has a database of its own (the gateway); else only the leader saves."""
+
+
+def main(service: Service) -> None:
+    """Run a service until SIGTERM or SIGINT. Exit status 2 for settings that make no sense."""
+    try:
+        settings = load(service.settings, os.environ)
+    except BadSettings as error:
+        sys.exit(f"{service.rules.owner}: {error}")
+    logging.configure(settings.log_format, settings.log_level, service=service.rules.owner)
+    try:
+        import uvloop
+
+        runner: Callable[[Any], None] = uvloop.run
+    except ImportError:
+        runner = asyncio.run
+    runner(_until_stopped(service, settings))
+
+
+async def _until_stopped(service: Service, settings: ServiceSettings) -> None:
+    work = asyncio.ensure_future(serve(service, settings))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, work.cancel)
+    try:
+        await work
+    except asyncio.CancelledError:
+        log.info("service.stopped")
+    except BaseExceptionGroup as group:
+        for error in group.exceptions:
+            log.critical("service.failed", error=str(error), exc_info=error)
+        sys.exit(1)
+
+
+async def connect(settings: ServiceSettings, name: str) -> Client:
+    """A connection to the broker that comes back by itself, however long the broker is away."""
+
+    async def on_error(error: Exception) -> None:
+        log.warning("broker.error", error=str(error) or repr(error))
+
+    credentials = str(settings.nats_credentials) if settings.nats_credentials else None
+    return await nats.connect(
+        settings.nats_url.split(","),
+        name=name,
+        user_credentials=credentials,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=0.1,
+        error_cb=on_error,
+    )
+
+
+async def serve(service: Service, settings: ServiceSettings) -> None:
+    """Everything between the first connection and the last commit of one service."""
+    owner = service.rules.owner
+    async with AsyncExitStack() as stack:
+        connection = await connect(settings, owner)
+        stack.push_async_callback(connection.close)
+        await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas)
+        database = migrate.open_database(settings.database_url, owner)
+        stack.callback(database.close)
+        lease = Lease(connection, owner, uuid.uuid4().hex[:8])
+        leading = (lambda: True) if service.always_saves else (lambda: lease.active)
+        saver = DatabaseSaver(
+            database, owner, service.rules.state, project=service.project, leading=leading
+        )
+        measures = Measures(owner)
+        journal = JetStreamLog(connection)
+        runner = Runner(service.rules, journal, saver, leading=lambda: lease.active, measures=measures)
+        answerer = Answerer(connection, owner)
+        parts = Parts(settings, connection, journal, database, saver, runner, Asker(connection), answerer)
+        if settings.health_port is not None:
+            health = HealthServer(lambda: _unwell(runner), measures.text)
+            port = await health.start(settings.health_port)
+            stack.push_async_callback(health.stop)
+            log.info("health.listening", port=port)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(runner.run())
+            tasks.create_task(lease.hold())
+            tasks.create_task(_hear(service, parts, lease))
+            if service.extra is not None:
+                tasks.create_task(_as_coroutine(service.extra(parts)))
+
+
+async def _as_coroutine(work: Awaitable[None]) -> None:
+    await work
+
+
+def _unwell(runner: Runner[Any]) -> str | None:
+    return None if runner.ready.is_set() else "still folding the log"
+
+
+async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
+    runner, rules = parts.runner, service.rules
+    await runner.ready.wait()
+
+    def answer(kind: type) -> Callable[[Any, int], Awaitable[tuple[int, Any]]]:
+        async def reply(query: Any, position: int) -> tuple[int, Any]:
+            await runner.reach(position)
+            return runner.positions["CONTROL"], rules.answers[kind](runner.state, query)
+
+        return reply
+
+    def read(kind: type) -> Callable[[Any, int], Awaitable[tuple[int, Any]]]:
+        async def reply(query: Any, position: int) -> tuple[int, Any]:
+            await parts.saver.reach(position)
+            return position, await parts.database.read(lambda c: service.reads[kind](c, query))
+
+        return reply
+
+    async def rule(command: Any, call: Call) -> tuple[int, Any]:
+        return await runner.command(command, call)
+
+    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers} | {k: read(k) for k in service.reads})
+    log.info("service.ready", position=runner.positions)
+    heard: list[Subscription] = []
+    while True:
+        if lease.active and not heard:
+            heard = await parts.answerer.hear_commands({kind: rule for kind in rules.commands})
+            log.info("service.leads")
+            runner.lead()
+        elif not lease.active and heard:
+            for subscription in heard:
+                await subscription.unsubscribe()
+            heard = []
+        await lease.wait_for_change()

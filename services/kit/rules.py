@@ -1,0 +1,80 @@
+"""What a service is, seen from the runner: pure functions over a folded state.
+
+The state is a dataclass whose fields are dictionaries `id -> frozen record`. `evolve` replaces
+records and names what it replaced, so that a snapshot is a delta and a reaction looks only
+at what moved.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from det_contracts import subjects
+from det_contracts.envelope import Recorded
+
+Key = tuple[str, Any]
+"""A record of the state: (field of the state, id)."""
+
+S = TypeVar("S")
+
+
+class Call(msgspec.Struct, frozen=True):
+    """The chance and time that came with a command."""
+
+    id: str
+    at: float
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """What a command leads to: events to append as one batch, and the value of the answer."""
+
+    events: Sequence[Any] = ()
+    value: Any = None
+
+
+@dataclass(frozen=True)
+class Rules(Generic[S]):
+    """One service's decisions, all pure. Every function may be asked twice and says the same."""
+
+    owner: str
+    state: type[S]
+    evolve: Callable[[S, Recorded], Iterable[Key]]
+    """Fold one event into the state in place; returns the keys of the records it replaced."""
+    react: Callable[[S, Key], Sequence[Any]]
+    """Events that the state calls for about one record that moved; none once they have been read back.
+
+    Every prefix of them must be sound by itself.
+    """
+    commands: Mapping[type, Callable[[S, Any, Call], Ruling]] = field(default_factory=dict)
+    """One function per command; raises `Refused`."""
+    answers: Mapping[type, Callable[[S, Any], Any]] = field(default_factory=dict)
+    """One function per query that the folded state answers."""
+    due: Callable[[S], float | None] = lambda _: None
+    """The earliest time that the state waits for; seconds since the epoch."""
+    expire: Callable[[S, float], Sequence[Any]] = lambda _, __: ()
+    """Facts that due times have come, for all that are not later than the given time."""
+    streams: Mapping[str, Sequence[str]] = field(default_factory=lambda: {subjects.CONTROL: ()})
+    """Streams to fold, each with subject filters; none means all of it."""
+    decode: Mapping[str, Callable[[bytes, int, str], Recorded]] = field(default_factory=dict)
+    """How messages of a stream become records, where it is not the event codec."""
+
+
+def record_types(state: type[Any]) -> dict[str, tuple[type, type]]:
+    """Field of a state -> (type of its ids, type of its records)."""
+    hints = typing.get_type_hints(state)
+    return {f.name: typing.get_args(hints[f.name]) for f in fields(state)}  # type: ignore[misc]
+
+
+def every_key(state: object) -> set[Key]:
+    """All records that a state holds."""
+    return {(f.name, key) for f in fields(state) for key in getattr(state, f.name)}  # type: ignore[arg-type]
+
+
+def dump(state: object) -> dict[str, Any]:
+    """A whole state as plain data, ordered: what a rebuild must reproduce."""
+    tables = {f.name: getattr(state, f.name) for f in fields(state)}  # type: ignore[arg-type]
+    return {name: {str(k): msgspec.to_builtins(t[k]) for k in sorted(t)} for name, t in tables.items()}

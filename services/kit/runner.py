@@ -1,0 +1,279 @@
+"""Fold, react, append: how every service lives (architecture, section "How a service runs").
+
+A decision takes effect only when it is read back from the log. So the state at a position is a
+pure fold of the log up to it, and a restart needs no special path: fold to the end, then react.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+import structlog
+from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded, Unknown
+from det_contracts.events import Decision
+from det_contracts.problems import Refused, unavailable
+
+from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown
+from services.kit.measures import Measures
+from services.kit.rules import Call, Key, Rules, every_key
+from services.kit.saving import Saver
+
+S = TypeVar("S")
+BATCH_LIMIT = 999
+"""Events that go into one atomic batch beside its decision record; the broker takes 1,000 messages."""
+
+log = structlog.get_logger()
+
+
+class Poison(Exception):
+    """An event that `evolve` cannot take: the service stops, loudly, rather than guess."""
+
+
+class Pending:
+    """A command that waits for its ruling."""
+
+    def __init__(self, command: Any, call: Call) -> None:
+        self.command = command
+        self.call = call
+        self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
+
+
+class Runner(Generic[S]):
+    """Runs one service's rules over the log.
+
+    Several replicas may run; only one whose `leading()` is true decides, and the fence refuses the
+    batch of any that has not seen the newest decision, whatever it believes.
+    """
+
+    def __init__(
+        self,
+        rules: Rules[S],
+        journal: Log,
+        saver: Saver,
+        *,
+        leading: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.time,
+        replica: str | None = None,
+        measures: Measures | None = None,
+    ) -> None:
+        self.rules = rules
+        self.state: S = rules.state()
+        self.positions: dict[str, int] = dict.fromkeys(rules.streams, 0)
+        self.ready = asyncio.Event()
+        self._journal = journal
+        self._saver = saver
+        self._leading = leading
+        self._clock = clock
+        self._replica = replica or uuid.uuid4().hex[:8]
+        self._measures = measures or Measures(rules.owner)
+        self._fence = 0
+        self._appended = 0
+        self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
+        self._touched: dict[Key, str] = {}
+        self._dirty: set[Key] = set()
+        self._commands: deque[Pending] = deque()
+        self._recent: deque[Recorded] = deque(maxlen=200)
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Load the snapshot, then fold and decide until cancelled. Raises `Poison` or `LogTruncated`."""
+        self.state, stored = await self._saver.load()
+        self.positions.update({s: p for s, p in stored.items() if s in self.positions})
+        self._fence = await self._last_decision()
+        self._touched = dict.fromkeys(every_key(self.state), "")
+        async with contextlib.AsyncExitStack() as stack:
+            feeds = {}
+            for stream, filters in self.rules.streams.items():
+                reading = self._journal.read(stream, after=self.positions[stream], subjects=filters)
+                feeds[stream] = await stack.enter_async_context(reading)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._saver.run())
+                tasks.create_task(self._decide_for_ever())
+                for stream, feed in feeds.items():
+                    tasks.create_task(self._fold_for_ever(stream, feed))
+
+    async def command(self, command: Any, call: Call) -> tuple[int, Any]:
+        """Rule on a command; returns the position it took effect at and the answer's value.
+
+        Raises `Refused`; nothing was appended then.
+        """
+        pending = Pending(command, call)
+        self._commands.append(pending)
+        self._wake.set()
+        return await pending.answer
+
+    async def reach(self, position: int, within_s: float = 10.0) -> None:
+        """Wait until CONTROL is folded up to `position`; raises `Refused` (unavailable) when it takes too long."""
+        try:
+            async with asyncio.timeout(within_s), self._moved:
+                await self._moved.wait_for(lambda: self.positions[subjects.CONTROL] >= position)
+        except TimeoutError:
+            raise unavailable(
+                f"{self.rules.owner} is at position {self.positions[subjects.CONTROL]} of the log, "
+                f"not yet at {position}; try again"
+            ) from None
+
+    def lead(self) -> None:
+        """Tell the runner that leadership may have changed."""
+        self._wake.set()
+
+    async def _last_decision(self) -> int:
+        last = await self._journal.last(subjects.decision(self.rules.owner))
+        # A decision beyond the snapshot has not been folded yet; the fence follows the fold.
+        return last.position if last and last.position <= self.positions[subjects.CONTROL] else 0
+
+    async def _fold_for_ever(self, stream: str, feed: Feed) -> None:
+        decode = self.rules.decode.get(stream, codec.decode)
+        while True:
+            batch = await feed.batch()
+            events = [decode(m.body, m.position, stream) for m in batch.messages]
+            for event in events:
+                self._fold(event)
+            if events:
+                self.positions[stream] = events[-1].position
+                self._measures.folded(stream, len(events), events[-1].position)
+            self._caught_up[stream] = batch.caught_up
+            await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
+            self._dirty = set()
+            if all(self._caught_up.values()):
+                self.ready.set()
+                self._wake.set()
+            async with self._moved:
+                self._moved.notify_all()
+            await asyncio.sleep(0)
+
+    def _fold(self, recorded: Recorded) -> None:
+        event = recorded.event
+        if type(event) is Decision:
+            if event.owner == self.rules.owner:
+                self._fence = recorded.position
+            return
+        if type(event) is Unknown:
+            self._measures.skipped(event.name)
+            return
+        self._recent.append(recorded)
+        try:
+            keys = self.rules.evolve(self.state, recorded)
+        except Exception as error:
+            raise Poison(self._story(recorded)) from error
+        for key in keys:
+            self._touched[key] = recorded.id
+            self._dirty.add(key)
+
+    def _story(self, bad: Recorded) -> str:
+        names = {getattr(bad.event, f) for f in _id_fields(bad.event)}
+        past = [r for r in self._recent if names & {getattr(r.event, f) for f in _id_fields(r.event)}]
+        lines = [f"  {r.position} {r.actor}: {r.event}" for r in past[-20:]]
+        head = f"{self.rules.owner} cannot fold message {bad.position} of {bad.stream}; its story:"
+        return "\n".join([head, *lines])
+
+    async def _decide_for_ever(self) -> None:
+        while True:
+            due = self.rules.due(self.state) if self._may_decide() else None
+            wait = None if due is None else max(due - self._clock(), 0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+            self._wake.clear()
+            while self._may_decide() and await self._decide():
+                pass
+
+    def _may_decide(self) -> bool:
+        return (
+            self._leading()
+            and self.positions[subjects.CONTROL] >= self._appended
+            and all(self._caught_up.values())
+        )
+
+    async def _decide(self) -> bool:
+        """Make one round of decisions; returns whether to go on at once."""
+        if self._commands:
+            return await self._rule(self._commands[0])
+        decided = self._expired() or self._reactions()
+        if decided:
+            await self._append(decided, actor=self.rules.owner)
+        return False
+
+    def _expired(self) -> list[tuple[Any, str]]:
+        now = self._clock()
+        due = self.rules.due(self.state)
+        events = self.rules.expire(self.state, now) if due is not None and due <= now else ()
+        return [(event, "") for event in events[:BATCH_LIMIT]]
+
+    def _reactions(self) -> list[tuple[Any, str]]:
+        """Events with the id of what caused each; a record at rest is not asked again until it moves."""
+        decided: list[tuple[Any, str]] = []
+        for key, cause in list(self._touched.items()):
+            events = self.rules.react(self.state, key)
+            if not events:
+                del self._touched[key]
+            decided += [(event, cause) for event in events]
+            if len(decided) >= BATCH_LIMIT:
+                break
+        return decided[:BATCH_LIMIT]
+
+    async def _rule(self, pending: Pending) -> bool:
+        try:
+            ruling = self.rules.commands[type(pending.command)](self.state, pending.command, pending.call)
+        except Refused as refusal:
+            self._commands.popleft()
+            pending.answer.set_exception(refusal)
+            return True
+        position = self.positions[subjects.CONTROL]
+        if ruling.events:
+            caused = [(event, pending.call.id) for event in ruling.events]
+            if not await self._append(caused, actor=f"user:{getattr(pending.command, 'user', '')}"):
+                return False
+            position = self._appended
+        self._commands.popleft()
+        if not pending.answer.done():
+            pending.answer.set_result((position, ruling.value))
+        return True
+
+    async def _append(self, events: Sequence[tuple[Any, str]], *, actor: str) -> bool:
+        now = self._clock()
+        owner = self.rules.owner
+        batch = uuid.uuid4().hex
+        record = Decision(owner, self.positions[subjects.CONTROL], len(events), self._replica)
+        drafts = [Draft(subjects.decision(owner), codec.encode(record, id=batch, actor=owner, at=now), batch)]
+        for index, (event, cause) in enumerate(events):
+            id = f"{batch}-{index}"
+            body = codec.encode(event, id=id, actor=actor, at=now, cause=cause)
+            drafts.append(Draft(codec.subject_of(event), body, id))
+        try:
+            self._appended = await self._journal.append_batch(drafts, fence=Fence(drafts[0].subject, self._fence))
+        except FenceLost:
+            # Somebody decided meanwhile; what it was arrives with the next messages, then we look again.
+            self._measures.refused()
+            return await self._wait_for_log()
+        except OutcomeUnknown as error:
+            log.warning("append.unknown", owner=owner, error=str(error))
+            return await self._wait_for_log()
+        self._measures.decided(len(events))
+        return True
+
+    async def _wait_for_log(self) -> bool:
+        """Decide again only after everything that is in the log by now was folded."""
+        while True:
+            try:
+                _, last = await self._journal.bounds(subjects.CONTROL)
+                break
+            except (OutcomeUnknown, TimeoutError, OSError):
+                await asyncio.sleep(0.2)
+        self._appended = max(self._appended, last)
+        self._wake.set()
+        return False
+
+
+def _id_fields(event: Any) -> list[str]:
+    return [f for f in event.__struct_fields__ if f.endswith("_id")]
+
+
+__all__ = ["LogTruncated", "Pending", "Poison", "Runner"]

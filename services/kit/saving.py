@@ -1,0 +1,137 @@
+"""Commits what the fold changed: snapshot delta, read model and position in one transaction.
+
+Saving runs behind the fold. What is lost of it by a crash is folded again from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from det_contracts import subjects
+from det_contracts.envelope import Recorded
+from det_contracts.problems import unavailable
+
+from services.kit.database import Database, Snapshot
+from services.kit.rules import Key
+
+BACKLOG_LIMIT = 20_000
+"""Events that may wait to be saved before folding pauses."""
+
+
+class Saver(Protocol):
+    """Where a runner leaves what it folded."""
+
+    async def load(self) -> tuple[Any, dict[str, int]]:
+        """The newest saved state and its position in each stream."""
+
+    async def changed(
+        self, state: Any, keys: set[Key], events: Sequence[Recorded], positions: dict[str, int]
+    ) -> None:
+        """Take over what one folded batch changed; waits when too much is unsaved."""
+
+    async def run(self) -> None:
+        """Save in the background until cancelled."""
+
+
+class Project(Protocol):
+    """Writes a service's read model, in the transaction that saves the snapshot."""
+
+    def __call__(
+        self, connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]
+    ) -> None: ...
+
+
+class InMemory:
+    """Keeps nothing; for tests and simulations, where the log is all there is."""
+
+    def __init__(self, state: type[Any]) -> None:
+        self._state = state
+
+    async def load(self) -> tuple[Any, dict[str, int]]:
+        return self._state(), {}
+
+    async def changed(
+        self, state: Any, keys: set[Key], events: Sequence[Recorded], positions: dict[str, int]
+    ) -> None:
+        return None
+
+    async def run(self) -> None:
+        return None
+
+
+class DatabaseSaver:
+    """Saves to a database, batch after batch, for as long as this replica leads."""
+
+    def __init__(
+        self,
+        database: Database,
+        owner: str,
+        state: type[Any],
+        *,
+        project: Project | None = None,
+        leading: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._database = database
+        self._snapshot = Snapshot(owner, state)
+        self._project = project
+        self._leading = leading
+        self._records: dict[Key, Any] = {}
+        self._events: list[Recorded] = []
+        self._positions: dict[str, int] = {}
+        self._saved: dict[str, int] = {}
+        self._work = asyncio.Event()
+        self._moved = asyncio.Condition()
+
+    async def load(self) -> tuple[Any, dict[str, int]]:
+        state, positions = await self._database.read(self._snapshot.load)
+        self._saved = dict(positions)
+        return state, positions
+
+    async def changed(
+        self, state: Any, keys: set[Key], events: Sequence[Recorded], positions: dict[str, int]
+    ) -> None:
+        for key in keys:
+            self._records[key] = getattr(state, key[0]).get(key[1])
+        if self._project is not None:
+            self._events.extend(events)
+        self._positions = positions
+        self._work.set()
+        if len(self._events) > BACKLOG_LIMIT:
+            async with self._moved:
+                await self._moved.wait_for(lambda: not self._events)
+
+    async def run(self) -> None:
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            if not self._leading():
+                await asyncio.sleep(0.1)
+                self._work.set()
+                continue
+            await self._save()
+
+    async def _save(self) -> None:
+        records, self._records = self._records, {}
+        events, self._events = self._events, []
+        positions = dict(self._positions)
+
+        def work(connection: sa.Connection) -> None:
+            if self._snapshot.save(connection, records, positions) and self._project is not None:
+                self._project(connection, records, events)
+
+        await self._database.write(work)
+        self._saved = positions
+        async with self._moved:
+            self._moved.notify_all()
+
+    async def reach(self, position: int, within_s: float = 10.0) -> None:
+        """Wait until the read model shows CONTROL up to `position`; raises `Refused` (unavailable)."""
+        try:
+            async with asyncio.timeout(within_s), self._moved:
+                await self._moved.wait_for(lambda: self._saved.get(subjects.CONTROL, 0) >= position)
+        except TimeoutError:
+            shown = self._saved.get(subjects.CONTROL, 0)
+            raise unavailable(f"the read side is at position {shown}, not yet at {position}; try again") from None

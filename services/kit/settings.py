@@ -1,0 +1,73 @@
+"""Settings from the environment, all problems told at once.
+
+A settings record is a frozen dataclass; field `nats_url` is read from `STEADFAST_NATS_URL`. Types
+are `str`, `int`, `float`, `bool` and `Path`, each also `| None`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+PREFIX = "STEADFAST_"
+_YES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+
+
+class BadSettings(Exception):
+    """The environment does not make sense; the text lists every problem and the variable it is in."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ServiceSettings:
+    """What every service needs."""
+
+    nats_url: str = "nats://127.0.0.1:4222"
+    """One or several addresses, separated by commas."""
+    nats_credentials: Path | None = None
+    """A NATS credentials file; none for a broker without accounts."""
+    database_url: str = "sqlite://"
+    """SQLAlchemy URL. With PostgreSQL each service keeps its tables in a schema of its own name."""
+    health_port: int | None = None
+    """Port on loopback for /healthz and /metrics; none for neither, 0 for any free one."""
+    stream_replicas: int = 1
+    """Copies of each stream: 1, or 3 in a NATS cluster."""
+    log_format: str = "console"
+    """`console` or `json`."""
+    log_level: str = "INFO"
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _YES[text.lower()]
+    except KeyError:
+        raise ValueError("expected one of " + ", ".join(_YES)) from None
+
+
+_PARSERS: dict[Any, Callable[[str], Any]] = {str: str, int: int, float: float, bool: _boolean, Path: Path}
+
+
+def load(record: type[T], environment: Mapping[str, str]) -> T:
+    """Read a settings record; raises `BadSettings` with every problem found."""
+    hints = typing.get_type_hints(record)
+    values: dict[str, Any] = {}
+    problems = []
+    for field in dataclasses.fields(record):  # type: ignore[arg-type]
+        variable = PREFIX + field.name.upper()
+        text = environment.get(variable, "")
+        required = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if not text:
+            if required:
+                problems.append(f"{variable} is not set")
+            continue
+        kinds = [t for t in typing.get_args(hints[field.name]) if t is not type(None)] or [hints[field.name]]
+        try:
+            values[field.name] = _PARSERS[kinds[0]](text)
+        except ValueError as error:
+            problems.append(f"{variable}='{text}': {error}")
+    if problems:
+        raise BadSettings("settings do not make sense:\n" + "\n".join(f"  {p}" for p in problems))
+    return record(**values)
