@@ -1,0 +1,46 @@
+"""The experiment configuration: read, checked, merged and completed, as plain data in and out.
+
+Callers parse YAML themselves and bring the clock's and the generator's results along.
+"""
+
+from det_contracts.expconf.complete import complete, merge, sanity_check
+from det_contracts.expconf.entrypoint import TRIAL_LAUNCHER, entrypoint_command
+from det_contracts.expconf.faults import ConfigErrors
+from det_contracts.expconf.hyperparameters import flat, has_count, is_group, leaves
+from det_contracts.expconf.length import Length, Unit
+from det_contracts.expconf.live import LIVE_FIELDS, revise
+from det_contracts.expconf.masking import masked
+from det_contracts.expconf.names import random_name
+from det_contracts.expconf.views import (
+    Device,
+    Resources,
+    Retention,
+    environment_variables,
+    resources,
+    retention,
+)
+
+__all__ = [
+    "LIVE_FIELDS",
+    "TRIAL_LAUNCHER",
+    "ConfigErrors",
+    "Device",
+    "Length",
+    "Resources",
+    "Retention",
+    "Unit",
+    "complete",
+    "entrypoint_command",
+    "environment_variables",
+    "flat",
+    "has_count",
+    "is_group",
+    "leaves",
+    "masked",
+    "merge",
+    "random_name",
+    "resources",
+    "retention",
+    "revise",
+    "sanity_check",
+]

@@ -1,0 +1,61 @@
+"""From what a user wrote to the configuration that is stored (experiment configuration spec, section 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from det_contracts.expconf.experiment import EXPERIMENT
+from det_contracts.expconf.faults import COMPLETENESS, SANITY, ConfigErrors, Faults
+from det_contracts.expconf.plain import plain
+from det_contracts.expconf.shims import without_version
+
+ROOT = "<config>"
+NO_ENTRYPOINT = "managed experiments require entrypoint"
+
+
+def complete(
+    user: object, *, defaults: Sequence[Mapping[str, Any]] = (), seed: int, name: str
+) -> dict[str, Any]:
+    """The configuration with everything set, which completes to itself.
+
+    `defaults` are partial configurations, the most specific first: template, task container
+    defaults, checkpoint storage of the workspace, of the cluster. `seed` and `name` are used where
+    the configuration has none. Raises `ConfigErrors` with all failures of the first stage that has any.
+    """
+    config = checked(user)
+    for index, low in enumerate(defaults):
+        config = EXPERIMENT.merge(config, checked(low, f"<defaults[{index}]>"))
+    if not config.get("entrypoint"):
+        raise ConfigErrors(COMPLETENESS, (f"{ROOT}.entrypoint: {NO_ENTRYPOINT}",))
+    drawn = {"name": name, "reproducibility": {"experiment_seed": seed}}
+    return finished(EXPERIMENT.merge(config, drawn))
+
+
+def finished(config: dict[str, Any]) -> dict[str, Any]:
+    """A merged configuration with the schema's defaults, if nothing required is missing from it."""
+    faults = Faults(final=True)
+    read: dict[str, Any] = EXPERIMENT.read(EXPERIMENT.fill(config), ROOT, faults)
+    faults.raise_any(COMPLETENESS)
+    filled: dict[str, Any] = EXPERIMENT.fill(read)
+    return filled
+
+
+def checked(config: object, root: str = ROOT) -> dict[str, Any]:
+    """A configuration, partial or not, in its normal form; raises `ConfigErrors` for what does not fit."""
+    faults = Faults()
+    data = without_version(plain(config, root, faults), faults)
+    read: dict[str, Any] = EXPERIMENT.read(data, root, faults)
+    faults.raise_any(SANITY)
+    return read
+
+
+def sanity_check(user: object) -> None:
+    """Raise `ConfigErrors` when a configuration, partial or not, has wrong types, ranges or unions."""
+    checked(user)
+
+
+def merge(high: Mapping[str, Any], low: Mapping[str, Any]) -> dict[str, Any]:
+    """Two partial configurations as one in normal form; `high` is the more specific side (section 3)."""
+    merged: dict[str, Any] = EXPERIMENT.merge(checked(high), checked(low))
+    return merged

@@ -1,0 +1,77 @@
+"""What surrounds the entrypoint: images, variables, ports (experiment configuration spec, section 2.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, low_first, unless_taken
+from det_contracts.expconf.pod_spec import POD_SPEC
+from det_contracts.expconf.scalars import Flag, Shape, Text, Unfit, Whole
+
+DEVICES = ("cpu", "cuda", "rocm")
+DEFAULT_IMAGES = {device: f"steadfast/trial:{device}" for device in DEVICES}
+BAD_IMAGE = "is neither a string nor a map of cpu, cuda, or rocm to strings"
+BAD_VARIABLES = "is neither a list of strings nor a map of cpu, cuda, or rocm to lists of strings"
+
+
+def _by_device(value: Any, fits: Callable[[Any], bool], message: str) -> dict[str, Any]:
+    """The map with the old name `gpu` read as `cuda` where that is absent. Raises `Unfit`."""
+    if not isinstance(value, dict):
+        raise Unfit(message)
+    devices = {key: item for key, item in value.items() if key != "gpu" and item is not None}
+    if value.get("gpu") is not None:
+        devices.setdefault("cuda", value["gpu"])
+    if not devices.keys() <= set(DEVICES) or not all(map(fits, devices.values())):
+        raise Unfit(message)
+    return devices
+
+
+def _is_string(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_strings(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def image(value: Any) -> Any:
+    """One image for each kind of device, from one for all or a map. Raises `Unfit`."""
+    images = dict.fromkeys(DEVICES, value) if isinstance(value, str) else value
+    return _by_device(images, _is_string, BAD_IMAGE)
+
+
+def variables(value: Any) -> Any:
+    """A list of `NAME=VALUE` for each kind of device, from one for all or a map. Raises `Unfit`."""
+    lists = dict.fromkeys(DEVICES, value) if isinstance(value, list) else value
+    return _by_device(lists, _is_strings, BAD_VARIABLES)
+
+
+TEXT = Field(Text())
+CAPABILITIES = Field(ListOf(Text()), [])
+IMAGE = Record({device: Field(Text(), DEFAULT_IMAGES[device]) for device in DEVICES})
+VARIABLES = Record({device: Field(ListOf(Text(), low_first), []) for device in DEVICES})
+CREDENTIALS = ("password", "auth", "identitytoken", "registrytoken")
+REGISTRY_AUTH = Record({name: TEXT for name in ("username", "email", "serveraddress", *CREDENTIALS)})
+PROXY_PORT = Record(
+    {
+        "proxy_port": Field(Whole(1, 65535), needed="now"),
+        "proxy_tcp": Field(Flag(), False),
+        "unauthenticated": Field(Flag(), False),
+        "default_service_id": Field(Flag(), False),
+    }
+)
+
+ENVIRONMENT = Record(
+    {
+        "image": Field(Shape(image, IMAGE), {}),
+        "environment_variables": Field(Shape(variables, VARIABLES), {}),
+        "force_pull_image": Field(Flag(), False),
+        "registry_auth": Field(REGISTRY_AUTH),
+        "ports": Field(MapOf(Whole()), {}),
+        "proxy_ports": Field(ListOf(PROXY_PORT, unless_taken("proxy_port")), []),
+        "add_capabilities": CAPABILITIES,
+        "drop_capabilities": CAPABILITIES,
+        "pod_spec": Field(POD_SPEC),
+    }
+)

@@ -1,0 +1,121 @@
+"""The whole configuration: type, default and rule of each field (experiment configuration spec, section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, rule
+from det_contracts.expconf.environment import ENVIRONMENT
+from det_contracts.expconf.faults import Faults
+from det_contracts.expconf.hyperparameters import HYPERPARAMETERS, leaves, note_uncounted
+from det_contracts.expconf.length import PERIOD
+from det_contracts.expconf.resources import RESOURCES
+from det_contracts.expconf.scalars import (
+    Anything,
+    Choice,
+    Flag,
+    Ignored,
+    Node,
+    Nothing,
+    Shape,
+    Text,
+    Unfit,
+    Whole,
+)
+from det_contracts.expconf.searcher import SEARCHER, is_grid
+from det_contracts.expconf.sections import (
+    BIND_MOUNTS,
+    LOG_POLICIES,
+    OPTIMIZATIONS,
+    PBS,
+    PROFILING,
+    SECURITY,
+    SLURM,
+)
+from det_contracts.expconf.storage import CHECKPOINT_STORAGE, TENSORBOARD_STORAGE
+
+EMPTY_GRID = "a grid search needs at least one hyperparameter, without any it would create no trial"
+TWO_NAMES = "workspace and project must both be included in config if one is provided"
+BAD_LABELS = "is neither a list of strings nor a map of strings to true or false"
+BAD_ENTRYPOINT = "must be a string or a list of strings"
+
+
+def either(high: list[Any], low: list[Any]) -> list[Any]:
+    """Both sides of a set, sorted."""
+    return sorted({*high, *low})
+
+
+def label_list(value: Any) -> Any:
+    """A sorted list without repetitions, from a list or from the old map of label to true or false."""
+    if isinstance(value, dict) and all(isinstance(kept, bool | None) for kept in value.values()):
+        value = [label for label, kept in value.items() if kept]
+    if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
+        raise Unfit(BAD_LABELS)
+    return sorted(set(value))
+
+
+def command(value: Any) -> Any:
+    """An entrypoint: one string, or a program with its arguments. Raises `Unfit`."""
+    words = [value] if isinstance(value, str) else value
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise Unfit(BAD_ENTRYPOINT)
+    return value
+
+
+def judge_grid(config: dict[str, Any], at: str, faults: Faults) -> None:
+    """Note what keeps a grid from being laid out."""
+    if not is_grid(config):
+        return
+    hyperparameters = config.get("hyperparameters") or {}
+    note_uncounted(hyperparameters, f"{at}.hyperparameters", faults)
+    if faults.final and not any(leaves(hyperparameters)):
+        faults.add(f"{at}.hyperparameters", EMPTY_GRID)
+
+
+LABELS = Shape(label_list, ListOf(Text(), either))
+ENTRYPOINT = Shape(command, Node())
+REPRODUCIBILITY = Record({"experiment_seed": Field(Whole(0, 2**32 - 1), needed="finally")})
+
+EXPERIMENT = Record(
+    {
+        "name": Field(Text(), needed="finally"),
+        "description": Field(Text()),
+        "labels": Field(LABELS, []),
+        "data": Field(MapOf(Anything()), {}),
+        "workspace": Field(Text(), ""),
+        "project": Field(Text(), ""),
+        "entrypoint": Field(ENTRYPOINT),
+        "max_restarts": Field(Whole(0), 5),
+        "scheduling_unit": Field(Whole(1), 100),
+        "records_per_epoch": Field(Whole(0), 0),
+        "min_validation_period": Field(PERIOD, {"batches": 0}),
+        "perform_initial_validation": Field(Flag(), False),
+        "min_checkpoint_period": Field(PERIOD, {"batches": 0}),
+        "checkpoint_policy": Field(Choice(("best", "all", "none")), "best"),
+        "checkpoint_storage": Field(CHECKPOINT_STORAGE, needed="finally"),
+        "hyperparameters": Field(HYPERPARAMETERS, {}),
+        "searcher": Field(SEARCHER, needed="finally"),
+        "resources": Field(RESOURCES, {}),
+        "reproducibility": Field(REPRODUCIBILITY, {}),
+        "environment": Field(ENVIRONMENT, {}),
+        "bind_mounts": Field(BIND_MOUNTS, []),
+        "profiling": Field(PROFILING, {}),
+        "optimizations": Field(OPTIMIZATIONS, {}),
+        "debug": Field(Flag(), False),
+        "log_policies": Field(LOG_POLICIES, []),
+        "slurm": Field(SLURM, {}),
+        "pbs": Field(PBS, {}),
+        "security": Field(SECURITY),
+        "tensorboard_storage": Field(Ignored(TENSORBOARD_STORAGE)),
+        "data_layer": Field(Ignored(Anything())),
+        "internal": Field(Nothing()),
+    },
+    (
+        rule(
+            TWO_NAMES,
+            lambda config: bool(config.get("workspace")) == bool(config.get("project")),
+            final=True,
+        ),
+        judge_grid,
+    ),
+)

@@ -1,0 +1,124 @@
+"""The search space: constants, ranges, choices and groups of them (configuration spec, section 2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from det_contracts.expconf.containers import Field, ListOf, Record, rule
+from det_contracts.expconf.faults import Faults, described
+from det_contracts.expconf.scalars import Node, Real, Text, Whole
+
+ODD_TYPE = (
+    'if a hyperparameter object\'s ["type"] is set, it must be one of '
+    '"int", "double", "log", const", or "categorical"'
+)
+NO_COUNT = "grid search is in use but count was not provided"
+COUNTED = ("int", "double", "log")
+
+Path = tuple[str, ...]
+
+
+def _range(bound: Node, **more: Field) -> Record:
+    return Record(
+        {
+            "type": Field(Text()),
+            **more,
+            "minval": Field(bound, needed="now"),
+            "maxval": Field(bound, needed="now"),
+            "count": Field(Whole(1)),
+        },
+        (rule("minval must be less than maxval", lambda hp: hp["minval"] < hp["maxval"]),),
+    )
+
+
+SAMPLED = {
+    "const": Record({"type": Field(Text()), "val": Field(Node(), needed="as key")}),
+    "int": _range(Whole()),
+    "double": _range(Real()),
+    "log": _range(Real(), base=Field(Real(above=0), needed="now")),
+    "categorical": Record(
+        {"type": Field(Text()), "vals": Field(ListOf(Node()), needed="now")},
+        (rule("must hold at least one value", lambda hp: bool(hp["vals"]), at=".vals"),),
+    ),
+}
+
+
+class Group(Node, frozen=True):
+    """A map of hyperparameters, nested to any depth. Two groups merge by name, anything else stands whole."""
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        if not isinstance(value, dict):
+            faults.add(at, f"must be a map, not {described(value)}")
+            return value
+        return {name: self._read_one(item, f"{at}.{name}", faults) for name, item in value.items()}
+
+    def merge(self, high: Any, low: Any) -> Any:
+        # A null is a constant here, not an unset field.
+        both = {name for name in high if is_group(high[name]) and is_group(low.get(name))}
+        return low | high | {name: self.merge(high[name], low[name]) for name in both}
+
+    def fill(self, value: Any) -> Any:
+        return {name: self._fill_one(item) for name, item in value.items()}
+
+    def _read_one(self, value: Any, at: str, faults: Faults) -> Any:
+        if is_group(value):
+            return self.read(value, at, faults)
+        if not isinstance(value, dict):
+            return value
+        kind = value["type"]
+        if not isinstance(kind, str) or kind not in SAMPLED:
+            faults.add(at, ODD_TYPE)
+            return value
+        return SAMPLED[kind].read(value, at, faults)
+
+    def _fill_one(self, value: Any) -> Any:
+        if is_group(value):
+            return self.fill(value)
+        return SAMPLED[value["type"]].fill(value) if isinstance(value, dict) else value
+
+
+def is_group(value: object) -> bool:
+    """Whether this is a group of hyperparameters rather than one of them."""
+    return isinstance(value, dict) and "type" not in value
+
+
+def leaves(hyperparameters: dict[str, Any], above: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every single hyperparameter with the names that lead to it: ascending names, depth first.
+
+    The order in which search methods draw and in which a grid has its axes (searchers spec,
+    sections 2 and 4). Works on sampled values too.
+    """
+    for name in sorted(hyperparameters):
+        value = hyperparameters[name]
+        if is_group(value):
+            yield from leaves(value, (*above, name))
+        else:
+            yield (*above, name), value
+
+
+def flat(hyperparameters: dict[str, Any]) -> dict[str, Any]:
+    """The hyperparameters with dotted names, for display."""
+    return {".".join(path): value for path, value in leaves(hyperparameters)}
+
+
+def has_count(hyperparameter: object) -> bool:
+    """Whether a grid knows how many points this one hyperparameter has."""
+    if isinstance(hyperparameter, dict) and hyperparameter.get("type") in COUNTED:
+        return hyperparameter.get("count") is not None
+    return True
+
+
+def note_uncounted(value: Any, at: str, faults: Faults) -> None:
+    """Note every range without a count, at any depth and in lists too, as a grid cannot use it."""
+    if not has_count(value):
+        faults.add(at, NO_COUNT)
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            note_uncounted(item, f"{at}[{index}]", faults)
+    elif is_group(value):
+        for name, item in value.items():
+            note_uncounted(item, f"{at}.{name}", faults)
+
+
+HYPERPARAMETERS = Group()

@@ -1,0 +1,51 @@
+"""The few fields that may change while an experiment lives (experiment configuration spec, section 4)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from det_contracts.expconf.complete import ROOT, checked, finished
+from det_contracts.expconf.faults import COMPLETENESS, Faults
+
+BLANK = "`name` must not be an empty or whitespace string"
+LIVE_FIELDS = (
+    "name",
+    "description",
+    "labels",
+    "resources.max_slots",
+    "resources.weight",
+    "resources.priority",
+    "resources.resource_pool",
+    "checkpoint_storage.save_experiment_best",
+    "checkpoint_storage.save_trial_best",
+    "checkpoint_storage.save_trial_latest",
+)
+
+
+def revise(config: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The completed configuration after a live change, by dotted field, such as `{"resources.max_slots": 4}`.
+
+    A value of None unsets the field. Raises `ConfigErrors` for fields that are fixed at submit and
+    for values that do not fit.
+    """
+    faults = Faults()
+    for field in changes:
+        if field not in LIVE_FIELDS:
+            faults.add(f"{ROOT}.{field}", "cannot be changed after submit")
+    faults.found += [message for field, value in changes.items() for message in _refusals(field, value)]
+    faults.raise_any(COMPLETENESS)
+    revised = copy.deepcopy(dict(config))
+    for field, value in changes.items():
+        *above, last = field.split(".")
+        (revised[above[0]] if above else revised)[last] = value
+    return finished(checked(revised))
+
+
+def _refusals(field: str, value: object) -> list[str]:
+    if field == "name" and isinstance(value, str) and not value.strip():
+        return [BLANK]
+    if field == "resources.weight" and isinstance(value, (int, float)) and value <= 0:
+        return [f"{ROOT}.{field}: weight must be greater than 0, not {value}"]
+    return []

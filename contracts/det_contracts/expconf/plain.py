@@ -1,0 +1,63 @@
+"""What came out of a YAML or JSON reader, as data that JSON can hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from det_contracts.expconf.faults import Faults
+
+MAX_DEPTH = 64
+MAX_VALUES = 1_000_000
+
+
+def plain(value: object, at: str, faults: Faults) -> Any:
+    """A copy made of maps with string keys, lists and JSON scalars; whatever JSON cannot hold is a fault.
+
+    Whole-number keys become strings, as YAML turned into JSON has it.
+    """
+    return _Copy(faults).of(value, at, 0)
+
+
+class _Copy:
+    """One copy under way. Anchors of YAML can write a value that is huge or contains itself, hence the caps."""
+
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
+        self.values = 0
+
+    def of(self, value: object, at: str, depth: int) -> Any:
+        self.values += 1
+        if depth > MAX_DEPTH:
+            return self._refuse(at, f"is nested more than {MAX_DEPTH} levels deep")
+        if self.values > MAX_VALUES:
+            # One message for all that follows; the walk itself must stop too.
+            return self._refuse(at, f"holds more than {MAX_VALUES} values") if self._just_full() else None
+        if isinstance(value, dict):
+            named = [(self._key(key, at), item) for key, item in value.items()]
+            return {name: self.of(item, f"{at}.{name}", depth + 1) for name, item in named}
+        if isinstance(value, list):
+            return [self.of(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(value)]
+        trouble = _trouble(value)
+        return self._refuse(at, trouble) if trouble else value
+
+    def _just_full(self) -> bool:
+        return self.values == MAX_VALUES + 1
+
+    def _refuse(self, at: str, message: str) -> None:
+        self.faults.add(at, message)
+
+    def _key(self, key: object, at: str) -> str:
+        if not isinstance(key, (str, int)) or isinstance(key, bool):
+            self._refuse(at, f"the key {key!r} must be a string, write it in quotes")
+        return str(key)
+
+
+def _trouble(value: object) -> str:
+    if value is None or isinstance(value, (bool, str)):
+        return ""
+    if isinstance(value, int):
+        return "" if -(2**63) <= value < 2**64 else "does not fit in 64 bits"
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else "must be a finite number"
+    return f"a {type(value).__name__} cannot be kept in a configuration, write it as a string in quotes"

@@ -1,0 +1,76 @@
+"""What a trial runs on (experiment configuration spec, section 2.5)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from det_contracts.expconf.containers import Field, ListOf, Record, rule, unless_taken
+from det_contracts.expconf.scalars import Flag, Real, Shape, Text, Unfit, Whole
+
+BAD_SIZE = "must be a valid memory size"
+BAD_DEVICE = "is neither a list of --device strings nor a map containing host_path, container_path, and mode"
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([kmgtp])i?)?b?", re.IGNORECASE)
+
+
+DEVICE = Record(
+    {
+        "host_path": Field(Text()),
+        "container_path": Field(Text()),
+        "mode": Field(Text(), "mrw"),
+    }
+)
+
+
+def size_bytes(value: Any) -> Any:
+    """A memory size such as `64m` or `1.5 GiB` as bytes; suffixes are powers of 1024. Raises `Unfit`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise Unfit(BAD_SIZE)
+    if not isinstance(value, str):
+        return value
+    match = SIZE.fullmatch(value.strip())
+    if match is None:
+        raise Unfit(BAD_SIZE)
+    power = "kmgtp".index(match[2].lower()) + 1 if match[2] else 0
+    return int(float(match[1]) * 1024**power)
+
+
+def device(value: Any) -> Any:
+    """A device as a map, from `host:container[:mode]` or from a map. Raises `Unfit`."""
+    if isinstance(value, dict):
+        named = {key for key, item in value.items() if item is not None}
+        if not {"host_path", "container_path"} <= named or not named <= {*DEVICE.fields}:
+            raise Unfit(BAD_DEVICE)
+        return value
+    parts = value.split(":") if isinstance(value, str) else []
+    if len(parts) not in (2, 3) or "" in parts:
+        raise Unfit(BAD_DEVICE)
+    return dict(zip(("host_path", "container_path", "mode"), parts, strict=False))
+
+
+def _within_max_slots(resources: dict[str, Any]) -> bool:
+    limit, wanted = resources.get("max_slots"), resources.get("slots_per_trial")
+    return limit is None or wanted is None or wanted <= limit
+
+
+RESOURCES = Record(
+    {
+        "slots_per_trial": Field(Whole(0), 1),
+        "max_slots": Field(Whole(0)),
+        "resource_pool": Field(Text(), ""),
+        "priority": Field(Whole(1, 99)),
+        "weight": Field(Real(low=0), 1),
+        "shm_size": Field(Shape(size_bytes, Whole(0))),
+        "devices": Field(ListOf(Shape(device, DEVICE), unless_taken("container_path")), []),
+        "slots": Field(Whole(0)),
+        "native_parallel": Field(Flag(), False),
+        "agent_label": Field(Text()),
+    },
+    (
+        rule(
+            "slots_per_trial must not be greater than max_slots, or no trial could ever start",
+            _within_max_slots,
+            final=True,
+        ),
+    ),
+)

@@ -1,0 +1,151 @@
+"""The leaves of the schema: each reads one value, says what is wrong with it, and merges two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from det_contracts.expconf.faults import Faults, described
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One place of the schema. None means "not set" and is never handed to a method."""
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        """The value in its normal form; what is wrong goes to `faults` under the path `at`."""
+        return value
+
+    def merge(self, high: Any, low: Any) -> Any:
+        """Both sides as one; `high` is the more specific side (experiment configuration spec, section 3)."""
+        return high
+
+    def fill(self, value: Any) -> Any:
+        """The value with the schema's defaults below it."""
+        return value
+
+
+class Anything(Node, frozen=True):
+    """Free data; maps merge key by key at any depth."""
+
+    def merge(self, high: Any, low: Any) -> Any:
+        if not isinstance(high, dict) or not isinstance(low, dict):
+            return low if high is None else high
+        return low | {key: self.merge(item, low.get(key)) for key, item in high.items()}
+
+
+class Text(Node, frozen=True):
+    """A string; `fits` says of a string whether it will do, `otherwise` is the message if not."""
+
+    fits: Callable[[str], bool] | None = None
+    otherwise: str = ""
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        if not isinstance(value, str):
+            faults.add(at, f"must be a string, not {described(value)}")
+        elif self.fits is not None and not self.fits(value):
+            faults.add(at, self.otherwise)
+        return value
+
+
+class Flag(Node, frozen=True):
+    """True or false."""
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        if not isinstance(value, bool):
+            faults.add(at, f"must be true or false, not {described(value)}")
+        return value
+
+
+class Whole(Node, frozen=True):
+    """A whole number between inclusive bounds; 1e3 counts as 1000."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            faults.add(at, f"must be an integer, not {described(value)}")
+        elif (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
+            faults.add(at, f"must be {self._range()}, not {value}")
+        return value
+
+    def _range(self) -> str:
+        if self.high is None:
+            return f"at least {self.low}"
+        return f"between {self.low} and {self.high}"
+
+
+class Real(Node, frozen=True):
+    """A number; at least `low`, and more than `above`."""
+
+    low: float | None = None
+    above: float | None = None
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            faults.add(at, f"must be a number, not {described(value)}")
+        elif self.low is not None and value < self.low:
+            faults.add(at, f"must be at least {self.low:g}, not {value}")
+        elif self.above is not None and value <= self.above:
+            faults.add(at, f"must be greater than {self.above:g}, not {value}")
+        return value
+
+
+class Choice(Node, frozen=True):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+    otherwise: str = ""
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        if value not in self.words:
+            among = ", ".join(self.words)
+            faults.add(at, self.otherwise or f"must be one of {among}, not {described(value)}")
+        return value
+
+
+class Ignored(Node, frozen=True):
+    """A key of old configurations: its value is looked at and then forgotten."""
+
+    inner: Node
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        self.inner.read(value, at, faults)
+        return None
+
+
+class Nothing(Node, frozen=True):
+    """A key of old configurations that may stand there as null only."""
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        faults.add(at, "must be null")
+        return None
+
+
+class Unfit(Exception):
+    """A value has none of the forms that a field accepts; the message says which those are."""
+
+
+class Shape(Node, frozen=True):
+    """A field of several forms: `normal` turns each into the one that `inner` reads, or raises `Unfit`."""
+
+    normal: Callable[[Any], Any]
+    inner: Node
+
+    def read(self, value: Any, at: str, faults: Faults) -> Any:
+        try:
+            normal = self.normal(value)
+        except Unfit as unfit:
+            faults.add(at, str(unfit))
+            return value
+        return self.inner.read(normal, at, faults)
+
+    def merge(self, high: Any, low: Any) -> Any:
+        return self.inner.merge(high, low)
+
+    def fill(self, value: Any) -> Any:
+        return self.inner.fill(value)

@@ -1,0 +1,20 @@
+"""What older configurations wrote differently, at the top level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_contracts.expconf.faults import Faults, described
+
+
+def without_version(config: Any, faults: Faults) -> Any:
+    """The configuration without its `version`, which is 0 or absent (configuration spec, section 1).
+
+    Older forms of one field are read where the field is: `gpu` in environment.py, labels in experiment.py.
+    """
+    if not isinstance(config, dict) or "version" not in config:
+        return config
+    version = config["version"]
+    if version is not None and (version != 0 or isinstance(version, bool)):
+        faults.found.append(f"invalid version: {version if isinstance(version, int) else described(version)}")
+    return {key: item for key, item in config.items() if key != "version"}
