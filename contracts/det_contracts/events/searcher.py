@@ -168,6 +168,8 @@ class TrialEnded(msgspec.Struct, frozen=True, kw_only=True):
 
     trial_id: int
     state: State
+    restarts: int
+    """Failures that counted against `max_restarts`."""
     early_exit: str | None = None
     """Exit reason that the search method is told (searchers spec, 1.2); None after a regular end."""
     reason: str
