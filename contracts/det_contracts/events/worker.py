@@ -28,6 +28,8 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     version: str
     slots: tuple[Slot, ...]
+    reads_after: int
+    """Position of CONTROL that the worker reads on from: what was assigned to it later, it will hear of."""
     running: tuple[str, ...]
     """Allocations whose processes the worker holds or has an unreported end of; all others on it are gone."""
 
