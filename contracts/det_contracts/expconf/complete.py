@@ -34,11 +34,14 @@ def complete(
 
 def finished(config: dict[str, Any]) -> dict[str, Any]:
     """A merged configuration with the schema's defaults, if nothing required is missing from it."""
-    faults = Faults(final=True)
-    read: dict[str, Any] = EXPERIMENT.read(EXPERIMENT.fill(config), ROOT, faults)
+    filled: dict[str, Any] = EXPERIMENT.fill(_read(config, Faults()))
+    return _read(filled, Faults(final=True))
+
+
+def _read(config: dict[str, Any], faults: Faults) -> dict[str, Any]:
+    read: dict[str, Any] = EXPERIMENT.read(config, ROOT, faults)
     faults.raise_any(COMPLETENESS)
-    filled: dict[str, Any] = EXPERIMENT.fill(read)
-    return filled
+    return read
 
 
 def checked(config: object, root: str = ROOT) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -27,18 +27,29 @@ class Field(msgspec.Struct, frozen=True):
     needed: Literal["", "finally", "now", "as key"] = ""
 
 
-Rule = Callable[[dict[str, Any], str, Faults], None]
-"""A look at several fields of one record whose fields are sound; unset ones are absent or null."""
+class Rule(msgspec.Struct, frozen=True):
+    """A look at several fields of one record; it is left out while one of the fields in `about` is at fault.
+
+    `judge` receives the record, in which unset fields are absent or null, and its path.
+    """
+
+    about: tuple[str, ...]
+    judge: Callable[[dict[str, Any], str, Faults], None]
 
 
-def rule(message: str, holds: Callable[[dict[str, Any]], bool], *, at: str = "", final: bool = False) -> Rule:
-    """A condition on a record; a `final` one is judged only after merging. `at` continues the path."""
+def rule(
+    about: str, message: str, holds: Callable[[dict[str, Any]], bool], *, at: str = "", final: bool = False
+) -> Rule:
+    """A condition on the fields named in `about`, with blanks between; `at` continues the record's path.
+
+    A `final` one is judged only after merging.
+    """
 
     def judge(value: dict[str, Any], path: str, faults: Faults) -> None:
         if (faults.final or not final) and not holds(value):
             faults.add(path + at, message)
 
-    return judge
+    return Rule(tuple(about.split()), judge)
 
 
 def replace(high: list[Any], low: list[Any]) -> list[Any]:
@@ -109,15 +120,14 @@ class Record(Node, frozen=True):
         if not isinstance(value, dict):
             faults.add(at, f"must be a map, not {described(value)}")
             return value
-        before = len(faults.found)
         known = {key: self._field(key, value, at, faults) for key in self.fields if key in value}
         others = {key: item for key, item in value.items() if key not in self.fields}
         self._absent(value, at, faults)
         if not self.open:
             unknown(others, self.fields, at, faults)
-        if len(faults.found) == before:
-            for judge in self.rules:
-                judge(known, at, faults)
+        for each in self.rules:
+            if all(faults.clean(f"{at}.{name}") for name in each.about):
+                each.judge(known, at, faults)
         return known | others
 
     def merge(self, high: Any, low: Any) -> Any:
@@ -198,7 +208,7 @@ def merged(high: dict[str, Any], low: dict[str, Any], node_of: Callable[[str], N
     return result
 
 
-def unknown(others: Mapping[str, Any], names: Any, at: str, faults: Faults) -> None:
+def unknown(others: Mapping[str, Any], names: Iterable[str], at: str, faults: Faults) -> None:
     """Note every key that nobody knows, with the nearest known name."""
     for key in others:
         near = get_close_matches(key, names, n=1)

@@ -1,13 +1,13 @@
-"""The whole configuration: type, default and rule of each field (experiment configuration spec, section 2)."""
+"""The whole configuration: type, default and rule of each field (configuration spec, section 2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, rule
+from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, Rule, rule
 from det_contracts.expconf.environment import ENVIRONMENT
 from det_contracts.expconf.faults import Faults
-from det_contracts.expconf.hyperparameters import HYPERPARAMETERS, leaves, note_uncounted
+from det_contracts.expconf.hyperparameters import HYPERPARAMETERS, is_group, leaves, note_uncounted
 from det_contracts.expconf.length import PERIOD
 from det_contracts.expconf.resources import RESOURCES
 from det_contracts.expconf.scalars import (
@@ -68,7 +68,7 @@ def judge_grid(config: dict[str, Any], at: str, faults: Faults) -> None:
         return
     hyperparameters = config.get("hyperparameters") or {}
     note_uncounted(hyperparameters, f"{at}.hyperparameters", faults)
-    if faults.final and not any(leaves(hyperparameters)):
+    if faults.final and is_group(hyperparameters) and not any(leaves(hyperparameters)):
         faults.add(f"{at}.hyperparameters", EMPTY_GRID)
 
 
@@ -112,10 +112,11 @@ EXPERIMENT = Record(
     },
     (
         rule(
+            "workspace project",
             TWO_NAMES,
             lambda config: bool(config.get("workspace")) == bool(config.get("project")),
             final=True,
         ),
-        judge_grid,
+        Rule((), judge_grid),
     ),
 )

@@ -33,6 +33,10 @@ class Faults:
         """Note a failure of the value at a path."""
         self.found.append(f"{at}: {message}")
 
+    def clean(self, at: str) -> bool:
+        """Whether nothing was found at a path or below it."""
+        return not any(fault.startswith((f"{at}:", f"{at}.", f"{at}[")) for fault in self.found)
+
     def raise_any(self, stage: str) -> None:
         """Raise `ConfigErrors` when something was found."""
         if self.found:

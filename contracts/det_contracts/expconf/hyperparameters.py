@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,16 +20,22 @@ COUNTED = ("int", "double", "log")
 Path = tuple[str, ...]
 
 
+def _finite(hp: dict[str, Any]) -> bool:
+    try:
+        ends = [hp["base"] ** hp[end] for end in ("minval", "maxval")] if "base" in hp else [hp["maxval"]]
+        return math.isfinite(float(hp["maxval"]) - hp["minval"]) and all(map(math.isfinite, ends))
+    except (OverflowError, ZeroDivisionError):
+        return False
+
+
 def _range(bound: Node, **more: Field) -> Record:
+    bounds = {end: Field(bound, needed="now") for end in ("minval", "maxval")}
     return Record(
-        {
-            "type": Field(Text()),
-            **more,
-            "minval": Field(bound, needed="now"),
-            "maxval": Field(bound, needed="now"),
-            "count": Field(Whole(1)),
-        },
-        (rule("minval must be less than maxval", lambda hp: hp["minval"] < hp["maxval"]),),
+        {"type": Field(Text()), **more, **bounds, "count": Field(Whole(1))},
+        (
+            rule("minval maxval", "minval must be less than maxval", lambda hp: hp["minval"] < hp["maxval"]),
+            rule(" ".join((*more, *bounds)), "the range goes beyond what a double can hold", _finite),
+        ),
     )
 
 
@@ -39,7 +46,7 @@ SAMPLED = {
     "log": _range(Real(), base=Field(Real(above=0), needed="now")),
     "categorical": Record(
         {"type": Field(Text()), "vals": Field(ListOf(Node()), needed="now")},
-        (rule("must hold at least one value", lambda hp: bool(hp["vals"]), at=".vals"),),
+        (rule("vals", "must hold at least one value", lambda hp: bool(hp["vals"]), at=".vals"),),
     ),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from det_contracts.expconf.faults import Faults
+from det_contracts.expconf.faults import SANITY, ConfigErrors, Faults
 
 MAX_DEPTH = 64
 MAX_VALUES = 1_000_000
@@ -14,13 +14,14 @@ MAX_VALUES = 1_000_000
 def plain(value: object, at: str, faults: Faults) -> Any:
     """A copy made of maps with string keys, lists and JSON scalars; whatever JSON cannot hold is a fault.
 
-    Whole-number keys become strings, as YAML turned into JSON has it.
+    Whole-number keys become strings, as YAML turned into JSON has it. Raises `ConfigErrors` at once
+    for a value beyond `MAX_DEPTH` or `MAX_VALUES`.
     """
     return _Copy(faults).of(value, at, 0)
 
 
 class _Copy:
-    """One copy under way. Anchors of YAML can write a value that is huge or contains itself, hence the caps."""
+    """One copy under way. With anchors a short YAML text can be a value without end, hence the caps."""
 
     def __init__(self, faults: Faults) -> None:
         self.faults = faults
@@ -29,27 +30,22 @@ class _Copy:
     def of(self, value: object, at: str, depth: int) -> Any:
         self.values += 1
         if depth > MAX_DEPTH:
-            return self._refuse(at, f"is nested more than {MAX_DEPTH} levels deep")
+            raise ConfigErrors(SANITY, (f"{at}: is nested more than {MAX_DEPTH} levels deep",))
         if self.values > MAX_VALUES:
-            # One message for all that follows; the walk itself must stop too.
-            return self._refuse(at, f"holds more than {MAX_VALUES} values") if self._just_full() else None
+            raise ConfigErrors(SANITY, (f"{at}: there are more than {MAX_VALUES} values up to here",))
         if isinstance(value, dict):
             named = [(self._key(key, at), item) for key, item in value.items()]
             return {name: self.of(item, f"{at}.{name}", depth + 1) for name, item in named}
         if isinstance(value, list):
             return [self.of(item, f"{at}[{index}]", depth + 1) for index, item in enumerate(value)]
         trouble = _trouble(value)
-        return self._refuse(at, trouble) if trouble else value
-
-    def _just_full(self) -> bool:
-        return self.values == MAX_VALUES + 1
-
-    def _refuse(self, at: str, message: str) -> None:
-        self.faults.add(at, message)
+        if trouble:
+            self.faults.add(at, trouble)
+        return None if trouble else value
 
     def _key(self, key: object, at: str) -> str:
         if not isinstance(key, (str, int)) or isinstance(key, bool):
-            self._refuse(at, f"the key {key!r} must be a string, write it in quotes")
+            self.faults.add(at, f"the key {key!r} must be a string, write it in quotes")
         return str(key)
 
 

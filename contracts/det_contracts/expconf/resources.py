@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Any
 
 from det_contracts.expconf.containers import Field, ListOf, Record, rule, unless_taken
@@ -28,11 +29,11 @@ def size_bytes(value: Any) -> Any:
         raise Unfit(BAD_SIZE)
     if not isinstance(value, str):
         return value
-    match = SIZE.fullmatch(value.strip())
+    match = SIZE.fullmatch(value)
     if match is None:
         raise Unfit(BAD_SIZE)
     power = "kmgtp".index(match[2].lower()) + 1 if match[2] else 0
-    return int(float(match[1]) * 1024**power)
+    return int(Decimal(match[1]) * 1024**power)
 
 
 def device(value: Any) -> Any:
@@ -68,6 +69,7 @@ RESOURCES = Record(
     },
     (
         rule(
+            "slots_per_trial max_slots",
             "slots_per_trial must not be greater than max_slots, or no trial could ever start",
             _within_max_slots,
             final=True,

@@ -61,22 +61,19 @@ class Flag(Node, frozen=True):
 class Whole(Node, frozen=True):
     """A whole number between inclusive bounds; 1e3 counts as 1000."""
 
-    low: int | None = None
-    high: int | None = None
+    low: int = -(2**63)
+    high: int = 2**63 - 1
 
     def read(self, value: Any, at: str, faults: Faults) -> Any:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             faults.add(at, f"must be an integer, not {described(value)}")
-        elif (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            faults.add(at, f"must be {self._range()}, not {value}")
+        elif value < self.low and self.high == 2**63 - 1:
+            faults.add(at, f"must be at least {self.low}, not {value}")
+        elif not self.low <= value <= self.high:
+            faults.add(at, f"must be between {self.low} and {self.high}, not {value}")
         return value
-
-    def _range(self) -> str:
-        if self.high is None:
-            return f"at least {self.low}"
-        return f"between {self.low} and {self.high}"
 
 
 class Real(Node, frozen=True):

@@ -61,7 +61,7 @@ METHODS = {
 
 def _removed(name: str) -> Record:
     message = f"the '{name}' searcher has been removed and is not valid for new experiments"
-    return Record({}, (rule(message, lambda _: False, final=True),), open=True)
+    return Record({}, (rule("", message, lambda _: False, final=True),), open=True)
 
 
 SEARCHER = Union("name", SHARED, METHODS | {name: _removed(name) for name in REMOVED}, UNKNOWN)
@@ -69,4 +69,5 @@ SEARCHER = Union("name", SHARED, METHODS | {name: _removed(name) for name in REM
 
 def is_grid(config: dict[str, Any]) -> bool:
     """Whether a configuration asks for a grid."""
-    return (config.get("searcher") or {}).get("name") == "grid"
+    searcher = config.get("searcher")
+    return isinstance(searcher, dict) and searcher.get("name") == "grid"

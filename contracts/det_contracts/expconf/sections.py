@@ -46,7 +46,13 @@ PROFILING = Record(
         "end_after_batch": Field(Whole(0)),
         "sync_timings": Field(Flag(), True),
     },
-    (rule("begin_on_batch must be less than end_after_batch", _begins_before_end),),
+    (
+        rule(
+            "begin_on_batch end_after_batch",
+            "begin_on_batch must be less than end_after_batch",
+            _begins_before_end,
+        ),
+    ),
 )
 
 OPTIMIZATIONS = Record(

@@ -44,12 +44,20 @@ class Azure(Record, frozen=True):
     """The account's credentials are one thing: they are merged from one side only."""
 
     def merge(self, high: Any, low: Any) -> Any:
-        account = ("connection_string", "account_url")
-        loser = low if any(high.get(key) is not None for key in account) else high
-        if loser is low or any(low.get(key) is not None for key in account):
-            dropped = {key: None for key in (*account, "credential") if key in loser}
-            high, low = (high, low | dropped) if loser is low else (high | dropped, low)
+        if _names_account(high):
+            low = _without_account(low)
+        elif _names_account(low):
+            high = _without_account(high)
         return super().merge(high, low)
+
+
+def _names_account(storage: dict[str, Any]) -> bool:
+    return storage.get("connection_string") is not None or storage.get("account_url") is not None
+
+
+def _without_account(storage: dict[str, Any]) -> dict[str, Any]:
+    account = ("connection_string", "account_url", "credential")
+    return {key: item for key, item in storage.items() if key not in account}
 
 
 TEXT = Field(Text())
@@ -67,7 +75,7 @@ TYPES = {
             "checkpoint_path": TEXT,
             "tensorboard_path": TEXT,
         },
-        (rule(OUTSIDE, _storage_path_fits),),
+        (rule("host_path storage_path", OUTSIDE, _storage_path_fits),),
     ),
     "directory": Record(
         {
@@ -85,11 +93,13 @@ TYPES = {
         },
         (
             rule(
+                "connection_string account_url",
                 "Exactly one of connection_string or account_url must be set",
                 lambda azure: (azure.get("connection_string") is None) != (azure.get("account_url") is None),
                 final=True,
             ),
             rule(
+                "credential connection_string",
                 "credential and connection_string must not both be set",
                 lambda azure: azure.get("credential") is None or azure.get("connection_string") is None,
             ),
