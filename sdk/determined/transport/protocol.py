@@ -42,7 +42,30 @@ class StoredCheckpoint(msgspec.Struct, frozen=True):
     """Encoded metadata of the user; holds `steps_completed`."""
 
 
-class Transport(Protocol):
+class Answers(Protocol):
+    """What the cluster tells a trial."""
+
+    def operation(self) -> SearcherOp | None:
+        """Return the operation that is not completed yet; None when nothing is left for now.
+
+        Asking again without completing gives the same answer, across restarts of the script too.
+        """
+
+    def preempted(self) -> bool:
+        """Say whether this allocation is asked to stop; once True, always True.
+
+        The first call waits a bounded time for the first answer, later ones are local and cheap. Not
+        reaching the cluster counts as False. Never raises.
+        """
+
+    def best_validation(self) -> float | None:
+        """Return the best searcher metric of the experiment so far; None when there is none."""
+
+    def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
+        """Return what the cluster holds as metadata of a checkpoint; `{}` if none."""
+
+
+class Transport(Answers, Protocol):
     """Carry facts of one trial process to the cluster and answers back.
 
     Methods may be called from any thread. Unless said otherwise they wait as long as the cluster is
@@ -64,12 +87,6 @@ class Transport(Protocol):
     def flush(self) -> None:
         """Block until everything reported so far is stored in the log, in order."""
 
-    def operation(self) -> SearcherOp | None:
-        """Return the operation that is not completed yet; None when nothing is left for now.
-
-        Asking again without completing gives the same answer, across restarts of the script too.
-        """
-
     def complete(self, seq: int, length: int, metric: object) -> None:
         """Complete an operation with the encoded searcher metric, after a flush.
 
@@ -83,16 +100,6 @@ class Transport(Protocol):
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         """Make a stored checkpoint known, after a flush; returns when that is in the log."""
 
-    def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
-        """Return what the cluster holds as metadata of a checkpoint; `{}` if none."""
-
-    def preempted(self) -> bool:
-        """Say whether this allocation is asked to stop; once True, always True.
-
-        The first call waits a bounded time for the first answer, later ones are local and cheap. Not
-        reaching the cluster counts as False. Never raises.
-        """
-
     def acknowledge_preemption(self) -> None:
         """Tell that a clean exit to come means "schedule me again", after a flush; idempotent."""
 
@@ -104,6 +111,3 @@ class Transport(Protocol):
 
     def set_status(self, status: str) -> None:
         """Show a short text as the state of the runner; returns at once."""
-
-    def best_validation(self) -> float | None:
-        """Return the best searcher metric of the experiment so far; None when there is none."""

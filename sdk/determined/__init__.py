@@ -1,0 +1,40 @@
+"""The public surface of `import determined as det` (core API spec, section 1)."""
+
+import importlib
+from typing import Any
+
+from determined.__version__ import __version__
+from determined._import import import_from_path
+from determined._info import ClusterInfo, RendezvousInfo, ResourcesInfo, TrialInfo, get_cluster_info
+from determined.errors import InvalidHP
+
+from determined import core, errors, util  # isort: skip
+
+LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
+
+_LAZY = frozenset({"experimental", "pytorch", "transformers"})
+
+__all__ = [
+    "LOG_FORMAT",
+    "ClusterInfo",
+    "InvalidHP",
+    "RendezvousInfo",
+    "ResourcesInfo",
+    "TrialInfo",
+    "__version__",
+    "core",
+    "errors",
+    "get_cluster_info",
+    "import_from_path",
+    "util",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        try:
+            return importlib.import_module(f"determined.{name}")
+        except ModuleNotFoundError as e:
+            if e.name != f"determined.{name}":
+                raise
+    raise AttributeError(f"module 'determined' has no attribute {name!r}")

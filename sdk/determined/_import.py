@@ -1,0 +1,113 @@
+"""Importing user code from a directory that must not leak into the rest of the process."""
+
+import contextlib
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+_one_at_a_time = threading.Lock()
+_OWN = {"__main__", "determined", "det_contracts"}
+_INSTALLED = {"site-packages", "dist-packages"}
+
+
+def _locations(module: ModuleType) -> list[str]:
+    """Real paths of a module's file, or of its directories if it is a package."""
+    # A namespace package's __path__ may raise while its parent is half imported.
+    with contextlib.suppress(Exception):
+        if hasattr(module, "__path__"):
+            return [os.path.realpath(p) for p in module.__path__]
+        if getattr(module, "__file__", None):
+            return [os.path.realpath(str(module.__file__))]
+    return []
+
+
+def _is_below(root: str, path: str) -> bool:
+    relative = os.path.relpath(path, root)
+    return relative.split(os.sep)[0] != os.pardir and not _INSTALLED & set(relative.split(os.sep))
+
+
+def _tops_directly_in(directory: str) -> set[str]:
+    """Names of loaded top-level modules that live directly in `directory`."""
+    return {
+        name
+        for name, module in list(sys.modules.items())
+        if "." not in name
+        and name not in _OWN
+        and any(os.path.dirname(where) == directory for where in _locations(module))
+    }
+
+
+def _with_submodules(tops: set[str]) -> dict[str, ModuleType]:
+    return {name: module for name, module in sys.modules.items() if name.split(".")[0] in tops}
+
+
+def _drop(tops: set[str]) -> dict[str, ModuleType]:
+    dropped = _with_submodules(tops)
+    for name in dropped:
+        del sys.modules[name]
+    return dropped
+
+
+def _set_aside() -> dict[str, ModuleType]:
+    here = os.path.realpath(os.getcwd())
+    searched = {os.path.realpath(p) for p in sys.path}
+    return _drop(_tops_directly_in(here)) if here in searched else {}
+
+
+def _imported_since(before: set[str], root: str) -> set[str]:
+    return {
+        name
+        for name, module in list(sys.modules.items())
+        if name not in before and any(_is_below(root, where) for where in _locations(module))
+    }
+
+
+def _forget(before: set[str], root: str) -> None:
+    """Drop what came from `root`; a package takes all of its submodules along."""
+    gone = _imported_since(before, root)
+    for name in list(sys.modules):
+        parents = name.split(".")
+        if any(".".join(parents[:n]) in gone for n in range(1, len(parents) + 1)):
+            del sys.modules[name]
+
+
+def _restore_finders(path: list[str], finders: list[Any], root: str) -> None:
+    sys.path[:] = path
+    sys.meta_path[:] = finders
+    for known in [p for p in sys.path_importer_cache if _is_below(root, os.path.realpath(p))]:
+        del sys.path_importer_cache[known]
+    importlib.invalidate_caches()
+
+
+@contextlib.contextmanager
+def import_from_path(path: "str | os.PathLike[str]") -> Iterator[None]:
+    """Let imports inside the `with` find modules of `path` first (core API spec, section 13).
+
+    Afterwards sys.path is as before and modules of `path` are no longer in sys.modules, so that several
+    directories may hold modules of the same name; objects bound inside stay usable. No `__pycache__` is
+    written under `path`. Nested or concurrent use is a RuntimeError.
+    """
+    if not _one_at_a_time.acquire(blocking=False):
+        raise RuntimeError("import_from_path() does not support nesting or use from several threads at once")
+    root = os.path.realpath(path)
+    saved_path, saved_finders, saved_flag = list(sys.path), list(sys.meta_path), sys.dont_write_bytecode
+    aside: dict[str, ModuleType] = {}
+    before = set(sys.modules)
+    try:
+        aside = _set_aside()
+        before = set(sys.modules)
+        sys.dont_write_bytecode = True
+        sys.path[:] = [os.fspath(path), *(p for p in sys.path if p != "")]
+        importlib.invalidate_caches()
+        yield
+    finally:
+        sys.dont_write_bytecode = saved_flag
+        _forget(before, root)
+        _drop({name.split(".")[0] for name in aside})
+        sys.modules.update(aside)
+        _restore_finders(saved_path, saved_finders, root)
+        _one_at_a_time.release()

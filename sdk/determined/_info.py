@@ -1,0 +1,189 @@
+"""What this process may know of its cluster, allocation and trial (core API spec, section 2)."""
+
+import json
+import os
+import pathlib
+from typing import Any, TypeVar
+
+_DEFAULT_DIRECTORY = "/run/determined/info"
+
+
+def info_directory() -> pathlib.Path:
+    """Return where the worker left the description of this allocation; it need not exist."""
+    return pathlib.Path(os.environ.get("DET_INFO_DIR") or _DEFAULT_DIRECTORY)
+
+
+class TrialInfo:
+    """The trial that this allocation runs."""
+
+    def __init__(
+        self,
+        trial_id: int,
+        experiment_id: int,
+        trial_seed: int,
+        hparams: dict[str, Any],
+        config: dict[str, Any],
+        steps_completed: int,
+        trial_run_id: int,
+        debug: bool,
+        inter_node_network_interface: str | None = None,
+    ) -> None:
+        self.trial_id = trial_id
+        self.experiment_id = experiment_id
+        self.trial_seed = trial_seed
+        self.hparams = hparams
+        """Sampled values, nesting kept; integers stay int."""
+        self._config = config
+        """The whole merged experiment configuration."""
+        self._steps_completed = steps_completed
+        self._trial_run_id = trial_run_id
+        self._debug = debug
+        self._inter_node_network_interface = inter_node_network_interface
+
+
+class RendezvousInfo:
+    """All nodes of the allocation, ordered by rank."""
+
+    def __init__(
+        self, container_addrs: list[str], container_rank: int, container_slot_counts: list[int]
+    ) -> None:
+        self.container_addrs = container_addrs
+        self.container_rank = container_rank
+        self.container_slot_counts = container_slot_counts
+
+
+class ResourcesInfo:
+    """The devices of this node that belong to the allocation."""
+
+    def __init__(self, gpu_uuids: list[str]) -> None:
+        self.gpu_uuids = gpu_uuids
+
+
+class ClusterInfo:
+    """Everything a script may ask of the cluster it runs on; get it by `get_cluster_info()`."""
+
+    def __init__(
+        self,
+        master_url: str,
+        cluster_id: str,
+        agent_id: str,
+        slot_ids: list[int],
+        task_id: str,
+        allocation_id: str,
+        session_token: str,
+        task_type: str,
+        master_cert_name: str | None = None,
+        master_cert_file: str | None = None,
+        latest_checkpoint: str | None = None,
+        trial_info: TrialInfo | None = None,
+        rendezvous_info: RendezvousInfo | None = None,
+        resources_info: ResourcesInfo | None = None,
+    ) -> None:
+        self.master_url = master_url
+        """With scheme, without trailing slash."""
+        self.cluster_id = cluster_id
+        self.agent_id = agent_id
+        self.slot_ids = slot_ids
+        """Slots of this node; empty for a zero-slot task."""
+        self.task_id = task_id
+        self.allocation_id = allocation_id
+        self.session_token = session_token
+        self.task_type = task_type
+        """`TRIAL`, `NOTEBOOK`, `SHELL`, `COMMAND`, `TENSORBOARD` or `CHECKPOINT_GC`."""
+        self.master_cert_name = master_cert_name
+        self.master_cert_file = master_cert_file
+        self._latest_checkpoint = latest_checkpoint
+        self._trial_info = trial_info
+        self._rendezvous_info = rendezvous_info
+        self._resources_info = resources_info
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """Storage id of this trial's latest checkpoint, else of its warm start; None if not a trial."""
+        return self._latest_checkpoint if self.task_type == "TRIAL" else None
+
+    @property
+    def user_data(self) -> dict[str, Any]:
+        """The `data` field of the experiment configuration; `{}` if absent or not a trial."""
+        if self.task_type != "TRIAL":
+            return {}
+        return self.trial._config.get("data") or {}
+
+    @property
+    def trial(self) -> TrialInfo:
+        """The trial; RuntimeError in a task of another type."""
+        if self.task_type != "TRIAL":
+            raise RuntimeError(f"ClusterInfo.trial exists in TRIAL tasks only, not in {self.task_type} tasks")
+        assert self._trial_info, "trial.json is missing although this is a TRIAL task"
+        return self._trial_info
+
+    @property
+    def container_addrs(self) -> list[str]:
+        """Address of every node of the allocation, ordered by rank."""
+        return ["127.0.0.1"] if self.task_type != "TRIAL" else self._rendezvous.container_addrs
+
+    @property
+    def container_slot_counts(self) -> list[int]:
+        """Number of slots on every node of the allocation, ordered by rank."""
+        return [len(self.slot_ids)] if self.task_type != "TRIAL" else self._rendezvous.container_slot_counts
+
+    @property
+    def container_rank(self) -> int:
+        """Index of this node in the allocation."""
+        return 0 if self.task_type != "TRIAL" else self._rendezvous.container_rank
+
+    @property
+    def gpu_uuids(self) -> list[str]:
+        """UUIDs of this node's GPUs of the allocation."""
+        assert self._resources_info, "resources.json is missing"
+        return self._resources_info.gpu_uuids
+
+    @property
+    def _rendezvous(self) -> RendezvousInfo:
+        assert self._rendezvous_info, "rendezvous.json is missing although this is a TRIAL task"
+        return self._rendezvous_info
+
+
+_T = TypeVar("_T", ClusterInfo, TrialInfo, RendezvousInfo, ResourcesInfo)
+
+
+def _load(kind: type[_T], path: pathlib.Path, **more: Any) -> _T:
+    try:
+        return kind(**json.loads(path.read_bytes()), **more)
+    except (TypeError, ValueError) as e:
+        raise RuntimeError(f"{path} does not describe a {kind.__name__}: {e}") from e
+
+
+def _load_if_present(kind: type[_T], path: pathlib.Path) -> _T | None:
+    return _load(kind, path) if path.exists() else None
+
+
+def load_cluster_info(directory: pathlib.Path) -> ClusterInfo | None:
+    """Read the description of an allocation; None if `directory` holds no cluster.json.
+
+    RuntimeError names the file that cannot be understood.
+    """
+    if not (directory / "cluster.json").exists():
+        return None
+    return _load(
+        ClusterInfo,
+        directory / "cluster.json",
+        trial_info=_load_if_present(TrialInfo, directory / "trial.json"),
+        rendezvous_info=_load_if_present(RendezvousInfo, directory / "rendezvous.json"),
+        resources_info=_load_if_present(ResourcesInfo, directory / "resources.json"),
+    )
+
+
+_UNREAD: Any = object()
+_info: ClusterInfo | None = _UNREAD
+
+
+def get_cluster_info() -> ClusterInfo | None:
+    """Return what is known of the cluster, None off cluster.
+
+    The files are read once per process and the answer is kept, None included.
+    """
+    global _info
+    if _info is _UNREAD:
+        _info = load_cluster_info(info_directory())
+    return _info

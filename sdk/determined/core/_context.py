@@ -1,0 +1,191 @@
+"""The way in: `core.init()` and what it gives (core API spec, section 4)."""
+
+import contextlib
+import importlib
+import logging
+import pathlib
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from determined import _info
+from determined.core import _tensorboard
+from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
+from determined.core._distributed import DistributedContext, DummyDistributedContext
+from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
+from determined.core._searcher import DummySearcherContext, SearcherContext, configured_units
+from determined.core._stack_dump import install_stack_dump
+from determined.core._storage_choice import chosen_storage, trial_storage
+from determined.core._tensorboard import TensorboardMode
+from determined.core._train import DummyTrainContext, EarlyExitReason, TrainContext
+from determined.errors import InvalidHP
+from determined.storage import StorageManager
+from determined.transport.offline import OfflineTransport
+
+if TYPE_CHECKING:
+    from determined.transport.protocol import Transport
+
+logger = logging.getLogger("determined.core")
+
+Storage = str | dict[str, Any] | None
+
+
+class Context:
+    """All parts of the Core API for one process; use it in a `with`, on every rank."""
+
+    def __init__(
+        self,
+        checkpoint: CheckpointContext,
+        distributed: DistributedContext | None = None,
+        preempt: PreemptContext | None = None,
+        train: TrainContext | None = None,
+        searcher: SearcherContext | None = None,
+        info: "_info.ClusterInfo | None" = None,
+        transport: "Transport | None" = None,
+    ) -> None:
+        """Parts that are left out are those of a script off cluster."""
+        self.checkpoint = checkpoint
+        self.distributed = distributed or DummyDistributedContext()
+        self.preempt = preempt or DummyPreemptContext(self.distributed)
+        self.train = train or DummyTrainContext()
+        self.searcher = searcher or DummySearcherContext(self.distributed)
+        self.info = info
+        self._transport = transport or OfflineTransport()
+
+    def start(self) -> None:
+        """Begin to watch for preemption; a second start is a RuntimeError."""
+        self.preempt.start()
+
+    def close(self) -> None:
+        """Stop watching, leave the group of ranks, and wait until all reports are stored.
+
+        Raises the refusal of a report that no call has raised yet.
+        """
+        self._close(None)
+
+    def __enter__(self) -> "Context":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close(error)
+        if isinstance(error, InvalidHP):
+            raise SystemExit(0)
+
+    def _close(self, error: BaseException | None) -> None:
+        """Leave everything, last the transport; nothing raised on the way hides `error`."""
+        with contextlib.ExitStack() as stack:
+            if error is not None:
+                stack.push(_log_instead_of_raising)
+            stack.callback(self._transport.close)
+            if isinstance(error, InvalidHP):
+                stack.callback(self._report_invalid_hp, error)
+            stack.callback(self.distributed.close)
+            stack.callback(self.preempt.close)
+
+    def _report_invalid_hp(self, error: InvalidHP) -> None:
+        self.train.report_early_exit(EarlyExitReason.INVALID_HP)
+        logger.info("InvalidHP was raised, this trial ends: %s", error)
+
+
+def _log_instead_of_raising(
+    kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+) -> bool:
+    if isinstance(error, Exception):
+        logger.error("while leaving the core context after another failure: %s", error)
+    return isinstance(error, Exception)
+
+
+def init(
+    *,
+    distributed: DistributedContext | None = None,
+    checkpoint_storage: Storage = None,
+    preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
+    tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
+) -> Context:
+    """Return the Core API for this process; the same script runs on and off cluster.
+
+    Every rank calls it. More than one slot needs `distributed`, else ValueError. `checkpoint_storage` is
+    the experiment's unless given as path, URL or dict. Off cluster nothing touches the network.
+    """
+    info = _info.get_cluster_info()
+    if info is None:
+        return _dummy_init(
+            distributed=distributed, checkpoint_storage=checkpoint_storage, preempt_mode=preempt_mode
+        )
+    if distributed is None and (len(info.container_addrs) > 1 or len(info.slot_ids) > 1):
+        raise ValueError("you must provide a valid DistributedContext for a multi-slot task")
+    install_stack_dump()
+    dist = distributed or DummyDistributedContext()
+    if info.task_type != "TRIAL":
+        return _offline_context(dist, chosen_storage(checkpoint_storage), None, preempt_mode, info)
+    return _trial_context(info, dist, trial_storage(info, checkpoint_storage), preempt_mode, tensorboard_mode)
+
+
+def _trial_context(
+    info: "_info.ClusterInfo",
+    dist: DistributedContext,
+    storage: StorageManager,
+    preempt_mode: PreemptMode,
+    tensorboard_mode: TensorboardMode,
+) -> Context:
+    # By name: the bus client is loaded only where there is a cluster.
+    bus = importlib.import_module("determined.transport.bus")
+    transport: Transport = bus.connect(info)
+    trial = info.trial
+    path = _tensorboard.tensorboard_path(info.allocation_id)
+    target = _tensorboard.stored_under(info.cluster_id, trial.experiment_id, trial.trial_id)
+    by_hand = TensorboardMode(tensorboard_mode) is TensorboardMode.MANUAL
+    context = Context(
+        checkpoint=CheckpointContext(dist, storage, transport),
+        distributed=dist,
+        preempt=PreemptContext(transport, dist, preempt_mode),
+        train=TrainContext(
+            transport,
+            dist,
+            trial_id=trial.trial_id,
+            exp_id=trial.experiment_id,
+            run_id=trial._trial_run_id,
+            tensorboard_path=path,
+            tensorboard_upload=_tensorboard.TensorboardUpload(storage, path, target, dist.rank)
+            if by_hand
+            else None,
+        ),
+        searcher=SearcherContext(transport, dist, configured_units(trial._config)),
+        info=info,
+        transport=transport,
+    )
+    transport.start()
+    return context
+
+
+def _offline_context(
+    dist: DistributedContext,
+    storage: StorageManager,
+    tensorboard_path: pathlib.Path | None,
+    preempt_mode: PreemptMode,
+    info: "_info.ClusterInfo | None",
+) -> Context:
+    return Context(
+        checkpoint=DummyCheckpointContext(dist, storage),
+        distributed=dist,
+        preempt=DummyPreemptContext(dist, preempt_mode),
+        train=DummyTrainContext(tensorboard_path),
+        searcher=DummySearcherContext(dist),
+        info=info,
+    )
+
+
+def _dummy_init(
+    *,
+    distributed: DistributedContext | None = None,
+    checkpoint_storage: Storage = None,
+    tensorboard_path: pathlib.Path | None = None,
+    preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
+) -> Context:
+    """Return the Core API as off cluster, wherever this runs."""
+    install_stack_dump()
+    storage = chosen_storage(checkpoint_storage)
+    dist = distributed or DummyDistributedContext()
+    return _offline_context(dist, storage, tensorboard_path, preempt_mode, None)

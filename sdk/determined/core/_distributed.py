@@ -1,0 +1,117 @@
+"""Who this process is among the processes of its job, and how they agree (core API spec, section 5)."""
+
+import os
+from typing import Any
+
+from determined.core._collectives import Alone, Collectives, Group
+
+_FIELDS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
+_DEFAULT_PORT = 12360
+
+# Read once: two jobs on one host get different ports through these.
+PORT_1 = int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_1") or _DEFAULT_PORT)
+PORT_2 = int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_2") or PORT_1 + 16)
+
+
+class DistributedContext(Collectives):
+    """The place of this process in its job, with collectives over all ranks and over those of one node.
+
+    The six numbers are given all or not at all; none means a job of one. Several nodes need `chief_ip`.
+    Collectives block, are not thread-safe and must be called in step by all ranks of the group.
+    """
+
+    def __init__(
+        self,
+        *,
+        rank: int | None = None,
+        size: int | None = None,
+        local_rank: int | None = None,
+        local_size: int | None = None,
+        cross_rank: int | None = None,
+        cross_size: int | None = None,
+        chief_ip: str | None = None,
+        pub_port: int = PORT_1,
+        pull_port: int = PORT_2,
+        port_offset: int = 0,
+        force_tcp: bool = False,
+    ) -> None:
+        given = (rank, size, local_rank, local_size, cross_rank, cross_size)
+        places = _places(dict(zip(_FIELDS, given, strict=True)))
+        self.rank, self.size, self.local_rank, self.local_size, self.cross_rank, self.cross_size = places
+        if self.local_size != self.size and not chief_ip:
+            raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
+        self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
+        super().__init__(*self._join(pub_port, pull_port, force_tcp))
+
+    def _join(self, pub_port: int, pull_port: int, force_tcp: bool) -> tuple[Group, Group]:
+        """Return the group of all ranks and the group of this node's, once everybody is there."""
+        if self.size == 1:
+            return Alone(), Alone()
+        raise NotImplementedError(
+            f"a job of {self.size} processes cannot be run yet; use one slot and DistributedContext of size 1"
+        )
+
+    @classmethod
+    def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":
+        """Take the numbers from torchrun's variables; KeyError if one is missing."""
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
+        return cls._from_environment(names, chief_ip)
+
+    @classmethod
+    def from_deepspeed(cls, chief_ip: str | None = None) -> "DistributedContext":
+        """Take the numbers from the deepspeed launcher's variables; KeyError if one is missing."""
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
+        return cls._from_environment(names, chief_ip)
+
+    @classmethod
+    def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":
+        """Take the numbers from an initialized horovod module."""
+        numbers = {field: getattr(hvd, field)() for field in _FIELDS}
+        return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
+
+    @classmethod
+    def _from_environment(cls, names: tuple[str, ...], chief_ip: str | None) -> "DistributedContext":
+        numbers: dict[str, Any] = {
+            field: int(os.environ[name]) for field, name in zip(_FIELDS, names, strict=True)
+        }
+        return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
+
+    def get_rank(self) -> int:
+        """Return the index of this process among all; 0 is the chief."""
+        return self.rank
+
+    def get_local_rank(self) -> int:
+        """Return the index of this process on its node; 0 is the local chief."""
+        return self.local_rank
+
+    def get_size(self) -> int:
+        """Return the number of processes."""
+        return self.size
+
+    def get_num_agents(self) -> int:
+        """Return the number of nodes."""
+        return self.cross_size
+
+
+def _places(given: dict[str, int | None]) -> tuple[int, int, int, int, int, int]:
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) == len(given):
+        return 0, 1, 0, 1, 0, 1
+    if missing:
+        raise ValueError(f"DistributedContext needs all of {', '.join(_FIELDS)} or none; missing: {missing}")
+    rank, size, local_rank, local_size, cross_rank, cross_size = (int(v or 0) for v in given.values())
+    for name, index, count in (
+        ("rank", rank, size),
+        ("local_rank", local_rank, local_size),
+        ("cross_rank", cross_rank, cross_size),
+    ):
+        if not 0 <= index < count:
+            raise ValueError(f"DistributedContext: {name}={index} is not between 0 and {count - 1}")
+    return rank, size, local_rank, local_size, cross_rank, cross_size
+
+
+class DummyDistributedContext(DistributedContext):
+    """Rank 0 of 1."""
+
+    def __init__(self) -> None:
+        super().__init__()

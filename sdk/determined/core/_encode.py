@@ -1,0 +1,111 @@
+"""From a user's values to plain JSON-able ones (core API spec, section 6).
+
+Encoding happens in the caller's thread: it is the snapshot that lets the training loop go on changing its
+tensors, and a value that cannot be encoded is told where it was reported.
+"""
+
+import datetime
+import enum
+import numbers
+import uuid
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+_AS_IT_IS = frozenset({int, bool, type(None)})
+
+
+def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a plain copy of a dict of metrics; TypeError names the metric that cannot be encoded.
+
+    A few floats cost about a microsecond: no call is made for values that are plain already.
+    """
+    if not isinstance(metrics, Mapping):
+        raise TypeError(f"metrics must be a dict of name to value, not {type(metrics).__name__}")
+    encoded: dict[str, Any] = {}
+    for name, value in metrics.items():
+        kind = type(value)
+        if type(name) is not str or not name.isascii():
+            name = _encode_key(name)
+        if kind in _AS_IT_IS or (kind is float and isfinite(value)):
+            encoded[name] = value
+        else:
+            try:
+                encoded[name] = encode(value)
+            except TypeError as e:
+                raise TypeError(f"metric {name!r}: {e}") from None
+    return encoded
+
+
+def encode(value: Any) -> Any:
+    """Return `value` as str, bool, int, finite float, None, list or dict with str keys.
+
+    NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`. Arrays and tensors of numpy and
+    torch become nested lists, those without dimensions numbers. Anything else unknown: TypeError.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _encode_text(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return _encode_float(value)
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    if isinstance(value, Mapping):
+        return {_encode_key(key): encode(item) for key, item in value.items()}
+    return _encode_object(value)
+
+
+def _encode_object(value: Any) -> Any:
+    if hasattr(value, "__json__"):
+        return encode(value.__json__())
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bytes | bytearray):
+        return value.decode("utf-8", "replace")
+    if _is_array(value):
+        return encode(value.tolist())
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Number) and hasattr(value, "__float__"):
+        return _encode_float(float(value))
+    raise TypeError(f"Unserializable object {repr(value)[:100]} of type {type(value).__name__}")
+
+
+def _is_array(value: Any) -> bool:
+    """Say whether numpy or torch made the value, without importing either."""
+    return any(
+        cls.__module__.partition(".")[0] in ("numpy", "torch") and hasattr(cls, "tolist")
+        for cls in type(value).__mro__
+    )
+
+
+def _encode_float(value: float) -> float | str:
+    if isfinite(value):
+        return float(value)
+    if value != value:
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _encode_text(value: str) -> str:
+    # Lone surrogates (from undecodable file names, say) have no UTF-8 form.
+    # str() of a str-valued Enum would be its member name.
+    return str.__str__(value) if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def _encode_key(key: Any) -> str:
+    if isinstance(key, str):
+        return _encode_text(key)
+    plain = encode(key)
+    if isinstance(plain, bool):
+        return str(plain).lower()
+    if isinstance(plain, str | int | float):
+        return str(plain)
+    raise TypeError(f"Unserializable object {repr(key)[:100]} as a name; use a str")

@@ -1,0 +1,75 @@
+"""TensorBoard files of a trial and their way into storage (core API spec, section 11)."""
+
+import enum
+import logging
+import os
+import pathlib
+import tempfile
+from collections.abc import Callable
+
+from determined.storage import StorageManager
+from determined.storage.tree import local_path
+
+logger = logging.getLogger("determined.core")
+
+Selector = Callable[[pathlib.Path], bool]
+Mangler = Callable[[pathlib.Path, int], pathlib.Path]
+
+
+class TensorboardMode(enum.Enum):
+    """Who sees to the TensorBoard files."""
+
+    AUTO = "AUTO"
+    """The platform."""
+    MANUAL = "MANUAL"
+    """The script, by `upload_tensorboard_files`."""
+
+
+def tensorboard_path(allocation_id: str) -> pathlib.Path:
+    """Return where this process writes its event files; the directory is not made."""
+    # Ranks of torch share one directory; only horovod tells its rank this way.
+    rank = os.environ.get("HOROVOD_RANK") or "0"
+    return pathlib.Path(tempfile.gettempdir()) / f"tensorboard-{allocation_id}-{rank}"
+
+
+def stored_under(cluster_id: str, experiment_id: int, trial_id: int) -> str:
+    """Return the place of a trial's event files inside the checkpoint storage."""
+    return f"{cluster_id}/tensorboard/experiment/{experiment_id}/trial/{trial_id}"
+
+
+class TensorboardUpload:
+    """Send files of one directory to storage, each again only when it has changed."""
+
+    def __init__(self, storage: StorageManager, base: pathlib.Path, target: str, rank: int) -> None:
+        self._storage = storage
+        self._base = base
+        self._target = target
+        self._rank = rank
+        self._sent: dict[pathlib.Path, tuple[int, int]] = {}
+
+    def send(self, selector: Selector, mangler: Mangler) -> None:
+        """Upload what the selector wants of the files that changed since the last call.
+
+        `selector` gets absolute paths, `mangler` gives the stored name from the relative path and the rank.
+        """
+        changed = self._changed(selector)
+        if not changed:
+            return
+        with tempfile.TemporaryDirectory(prefix="tensorboard-upload-") as scratch:
+            for path in changed:
+                name = mangler(path.relative_to(self._base), self._rank).as_posix()
+                link = local_path(scratch, name)
+                link.parent.mkdir(parents=True, exist_ok=True)
+                link.symlink_to(path)
+            self._storage.upload(scratch, self._target)
+        self._sent.update(changed)
+        logger.debug("uploaded %d TensorBoard files", len(changed))
+
+    def _changed(self, selector: Selector) -> dict[pathlib.Path, tuple[int, int]]:
+        changed = {}
+        for path in sorted(p.absolute() for p in self._base.rglob("*") if p.is_file()):
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_size)
+            if self._sent.get(path) != stamp and selector(path):
+                changed[path] = stamp
+        return changed

@@ -1,0 +1,191 @@
+"""Metrics and state of the training (core API spec, section 6)."""
+
+import enum
+import logging
+import operator
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from determined.core import _tensorboard
+from determined.core._distributed import DistributedContext, DummyDistributedContext
+from determined.core._encode import encode_metrics
+from determined.transport.offline import OfflineTransport
+from determined.transport.protocol import MetricReport
+
+if TYPE_CHECKING:
+    from determined.transport.protocol import Transport
+
+logger = logging.getLogger("determined.core")
+
+TRAINING = "training"
+VALIDATION = "validation"
+
+
+class EarlyExitReason(enum.Enum):
+    """Why a trial ends by its own will."""
+
+    INVALID_HP = "EXITED_REASON_INVALID_HP"
+    USER_REQUESTED_STOP = "EXITED_REASON_USER_REQUESTED_STOP"
+
+
+def _everything(path: pathlib.Path) -> bool:
+    return True
+
+
+def _as_it_is(path: pathlib.Path, rank: int) -> pathlib.Path:
+    return path
+
+
+class TrainContext:
+    """Report how training goes.
+
+    Reports return at once and are stored in order. One that the cluster refuses (a key reported twice for
+    the same steps, an outdated run) raises RuntimeError from a later call.
+    """
+
+    def __init__(
+        self,
+        transport: "Transport",
+        dist: DistributedContext,
+        *,
+        trial_id: int = 0,
+        exp_id: int = 0,
+        run_id: int = 0,
+        tensorboard_path: pathlib.Path | None = None,
+        tensorboard_upload: "_tensorboard.TensorboardUpload | None" = None,
+    ) -> None:
+        """Without `tensorboard_upload` the platform alone sees to TensorBoard files."""
+        self._transport = transport
+        self._rank = dist.rank
+        self._trial_id = trial_id
+        self._exp_id = exp_id
+        self._run_id = run_id
+        self._tensorboard_path = tensorboard_path or _tensorboard.tensorboard_path("local")
+        self._tensorboard_upload = tensorboard_upload
+        self._exit_reported = False
+        self._last_validation: int | None = None
+
+    def report_training_metrics(
+        self,
+        steps_completed: int,
+        metrics: dict[str, Any],
+        batch_metrics: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
+        """Report metrics of the training after `steps_completed` steps; chief only.
+
+        `batch_metrics` are those of single batches: stored, not charted. TypeError for values without a
+        JSON form.
+        """
+        self._report_trial_metrics(TRAINING, steps_completed, metrics, batch_metrics)
+
+    def report_validation_metrics(self, steps_completed: int, metrics: dict[str, Any]) -> None:
+        """Report metrics of a validation after `steps_completed` steps; chief only.
+
+        RuntimeError for a value None; bytes are left out with a warning.
+        """
+        self._report_trial_metrics(VALIDATION, steps_completed, _valid_validation(metrics))
+        self._last_validation = steps_completed
+
+    def _report_trial_metrics(
+        self,
+        group: str,
+        total_batches: int,
+        metrics: dict[str, Any],
+        batch_metrics: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
+        if self._rank != 0:
+            raise RuntimeError(f"{group} metrics reported by non-chief rank {self._rank}; only rank 0 may")
+        steps = total_batches if type(total_batches) is int else _steps(total_batches)
+        batches = None if batch_metrics is None else [encode_metrics(batch) for batch in batch_metrics]
+        self._transport.report(MetricReport(group, steps, encode_metrics(metrics), batches))
+
+    def _get_last_validation(self) -> int | None:
+        """Steps of the last validation that this process reported."""
+        return self._last_validation
+
+    def set_status(self, status: str) -> None:
+        """Show a short text as the state of the runner."""
+        self._transport.set_status(str(status))
+
+    def report_early_exit(self, reason: EarlyExitReason) -> None:
+        """Tell why the trial is about to end by its own will; any rank may, a repeat only warns."""
+        reason = EarlyExitReason(reason)
+        if self._exit_reported:
+            logger.warning("the early exit was reported before; %s is ignored", reason.value)
+            return
+        self._exit_reported = True
+        self._transport.exit_early(reason.value)
+
+    def get_experiment_best_validation(self) -> float | None:
+        """Return the best searcher metric of the experiment so far; None when there is none."""
+        return self._transport.best_validation()
+
+    def get_tensorboard_path(self) -> pathlib.Path:
+        """Return where event files of this process belong; the directory may not exist yet."""
+        return self._tensorboard_path
+
+    def upload_tensorboard_files(
+        self,
+        selector: _tensorboard.Selector = _everything,
+        mangler: _tensorboard.Mangler = _as_it_is,
+    ) -> None:
+        """Store TensorBoard files that changed since the last call; any rank may.
+
+        RuntimeError unless `tensorboard_mode` is MANUAL.
+        """
+        if self._tensorboard_upload is None:
+            raise RuntimeError("upload_tensorboard_files() needs core.init() with TensorboardMode.MANUAL")
+        self._transport.flush()
+        self._tensorboard_upload.send(selector, mangler)
+
+
+def _steps(steps_completed: Any) -> int:
+    if isinstance(steps_completed, float) and steps_completed.is_integer():
+        return int(steps_completed)
+    try:
+        return operator.index(steps_completed)
+    except TypeError:
+        raise TypeError(f"steps_completed must be an integer, not {steps_completed!r}") from None
+
+
+def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:
+    dropped = []
+    for name, value in metrics.items():
+        if value is None:
+            raise RuntimeError(f"Validation metric '{name}' returned an invalid scalar value: None")
+        if isinstance(value, bytes | bytearray):
+            dropped.append(name)
+    if not dropped:
+        return metrics
+    logger.warning("Removed non serializable metrics: %s", ", ".join(map(str, dropped)))
+    return {name: value for name, value in metrics.items() if name not in dropped}
+
+
+class DummyTrainContext(TrainContext):
+    """Write reports to the log; nothing is checked."""
+
+    def __init__(self, tensorboard_path: pathlib.Path | None = None) -> None:
+        super().__init__(OfflineTransport(), DummyDistributedContext(), tensorboard_path=tensorboard_path)
+
+    def report_validation_metrics(self, steps_completed: int, metrics: dict[str, Any]) -> None:
+        """Write metrics of a validation to the log."""
+        self._report_trial_metrics(VALIDATION, steps_completed, metrics)
+        self._last_validation = steps_completed
+
+    def _report_trial_metrics(
+        self,
+        group: str,
+        total_batches: int,
+        metrics: dict[str, Any],
+        batch_metrics: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
+        self._transport.report(MetricReport(group, total_batches, metrics))
+
+    def upload_tensorboard_files(
+        self,
+        selector: _tensorboard.Selector = _everything,
+        mangler: _tensorboard.Mangler = _as_it_is,
+    ) -> None:
+        """Leave the files where they are."""
+        logger.info("TensorBoard files stay in %s", self._tensorboard_path)

@@ -1,0 +1,136 @@
+"""From a configuration or a string to a storage."""
+
+import os
+import pathlib
+import posixpath
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+from determined.storage.base import StorageManager
+from determined.storage.directory import SharedFSStorageManager
+from determined.storage.s3 import S3StorageManager
+
+
+def shared_fs_path(host_path: str, storage_path: str | None, container_path: str | None = None) -> str:
+    """Return the absolute directory of a shared_fs storage as this process sees it.
+
+    `storage_path` is relative to `host_path` or absolute inside it, else ValueError. With a
+    `container_path` that takes the place of `host_path`; a process without container passes None.
+    """
+    if not posixpath.isabs(host_path):
+        raise ValueError(f"checkpoint_storage.host_path must be an absolute path, not {host_path!r}")
+    host = posixpath.normpath(host_path)
+    full = posixpath.normpath(posixpath.join(host, storage_path or ""))
+    if full != host and not full.startswith(host.rstrip("/") + "/"):
+        raise ValueError(
+            f"checkpoint_storage.storage_path must be a subdirectory of host_path: "
+            f"{storage_path!r} leads out of {host_path!r}"
+        )
+    if container_path is None:
+        return full
+    return posixpath.normpath(posixpath.join(container_path, posixpath.relpath(full, host)))
+
+
+def _shared_fs(
+    container: str | None,
+    *,
+    host_path: str,
+    storage_path: str | None = None,
+    propagation: object = None,
+    container_path: object = None,
+    checkpoint_path: object = None,
+    tensorboard_path: object = None,
+) -> StorageManager:
+    return SharedFSStorageManager(shared_fs_path(host_path, storage_path, container))
+
+
+def _directory(container: str | None, *, container_path: str) -> StorageManager:
+    if not posixpath.isabs(container_path):
+        raise ValueError(f"checkpoint_storage.container_path must be absolute, not {container_path!r}")
+    return SharedFSStorageManager(container_path)
+
+
+def _s3(
+    container: str | None,
+    *,
+    bucket: str,
+    access_key: str | None = None,
+    secret_key: str | None = None,
+    endpoint_url: str | None = None,
+    prefix: str | None = None,
+    temp_dir: str | None = None,
+) -> StorageManager:
+    return S3StorageManager(bucket, access_key, secret_key, endpoint_url, prefix, temp_dir)
+
+
+_BUILDERS: dict[str, Callable[..., StorageManager]] = {
+    "shared_fs": _shared_fs,
+    "directory": _directory,
+    "s3": _s3,
+}
+_NOT_YET = ("gcs", "azure")
+
+
+def build(config: Mapping[str, Any], container_path: str | None = None) -> StorageManager:
+    """Return the storage that the `checkpoint_storage` part of a configuration describes.
+
+    ValueError for a missing or non-string type and for impossible paths, TypeError for an unknown
+    type or for wrong keys. `save_*` keys concern retention and are dropped.
+    """
+    if config.get("type") is None:
+        raise ValueError("Missing 'type' parameter of storage configuration")
+    kind = config["type"]
+    if not isinstance(kind, str):
+        raise ValueError(f"`type` of a storage configuration must be a string, not {type(kind).__name__}")
+    if kind in _NOT_YET:
+        raise NotImplementedError(f"storage type {kind} cannot be used yet; use shared_fs or s3")
+    if kind not in _BUILDERS:
+        raise TypeError(f"Unknown storage type: {kind}")
+    options = {k: v for k, v in config.items() if k != "type" and not k.startswith("save_")}
+    try:
+        return _BUILDERS[kind](container_path, **options)
+    except TypeError as e:
+        raise TypeError(f"wrong keys in a storage configuration of type {kind}: {e}") from e
+
+
+def from_string(shortcut: str) -> StorageManager:
+    """Return the storage that a path, `file://` or `s3://bucket[/prefix]` URL means, else ValueError."""
+    url = urlparse(shortcut)
+    if url.params or url.query or url.fragment:
+        raise ValueError(f"malformed storage {shortcut!r}: a path or URL without ;, ? and # is needed")
+    if url.scheme in ("", "file"):
+        if url.netloc:
+            raise ValueError(f"malformed storage {shortcut!r}: file:///absolute/path takes no host name")
+        path = unquote(url.path) if url.scheme else url.path
+        if not path:
+            raise ValueError("malformed storage: the path is empty")
+        return SharedFSStorageManager(os.path.abspath(path))
+    if url.scheme == "s3":
+        return S3StorageManager(url.netloc, prefix=url.path)
+    if url.scheme == "gs":
+        raise NotImplementedError(f"{shortcut!r}: gs:// storage cannot be used yet; use a path or s3://")
+    raise ValueError(f"unknown scheme {url.scheme!r} of storage {shortcut!r}; use a path, file:// or s3://")
+
+
+def validate_manager(manager: StorageManager) -> None:
+    """Write, read and delete a small file; an exception tells what the storage refuses."""
+    storage_id, name, text = str(uuid.uuid4()), "validation", "can be written and read"
+    with tempfile.TemporaryDirectory() as scratch:
+        sent, back = pathlib.Path(scratch, "sent"), pathlib.Path(scratch, "back")
+        sent.mkdir()
+        (sent / name).write_text(text)
+        try:
+            manager.upload(sent, storage_id)
+            manager.download(storage_id, back)
+            if (back / name).read_text() != text:
+                raise OSError(f"{manager!r} gave back something else than what was written")
+        finally:
+            manager.delete_quietly(storage_id)
+
+
+def validate_config(config: Mapping[str, Any], container_path: str | None = None) -> None:
+    """Build the storage of a configuration and check it as `validate_manager` does."""
+    validate_manager(build(config, container_path))

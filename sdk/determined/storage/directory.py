@@ -1,0 +1,135 @@
+"""Checkpoints in a directory that every host of the job sees under the same path."""
+
+import contextlib
+import logging
+import os
+import pathlib
+import shutil
+from collections.abc import Iterable, Iterator
+
+from determined import errors
+from determined.storage import globs as _globs
+from determined.storage.base import StorageManager
+from determined.storage.tree import Resources, Selector, choose, list_directory, local_path, only
+
+logger = logging.getLogger("determined.storage")
+
+
+@contextlib.contextmanager
+def _naming_the_place(base: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        if not any(str(name).startswith(str(base)) for name in (e.filename, e.filename2) if name):
+            raise
+        user = os.getuid() if hasattr(os, "getuid") else "?"
+        raise OSError(
+            e.errno,
+            f"the checkpoint storage {base} refuses user id {user}: {e.strerror or e}; "
+            "check that the directory exists, has free space and is writable",
+            e.filename,
+        ) from e
+
+
+def _copy(src: pathlib.Path, dst: pathlib.Path, names: Resources) -> None:
+    dst.mkdir(parents=True, exist_ok=True)
+    directories = [name for name in names if name.endswith("/")]
+    for name in sorted(directories):
+        (dst / name).mkdir(parents=True, exist_ok=True)
+    for name in names.keys() - set(directories):
+        (dst / name).parent.mkdir(parents=True, exist_ok=True)
+        _copy_file(src / name, dst / name)
+    for name in sorted(directories, reverse=True):
+        shutil.copystat(src / name, dst / name)
+
+
+def _copy_file(src: pathlib.Path, dst: pathlib.Path) -> None:
+    try:
+        shutil.copy2(src, dst)
+    except BaseException:
+        dst.unlink(missing_ok=True)
+        raise
+
+
+def _remove(root: pathlib.Path, names: Resources) -> None:
+    # Deepest first, so that a directory is empty when its turn comes.
+    for name in sorted(names, reverse=True):
+        target = root / name.rstrip("/")
+        if name.endswith("/") and not target.is_symlink():
+            target.rmdir()
+        else:
+            target.unlink(missing_ok=True)
+
+
+class SharedFSStorageManager(StorageManager):
+    """Keep each checkpoint as a directory below `base_path`; stored files are opened in place."""
+
+    def __init__(self, base_path: "str | os.PathLike[str]") -> None:
+        self._base = pathlib.Path(base_path)
+
+    def __repr__(self) -> str:
+        return f"directory {self._base}"
+
+    def _existing(self, src: str) -> pathlib.Path:
+        path = local_path(self._base, src)
+        if not path.is_dir():
+            raise errors.CheckpointNotFound(f"there is no checkpoint {src} in {self._base}")
+        return path
+
+    def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
+        names = only(list_directory(src), paths)
+        if not names and paths is not None:
+            return
+        with _naming_the_place(self._base):
+            _copy(pathlib.Path(src), local_path(self._base, dst), names)
+
+    def download(
+        self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None
+    ) -> None:
+        path = self._existing(src)
+        names = choose(list_directory(path), selector)
+        if names or selector is None:
+            _copy(path, pathlib.Path(dst), names)
+
+    def list_resources(self, src: str) -> Resources:
+        return list_directory(self._existing(src))
+
+    def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
+        path = local_path(self._base, tgt)
+        if not path.is_dir():
+            return {}
+        with _naming_the_place(self._base):
+            patterns = list(globs)
+            if patterns == ["**/*"]:
+                shutil.rmtree(path)
+                return {}
+            meant, left = _globs.split(list_directory(path), patterns)
+            _remove(path, meant)
+            if not left:
+                path.rmdir()
+            return left
+
+    @contextlib.contextmanager
+    def restore_path(self, src: str, selector: Selector | None = None) -> Iterator[pathlib.Path]:
+        path = self._existing(src)
+        if selector is not None:
+            logger.warning(
+                "Ignoring partial checkpoint download from shared_fs; "
+                "all files will be directly accessible from shared_fs."
+            )
+        yield path
+
+    def store_path_is_direct_access(self) -> bool:
+        return True
+
+    def pre_store_path(self, dst: str) -> pathlib.Path:
+        path = local_path(self._base, dst)
+        with _naming_the_place(self._base):
+            path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def post_store_path(self, src: pathlib.Path, dst: str, paths: Iterable[str] | None = None) -> None:
+        """Nothing to do: the files were written in their place."""
+
+    def discard(self, src: pathlib.Path, dst: str) -> None:
+        self.delete_quietly(dst)

@@ -1,0 +1,45 @@
+"""Which files of a checkpoint a list of globs means (core API spec, section 7.3)."""
+
+import logging
+import posixpath
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+
+from determined.storage.tree import Resources
+
+logger = logging.getLogger("determined.storage")
+
+
+def _segments(globs: Iterable[str]) -> list[list[str]]:
+    usable = []
+    for pattern in globs:
+        normal = posixpath.normpath(pattern)
+        if normal.startswith(("/", "../")) or normal in ("..", "."):
+            logger.warning("ignoring glob %r: it does not lead to files inside the checkpoint", pattern)
+        else:
+            usable.append(normal.split("/"))
+    return usable
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or (bool(parts) and _fits(parts[1:], pattern))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def _is_meant(name: str, patterns: list[list[str]]) -> bool:
+    # A directory takes its contents along, so every prefix of the path counts.
+    parts = name.rstrip("/").split("/")
+    return any(_fits(parts[:n], pattern) for n in range(1, len(parts) + 1) for pattern in patterns)
+
+
+def split(resources: Resources, globs: Iterable[str]) -> tuple[Resources, Resources]:
+    """Return (meant, left). `**/` is any depth; a matching directory takes its contents along.
+
+    Globs that lead outside are ignored with a warning.
+    """
+    patterns = _segments(globs)
+    meant = {name: size for name, size in resources.items() if _is_meant(name, patterns)}
+    return meant, {name: size for name, size in resources.items() if name not in meant}

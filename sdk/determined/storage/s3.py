@@ -1,0 +1,160 @@
+"""Checkpoints in a bucket of any S3-compatible object store."""
+
+import contextlib
+import logging
+import os
+import pathlib
+import posixpath
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlparse
+
+from determined import errors
+from determined.storage import globs as _globs
+from determined.storage.base import StorageManager
+from determined.storage.tree import Resources, Selector, choose, inside, list_directory, only, with_parents
+
+if TYPE_CHECKING:
+    from minio import Minio
+
+logger = logging.getLogger("determined.storage")
+
+_AWS = "https://s3.amazonaws.com"
+_REGION_ELSEWHERE = "us-east-1"
+
+
+def normalize_prefix(prefix: str | None) -> str:
+    """Return the prefix without leading or trailing slashes; ValueError if a part is `..`."""
+    if ".." in (prefix or "").split("/"):
+        raise ValueError(f"prefix must not match: {prefix!r} has a part '..'")
+    normal = posixpath.normpath("/" + (prefix or "")).strip("/")
+    return normal
+
+
+@contextlib.contextmanager
+def _naming_the_place(place: str) -> Iterator[None]:
+    from minio.error import MinioException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except (MinioException, HTTPError) as e:
+        raise OSError(
+            f"the checkpoint storage {place} refuses: {e}; check the bucket, the endpoint and the keys"
+        ) from e
+
+
+class S3StorageManager(StorageManager):
+    """Keep the files of a checkpoint as objects `[prefix/]<storage id>/<relative path>`.
+
+    Without keys the usual AWS and MinIO variables, files and roles are asked. Empty directories are not
+    kept. `temp_dir` is where checkpoints lie between training and store.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        access_key: str | None = None,
+        secret_key: str | None = None,
+        endpoint_url: str | None = None,
+        prefix: str | None = None,
+        temp_dir: str | None = None,
+    ) -> None:
+        if not bucket:
+            raise ValueError("an S3 storage needs the name of a bucket")
+        self._bucket = bucket
+        self._keys = (access_key or None, secret_key or None)
+        self._endpoint_url = endpoint_url or os.environ.get("AWS_ENDPOINT_URL") or _AWS
+        self._prefix = normalize_prefix(prefix)
+        self._temp_dir = temp_dir
+
+    def __repr__(self) -> str:
+        return f"s3://{posixpath.join(self._bucket, self._prefix)} at {self._endpoint_url}"
+
+    @cached_property
+    def _client(self) -> "Minio":
+        from determined.storage import s3_transfer
+
+        url = urlparse(self._endpoint_url)
+        if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/"):
+            raise ValueError(
+                f"checkpoint_storage.endpoint_url must be http://host[:port] or https://host[:port], "
+                f"not {self._endpoint_url!r}"
+            )
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        if not region and self._endpoint_url != _AWS:
+            region = _REGION_ELSEWHERE
+        return s3_transfer.connect(url.netloc, url.scheme == "https", self._keys, region)
+
+    def _root(self, storage_id: str) -> str:
+        return posixpath.join(self._prefix, inside(storage_id)) + "/"
+
+    def _stored(self, storage_id: str) -> Resources:
+        root = self._root(storage_id)
+        with _naming_the_place(repr(self)):
+            objects = list(self._client.list_objects(self._bucket, prefix=root, recursive=True))
+        names = {str(o.object_name)[len(root) :]: int(o.size or 0) for o in objects}
+        return with_parents({name: size for name, size in names.items() if name})
+
+    def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
+        from determined.storage import s3_transfer
+
+        files = {n: s for n, s in only(list_directory(src), paths).items() if not n.endswith("/")}
+        with _naming_the_place(repr(self)):
+            s3_transfer.upload(self._client, self._bucket, self._root(dst), pathlib.Path(src), files)
+
+    def download(
+        self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None
+    ) -> None:
+        from determined.storage import s3_transfer
+
+        names = choose(self.list_resources(src), selector)
+        target = pathlib.Path(dst)
+        for name in names:
+            directory = target / name
+            (directory if name.endswith("/") else directory.parent).mkdir(parents=True, exist_ok=True)
+        files = {n: s for n, s in names.items() if not n.endswith("/")}
+        with _naming_the_place(repr(self)):
+            s3_transfer.download(self._client, self._bucket, self._root(src), target, files)
+
+    def list_resources(self, src: str) -> Resources:
+        stored = self._stored(src)
+        if not stored:
+            raise errors.CheckpointNotFound(f"there is no checkpoint {src} in {self!r}")
+        return stored
+
+    def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
+        from determined.storage import s3_transfer
+
+        meant, left = _globs.split(self._stored(tgt), globs)
+        with _naming_the_place(repr(self)):
+            s3_transfer.delete(self._client, self._bucket, self._root(tgt), meant)
+        # A directory is only the common beginning of names: without files it is gone.
+        return with_parents({name: size for name, size in left.items() if not name.endswith("/")})
+
+    @contextlib.contextmanager
+    def restore_path(self, src: str, selector: Selector | None = None) -> Iterator[pathlib.Path]:
+        with tempfile.TemporaryDirectory(prefix="checkpoint-", dir=self._temp_dir) as scratch:
+            path = pathlib.Path(scratch, "checkpoint")
+            self.download(src, path, selector)
+            path.mkdir(exist_ok=True)
+            yield path
+
+    def store_path_is_direct_access(self) -> bool:
+        return False
+
+    def pre_store_path(self, dst: str) -> pathlib.Path:
+        inside(dst)
+        return pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-", dir=self._temp_dir))
+
+    def post_store_path(self, src: pathlib.Path, dst: str, paths: Iterable[str] | None = None) -> None:
+        self.upload(src, dst, paths)
+        shutil.rmtree(src, ignore_errors=True)
+
+    def discard(self, src: pathlib.Path, dst: str) -> None:
+        shutil.rmtree(src, ignore_errors=True)
+        self.delete_quietly(dst)
+

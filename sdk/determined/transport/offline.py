@@ -1,0 +1,71 @@
+"""The transport of a script that runs on its own: it writes to the log what a cluster would be told."""
+
+import logging
+from typing import Any
+
+from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
+
+logger = logging.getLogger("determined.core")
+
+
+class _Unconnected:
+    """Nothing to connect to, nothing on its way, nothing to leave."""
+
+    def start(self) -> None:
+        pass
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class OfflineTransport(_Unconnected):
+    """Answer like a cluster with one trial, one operation and nobody who preempts.
+
+    `length` is the length of the single operation, in the searcher's unit. Nothing touches the network.
+    """
+
+    def __init__(self, length: int = 1) -> None:
+        self._operation = SearcherOp(seq=0, length=length)
+        self._completed = False
+
+    def report(self, report: MetricReport) -> None:
+        logger.info(
+            "reported %s metrics: steps_completed=%s, metrics=%s",
+            report.group,
+            report.steps_completed,
+            report.metrics,
+        )
+
+    def operation(self) -> SearcherOp | None:
+        return None if self._completed else self._operation
+
+    def complete(self, seq: int, length: int, metric: object) -> None:
+        logger.info("completed the searcher operation of length %s: metric=%s", length, metric)
+        self._completed = True
+
+    def progress(self, units: float) -> None:
+        logger.info("reported progress: %s of %s", units, self._operation.length)
+
+    def checkpoint(self, stored: StoredCheckpoint) -> None:
+        logger.info("saved checkpoint %s", stored.uuid)
+
+    def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
+        return {}
+
+    def preempted(self) -> bool:
+        return False
+
+    def acknowledge_preemption(self) -> None:
+        logger.info("acknowledged that nothing is left to do for now")
+
+    def exit_early(self, reason: str) -> None:
+        logger.info("reported early exit: %s", reason)
+
+    def set_status(self, status: str) -> None:
+        logger.info("status: %s", status)
+
+    def best_validation(self) -> float | None:
+        return None
