@@ -15,6 +15,7 @@ from typing import Any
 import nats
 import sqlalchemy as sa
 import structlog
+from det_contracts import commands
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
@@ -45,6 +46,7 @@ class Parts:
     runner: Runner[Any]
     asker: Asker
     answerer: Answerer
+    leading: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
         journal = JetStreamLog(connection)
         runner = Runner(service.rules, journal, saver, leading=lambda: lease.active, measures=measures)
         answerer = Answerer(connection, owner)
-        parts = Parts(settings, connection, journal, database, saver, runner, Asker(connection), answerer)
+        parts = Parts(settings, connection, journal, database, saver, runner, Asker(connection), answerer, lambda: lease.active)
         if settings.health_port is not None:
             health = HealthServer(lambda: _unwell(runner), measures.text)
             port = await health.start(settings.health_port)
@@ -177,7 +179,7 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     heard: list[Subscription] = []
     while True:
         if lease.active and not heard:
-            heard = await parts.answerer.hear_commands({kind: rule for kind in rules.commands})
+            heard = await parts.answerer.hear_commands({kind: rule for kind in rules.commands if kind in commands.OWNER_OF})
             log.info("service.leads")
             runner.lead()
         elif not lease.active and heard:

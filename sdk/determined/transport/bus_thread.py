@@ -1,0 +1,199 @@
+"""One background thread that owns the connection to the broker.
+
+The script's threads hand work over and go on; everything that reaches the broker goes through here, in
+order, again and again until it is stored. Nothing in here ever raises into a training loop.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import json
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import nats
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+from nats.errors import Error as NatsError
+from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
+from nats.js.errors import APIError
+
+T = TypeVar("T")
+logger = logging.getLogger("determined.transport")
+
+ACK_TIMEOUT_S = 5.0
+RETRY_S = 0.25
+HEARTBEAT_S = 5.0
+AWAY = (NatsError, APIError, TimeoutError, OSError)
+"""What a broker that is away, or in the middle of choosing a leader, looks like."""
+
+
+class BusThread:
+    """A connection that comes back by itself, and the loop that it lives in."""
+
+    def __init__(self, urls: Sequence[str], credentials: str | None, inbox_prefix: str) -> None:
+        self._urls = list(urls)
+        self._credentials = credentials
+        self._inbox_prefix = inbox_prefix
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
+        self._connected: asyncio.Future[Client] | None = None
+        self._reconnected = asyncio.Event()
+        self._warned = False
+
+    def start(self) -> None:
+        """Start the thread and connect in it; returns at once."""
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._connected = self._loop.create_task(self._connect())
+        self._loop.run_forever()
+        self._loop.close()
+
+    async def _connect(self) -> Client:
+        async def on_error(error: Exception) -> None:
+            self._note_trouble(error)
+
+        async def on_reconnect() -> None:
+            self._reconnected.set()
+
+        while True:
+            try:
+                return await nats.connect(
+                    self._urls,
+                    user_credentials=self._credentials,
+                    inbox_prefix=self._inbox_prefix.encode(),
+                    max_reconnect_attempts=-1,
+                    reconnect_time_wait=RETRY_S,
+                    pending_size=16 * 1024 * 1024,
+                    error_cb=on_error,
+                    reconnected_cb=on_reconnect,
+                )
+            except AWAY as error:
+                self._note_trouble(error)
+                await asyncio.sleep(RETRY_S)
+
+    def _note_trouble(self, error: Exception) -> None:
+        # One line for an outage, however many attempts it takes; the training goes on meanwhile.
+        if not self._warned:
+            logger.warning("the cluster is out of reach (%r); reports are kept and sent later", error)
+            self._warned = True
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        """Run a coroutine in the thread."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def wake(self, event: asyncio.Event) -> None:
+        """Set an event of the thread's loop from outside."""
+        self._loop.call_soon_threadsafe(event.set)
+
+    async def connection(self) -> Client:
+        """The connection, as soon as there is one."""
+        while self._connected is None:
+            await asyncio.sleep(0)
+        return await asyncio.shield(self._connected)
+
+    async def store(self, subject: str, body: bytes, id: str) -> None:
+        """Have a message stored in its stream exactly once, however long that takes."""
+
+        async def publish(client: Client) -> None:
+            reply = await client.request(subject, body, timeout=ACK_TIMEOUT_S, headers={"Nats-Msg-Id": id})
+            ack = json.loads(reply.data)
+            if "error" in ack:
+                raise OSError(f"{subject}: {ack['error'].get('description', ack['error'])}")
+
+        await self._until_done(publish)
+
+    async def ask(self, subject: str, body: bytes) -> bytes:
+        """Ask a service, again until it answers."""
+
+        async def request(client: Client) -> bytes:
+            return (await client.request(subject, body, timeout=ACK_TIMEOUT_S)).data
+
+        return await self._until_done(request)
+
+    async def _until_done(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        while True:
+            try:
+                result = await work(await self.connection())
+                self._warned = False
+                return result
+            except AWAY as error:
+                self._note_trouble(error)
+                await asyncio.sleep(RETRY_S)
+
+    async def follow(
+        self, stream: str, subjects: Sequence[str], on_message: Callable[[str, bytes, int], None]
+    ) -> None:
+        """Hear the last message of each subject and all that come later: subject, body, how many are to come.
+
+        Goes on for ever. After a break the last messages are heard again.
+        """
+        while True:
+            heard = asyncio.Event()
+            self._reconnected.clear()
+
+            async def on(message: Msg, heard: asyncio.Event = heard) -> None:
+                heard.set()
+                if message.headers and "Status" in message.headers:
+                    return
+                on_message(message.subject, message.data, message.metadata.num_pending)
+
+            subscription = await self._until_done(partial(_consume, stream, subjects, on))
+            await self._while_alive(heard)
+            with contextlib.suppress(*AWAY):
+                await subscription.unsubscribe()
+
+    async def _while_alive(self, heard: asyncio.Event) -> None:
+        """Return when the consumer has to be made anew: no heartbeat, or another connection."""
+        while not self._reconnected.is_set():
+            heard.clear()
+            try:
+                await asyncio.wait_for(heard.wait(), 3 * HEARTBEAT_S)
+            except TimeoutError:
+                return
+
+    def stop(self) -> None:
+        """Leave the broker and end the thread."""
+        if not self._thread.is_alive():
+            return
+        with contextlib.suppress(concurrent.futures.TimeoutError, *AWAY):
+            self.submit(self._leave()).result(5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+    async def _leave(self) -> None:
+        if self._connected is not None and self._connected.done():
+            await self._connected.result().close()
+        mine = asyncio.current_task()
+        for task in asyncio.all_tasks():
+            if task is not mine:
+                task.cancel()
+        await asyncio.sleep(0)
+
+
+async def _consume(
+    stream: str, subjects: Sequence[str], on: Callable[[Msg], Awaitable[None]], client: Client
+) -> Subscription:
+    inbox = client.new_inbox()
+    subscription = await client.subscribe(inbox, cb=on)
+    config = ConsumerConfig(
+        deliver_subject=inbox,
+        filter_subjects=list(subjects),
+        deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
+        ack_policy=AckPolicy.NONE,
+        idle_heartbeat=HEARTBEAT_S,
+        inactive_threshold=4 * HEARTBEAT_S,
+        mem_storage=True,
+    )
+    try:
+        await client.jetstream().add_consumer(stream, config)
+    except AWAY:
+        await subscription.unsubscribe()
+        raise
+    return subscription

@@ -1,0 +1,13 @@
+"""The searcher, joined from its parts."""
+
+from __future__ import annotations
+
+from services.kit.host import Service
+from services.kit.rules import Rules
+from services.searcher.commands import COMMANDS
+from services.searcher.domain import State, evolve
+from services.searcher.queries import ANSWERS
+from services.searcher.react import react
+
+RULES = Rules(owner="searcher", state=State, evolve=evolve, react=react, commands=COMMANDS, answers=ANSWERS)
+SERVICE = Service(RULES)

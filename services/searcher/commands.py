@@ -1,0 +1,103 @@
+"""What may be asked of the searcher: one function per command, checked against the folded state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial
+from det_contracts.events import searcher
+from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.states import STOPPING, TERMINAL
+
+from services.kit.rules import Call, Ruling
+from services.searcher.domain import Experiment, State
+from services.searcher.methods import MethodError, start
+
+
+def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
+    """Accept a completed configuration. The same `request_key` again answers with the first experiment."""
+    known = state.request_keys.get(command.request_key) if command.request_key else None
+    if known is not None:
+        return Ruling(value=known.id)
+    seed = command.config["reproducibility"]["experiment_seed"]
+    try:
+        start(command.config["searcher"], command.config["hyperparameters"], seed)
+    except MethodError as error:
+        raise invalid(f"<config>.searcher: {error}") from None
+    totals = state.totals.get("all")
+    id = (totals.experiments if totals else 0) + 1
+    reason = f"submitted by {command.user}"
+    created = searcher.ExperimentCreated(
+        experiment_id=id,
+        user=command.user,
+        config=command.config,
+        original_config=command.original_config,
+        context=command.context,
+        parent_id=command.parent_id,
+        source_checkpoint=command.source_checkpoint,
+        request_key=command.request_key,
+        reason=reason,
+    )
+    events: list[Any] = [created]
+    if command.activate:
+        events.append(searcher.ExperimentActivated(id, reason))
+    return Ruling(events, id)
+
+
+def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ruling:
+    """A person's wish (scheduling spec, 8.2); what is so already is a success without effect."""
+    experiment = state.experiments.get(command.experiment_id)
+    if experiment is None:
+        raise not_found("experiment", command.experiment_id)
+    return Ruling(_CHANGES[command.action](experiment, command.user))
+
+
+def _activate(experiment: Experiment, user: str) -> list[Any]:
+    _refuse_unless_open(experiment)
+    if experiment.state == "ACTIVE":
+        return []
+    return [searcher.ExperimentActivated(experiment.id, f"activated by {user}")]
+
+
+def _pause(experiment: Experiment, user: str) -> list[Any]:
+    _refuse_unless_open(experiment)
+    if experiment.state == "PAUSED":
+        return []
+    return [searcher.ExperimentPaused(experiment.id, f"paused by {user}")]
+
+
+def _cancel(experiment: Experiment, user: str) -> list[Any]:
+    if experiment.state in TERMINAL or experiment.state in STOPPING:
+        return []
+    return [searcher.ExperimentStopping(experiment.id, "STOPPING_CANCELED", f"canceled by {user}")]
+
+
+def _kill(experiment: Experiment, user: str) -> list[Any]:
+    if experiment.state in TERMINAL or experiment.state == "STOPPING_KILLED":
+        return []
+    if experiment.state in ("STOPPING_COMPLETED", "STOPPING_ERROR"):
+        raise precondition(f"experiment in incompatible state {experiment.state}")
+    return [searcher.ExperimentStopping(experiment.id, "STOPPING_KILLED", f"killed by {user}")]
+
+
+_CHANGES = {"activate": _activate, "pause": _pause, "cancel": _cancel, "kill": _kill}
+
+
+def _refuse_unless_open(experiment: Experiment) -> None:
+    if experiment.state in TERMINAL:
+        raise precondition("experiment in terminal state")
+    if experiment.state in STOPPING:
+        raise precondition(f"experiment in incompatible state {experiment.state}")
+
+
+def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
+    """End one trial; it ends CANCELED. A trial that is over stays as it is."""
+    trial = state.trials.get(command.trial_id)
+    if trial is None:
+        raise not_found("trial", command.trial_id)
+    if trial.state != "ACTIVE":
+        return Ruling()
+    return Ruling([searcher.TrialStopping(trial.id, "STOPPING_KILLED", f"killed by {command.user}")])
+
+
+COMMANDS = {CreateExperiment: create_experiment, ChangeExperiment: change_experiment, KillTrial: kill_trial}

@@ -1,0 +1,277 @@
+"""How each event changes what the searcher knows.
+
+The search method runs inside the fold: a completed operation, an early exit or the end of a trial
+is a step of the method, and what the method asks for is written into trials as not yet announced.
+`react` announces it. So the search state at a position follows from the log alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from det_contracts import ids
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler, searcher, trial
+from det_contracts.states import TERMINAL
+from det_contracts.states import State as Life
+
+from services.searcher.domain.state import Exit, Experiment, Named, State, Totals, Trial, is_stopping
+from services.searcher.methods import (
+    Close,
+    Create,
+    Event,
+    MethodError,
+    Operation,
+    Shutdown,
+    TrialClosed,
+    TrialExitedEarly,
+    TrialProgress,
+    ValidateAfter,
+    ValidationCompleted,
+    start,
+    step,
+)
+from services.searcher.methods import TrialCreated as MethodTrialCreated
+
+Key = tuple[str, Any]
+replace = msgspec.structs.replace
+
+
+def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Fold one event; returns the records that it replaced. Events of others that do not concern it pass by."""
+    fold = _FOLDS.get(type(recorded.event))
+    return fold(state, recorded.event) if fold is not None else ()
+
+
+def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
+    resources = event.config["resources"]
+    id = event.experiment_id
+    state.experiments[id] = Experiment(
+        id=id,
+        user=event.user,
+        slots=resources["slots_per_trial"],
+        pool=resources["resource_pool"] or "default",
+        priority=resources.get("priority") or 42,
+        max_restarts=event.config["max_restarts"],
+        source_checkpoint=event.source_checkpoint,
+        reason=event.reason,
+    )
+    state.totals["all"] = replace(state.totals.get("all", Totals()), experiments=id)
+    if event.request_key:
+        state.request_keys[event.request_key] = Named(id)
+    seed = event.config["reproducibility"]["experiment_seed"]
+    state.searches[id], operations = start(event.config["searcher"], event.config["hyperparameters"], seed)
+    yield "totals", "all"
+    if event.request_key:
+        yield "request_keys", event.request_key
+    yield from _take(state, id, operations)
+
+
+def _take(state: State, experiment_id: int, operations: Iterable[Operation]) -> Iterable[Key]:
+    """Write what the method asks for into the records; dropped once the experiment is stopping."""
+    experiment = state.experiments[experiment_id]
+    yield "experiments", experiment_id
+    yield "searches", experiment_id
+    if is_stopping(experiment.state):
+        return
+    for operation in operations:
+        match operation:
+            case Create():
+                yield from _open(state, experiment_id, operation)
+            case ValidateAfter(request_id=request_id, length=length):
+                found = _by_request(state, experiment_id, request_id)
+                asked = replace(found, seq=found.seq + 1, length=length, complete=False)
+                yield from _put(state, asked)
+            case Close(request_id=request_id):
+                yield from _put(state, replace(_by_request(state, experiment_id, request_id), closed=True))
+            case Shutdown(cancel=cancel, failure=failure):
+                to: Life = "STOPPING_ERROR" if failure else "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
+                ended = replace(state.experiments[experiment_id], shutdown=to)
+                state.experiments[experiment_id] = ended
+
+
+def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
+    totals = state.totals["all"]
+    id = totals.trials + 1
+    state.totals["all"] = replace(totals, trials=id)
+    task = ids.trial_task_id(experiment_id, create.request_id)
+    state.tasks[task] = Named(id)
+    experiment = state.experiments[experiment_id]
+    state.experiments[experiment_id] = replace(experiment, live=(*experiment.live, id))
+    yield "totals", "all"
+    yield "tasks", task
+    yield from _put(
+        state,
+        Trial(
+            id=id,
+            experiment_id=experiment_id,
+            request_id=create.request_id,
+            task_id=task,
+            seed=create.seed,
+            hparams=create.hparams,
+        ),
+    )
+
+
+def _by_request(state: State, experiment_id: int, request_id: str) -> Trial:
+    return state.trials[state.tasks[ids.trial_task_id(experiment_id, request_id)].id]
+
+
+def _put(state: State, changed: Trial) -> Iterable[Key]:
+    state.trials[changed.id] = changed
+    yield "trials", changed.id
+
+
+def _advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]:
+    """Take one step of the search method."""
+    try:
+        state.searches[experiment_id], operations = step(state.searches[experiment_id], happened)
+    except MethodError as error:
+        state.experiments[experiment_id] = replace(state.experiments[experiment_id], fault=str(error))
+        operations = ()
+    yield from _take(state, experiment_id, operations)
+
+
+def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
+    def fold(state: State, event: Any) -> Iterable[Key]:
+        target = to or getattr(event, "to", None) or event.state
+        experiment = replace(state.experiments[event.experiment_id], state=target, reason=event.reason)
+        state.experiments[event.experiment_id] = experiment
+        yield "experiments", event.experiment_id
+        for id in experiment.live:
+            yield "trials", id
+
+    return fold
+
+
+def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
+    known = state.trials[event.trial_id]
+    if known.request_id != event.request_id or known.seed != event.seed:
+        raise ValueError(f"trial {event.trial_id} was created otherwise than the search method now says")
+    yield from _put(state, replace(known, announced=True))
+    yield from _advance(state, event.experiment_id, MethodTrialCreated(event.request_id))
+
+
+def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
+    known = state.trials[event.trial_id]
+    if known.seq < event.seq or (known.seq == event.seq and known.length != event.length):
+        raise ValueError(f"operation {event.seq} of trial {event.trial_id} is not what the search method now says")
+    return _put(state, replace(known, announced_seq=event.seq))
+
+
+def _idled(state: State, event: searcher.TrialIdled) -> Iterable[Key]:
+    return _put(state, replace(state.trials[event.trial_id], idled_seq=event.seq))
+
+
+def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
+    known = state.trials[event.trial_id]
+    return _put(
+        state,
+        replace(
+            known,
+            run=event.run,
+            allocation_id=event.allocation_id,
+            stop_sent=0,
+            acknowledged=False,
+            early=None,
+            exit=None,
+        ),
+    )
+
+
+def _stop_requested(state: State, event: searcher.StopRequested) -> Iterable[Key]:
+    return _put(state, replace(state.trials[event.trial_id], stop_sent=2 if event.kill else 1))
+
+
+def _run_ended(state: State, event: searcher.RunEnded) -> Iterable[Key]:
+    return _put(state, replace(state.trials[event.trial_id], exit=None, restarts=event.restarts))
+
+
+def _trial_stopping(state: State, event: searcher.TrialStopping) -> Iterable[Key]:
+    return _put(state, replace(state.trials[event.trial_id], state=event.to, reason=event.reason))
+
+
+def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
+    known = state.trials[event.trial_id]
+    over = replace(
+        known, state=event.state, complete=True, closed=True, exit=None, allocation_id=None, restarts=event.restarts
+    )
+    yield from _put(state, over)
+    experiment = state.experiments[known.experiment_id]
+    live = tuple(id for id in experiment.live if id != known.id)
+    state.experiments[experiment.id] = replace(experiment, live=live)
+    if event.early_exit is not None:
+        yield from _advance(state, experiment.id, TrialExitedEarly(known.request_id, event.early_exit))
+    yield from _advance(state, experiment.id, TrialClosed(known.request_id))
+
+
+def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
+    known = state.trials.get(event.trial_id or 0)
+    if known is None or known.allocation_id != event.allocation_id:
+        return ()
+    ended = Exit(event.outcome, event.exit_code, event.reason)
+    return _put(state, replace(known, allocation_id=None, exit=ended))
+
+
+def _witnessed(state: State, event: Any) -> Trial | None:
+    """The trial that a script speaks of, when it is the script of the trial's present run."""
+    known = state.trials.get(event.trial_id)
+    return known if known is not None and known.run == event.run and known.state not in TERMINAL else None
+
+
+def _operation_completed(state: State, event: trial.OperationCompleted) -> Iterable[Key]:
+    known = _witnessed(state, event)
+    if known is None or known.complete or event.seq != known.seq or event.length != known.length:
+        return
+    yield from _put(state, replace(known, complete=True))
+    completed = ValidationCompleted(known.request_id, event.metric, event.length)
+    yield from _advance(state, known.experiment_id, completed)
+
+
+def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
+    known = _witnessed(state, event)
+    if known is None:
+        return ()
+    return _advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
+
+
+def _exited_early(state: State, event: trial.ExitedEarly) -> Iterable[Key]:
+    known = _witnessed(state, event)
+    return () if known is None else _put(state, replace(known, early=known.early or event.reason))
+
+
+def _acknowledged(state: State, event: trial.PreemptionAcknowledged) -> Iterable[Key]:
+    known = _witnessed(state, event)
+    return () if known is None else _put(state, replace(known, acknowledged=True))
+
+
+def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[Key]:
+    known = _witnessed(state, event)
+    if known is None:
+        return ()
+    return _put(state, replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed))
+
+
+_FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
+    searcher.ExperimentCreated: _created,
+    searcher.ExperimentActivated: _moved("ACTIVE"),
+    searcher.ExperimentPaused: _moved("PAUSED"),
+    searcher.ExperimentStopping: _moved(),
+    searcher.ExperimentEnded: _moved(),
+    searcher.TrialCreated: _trial_created,
+    searcher.OperationSet: _operation_set,
+    searcher.TrialIdled: _idled,
+    searcher.RunRequested: _run_requested,
+    searcher.StopRequested: _stop_requested,
+    searcher.RunEnded: _run_ended,
+    searcher.TrialStopping: _trial_stopping,
+    searcher.TrialEnded: _trial_ended,
+    scheduler.AllocationEnded: _allocation_ended,
+    trial.OperationCompleted: _operation_completed,
+    trial.Progressed: _progressed,
+    trial.ExitedEarly: _exited_early,
+    trial.PreemptionAcknowledged: _acknowledged,
+    trial.CheckpointStored: _checkpoint_stored,
+}

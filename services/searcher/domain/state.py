@@ -1,0 +1,135 @@
+"""The searcher's records. All frozen: an event replaces a record, nothing is changed in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from det_contracts.events.scheduler import Outcome
+from det_contracts.states import STOPPING, TERMINAL
+from det_contracts.states import State as Life
+
+from services.searcher.methods import Search
+
+SEVERITY: tuple[Life, ...] = (
+    "ACTIVE",
+    "PAUSED",
+    "STOPPING_COMPLETED",
+    "STOPPING_CANCELED",
+    "STOPPING_KILLED",
+    "STOPPING_ERROR",
+)
+"""Stopping states only get more severe (scheduling spec, 8.3)."""
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """One submitted configuration, without the parts that nobody decides by."""
+
+    id: int
+    state: Life = "PAUSED"
+    user: str
+    slots: int
+    pool: str
+    priority: int
+    max_restarts: int
+    source_checkpoint: str | None
+    live: tuple[int, ...] = ()
+    """Trials that have not ended."""
+    shutdown: Life | None = None
+    """Where the search method's Shutdown leads to."""
+    fault: str = ""
+    """What made the search method fail."""
+    reason: str = ""
+    """Of its present state."""
+
+
+class Exit(msgspec.Struct, frozen=True):
+    """How a run ended, not judged yet."""
+
+    outcome: Outcome
+    exit_code: int | None
+    reason: str
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One point of the search, over all its runs."""
+
+    id: int
+    experiment_id: int
+    request_id: str
+    task_id: str
+    seed: int
+    hparams: dict[str, Any]
+    announced: bool = False
+    """`TrialCreated` is in the log; likewise below, what the fold knows is announced by an event."""
+    state: Life = "ACTIVE"
+    """Its own state: ACTIVE until a person stops it or it ends. See `effective_state`."""
+
+    seq: int = 0
+    """Number of the operation that the method asked for last; 0 before the first."""
+    length: int = 0
+    announced_seq: int = 0
+    complete: bool = True
+    """Nothing of operation `seq` is open."""
+    idled_seq: int = 0
+    """The last operation that was answered with "nothing for now"."""
+    closed: bool = False
+    """The method will ask for nothing more."""
+
+    run: int = 0
+    allocation_id: str | None = None
+    """Of the present run."""
+    stop_sent: int = 0
+    """What the present run was told: 0 nothing, 1 leave, 2 die."""
+    acknowledged: bool = False
+    """The script said that its coming exit is meant."""
+    early: str | None = None
+    """Early exit that the script reported in the present run."""
+    exit: Exit | None = None
+    """End of a run that waits for its verdict."""
+    restarts: int = 0
+
+    checkpoint: str | None = None
+    steps_completed: int = 0
+    reason: str = ""
+    """Why a person stopped this one trial."""
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """How many ids were given out."""
+
+    experiments: int = 0
+    trials: int = 0
+
+
+class Named(msgspec.Struct, frozen=True):
+    """What a text leads to: a task to its trial, an idempotency key to its experiment."""
+
+    id: int
+
+
+@dataclass
+class State:
+    """Everything that the searcher folds out of the log."""
+
+    experiments: dict[int, Experiment] = field(default_factory=dict)
+    searches: dict[int, Search] = field(default_factory=dict)
+    trials: dict[int, Trial] = field(default_factory=dict)
+    tasks: dict[str, Named] = field(default_factory=dict)
+    request_keys: dict[str, Named] = field(default_factory=dict)
+    totals: dict[str, Totals] = field(default_factory=dict)
+
+
+def effective_state(experiment: Experiment, trial: Trial) -> Life:
+    """What a trial is in, all told: the more severe of its own state and its experiment's."""
+    if trial.state in TERMINAL:
+        return trial.state
+    if experiment.state in TERMINAL:
+        return "STOPPING_KILLED" if experiment.state == "CANCELED" else "STOPPING_ERROR"
+    return max(trial.state, experiment.state, key=SEVERITY.index)
+
+
+def is_stopping(state: Life) -> bool:
+    """Whether nothing new may start in this state."""
+    return state in STOPPING or state in TERMINAL

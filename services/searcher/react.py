@@ -1,0 +1,131 @@
+"""The searcher's rules: what its state calls for.
+
+For a trial, in this order: announce it, announce its operation, answer its completion, judge the run
+that ended, end it, ask for slots, take slots back. For an experiment: stop it, end it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from det_contracts import ids
+from det_contracts.events import searcher
+from det_contracts.states import ENDS_IN, STOPPING, TERMINAL
+from det_contracts.states import State as Life
+
+from services.searcher.domain import Experiment, State, Trial, effective_state
+from services.searcher.verdict import judge
+
+EARLY_EXIT_OF: dict[Life, str] = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}
+LEAVE, DIE = 1, 2
+
+
+def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
+    """Events that one record calls for; none for a record at rest."""
+    kind, id = key
+    if kind == "experiments":
+        return _experiment(state.experiments[id])
+    if kind == "trials":
+        trial = state.trials[id]
+        return _trial(state.experiments[trial.experiment_id], trial) if trial.state not in TERMINAL else ()
+    return ()
+
+
+def _experiment(experiment: Experiment) -> Sequence[Any]:
+    if experiment.state in TERMINAL:
+        return ()
+    if experiment.fault and experiment.state not in STOPPING:
+        reason = f"the search method failed: {experiment.fault}"
+        return [searcher.ExperimentStopping(experiment.id, "STOPPING_ERROR", reason)]
+    if experiment.shutdown and experiment.state not in STOPPING:
+        return [searcher.ExperimentStopping(experiment.id, experiment.shutdown, _shutdown_reason(experiment))]
+    if experiment.state in STOPPING and not experiment.live:
+        return [searcher.ExperimentEnded(experiment.id, ENDS_IN[experiment.state], experiment.reason)]
+    return ()
+
+
+def _shutdown_reason(experiment: Experiment) -> str:
+    if experiment.shutdown == "STOPPING_ERROR":
+        return "all trials failed"
+    if experiment.shutdown == "STOPPING_CANCELED":
+        return "all trials were canceled"
+    return "the search is complete: every trial that it asked for is closed"
+
+
+def _trial(experiment: Experiment, trial: Trial) -> Sequence[Any]:
+    state = effective_state(experiment, trial)
+    events: list[Any] = [*_announcements(trial)]
+    if trial.exit is not None:
+        return [*events, judge(experiment, trial, state)]
+    if trial.allocation_id is not None:
+        return [*events, *_stop(experiment, trial, state)]
+    if state in STOPPING:
+        return [*events, _end(trial, ENDS_IN[state], trial.reason or experiment.reason)]
+    if trial.complete and trial.closed:
+        return [*events, _end(trial, "COMPLETED", "trained as far as the search asked")]
+    if state == "ACTIVE" and not trial.complete:
+        events.append(_request(experiment, trial))
+    return events
+
+
+def _announcements(trial: Trial) -> Sequence[Any]:
+    events: list[Any] = []
+    if not trial.announced:
+        events.append(
+            searcher.TrialCreated(
+                trial_id=trial.id,
+                experiment_id=trial.experiment_id,
+                request_id=trial.request_id,
+                task_id=trial.task_id,
+                seed=trial.seed,
+                hparams=trial.hparams,
+                reason="the search method asked for a trial",
+            )
+        )
+    if trial.announced_seq < trial.seq:
+        why = "first operation of the trial" if trial.seq == 1 else f"promoted after operation {trial.seq - 1}"
+        events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
+    elif trial.complete and 0 < trial.seq != trial.idled_seq:
+        why = "the search needs no more of it" if trial.closed else "it waits for others to be compared with"
+        events.append(searcher.TrialIdled(trial.id, trial.seq, trial.closed, why))
+    return events
+
+
+def _end(trial: Trial, state: Life, reason: str) -> searcher.TrialEnded:
+    return searcher.TrialEnded(
+        trial_id=trial.id,
+        state=state,
+        restarts=trial.restarts,
+        early_exit=EARLY_EXIT_OF.get(state),
+        reason=reason,
+    )
+
+
+def _request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
+    run = trial.run + 1
+    return searcher.RunRequested(
+        trial_id=trial.id,
+        experiment_id=experiment.id,
+        task_id=trial.task_id,
+        allocation_id=ids.allocation_id(trial.task_id, run),
+        run=run,
+        slots=experiment.slots,
+        pool=experiment.pool,
+        priority=experiment.priority,
+        checkpoint=trial.checkpoint or experiment.source_checkpoint,
+        steps_completed=trial.steps_completed,
+        reason=f"operation {trial.seq} (train to {trial.length}) is open",
+    )
+
+
+def _stop(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
+    wanted = DIE if state in ("STOPPING_KILLED", "STOPPING_ERROR") else LEAVE
+    if state in ("ACTIVE", "STOPPING_COMPLETED") or trial.stop_sent >= wanted or trial.allocation_id is None:
+        return ()
+    reason = trial.reason or experiment.reason
+    return [
+        searcher.StopRequested(
+            trial_id=trial.id, allocation_id=trial.allocation_id, kill=wanted == DIE, reason=reason
+        )
+    ]

@@ -1,0 +1,64 @@
+"""What the end of a run means for its trial: the first rule that matches (scheduling spec, 8.3)."""
+
+from __future__ import annotations
+
+from det_contracts.events import searcher
+from det_contracts.states import ENDS_IN, STOPPING
+from det_contracts.states import State as Life
+
+from services.searcher.domain import Experiment, Trial
+
+EARLY_EXITS = {
+    "EXITED_REASON_INVALID_HP": "INVALID_HP",
+    "EXITED_REASON_INIT_INVALID_HP": "INIT_INVALID_HP",
+    "EXITED_REASON_USER_REQUESTED_STOP": "USER_REQUESTED_STOP",
+}
+
+
+def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEnded | searcher.RunEnded:
+    """Judge `trial.exit`: the trial ends, or runs again when it is its turn."""
+    if trial.exit is None:
+        raise ValueError(f"trial {trial.id} has no run to judge")
+    outcome, why = trial.exit.outcome, trial.exit.reason
+    failed = outcome in ("failed", "not_started") and not trial.acknowledged
+    if state in STOPPING:
+        final: Life = "ERROR" if failed else ENDS_IN[state]
+        return _ended(trial, final, why if failed else trial.reason or experiment.reason)
+    if trial.complete and trial.closed:
+        return _ended(trial, "ERROR" if failed else "COMPLETED", why)
+    if outcome == "worker_lost":
+        return _again(trial, trial.restarts, f"{why}; this does not count as a restart")
+    early = EARLY_EXITS.get(trial.early or "", trial.early)
+    if early in ("INVALID_HP", "INIT_INVALID_HP"):
+        return _ended(trial, "COMPLETED", "the script reported invalid hyperparameters", early)
+    if failed:
+        return _failed(experiment, trial, why)
+    if outcome == "succeeded" and not trial.acknowledged:
+        reason = "the script ended by itself before the search had all it asked for"
+        return _ended(trial, "COMPLETED", reason, "USER_REQUESTED_STOP")
+    return _again(trial, trial.restarts, why)
+
+
+def _failed(experiment: Experiment, trial: Trial, why: str) -> searcher.TrialEnded | searcher.RunEnded:
+    restarts = trial.restarts + 1
+    if restarts > experiment.max_restarts:
+        reason = f"{why}; trial exceeded max restarts ({experiment.max_restarts})"
+        return _ended(trial, "ERROR", reason, restarts=trial.restarts)
+    return _again(trial, restarts, f"{why}; restart {restarts} of {experiment.max_restarts}")
+
+
+def _again(trial: Trial, restarts: int, reason: str) -> searcher.RunEnded:
+    return searcher.RunEnded(trial_id=trial.id, run=trial.run, restarts=restarts, reason=reason)
+
+
+def _ended(
+    trial: Trial, state: Life, reason: str, early_exit: str | None = None, restarts: int | None = None
+) -> searcher.TrialEnded:
+    told = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}.get(state, early_exit)
+    return searcher.TrialEnded(
+        trial_id=trial.id,
+        state=state,
+        restarts=trial.restarts if restarts is None else restarts,
+        early_exit=told,
+        reason=reason,
+    )
