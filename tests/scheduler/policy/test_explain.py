@@ -1,0 +1,115 @@
+"""One sentence per reason to wait."""
+
+import pytest
+
+from services.scheduler.policy.explain import explain
+from services.scheduler.policy.priority import decide
+from services.scheduler.policy.snapshot import Agent, Group, PoolSettings, Request, Running, Share, Snapshot
+
+
+def waits(id, slots, *, group="g", **more):
+    return Request(allocation_id=id, job_id=group, group=group, slots=slots, **more)
+
+
+def runs(id, agent, slots, *, group="g"):
+    return Running(waits(id, slots, group=group), (Share(agent, slots),))
+
+
+def why(id, waiting, *, agents, running=(), groups=None, **settings):
+    snapshot = Snapshot(
+        agents=tuple(agents), groups=groups or {}, waiting=tuple(waiting), running=tuple(running),
+        settings=PoolSettings(**settings),
+    )
+    return explain(snapshot, decide(snapshot), id)
+
+
+IDLE = Agent(id="a", slots=4)
+FULL = Agent(id="a", slots=4, slots_used=4)
+HIGH = {"high": Group(priority=1), "g": Group(priority=50)}
+
+
+def test_placed():
+    assert "about to start" in why("x", [waits("x", 1)], agents=[IDLE])
+
+
+def test_no_agent():
+    assert "No agent is connected" in why("x", [waits("x", 1)], agents=[])
+
+
+def test_all_agents_closed():
+    agents = [Agent(id="a", slots=4, enabled=False), Agent(id="b", slots=4, draining=True)]
+    assert "disabled, draining or out of reach" in why("x", [waits("x", 1)], agents=agents)
+
+
+def test_at_its_limit():
+    sentence = why(
+        "x", [waits("x", 2)], agents=[Agent(id="a", slots=4, slots_used=2)], running=[runs("r", "a", 2)],
+        groups={"g": Group(max_slots=3)},
+    )
+    assert sentence == "Its job may hold 3 slots at once (resources.max_slots) and holds 2; it needs 2."
+
+
+def test_larger_than_the_pool():
+    assert why("x", [waits("x", 12)], agents=[FULL]) == "It needs 12 slots, the whole pool has 4."
+
+
+def test_not_made_of_whole_agents():
+    sentence = why("x", [waits("x", 6)], agents=[IDLE, Agent(id="b", slots=4)])
+    assert "cannot be made of these (sizes 4, 4)" in sentence
+
+
+def test_too_large_for_one_agent():
+    sentence = why("x", [waits("x", 6, single_agent=True)], agents=[IDLE, Agent(id="b", slots=4)])
+    assert sentence == "It needs 6 slots on one agent, the largest agent has 4."
+
+
+def test_no_zero_slot_tasks_here():
+    agents = [Agent(id="a", slots=1, max_zero_slot=0)]
+    assert "takes tasks without slots" in why("x", [waits("x", 0)], agents=agents)
+
+
+def test_all_zero_slot_places_taken():
+    agents = [Agent(id="a", slots=1, max_zero_slot=1, zero_slot_used=1)]
+    assert "as many tasks without slots as it may" in why("x", [waits("x", 0)], agents=agents)
+
+
+def test_waits_for_those_asked_to_leave():
+    sentence = why("x", [waits("x", 4, group="high")], agents=[FULL], running=[runs("low", "a", 4)],
+                   groups=HIGH, preemption=True)
+    assert sentence.startswith("It waits for low to leave")
+
+
+def test_slots_are_taken():
+    assert why("x", [waits("x", 2)], agents=[FULL], running=[runs("r", "a", 4)]) == (
+        "It needs 2 slots, 0 of 4 are free."
+    )
+
+
+def test_slots_are_free_but_scattered():
+    agents = [Agent(id="a", slots=4, slots_used=2), Agent(id="b", slots=4, slots_used=2)]
+    assert why("x", [waits("x", 4)], agents=agents).endswith("4 of 8 are free, at most 2 on one agent.")
+
+
+def test_behind_a_blocked_one_of_higher_priority():
+    waiting = [waits("big", 4, group="high"), waits("x", 1)]
+    agents = [Agent(id="a", slots=4, slots_used=2)]
+    sentence = why("x", waiting, agents=agents, running=[runs("r", "a", 2, group="high")], groups=HIGH)
+    assert sentence == "It waits behind big (priority 1, needs 4 slots), which does not fit yet."
+
+
+def test_others_ahead_take_the_free_slots():
+    waiting = [waits("first", 3, submitted_at=1), waits("x", 2, submitted_at=2)]
+    assert why("x", waiting, agents=[IDLE]) == "The free slots go to first, ahead in the queue."
+
+
+def test_a_limit_of_others_is_no_reason():
+    waiting = [waits("capped", 4, group="high", submitted_at=1), waits("first", 4, submitted_at=2),
+               waits("x", 1, submitted_at=3)]
+    groups = {"high": Group(priority=1, max_slots=1), "g": Group(priority=50)}
+    sentence = why("x", waiting, agents=[IDLE], groups=groups)
+    assert sentence == "The free slots go to first, ahead in the queue."
+
+
+def test_unknown_id():
+    with pytest.raises(KeyError, match=r"9\.1"):
+        why("9.1", [waits("x", 1)], agents=[IDLE])
