@@ -16,8 +16,8 @@ class ConfigErrors(Exception):
     """
 
     def __init__(self, stage: str, errors: tuple[str, ...]) -> None:
-        between = "\n  "
-        super().__init__(stage + ": " + (errors[0] if len(errors) == 1 else between + between.join(errors)))
+        between = "\n  " if len(errors) > 1 else " "
+        super().__init__(stage + ":" + between + between.join(errors))
         self.stage = stage
         self.errors = errors
 

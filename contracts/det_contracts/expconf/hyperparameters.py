@@ -21,11 +21,12 @@ Path = tuple[str, ...]
 
 
 def _finite(hp: dict[str, Any]) -> bool:
+    base = float(hp.get("base", 1))
     try:
-        ends = [hp["base"] ** hp[end] for end in ("minval", "maxval")] if "base" in hp else [hp["maxval"]]
-        return math.isfinite(float(hp["maxval"]) - hp["minval"]) and all(map(math.isfinite, ends))
+        spans = [float(hp["maxval"]) - hp["minval"], base ** hp["minval"], base ** hp["maxval"]]
     except (OverflowError, ZeroDivisionError):
         return False
+    return all(map(math.isfinite, spans))
 
 
 def _range(bound: Node, **more: Field) -> Record:
