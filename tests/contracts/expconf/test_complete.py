@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import random
 from typing import Any
 
 import msgspec
 import pytest
-from det_contracts.expconf import complete, sanity_check
+
+from det_contracts.expconf import ConfigErrors, complete, sanity_check
 
 SMALLEST: dict[str, Any] = {
     "entrypoint": "python3 train.py",
@@ -310,3 +313,45 @@ def test_the_input_is_left_alone() -> None:
     config["hyperparameters"]["g"]["a"].append(2)
     assert msgspec.json.encode(given) == before
     assert complete(given, seed=1, name="n")["labels"] is not complete(given, seed=1, name="n")["labels"]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [deep for key, item in inner for deep in places(item, (*path, key))]
+
+
+ODD_VALUES = (
+    None,
+    0,
+    -1,
+    1.5,
+    True,
+    "x",
+    [],
+    {},
+    ["a"],
+    {"a": 1},
+    {"type": "int"},
+    {"name": "grid"},
+    [{}],
+    1e300,
+)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_configuration_is_refused_or_completes_to_a_fixed_point(seed: int) -> None:
+    draw = random.Random(seed)
+    for _ in range(25):
+        given = copy.deepcopy(draw.choice([SMALLEST | RICH, completed(**RICH)]))
+        *above, last = draw.choice(places(given))
+        at: Any = given
+        for key in above:
+            at = at[key]
+        at[last] = copy.deepcopy(draw.choice(ODD_VALUES))
+        try:
+            config = complete(given, seed=1, name="n")
+        except ConfigErrors as refused:
+            assert refused.errors
+        else:
+            assert complete(config, seed=2, name="m") == config
+            assert config.keys() == completed().keys()

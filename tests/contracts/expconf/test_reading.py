@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from det_contracts import expconf
 from det_contracts.expconf import (
     ConfigErrors,
