@@ -350,8 +350,7 @@ def test_a_damaged_configuration_is_refused_or_completes_to_a_fixed_point(seed: 
         at[last] = copy.deepcopy(draw.choice(ODD_VALUES))
         try:
             config = complete(given, seed=1, name="n")
-        except ConfigErrors as refused:
-            assert refused.errors
-        else:
-            assert complete(config, seed=2, name="m") == config
-            assert config.keys() == completed().keys()
+        except ConfigErrors:
+            continue
+        assert complete(config, seed=2, name="m") == config
+        assert config.keys() == completed().keys()
