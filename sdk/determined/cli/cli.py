@@ -1,0 +1,127 @@
+"""The entry point of `det`: find the verb, run it, turn what went wrong into words and a status.
+
+Status: 0 success, 1 failure, 2 wrong usage, 3 interrupted (client spec, section 3).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+from determined.__version__ import __version__
+from determined.cli import (
+    agent,
+    checkpoint,
+    deploy,
+    experiment,
+    master,
+    output,
+    slot,
+    trial,
+    user,
+    version,
+)
+from determined.cli.failure import Failure
+from determined.cli.grammar import Found, Noun, UsageError, Verb, find, help_of, parser
+from determined.common.api import errors
+
+ROOT = Noun(
+    "det",
+    "run and watch training experiments on a cluster",
+    (
+        agent.NOUN,
+        checkpoint.NOUN,
+        deploy.NOUN,
+        experiment.NOUN,
+        master.NOUN,
+        slot.NOUN,
+        trial.NOUN,
+        user.NOUN,
+        version.VERB,
+    ),
+)
+
+_EXPECTED = (
+    Failure,
+    errors.BadRequestException,
+    errors.BadResponseException,
+    errors.CorruptTokenCacheException,
+    errors.EmptyResultException,
+)
+_GLOBAL = """
+global options, before the command:
+  -h, --help                    show this and leave
+  -u USER, --user USER          act as this user
+  -m MASTER, --master MASTER    address of the master; else DET_MASTER, else localhost:8080
+  -v, --version                 show the version and leave
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line (without the program's name); returns the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            return _run(sys.argv[1:] if argv is None else argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has enough (`det ... | head`): nothing is wrong, and the flush at exit must not say so.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 3
+
+
+def _run(argv: Sequence[str]) -> int:
+    options = _globals().parse_args(argv)
+    if options.version:
+        print(f"det {__version__}")
+        return 0
+    try:
+        found = find(ROOT, ["help", *options.words] if options.help else options.words)
+    except UsageError as error:
+        output.complain(str(error))
+        return 2
+    if found.help or isinstance(found.node, Noun):
+        print(help_of(found) + (_GLOBAL if found.node is ROOT else ""), end="")
+        return 0
+    return _carry_out(found, found.node, options)
+
+
+def _globals() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        "det", add_help=False, usage="det [-h] [-u USER] [-m MASTER] [-v] COMMAND ..."
+    )
+    made.add_argument("-h", "--help", action="store_true")
+    made.add_argument("-u", "--user")
+    made.add_argument("-m", "--master")
+    made.add_argument("-v", "--version", action="store_true")
+    made.add_argument("words", nargs=argparse.REMAINDER)
+    return made
+
+
+def _carry_out(found: Found, verb: Verb, options: argparse.Namespace) -> int:
+    from determined.cli.connection import open_session
+
+    args = parser(found.path, verb).parse_intermixed_args(found.rest)
+    try:
+        with open_session(verb, options.master, options.user) as session:
+            return verb.run(session, args) or 0
+    except _EXPECTED as error:
+        if os.environ.get("DET_DEBUG", "").lower() in ("1", "true", "yes"):
+            traceback.print_exc()
+        output.complain(f"Failed to {verb.help}: {error}")
+        return 1
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception:
+        traceback.print_exc()
+        output.complain(f"Failed to {verb.help}")
+        return 1

@@ -1,0 +1,104 @@
+"""The session of one command: which master, whether it is there, who asks (client spec, sections 1 and 3)."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import sys
+from collections.abc import Iterator
+
+from determined.__version__ import __version__
+from determined.cli import output
+from determined.cli.failure import Failure
+from determined.cli.grammar import Verb
+from determined.common.api import errors
+from determined.transport import certificates, identity
+from determined.transport.address import master_url
+from determined.transport.rest import Session, default_pauses
+
+_PAUSES_WITHOUT_MASTER = 2
+
+
+@contextlib.contextmanager
+def open_session(verb: Verb, master: str | None, user: str | None) -> Iterator[Session]:
+    """A session as the verb needs it; `session.user` is who was asked for, or who is signed in."""
+    try:
+        session = Session(master_url(master))
+    except ValueError as error:
+        raise Failure(str(error)) from error
+    with session:
+        if verb.check:
+            _look_for_master(session)
+        if verb.login:
+            identity.sign_in(session, user, ask=ask_password)
+        else:
+            session.user = user
+        yield session
+
+
+def ask_password(user: str) -> str:
+    """The password, typed unseen or given on stdin."""
+    return ask_secret(f"Password for user '{user}': ")
+
+
+def ask_secret(prompt: str) -> str:
+    """A line that is not echoed."""
+    if sys.stdin.isatty():
+        return getpass.getpass(prompt)
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().rstrip("\n")
+
+
+def _look_for_master(session: Session) -> None:
+    """Ask once who is there; whatever the answer, the command goes on."""
+    probe = Session(session.master, pauses=())
+    with probe:
+        try:
+            version = str(probe.get("/info").get("version", ""))
+        except errors.UntrustedCertificate:
+            _offer_trust(session.master)
+        except errors.MasterNotFoundException:
+            _hint(session.master)
+            # A restarting master is waited for, but a wrong address should not cost a quarter of a minute.
+            session.pauses = default_pauses()[:_PAUSES_WITHOUT_MASTER]
+        except (errors.BadRequestException, errors.BadResponseException) as error:
+            output.warn(f"{session.master} answers, but not like a master: {error}")
+        else:
+            _compare(version)
+
+
+def _hint(master: str) -> None:
+    output.warn(
+        f"No master answers at {master}. If yours is elsewhere, name it with DET_MASTER or "
+        "'det -m HOST:PORT'; to start one here: 'det deploy local cluster-up'."
+    )
+
+
+def _compare(version: str) -> None:
+    theirs, ours = _release(version), _release(__version__)
+    if theirs == ours:
+        return
+    age = "older" if ours < theirs else "newer"
+    output.warn(
+        f"This det ({__version__}) is {age} than the master ({version}); they may misunderstand each other."
+    )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers before any suffix: `0.25.0+ours` and `0.25.0` are the same release."""
+    numbers = version.split("+")[0].split("-")[0].split(".")
+    return tuple(int(number) for number in numbers if number.isdigit())
+
+
+def _offer_trust(master: str) -> None:
+    try:
+        pem, fingerprint = certificates.presented(master)
+    except OSError as error:
+        raise Failure(f"cannot read the certificate of {master}: {error}") from error
+    output.warn(
+        f"The certificate of {master} is signed by nobody this machine trusts. Its SHA-256 fingerprint:\n"
+        f"{fingerprint}"
+    )
+    if not output.confirm("Trust it from now on?"):
+        raise Failure(f"the certificate of {master} is not trusted")
+    certificates.trust(master, pem)

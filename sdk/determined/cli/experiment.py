@@ -1,0 +1,230 @@
+"""`det experiment`: searches and single trainings (client spec, section 5)."""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from determined.cli import output, trial_logs, wording
+from determined.cli.experiment_create import CREATE_ARGS, create
+from determined.cli.experiment_describe import DESCRIBE_ARGS, describe
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.paging import paging_args, read_pages
+from determined.common.api import errors
+from determined.transport import identity
+from determined.transport.log_stream import ENDED
+from determined.transport.rest import RETRIED_STATUSES, Session
+
+Object = dict[str, Any]
+
+_ID = arg("experiment_id", type=int, help="number of the experiment")
+_CSV = arg("--csv", action="store_true", help="write CSV")
+_FAILED_POLLS = 10
+
+
+def list_experiments(session: Session, args: argparse.Namespace) -> None:
+    """One's own experiments, or all."""
+    params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
+    found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
+    headers = ["ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"]
+    headers = ["Workspace", "Project"] * args.show_project + headers + ["Archived"] * args.all
+    output.table(headers, [_list_row(one, args) for one in found], as_csv=args.csv)
+
+
+def _list_row(one: Object, args: argparse.Namespace) -> list[Any]:
+    row = [
+        one["id"],
+        one["username"],
+        one["name"],
+        one.get("forkedFrom"),
+        wording.state(one["state"]),
+        wording.percent(one.get("progress")),
+        wording.when(one.get("startTime")),
+        wording.when(one.get("endTime")),
+        one.get("resourcePool"),
+    ]
+    place = [one.get("workspaceName"), one.get("projectName")] if args.show_project else []
+    return place + row + ([one.get("archived")] if args.all else [])
+
+
+def logs(session: Session, args: argparse.Namespace) -> None:
+    """The log of the lowest trial."""
+    trials = _trials(session, args.experiment_id)
+    if not trials:
+        raise errors.NotFoundException(f"experiment {args.experiment_id} has no trial yet")
+    trial_logs.show_logs(session, min(int(trial["id"]) for trial in trials), args)
+
+
+def wait(session: Session, args: argparse.Namespace) -> int:
+    """Poll until the experiment has ended; a master that is away for some polls is borne."""
+    failures = 0
+    while True:
+        try:
+            experiment = _experiment(session, args.experiment_id)
+        except errors.BadRequestException as error:
+            failures += 1
+            if failures >= _FAILED_POLLS or not _is_passing(error):
+                raise
+        else:
+            failures = 0
+            if (status := _status_of(experiment)) is not None:
+                return status
+        time.sleep(args.polling_interval)
+
+
+def _status_of(experiment: Object) -> int | None:
+    number, state = experiment["id"], experiment["state"]
+    if state == "STATE_PAUSED":
+        raise Failure(f"experiment {number} is paused; 'det experiment activate {number}' lets it go on")
+    if state == "STATE_COMPLETED":
+        output.good(f"Experiment {number} is COMPLETED")
+        return 0
+    if state in ENDED or state == "STATE_DELETED":
+        reason = experiment.get("stateReason")
+        output.complain(f"Experiment {number} is {wording.state(state)}" + (f": {reason}" if reason else ""))
+        return 1
+    return None
+
+
+def _is_passing(error: errors.BadRequestException) -> bool:
+    return not isinstance(error, errors.APIException) or error.status_code in RETRIED_STATUSES
+
+
+def _act(verb: str, done: str) -> Callable[[Session, argparse.Namespace], None]:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        session.post(f"/api/v1/experiments/{args.experiment_id}/{verb}")
+        print(f"{done} experiment {args.experiment_id}")
+
+    return run
+
+
+def list_trials(session: Session, args: argparse.Namespace) -> None:
+    """The trials of an experiment."""
+    found = read_pages(session, f"/api/v1/experiments/{args.experiment_id}/trials", "trials", args)
+    headers = ["Trial ID", "State", "H-Params", "Started", "Ended", "# of Batches"]
+    rows = [
+        [
+            trial["id"],
+            wording.state(trial["state"]),
+            wording.compact(trial.get("hparams")),
+            wording.when(trial.get("startTime")),
+            wording.when(trial.get("endTime")),
+            trial.get("totalBatchesProcessed"),
+        ]
+        for trial in found
+    ]
+    output.table(headers, rows, as_csv=args.csv)
+
+
+def list_checkpoints(session: Session, args: argparse.Namespace) -> None:
+    """The checkpoints of an experiment, oldest first, or its best ones."""
+    path = f"/api/v1/experiments/{args.experiment_id}/checkpoints"
+    found = session.get(path, {"sortBy": "SORT_BY_END_TIME", "limit": 0})["checkpoints"]
+    if args.best is not None:
+        found = _best(found, _experiment(session, args.experiment_id)["config"]["searcher"])[: args.best]
+    headers = ["Trial ID", "# of Batches", "State", "Validation Metric", "UUID", "Resources", "Size"]
+    output.table(headers, [_checkpoint_row(one) for one in found], as_csv=args.csv)
+
+
+def _best(checkpoints: list[Object], searcher: Object) -> list[Object]:
+    """The complete ones with a searcher metric, best first."""
+    sign = 1 if searcher.get("smaller_is_better", True) else -1
+    scored = [
+        (float(metric) * sign, one)
+        for one in checkpoints
+        if one["state"] == "STATE_COMPLETED" and (metric := _searcher_metric(one)) is not None
+    ]
+    return [one for _, one in sorted(scored, key=lambda pair: (pair[0] != pair[0], pair[0]))]
+
+
+def _searcher_metric(checkpoint: Object) -> Any:
+    return (checkpoint.get("training") or {}).get("searcherMetric")
+
+
+def _checkpoint_row(one: Object) -> list[Any]:
+    resources = one.get("resources") or {}
+    return [
+        (one.get("training") or {}).get("trialId"),
+        (one.get("metadata") or {}).get("steps_completed"),
+        wording.state(one["state"]),
+        _searcher_metric(one),
+        one["uuid"],
+        wording.listed(sorted(resources)),
+        wording.size(sum(int(size) for size in resources.values())),
+    ]
+
+
+def config(session: Session, args: argparse.Namespace) -> None:
+    """The completed configuration as YAML."""
+    output.print_yaml(_experiment(session, args.experiment_id)["config"])
+
+
+def download_model_def(session: Session, args: argparse.Namespace) -> None:
+    """Write the code that was sent, as one archive."""
+    answer = session.get(f"/api/v1/experiments/{args.experiment_id}/model_def")
+    path = args.output_dir / f"experiment_{args.experiment_id}_model_def.tgz"
+    args.output_dir.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(base64.b64decode(answer["b64Tgz"]))
+    print(path)
+
+
+def _experiment(session: Session, number: int) -> Object:
+    found: Object = session.get(f"/api/v1/experiments/{number}")["experiment"]
+    return found
+
+
+def _trials(session: Session, number: int) -> list[Object]:
+    found: list[Object] = session.get(f"/api/v1/experiments/{number}/trials")["trials"]
+    return found
+
+
+NOUN = Noun(
+    "experiment e",
+    "start, watch and stop experiments",
+    (
+        Verb(
+            "list ls",
+            "list experiments",
+            list_experiments,
+            (
+                arg("-a", "--all", action="store_true", help="also those of others, and archived ones"),
+                arg("--show_project", action="store_true", help="also show workspace and project"),
+                *paging_args(),
+                _CSV,
+            ),
+        ),
+        Verb("create", "create an experiment", create, CREATE_ARGS),
+        Verb("describe", "describe experiments", describe, DESCRIBE_ARGS),
+        Verb("logs", "show the log of the first trial", logs, (_ID, *trial_logs.LOG_ARGS)),
+        Verb(
+            "wait",
+            "wait for an experiment",
+            wait,
+            (_ID, arg("--polling-interval", type=float, default=5, metavar="S", help="seconds, default 5")),
+        ),
+        Verb("pause", "pause an experiment", _act("pause", "Paused"), (_ID,)),
+        Verb("activate", "activate an experiment", _act("activate", "Activated"), (_ID,)),
+        Verb("cancel", "cancel an experiment", _act("cancel", "Canceled"), (_ID,)),
+        Verb("kill", "kill an experiment", _act("kill", "Killed"), (_ID,)),
+        Verb("list-trials lt", "list the trials of an experiment", list_trials, (_ID, *paging_args(), _CSV)),
+        Verb(
+            "list-checkpoints lc",
+            "list the checkpoints of an experiment",
+            list_checkpoints,
+            (_ID, arg("--best", type=int, metavar="N", help="the N best, by searcher metric"), _CSV),
+        ),
+        Verb("config", "show the configuration of an experiment", config, (_ID,)),
+        Verb(
+            "download-model-def",
+            "download the code of an experiment",
+            download_model_def,
+            (_ID, arg("--output-dir", type=Path, default=Path(), metavar="DIR", help="default: here")),
+        ),
+    ),
+    default="list",
+)

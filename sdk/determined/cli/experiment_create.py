@@ -1,0 +1,175 @@
+"""`det experiment create` (client spec, section 4)."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from determined import context, yamlfile
+from determined.cli import output, trial_logs, wording
+from determined.cli.failure import Failure
+from determined.cli.grammar import arg, one_of
+from determined.transport import log_stream
+from determined.transport.rest import Session
+
+CREATE_ARGS = (
+    arg("config_file", type=Path, help="experiment configuration (YAML)"),
+    arg("model_dir", type=Path, help="directory of code that becomes the trials' working directory"),
+    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="also send this"),
+    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
+    arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
+    arg("--project_id", type=int, metavar="N", help="project to put the experiment into"),
+    one_of(
+        arg("-f", "--follow-first-trial", action="store_true", help="show the log of the first trial"),
+        arg("--paused", action="store_true", help="do not start it yet"),
+    ),
+)
+
+_WARNINGS = {
+    "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED": (
+        "Warning: the experiment asks for more slots than the cluster has at present; it waits for more."
+    ),
+}
+_BAR_FROM_BYTES = 1024 * 1024
+_POLL_S = 0.2
+
+
+def create(session: Session, args: argparse.Namespace) -> int | None:
+    """Send the configuration and the code; with `-f` show the first trial's log."""
+    config = _config_text(args.config_file, args.config)
+    files = _pack(args.model_dir, args.include)
+    body = {"config": config, "modelDefinition": files, "activate": not args.paused}
+    body |= {"template": args.template} if args.template else {}
+    body |= {"projectId": args.project_id} if args.project_id is not None else {}
+    answer = _send(session, body)
+    experiment_id = int(answer["experiment"]["id"])
+    print(f"Created experiment {experiment_id}", flush=True)
+    for warning in answer.get("warnings") or []:
+        output.warn(_WARNINGS.get(warning, f"Warning: {warning}"))
+    return _follow(session, experiment_id) if args.follow_first_trial else None
+
+
+def merged(config: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
+    """The configuration with `key=value` overrides, in their order; raises `Failure` for one without `=`."""
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        if not equals or not key:
+            raise Failure(f"'--config {override}' is not of the form KEY=VALUE, as in resources.slots=4")
+        value: Any = _value(text)
+        for part in reversed(key.split(".")):
+            value = {part: [value] if part == "bind_mounts" and not isinstance(value, list) else value}
+        config = _deep_merge(config, value)
+    return config
+
+
+def _config_text(path: Path, overrides: list[str]) -> str:
+    """The configuration as written, comments included, unless something is overridden."""
+    try:
+        text = yamlfile.read(path)
+        config = yamlfile.parse(text, str(path))
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from error
+    except yamlfile.YamlProblem as error:
+        raise Failure(str(error)) from error
+    if not isinstance(config, dict):
+        raise Failure(f"{path}, line 1, column 1: a configuration is a map of fields, not {_kind(config)}")
+    return yamlfile.dump(merged(config, overrides)) if overrides else text
+
+
+def _kind(value: Any) -> str:
+    return {type(None): "empty", list: "a list"}.get(type(value), f"'{value}'")
+
+
+def _value(text: str) -> Any:
+    try:
+        if not text.startswith(("[", "{")) and "," in text:
+            return [yamlfile.parse(part) for part in text.split(",")]
+        return yamlfile.parse(text)
+    except yamlfile.YamlProblem as error:
+        raise Failure(f"cannot read the value '{text}' of --config: {error}") from error
+
+
+def _deep_merge(base: Any, over: Any) -> Any:
+    if not isinstance(over, dict):
+        return over
+    base = base if isinstance(base, dict) else {}
+    return {**base, **{key: _deep_merge(base.get(key), value) for key, value in over.items()}}
+
+
+def _pack(model_dir: Path, includes: list[Path]) -> list[dict[str, Any]]:
+    on_terminal = sys.stdout.isatty()
+    so_far = (0, 0)
+
+    def on_file(size: int, count: int) -> None:
+        nonlocal so_far
+        so_far = (size, count)
+        if on_terminal:
+            print(f"\r{_progress_line(size, count)}", end="", flush=True)
+
+    try:
+        files = context.pack(model_dir, includes, on_file)
+    except (context.ContextError, OSError) as error:
+        print()
+        raise Failure(str(error)) from error
+    print(("\r" if on_terminal else "") + _progress_line(*so_far), flush=True)
+    return files
+
+
+def _progress_line(size: int, count: int) -> str:
+    return f"Preparing files to send to master... {wording.size(size)} and {count} files"
+
+
+def _send(session: Session, body: dict[str, Any]) -> Any:
+    size = sum(len(item["content"]) for item in body["modelDefinition"])
+    with _bar(size) as on_sent:
+        return session.post(
+            "/api/v1/experiments", body, headers={"Idempotency-Key": str(uuid.uuid4())}, on_sent=on_sent
+        )
+
+
+@contextlib.contextmanager
+def _bar(size: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on stderr while much is sent by hand; nothing for scripts and small uploads."""
+    if size < _BAR_FROM_BYTES or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+    columns = ("Sending", BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=size)
+        yield lambda sent: progress.update(task, completed=sent)
+
+
+def _follow(session: Session, experiment_id: int) -> int | None:
+    try:
+        print("Waiting for first trial to begin...", flush=True)
+        trial_id = _first_trial(session, experiment_id)
+        print(f"Following first trial with ID {trial_id}", flush=True)
+        for record in log_stream.follow(session, trial_id):
+            trial_logs.show_line(record, flush=True)
+    except KeyboardInterrupt:
+        output.warn(f"\nExperiment {experiment_id} goes on; see 'det experiment logs -f {experiment_id}'.")
+        raise
+    trial_logs.say_ended(trial_id)
+    return None
+
+
+def _first_trial(session: Session, experiment_id: int) -> int:
+    """The trial that started first; raises `Failure` if the experiment ends without one."""
+    while True:
+        trials = session.get(f"/api/v1/experiments/{experiment_id}/trials")["trials"]
+        if trials:
+            return int(min(trials, key=lambda trial: (trial.get("startTime") or "~", trial["id"]))["id"])
+        experiment = session.get(f"/api/v1/experiments/{experiment_id}")["experiment"]
+        if experiment["state"] in log_stream.ENDED:
+            reason = experiment.get("stateReason") or "it has no trial"
+            raise Failure(f"experiment {experiment_id} is {wording.state(experiment['state'])}: {reason}")
+        time.sleep(_POLL_S)

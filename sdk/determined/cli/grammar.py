@@ -1,0 +1,144 @@
+"""What may be typed: nouns, verbs and their arguments as tables, and how words are looked up in them.
+
+argparse knows neither options between the positionals of sub-commands nor "this noun means that
+verb", so the words up to the verb are walked here and argparse gets the rest (client spec, section 3).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from determined.transport.rest import Session
+
+Run = Callable[[Session, argparse.Namespace], "int | None"]
+
+
+class Arg(NamedTuple):
+    """One argument, as argparse's `add_argument` takes it."""
+
+    names: tuple[str, ...]
+    options: dict[str, Any]
+
+
+class OneOf(NamedTuple):
+    """Options that exclude each other."""
+
+    args: tuple[Arg, ...]
+
+
+class Verb(NamedTuple):
+    """Something `det` does."""
+
+    names: str
+    """The name, then other names, blank-separated."""
+    help: str
+    """Completes "Failed to ..."."""
+    run: Run
+    """Does it; returns the exit status, None for 0."""
+    args: tuple[Arg | OneOf, ...] = ()
+    login: bool = True
+    """Whether the session must have a user before."""
+    check: bool = True
+    """Whether to ask first if there is a master, and which."""
+
+
+class Noun(NamedTuple):
+    """Something `det` knows verbs for."""
+
+    names: str
+    help: str
+    children: tuple[Noun | Verb, ...]
+    """Its verbs, or nouns below it."""
+    default: str = ""
+    """The verb that is meant without one."""
+
+
+class Found(NamedTuple):
+    """Where the typed words lead."""
+
+    path: str
+    """The words in full, for messages: `det experiment create`."""
+    node: Noun | Verb
+    rest: list[str]
+    """Words that belong to the verb."""
+    help: bool
+    """Whether only its help is wanted."""
+
+
+class UsageError(Exception):
+    """What was typed is not a command; ends with status 2."""
+
+
+def arg(*names: str, **options: Any) -> Arg:
+    """One argument, written as for argparse's `add_argument`."""
+    return Arg(names, options)
+
+
+def one_of(*args: Arg) -> OneOf:
+    """Options that exclude each other."""
+    return OneOf(args)
+
+
+def find(root: Noun, words: Sequence[str]) -> Found:
+    """Walk from the root along the words; raises `UsageError` for a word that leads nowhere."""
+    node, path, rest, wants_help = root, root.names, list(words), False
+    while True:
+        if rest and rest[0] in ("help", "-h", "--help"):
+            wants_help = True
+            del rest[0]
+        elif not rest or rest[0].startswith("-"):
+            return _without_verb(node, path, rest, wants_help)
+        else:
+            child = _child(node, rest.pop(0), path)
+            path = f"{path} {child.names.split()[0]}"
+            if isinstance(child, Verb):
+                return Found(path, child, rest, wants_help)
+            node = child
+
+
+def parser(path: str, verb: Verb) -> argparse.ArgumentParser:
+    """The parser for what comes after the verb."""
+    made = argparse.ArgumentParser(path, description=_sentence(verb.help))
+    for item in verb.args:
+        if isinstance(item, OneOf):
+            group = made.add_mutually_exclusive_group()
+            for one in item.args:
+                group.add_argument(*one.names, **one.options)
+        else:
+            made.add_argument(*item.names, **item.options)
+    return made
+
+
+def help_of(found: Found) -> str:
+    """The help text of a noun or verb."""
+    if isinstance(found.node, Verb):
+        return parser(found.path, found.node).format_help()
+    rows = [(child.names.replace(" ", ", "), child.help) for child in found.node.children]
+    width = max(len(names) for names, _ in rows)
+    lines = [f"  {names:{width}}  {help}" for names, help in rows]
+    if found.node.default:
+        lines.append(f"\nWithout a verb: {found.node.default}.")
+    heading = f"usage: {found.path} [-h] COMMAND ...\n\n{_sentence(found.node.help)}\n\ncommands:\n"
+    return heading + "\n".join(lines) + "\n"
+
+
+def _without_verb(node: Noun, path: str, rest: list[str], wants_help: bool) -> Found:
+    if wants_help or not node.default:
+        if rest:
+            raise UsageError(f"{path}: a command must come before '{rest[0]}'; see '{path} help'")
+        return Found(path, node, [], help=True)
+    return Found(f"{path} {node.default}", _child(node, node.default, path), rest, help=False)
+
+
+def _child(node: Noun, word: str, path: str) -> Noun | Verb:
+    for child in node.children:
+        if word in child.names.split():
+            return child
+    known = ", ".join(child.names.split()[0] for child in node.children)
+    raise UsageError(f"{path}: there is no command '{word}'; choose from {known}")
+
+
+def _sentence(help: str) -> str:
+    return help[:1].upper() + help[1:] + "."

@@ -1,0 +1,123 @@
+"""How results are shown: tables, CSV, JSON, YAML, and coloured lines (client spec, section 3)."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+Row = Sequence[Any]
+
+_GREEN, _YELLOW, _RED = "32", "33", "31"
+
+
+def table(headers: Sequence[str], rows: Sequence[Row], *, as_csv: bool = False) -> None:
+    """Show rows: as CSV if asked for, with lines for eyes on a terminal, else plainly for pipes.
+
+    None is an empty cell.
+    """
+    if as_csv:
+        write_csv(sys.stdout, headers, rows)
+    elif sys.stdout.isatty():
+        _terminal_table(headers, rows)
+    else:
+        print(plain_table(headers, rows))
+
+
+def write_csv(file: TextIO, headers: Sequence[str], rows: Sequence[Row]) -> None:
+    """A header line and the rows; None is an empty cell."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(headers)
+    writer.writerows(rows)
+
+
+def plain_table(headers: Sequence[str], rows: Sequence[Row]) -> str:
+    """Columns separated by `|`, the header underlined with `-` and `+`; numbers stand at the right."""
+    cells = [[_cell(value) for value in row] for row in rows]
+    columns = range(len(headers))
+    widths = [max(len(line[at]) for line in [list(headers), *cells]) for at in columns]
+    at_right = [_is_numeric(row[at] for row in rows) for at in columns]
+
+    def line(texts: Sequence[str]) -> str:
+        aligned = [
+            texts[at].rjust(widths[at]) if at_right[at] else texts[at].ljust(widths[at]) for at in columns
+        ]
+        return f" {' | '.join(aligned)}".rstrip()
+
+    rule = "+".join("-" * (width + 2) for width in widths)
+    return "\n".join([line(headers), rule, *map(line, cells)])
+
+
+def print_json(value: Any) -> None:
+    """Indented JSON with sorted keys; in colour on a terminal if `DET_CLI_COLORIZE` says so."""
+    text = json.dumps(value, indent=2, sort_keys=True)
+    if os.environ.get("DET_CLI_COLORIZE", "").lower() in ("1", "true") and sys.stdout.isatty():
+        import rich
+
+        rich.print_json(text)
+    else:
+        print(text)
+
+
+def print_yaml(value: Any) -> None:
+    """Block style YAML; keys keep their order."""
+    from determined import yamlfile
+
+    print(yamlfile.dump(value), end="")
+
+
+def good(text: str, file: TextIO | None = None) -> None:
+    """A green line."""
+    _coloured(text, _GREEN, file or sys.stdout)
+
+
+def warn(text: str) -> None:
+    """A yellow line on stderr."""
+    _coloured(text, _YELLOW, sys.stderr)
+
+
+def complain(text: str) -> None:
+    """A red line on stderr."""
+    _coloured(text, _RED, sys.stderr)
+
+
+def confirm(question: str) -> bool:
+    """Ask yes or no; Ctrl-C and the end of input mean no."""
+    try:
+        return input(f"{question} [y/n] ").strip().lower() in ("y", "yes")
+    except (KeyboardInterrupt, EOFError):
+        print()
+        return False
+
+
+def _coloured(text: str, colour: str, file: TextIO) -> None:
+    print(f"\033[{colour}m{text}\033[0m" if file.isatty() else text, file=file, flush=True)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value).replace("\n", " ")
+
+
+def _is_numeric(values: Any) -> bool:
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in present
+    )
+
+
+def _terminal_table(headers: Sequence[str], rows: Sequence[Row]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=box.SIMPLE_HEAD)
+    for at, header in enumerate(headers):
+        justify = "right" if _is_numeric(row[at] for row in rows) else "left"
+        shown.add_column(header, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for row in rows:
+        shown.add_row(*(Text(_cell(value)) for value in row))
+    Console().print(shown)

@@ -1,0 +1,33 @@
+"""Long lists, read in pages (client spec, section 3)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from determined.cli.grammar import Arg, arg
+from determined.transport.rest import Params, Session
+
+
+def paging_args(limit: int = 200) -> tuple[Arg, ...]:
+    """The options `--limit`, `--offset` and `--pages`."""
+    return (
+        arg("--limit", type=int, default=limit, metavar="N", help=f"objects per page, default {limit}"),
+        arg("--offset", type=int, default=0, metavar="N", help="objects to leave out at the start"),
+        arg("--pages", choices=("1", "all"), default="all", help="read one page or all, default all"),
+    )
+
+
+def read_pages(
+    session: Session, path: str, key: str, args: argparse.Namespace, params: Params | None = None
+) -> list[Any]:
+    """The objects under `key` of a list endpoint, as far as the paging options say."""
+    found: list[Any] = []
+    while True:
+        offset = args.offset + len(found)
+        answer = session.get(path, {**(params or {}), "limit": args.limit, "offset": offset})
+        page = answer[key]
+        found += page
+        total = int((answer.get("pagination") or {}).get("total") or 0)
+        if args.pages == "1" or not page or args.offset + len(found) >= total:
+            return found

@@ -1,0 +1,64 @@
+"""`det slot`: the devices that trials are placed on (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from determined.cli import output, wording
+from determined.cli.agent import FORMATS
+from determined.cli.grammar import Noun, Verb
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+
+FREE = "FREE"
+OTHER = "OTHER"
+
+
+def list_slots(session: Session, args: argparse.Namespace) -> None:
+    """Each device and what runs on it."""
+    users = _containers(session.get("/tasks"))
+    found = [record for agent in session.get("/api/v1/agents")["agents"] for record in _records(agent, users)]
+    if args.json:
+        output.print_json(found)
+        return
+    headers = ["Agent ID", "Resource Pool", "Slot ID", "Enabled", "Draining", "Allocation ID", "Task Name"]
+    output.table([*headers, "Type", "Device"], [list(record.values()) for record in found], as_csv=args.csv)
+
+
+def _containers(tasks: dict[str, Object]) -> dict[str, Object]:
+    """Container id -> the allocation that it belongs to."""
+    return {
+        resource["container_id"]: task
+        for task in tasks.values()
+        for resource in task.get("resources") or []
+        if resource.get("container_id")
+    }
+
+
+def _records(agent: Object, users: dict[str, Object]) -> Iterator[Object]:
+    slots = (agent.get("slots") or {}).values()
+    for slot in sorted(slots, key=lambda slot: (len(slot["id"]), slot["id"])):
+        container, device = slot.get("container"), slot.get("device") or {}
+        task = users.get(container["id"], {"allocation_id": OTHER}) if container else {"allocation_id": FREE}
+        yield {
+            "agent_id": agent["id"],
+            "resource_pool": wording.listed(agent.get("resourcePools")),
+            "slot_id": slot["id"],
+            "enabled": slot.get("enabled"),
+            "draining": slot.get("draining"),
+            "allocation_id": task["allocation_id"],
+            "task_name": task.get("name"),
+            "type": str(device.get("type", "")).removeprefix("TYPE_"),
+            "device": device.get("brand"),
+        }
+
+
+NOUN = Noun(
+    "slot s",
+    "see the devices that trials are placed on",
+    (Verb("list ls", "list slots", list_slots, FORMATS),),
+    default="list",
+)

@@ -1,0 +1,74 @@
+"""`det trial`: single trainings (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+
+from determined.cli import output, trial_logs
+from determined.cli.experiment_describe import Sheet, show_reasons, show_sheets, trial_sheet, workload_sheet
+from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.paging import paging_args, read_pages
+from determined.transport.rest import Session
+
+_ID = arg("trial_id", type=int, help="number of the trial")
+
+
+def describe(session: Session, args: argparse.Namespace) -> None:
+    """One trial and what it did; below, why it ended as it did."""
+    trial = session.get(f"/api/v1/trials/{args.trial_id}")["trial"]
+    params = {"includeBatchMetrics": "true"} if args.json and args.metrics else {}
+    workloads = read_pages(session, f"/api/v1/trials/{args.trial_id}/workloads", "workloads", args, params)
+    if args.json:
+        output.print_json({"trial": trial, "workloads": workloads})
+        return
+    sheets = [trial_sheet([trial])._replace(title="Trial")]
+    if args.metrics_summary:
+        sheets.append(_summary(trial.get("summaryMetrics") or {}))
+    sheets.append(workload_sheet([(trial, workload) for workload in workloads], args.metrics))
+    show_sheets(sheets, args.csv)
+    if not args.csv:
+        show_reasons("Trial", [trial])
+
+
+def _summary(groups: dict[str, dict[str, dict[str, object]]]) -> Sheet:
+    fields = ("count", "min", "max", "mean", "last", "type")
+    rows = [
+        [group.removesuffix("_metrics"), name, *(values.get(field) for field in fields)]
+        for group, metrics in sorted(groups.items())
+        for name, values in sorted((metrics or {}).items())
+    ]
+    return Sheet("Metrics", ["Group", "Metric", *(field.capitalize() for field in fields)], rows)
+
+
+def logs(session: Session, args: argparse.Namespace) -> None:
+    """The log of a trial."""
+    trial_logs.show_logs(session, args.trial_id, args)
+
+
+def kill(session: Session, args: argparse.Namespace) -> None:
+    """End a trial; its experiment goes on."""
+    session.post(f"/api/v1/trials/{args.trial_id}/kill")
+    print(f"Killed trial {args.trial_id}")
+
+
+NOUN = Noun(
+    "trial t",
+    "watch and stop single trials",
+    (
+        Verb(
+            "describe",
+            "describe a trial",
+            describe,
+            (
+                _ID,
+                arg("--metrics", action="store_true", help="show the metrics of each workload"),
+                arg("--metrics-summary", action="store_true", help="show a summary of each metric"),
+                arg("--json", action="store_true", help="write the master's answers"),
+                arg("--csv", action="store_true", help="write CSV"),
+                *paging_args(limit=1000),
+            ),
+        ),
+        Verb("logs", "show the log of a trial", logs, (_ID, *trial_logs.LOG_ARGS)),
+        Verb("kill", "kill a trial", kill, (_ID,)),
+    ),
+)

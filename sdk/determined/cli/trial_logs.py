@@ -1,0 +1,93 @@
+"""Show the log of a trial; the options that `det experiment logs` and `det trial logs` share.
+
+Client spec, section 6.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from determined.cli import output
+from determined.cli.grammar import Arg, OneOf, arg, one_of
+from determined.transport import instant, log_stream
+from determined.transport.rest import Session
+
+_LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def _instant(text: str) -> str:
+    try:
+        return instant.write(instant.parse(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an instant like 2023-08-01T12:00:00Z") from error
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of lines")
+    return int(text)
+
+
+LOG_ARGS: tuple[Arg | OneOf, ...] = (
+    one_of(
+        arg("-f", "--follow", action="store_true", help="go on until the trial has ended"),
+        arg("--head", type=_count, metavar="N", help="the first N lines only"),
+        arg("--tail", type=_count, metavar="N", help="the last N lines only"),
+    ),
+    arg("--agent-id", action="append", dest="agentIds", metavar="ID", help="lines of this agent"),
+    arg("--container-id", action="append", dest="containerIds", metavar="ID", help="of this container"),
+    arg("--rank-id", action="append", dest="rankIds", type=int, metavar="N", help="of this rank"),
+    arg("--source", action="append", dest="sources", metavar="NAME", help="of this source"),
+    arg("--stdtype", action="append", dest="stdtypes", choices=("stdout", "stderr"), help="of this stream"),
+    arg("--timestamp-before", dest="timestampBefore", type=_instant, metavar="TIME", help="RFC 3339"),
+    arg("--timestamp-after", dest="timestampAfter", type=_instant, metavar="TIME", help="RFC 3339"),
+    arg("--level", choices=_LEVELS, help="of this level or a higher one"),
+    arg("--json", action="store_true", help="one JSON object per line"),
+)
+
+_FILTERS = ("agentIds", "containerIds", "rankIds", "sources", "stdtypes", "timestampBefore", "timestampAfter")
+
+
+def show_logs(session: Session, trial_id: int, args: argparse.Namespace) -> None:
+    """Print what the options ask for, then say that the stream has ended."""
+    for record in _records(session, trial_id, args):
+        if args.json:
+            print(json.dumps(record, sort_keys=True), flush=args.follow)
+        else:
+            show_line(record, flush=args.follow)
+    say_ended(trial_id, sys.stderr if args.json else sys.stdout)
+
+
+def show_line(record: dict[str, Any], flush: bool) -> None:
+    """Print one line as the master rendered it."""
+    print(record["message"].removesuffix("\n"), flush=flush)
+
+
+def say_ended(trial_id: int, file: Any = None) -> None:
+    """The last line of every log."""
+    output.good(f"Trial log stream ended. To reopen log stream, run: det trial logs -f {trial_id}", file)
+
+
+def _records(session: Session, trial_id: int, args: argparse.Namespace) -> Iterable[dict[str, Any]]:
+    params = _params(args)
+    if args.follow:
+        return log_stream.follow(session, trial_id, params)
+    if args.head == 0 or args.tail == 0:
+        return ()
+    if args.head is not None:
+        return log_stream.read(session, trial_id, {**params, "limit": args.head})
+    if args.tail is not None:
+        newest_first = {**params, "limit": args.tail, "orderBy": "ORDER_BY_DESC"}
+        return reversed(list(log_stream.read(session, trial_id, newest_first)))
+    return log_stream.read(session, trial_id, params)
+
+
+def _params(args: argparse.Namespace) -> dict[str, Any]:
+    params = {name: value for name in _FILTERS if (value := getattr(args, name)) is not None}
+    if args.level:
+        params["levels"] = [f"LOG_LEVEL_{level}" for level in _LEVELS[_LEVELS.index(args.level) :]]
+    return params

@@ -1,0 +1,80 @@
+"""`det user`: who one is to the master (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+
+from determined.cli import output
+from determined.cli.connection import ask_password
+from determined.cli.grammar import Noun, Verb, arg
+from determined.common.api import errors
+from determined.transport import identity
+from determined.transport.rest import Session
+from determined.transport.token_store import TokenStore
+
+
+def log_in(session: Session, args: argparse.Namespace) -> None:
+    """Ask for the password, keep the token, and be this user from now on."""
+    name = args.username or session.user or os.environ.get("DET_USER") or identity.DEFAULT_USER
+    token = identity.log_in(session, name, ask_password(name))
+    TokenStore(session.master).save(name, token, activate=True)
+    print(f"Logged in as user '{name}'")
+
+
+def log_out(session: Session, args: argparse.Namespace) -> None:
+    """Give tokens back and forget them."""
+    store = TokenStore(session.master)
+    names = store.users() if args.all else [session.user or store.active_user() or identity.DEFAULT_USER]
+    for name in names:
+        session.token = store.token(name)
+        if session.token is None:
+            output.warn(f"User '{name}' is not logged in")
+            continue
+        with contextlib.suppress(errors.UnauthenticatedException):  # it has forgotten the token already
+            session.post("/api/v1/auth/logout")
+        store.drop(name, deactivate=True)
+        print(f"Logged out user '{name}'")
+
+
+def who_am_i(session: Session, args: argparse.Namespace) -> None:
+    """Name the user that commands run as."""
+    print(f"You are logged in as user '{identity.current_user(session)}'")
+
+
+def list_users(session: Session, args: argparse.Namespace) -> None:
+    """All users of the cluster."""
+    headers = ["User ID", "Username", "Display Name", "Admin", "Active", "Remote"]
+    headers += ["Agent User", "Agent Group"]
+    rows = []
+    for one in session.get("/api/v1/users")["users"]:
+        agent = one.get("agentUserGroup") or {}
+        row = [one.get(field) for field in ("id", "username", "displayName", "admin", "active", "remote")]
+        rows.append([*row, agent.get("agentUser"), agent.get("agentGroup")])
+    output.table(headers, rows)
+
+
+NOUN = Noun(
+    "user u",
+    "log in and out, see users",
+    (
+        Verb(
+            "login",
+            "log in",
+            log_in,
+            (arg("username", nargs="?", help=f"default: {identity.DEFAULT_USER}"),),
+            login=False,
+        ),
+        Verb(
+            "logout",
+            "log out",
+            log_out,
+            (arg("-a", "--all", action="store_true", help="all users of this machine's token store"),),
+            login=False,
+        ),
+        Verb("whoami", "tell who is logged in", who_am_i),
+        Verb("list ls", "list users", list_users),
+    ),
+    default="list",
+)

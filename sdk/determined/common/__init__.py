@@ -1,0 +1,1 @@
+"""Names that existing client scripts import from here."""

@@ -1,0 +1,1 @@
+"""What a client of the master meets: its errors."""

@@ -1,0 +1,78 @@
+"""What can go wrong between a client and the master (client spec, section 1).
+
+BadRequestException            the master, or the way to it, refused
+├── MasterNotFoundException    nobody answers at the address
+│   └── UntrustedCertificate   somebody answers, with a certificate that nobody vouches for
+└── APIException               an answer with an error status
+    └── NotFoundException (404), ForbiddenException (403), UnauthenticatedException (401)
+BadResponseException, CorruptTokenCacheException, DeleteFailedException, EmptyResultException
+"""
+
+from __future__ import annotations
+
+
+class BadRequestException(Exception):
+    """The master refused; `message` says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class MasterNotFoundException(BadRequestException):
+    """No master answers at the address."""
+
+
+class UntrustedCertificate(MasterNotFoundException):
+    """The master's TLS certificate is signed by nobody this client trusts."""
+
+
+class APIException(BadRequestException):
+    """The master answered with an error status that has no class of its own."""
+
+    def __init__(self, message: str, status_code: int, response_error: str | None = None) -> None:
+        super().__init__(message)
+        self.status_code = status_code
+        self.response_error = response_error
+
+
+class NotFoundException(APIException):
+    """There is no such thing, or this user may not see it (status 404)."""
+
+    def __init__(self, message: str, status_code: int = 404, response_error: str | None = None) -> None:
+        super().__init__(message, status_code, response_error)
+
+
+class ForbiddenException(APIException):
+    """The user is known but may not do this (status 403)."""
+
+    def __init__(self, message: str, status_code: int = 403, response_error: str | None = None) -> None:
+        super().__init__(f"Forbidden({message})", status_code, response_error)
+
+
+class UnauthenticatedException(APIException):
+    """The token is missing, wrong or expired (status 401)."""
+
+    def __init__(self, message: str = "", status_code: int = 401, response_error: str | None = None) -> None:
+        reason = f": {message}" if message else ""
+        advice = "log in with 'det user login USERNAME'"
+        super().__init__(f"Unauthenticated{reason}; {advice}", status_code, response_error)
+
+
+class BadResponseException(Exception):
+    """The master's answer cannot be understood."""
+
+
+class CorruptTokenCacheException(Exception):
+    """The file of stored tokens was unreadable; it has been removed."""
+
+    def __init__(self) -> None:
+        super().__init__("Attempted to read a corrupted token cache; it was removed, please try again")
+
+
+class DeleteFailedException(Exception):
+    """Something could not be deleted."""
+
+
+class EmptyResultException(Exception):
+    """An answer was expected to hold something and was empty."""

@@ -1,0 +1,191 @@
+"""Pack a directory of user code for an experiment: what is sent, what is left out, how much is too much.
+
+Rules: client spec, section 4.1. A packed file is a dict as the master takes it (REST spec, section 3.1).
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    import pathspec
+
+LIMIT_BYTES = 95 * 1024 * 1024
+FILE, DIRECTORY = 48, 53
+IGNORE_FILE = ".detignore"
+
+ALWAYS_IGNORED = (
+    "__pycache__/",
+    "*.py[co]",
+    "*$py.class",
+    "terraform",
+    "terraform_data",
+    "terraform.tfstate*",
+    "terraform.tfvars*",
+    ".terraform*",
+    ".git/",
+    ".vscode/",
+    ".idea/",
+    ".mypy_cache/",
+    "/shared_fs",
+    IGNORE_FILE,
+)
+
+OnFile = Callable[[int, int], None]
+
+logger = logging.getLogger("determined.context")
+
+
+class ContextError(ValueError):
+    """The directory cannot be sent as it is; the message says what to change."""
+
+
+class _Entry(NamedTuple):
+    path: str
+    """Where it will lie in the trial's working directory, with `/`."""
+    source: Path
+    status: os.stat_result
+
+
+def pack(
+    model_dir: Path, includes: Iterable[Path] = (), on_file: OnFile | None = None
+) -> list[dict[str, Any]]:
+    """All files of a directory, and of `includes` under their own base names, ready to be sent.
+
+    Files that cannot be read are left out with a warning. `on_file` hears bytes and files packed so far.
+    Raises `ContextError` for what is not a directory, for names that meet, and beyond 95 MiB.
+    """
+    if not model_dir.is_dir():
+        raise ContextError(f"'{model_dir}' must be a directory, maybe use an include instead?")
+    entries = list(_walk(model_dir, ""))
+    entries += _included(list(includes), taken={entry.path.split("/")[0] for entry in entries})
+    _check_size(sum(entry.status.st_size for entry in entries if not _is_dir(entry)))
+    return list(_packed(entries, on_file))
+
+
+def _included(includes: list[Path], taken: set[str]) -> Iterator[_Entry]:
+    for root in includes:
+        name = root.name
+        if name in ("", ".", ".."):
+            raise ContextError(f"cannot include '{root}': it has no name of its own to be sent under")
+        if name in taken:
+            raise ContextError(f"duplicate path detected: '{root}' would be sent as '{name}', which is taken")
+        taken.add(name)
+        entry = _entry(root, name)
+        if entry is None:
+            raise ContextError(f"cannot include '{root}': it is not a readable file or directory")
+        yield entry
+        if _is_dir(entry):
+            yield from _walk(root, f"{name}/")
+
+
+def _walk(root: Path, prefix: str) -> Iterator[_Entry]:
+    ignored = _ignored_in(root)
+    pending = [""]
+    while pending:
+        folder = pending.pop()
+        inner: list[str] = []
+        for name in _names(root / folder):
+            relative = folder + name
+            source = root / relative
+            if ignored.match_file(f"{relative}/" if source.is_dir() else relative):
+                continue
+            entry = _entry(source, prefix + relative)
+            if entry is None:
+                continue
+            yield entry
+            if _is_dir(entry) and not source.is_symlink():
+                inner.append(f"{relative}/")
+        pending += reversed(inner)
+
+
+def _ignored_in(root: Path) -> pathspec.GitIgnoreSpec:
+    import pathspec
+
+    try:
+        own = (root / IGNORE_FILE).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        own = []
+    except (OSError, UnicodeDecodeError) as error:
+        raise ContextError(f"cannot read {root / IGNORE_FILE}: {error}") from error
+    try:
+        # Its own name comes once more at the end: a `!` pattern must not bring it back.
+        return pathspec.GitIgnoreSpec.from_lines([*ALWAYS_IGNORED, *own, IGNORE_FILE])
+    except ValueError as error:
+        raise ContextError(f"cannot understand {root / IGNORE_FILE}: {error}") from error
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as error:
+        _skip(folder, error)
+        return []
+
+
+def _entry(source: Path, path: str) -> _Entry | None:
+    """None for what cannot be sent: broken links, sockets, names that are not UTF-8."""
+    try:
+        path.encode("utf-8")
+        status = source.stat()
+    except (UnicodeEncodeError, OSError) as error:
+        _skip(source, error)
+        return None
+    if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode):
+        return _Entry(path, source, status)
+    _skip(source, "neither a file nor a directory")
+    return None
+
+
+def _skip(source: Path, reason: object) -> None:
+    shown = str(source).encode("utf-8", "backslashreplace").decode()
+    logger.warning("'%s' is not sent: %s", shown, getattr(reason, "strerror", None) or reason)
+
+
+def _is_dir(entry: _Entry) -> bool:
+    return stat.S_ISDIR(entry.status.st_mode)
+
+
+def _check_size(size: int) -> None:
+    if size > LIMIT_BYTES:
+        raise ContextError(
+            f"the files to send have {size:,} bytes, the limit is {LIMIT_BYTES:,} (95 MiB); "
+            f"name files that the code does not need in {IGNORE_FILE}, and keep data sets elsewhere"
+        )
+
+
+def _packed(entries: Iterable[_Entry], on_file: OnFile | None) -> Iterator[dict[str, Any]]:
+    size = count = 0
+    for entry in entries:
+        if _is_dir(entry):
+            yield _item(entry, DIRECTORY, b"")
+            continue
+        try:
+            content = entry.source.read_bytes()
+        except OSError as error:
+            _skip(entry.source, error)
+            continue
+        size += len(content)
+        count += 1
+        _check_size(size)  # a file may have grown since it was listed
+        if on_file is not None:
+            on_file(size, count)
+        yield _item(entry, FILE, content)
+
+
+def _item(entry: _Entry, kind: int, content: bytes) -> dict[str, Any]:
+    return {
+        "path": entry.path,
+        "type": kind,
+        "content": base64.b64encode(content).decode("ascii"),
+        "mtime": str(int(entry.status.st_mtime)),
+        "mode": stat.S_IMODE(entry.status.st_mode),
+        "uid": 0,
+        "gid": 0,
+    }

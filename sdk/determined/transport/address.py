@@ -1,0 +1,32 @@
+"""Where the master is (client spec, section 1)."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+DEFAULT_PORT = 8080
+_SCHEME_PORTS = {"http": 80, "https": 443}
+
+
+def master_url(address: str | None = None) -> str:
+    """The master's URL, always with scheme and port, without a trailing slash; a path prefix is kept.
+
+    Without `address`: `DET_MASTER`, else `DET_MASTER_ADDR`, else this host. Raises ValueError for an
+    address that is none.
+    """
+    given = address or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or "localhost"
+    has_scheme = "://" in given
+    parts = urlsplit(given if has_scheme else f"http://{given}")
+    if parts.scheme not in _SCHEME_PORTS or not parts.hostname:
+        raise ValueError(f"'{given}' is not a master address; use HOST:PORT or http(s)://HOST:PORT")
+    port = _port(parts.netloc, given) or (_SCHEME_PORTS[parts.scheme] if has_scheme else DEFAULT_PORT)
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}"
+
+
+def _port(netloc: str, given: str) -> int | None:
+    try:
+        return urlsplit(f"//{netloc}").port
+    except ValueError as error:
+        raise ValueError(f"'{given}' is not a master address: {error}") from error

@@ -1,0 +1,108 @@
+"""Who the user of a session is, and how they log in (client spec, section 1)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+
+from determined.common.api import errors
+from determined.transport.rest import Session
+from determined.transport.token_store import TokenStore
+
+DEFAULT_USER = "determined"
+_SALT = "GubPEmmotfiK9TMD6Zdw"
+
+AskPassword = Callable[[str], str]
+
+
+def hashed(password: str) -> str:
+    """A password as it travels: hex of SHA-512, the empty one stays empty (REST spec, section 2)."""
+    return hashlib.sha512((_SALT + password).encode()).hexdigest() if password else ""
+
+
+def log_in(session: Session, user: str, password: str) -> str:
+    """A fresh token for this user; raises `UnauthenticatedException` for a wrong password. Stores nothing."""
+    answer = session.post(
+        "/api/v1/auth/login", {"username": user, "password": hashed(password), "isHashed": True}
+    )
+    return str(answer["token"])
+
+
+def sign_in(
+    session: Session,
+    user: str | None = None,
+    password: str | None = None,
+    ask: AskPassword | None = None,
+) -> None:
+    """Give the session a token and a user, from the first source that applies.
+
+    The explicit user; `DET_USER` with `DET_PASS`; the active user of the token store; the default user. Their
+    token: a stored one that the master still accepts, else `DET_USER_TOKEN`, else a login, for which `ask` is
+    given the user's name and returns the password. In a task without any of these: the allocation token.
+    """
+    store = TokenStore(session.master)
+    name, secret = _who(store, user, password)
+    if _use_stored(session, store, name) or _use_variables(session, user, chosen=name is not None):
+        return
+    name = name or DEFAULT_USER
+    token = _log_in_somehow(session, name, secret, ask)
+    store.save(name, token)
+    session.token, session.user = token, name
+
+
+def current_user(session: Session) -> str:
+    """The name of the session's user; asks the master if only the token is known."""
+    if session.user is None:
+        session.user = str(session.get("/api/v1/me")["user"]["username"])
+    return session.user
+
+
+def _who(store: TokenStore, user: str | None, password: str | None) -> tuple[str | None, str | None]:
+    if user is not None:
+        return user, password
+    by_environment = os.environ.get("DET_USER"), os.environ.get("DET_PASS")
+    if None not in by_environment and by_environment[0]:
+        return by_environment
+    return store.active_user(), None
+
+
+def _use_stored(session: Session, store: TokenStore, name: str | None) -> bool:
+    name = name or DEFAULT_USER
+    token = store.token(name)
+    if token is None:
+        return False
+    session.token = token
+    try:
+        session.get("/api/v1/me")
+    except errors.UnauthenticatedException:
+        session.token = None
+        store.drop(name)
+        return False
+    session.user = name
+    return True
+
+
+def _use_variables(session: Session, user: str | None, chosen: bool) -> bool:
+    name, token = os.environ.get("DET_USER"), os.environ.get("DET_USER_TOKEN")
+    if name and token and user in (None, name):
+        session.token, session.user = token, name
+        return True
+    if not chosen and (allocation := os.environ.get("DET_SESSION_TOKEN")):
+        session.token = allocation
+        return True
+    return False
+
+
+def _log_in_somehow(session: Session, name: str, secret: str | None, ask: AskPassword | None) -> str:
+    if secret is not None:
+        return log_in(session, name, secret)
+    if name == DEFAULT_USER:
+        try:
+            return log_in(session, name, "")
+        except errors.UnauthenticatedException:
+            if ask is None:
+                raise
+    if ask is None:
+        raise errors.UnauthenticatedException(f"user '{name}' has no stored token and gave no password")
+    return log_in(session, name, ask(name))

@@ -1,0 +1,93 @@
+"""The log of a trial: its lines so far, or followed to the trial's end (REST spec, section 6)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+from determined.common.api import errors
+from determined.transport import instant
+from determined.transport.rest import RETRIED_STATUSES, Params, Session
+
+ENDED = frozenset({"STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR"})
+_PAUSE_S = 0.5
+_TRIES = 4
+
+Record = dict[str, Any]
+
+
+def read(session: Session, trial_id: int, params: Params | None = None) -> Iterator[Record]:
+    """The lines there are now, in the order that `params` ask for."""
+    yield from session.stream(f"/api/v1/trials/{trial_id}/logs", params)
+
+
+def follow(session: Session, trial_id: int, params: Params | None = None) -> Iterator[Record]:
+    """Every line once, in order, until the trial has ended and its log is complete.
+
+    A connection that breaks is taken up again after the last line. A minute without master is borne, then
+    `MasterNotFoundException` is raised. While the trial is paused nothing comes and the stream stays open.
+    """
+    place = _Place(dict(params or {}))
+    while True:
+        broken = False
+        try:
+            yield from filter(place.is_new, read(session, trial_id, place.params()))
+        except errors.BadRequestException as error:
+            if not _is_passing(error):
+                raise
+            broken = True
+        if _has_ended_patiently(session, trial_id) and not broken:
+            return
+        time.sleep(_PAUSE_S)
+
+
+def has_ended(session: Session, trial_id: int) -> bool:
+    """Whether the trial is in a final state."""
+    return session.get(f"/api/v1/trials/{trial_id}")["trial"]["state"] in ENDED
+
+
+def _has_ended_patiently(session: Session, trial_id: int) -> bool:
+    """Each try holds the retries of the session, about 15 s."""
+    for _ in range(_TRIES - 1):
+        try:
+            return has_ended(session, trial_id)
+        except errors.BadRequestException as error:
+            if not _is_passing(error):
+                raise
+    return has_ended(session, trial_id)
+
+
+class _Place:
+    """How far the log was read.
+
+    Several lines may carry one microsecond, and `timestampAfter` leaves all of them out: we ask from
+    just before the last line's instant and leave out what was seen at it.
+    """
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self._params = params
+        self._last: datetime | None = None
+        self._seen: set[Any] = set()
+
+    def params(self) -> dict[str, Any]:
+        query = {**self._params, "follow": "true"}
+        if self._last is not None:
+            query["timestampAfter"] = instant.write(self._last - timedelta(microseconds=1))
+        return query
+
+    def is_new(self, record: Record) -> bool:
+        at = instant.parse(record["timestamp"])
+        if self._last is None or at > self._last:
+            self._last, self._seen = at, set()
+        elif record["id"] in self._seen:
+            return False
+        self._seen.add(record["id"])
+        return True
+
+
+def _is_passing(error: errors.BadRequestException) -> bool:
+    if isinstance(error, errors.APIException):
+        return error.status_code in RETRIED_STATUSES
+    return not isinstance(error, errors.UntrustedCertificate)

@@ -1,0 +1,252 @@
+"""HTTP to the master: tokens, retries, errors, uploads and streams of records (client spec, section 1).
+
+`requests` is imported at the first call, not before: it costs more than the rest of a short command.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from determined.common.api import errors
+from determined.transport import certificates
+
+if TYPE_CHECKING:
+    import requests
+
+Params = Mapping[str, Any]
+Progress = Callable[[int], None]
+
+RETRIED_STATUSES = frozenset({502, 503, 504})
+_REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
+_BY_STATUS = {
+    401: errors.UnauthenticatedException,
+    403: errors.ForbiddenException,
+    404: errors.NotFoundException,
+}
+_CONNECT_S = 10.0
+_ANSWER_S = 120.0
+_SILENCE_S = 90.0
+
+
+def default_pauses() -> tuple[float, ...]:
+    """Seconds to wait before each retry: 0.5 doubling, five times.
+
+    `DET_RETRY_CONFIG` (JSON with `total` and `backoff_factor`) changes that.
+    """
+    config = json.loads(os.environ.get("DET_RETRY_CONFIG") or "{}")
+    first = float(config.get("backoff_factor", 0.5))
+    return tuple(first * 2**retry for retry in range(int(config.get("total", 5))))
+
+
+class Session:
+    """One person's conversation with one master.
+
+    Paths are as in the REST spec, `/api/v1/...` or a raw one at the root. All calls raise
+    `MasterNotFoundException` if nobody answers and the class of the status otherwise (see `errors`).
+    `token` and `user` are set by `identity.sign_in`. Close it, or use it in a `with`.
+    """
+
+    def __init__(self, master: str, *, pauses: tuple[float, ...] | None = None) -> None:
+        self.master = master
+        self.token: str | None = None
+        self.user: str | None = None
+        self.pauses = default_pauses() if pauses is None else pauses
+        self._http: requests.Session | None = None
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give connections back; the session may be used again."""
+        if self._http is not None:
+            self._http.close()
+            self._http = None
+
+    def get(self, path: str, params: Params | None = None) -> Any:
+        """The JSON answer of a GET."""
+        return _decoded(self._send("GET", path, params=params))
+
+    def post(
+        self,
+        path: str,
+        body: Any = None,
+        *,
+        params: Params | None = None,
+        headers: Mapping[str, str] | None = None,
+        on_sent: Progress | None = None,
+    ) -> Any:
+        """The JSON answer of a POST, which is sent once only; `on_sent` hears the bytes sent so far."""
+        encoded = _encoded({} if body is None else body)
+        data = encoded if on_sent is None else _Counted(encoded, on_sent)
+        return _decoded(self._send("POST", path, data=data, params=params, headers=headers))
+
+    def put(self, path: str, body: Any = None) -> Any:
+        """The JSON answer of a PUT."""
+        return _decoded(self._send("PUT", path, data=_encoded(body)))
+
+    def patch(self, path: str, body: Any) -> Any:
+        """The JSON answer of a PATCH, which is sent once only."""
+        return _decoded(self._send("PATCH", path, data=_encoded(body)))
+
+    def delete(self, path: str, body: Any = None) -> Any:
+        """The JSON answer of a DELETE."""
+        return _decoded(self._send("DELETE", path, data=None if body is None else _encoded(body)))
+
+    def stream(self, path: str, params: Params | None = None) -> Iterator[Any]:
+        """The records of a streaming answer, as they come.
+
+        Raises `MasterNotFoundException` when the stream breaks off or is silent for 90 s, and the class of
+        the status for an error reported inside it.
+        """
+        import requests
+
+        with self._send("GET", path, params=params, stream=True, timeout=(_CONNECT_S, _SILENCE_S)) as answer:
+            try:
+                for line in answer.iter_lines(chunk_size=None):
+                    if line:
+                        yield _record(line)
+            except requests.RequestException as error:
+                raise self._unreachable(error) from error
+
+    def _send(self, method: str, path: str, **options: Any) -> requests.Response:
+        for pause in self.pauses:
+            try:
+                response = self._send_once(method, path, **options)
+            except errors.UntrustedCertificate:
+                raise
+            except errors.MasterNotFoundException:
+                if method not in _REPEATABLE:
+                    raise
+            else:
+                if method not in _REPEATABLE or response.status_code not in RETRIED_STATUSES:
+                    return _checked(response)
+                response.close()
+            time.sleep(pause)
+        return _checked(self._send_once(method, path, **options))
+
+    def _send_once(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **options: Any
+    ) -> requests.Response:
+        import requests
+
+        kind = {"Content-Type": "application/json"} if options.get("data") is not None else {}
+        http = self._connection()
+        # `verify` once more: requests would prefer REQUESTS_CA_BUNDLE to what the session says.
+        options = {"timeout": (_CONNECT_S, _ANSWER_S), "verify": http.verify, "auth": self._sign, **options}
+        try:
+            return http.request(method, self.master + path, headers={**kind, **(headers or {})}, **options)
+        except requests.RequestException as error:
+            raise self._unreachable(error) from error
+
+    def _sign(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        # As `auth` and not as a header: requests would let an entry of ~/.netrc overrule the header.
+        if self.token is not None:
+            request.headers["Authorization"] = f"Bearer {self.token}"
+        return request
+
+    def _connection(self) -> requests.Session:
+        if self._http is None:
+            import requests
+
+            self._http = requests.Session()
+            if self.master.startswith("https:"):
+                self._http.verify = certificates.verification(self.master)
+                _accept_name(self._http, certificates.expected_name())
+        return self._http
+
+    def _unreachable(self, error: requests.RequestException) -> errors.MasterNotFoundException:
+        import requests
+
+        if isinstance(error, requests.exceptions.SSLError):
+            return errors.UntrustedCertificate(
+                f"the certificate of {self.master} is not trusted: {_root(error)}"
+            )
+        return errors.MasterNotFoundException(f"no answer from the master at {self.master}: {_root(error)}")
+
+
+class _Counted(io.BytesIO):
+    """A request body that tells how far it has been read."""
+
+    def __init__(self, data: bytes, on_sent: Progress) -> None:
+        super().__init__(data)
+        self._on_sent = on_sent
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        chunk = super().read(size)
+        self._on_sent(self.tell())
+        return chunk
+
+
+def _encoded(body: Any) -> bytes:
+    return json.dumps(body).encode()
+
+
+def _accept_name(http: requests.Session, name: str | None) -> None:
+    import requests.adapters
+    import urllib3
+
+    class NamedAdapter(requests.adapters.HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+            super().init_poolmanager(*args, **kwargs, assert_hostname=name, server_hostname=name)
+
+    if name is not None:
+        http.mount("https://", NamedAdapter())
+    if http.verify is False:
+        urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+
+
+def _root(error: BaseException) -> str:
+    """The innermost reason: the outer ones repeat the URL and class names."""
+    inner = error
+    while (deeper := inner.__cause__ or inner.__context__) is not None:
+        inner = deeper
+    return str(inner) or type(inner).__name__
+
+
+def _checked(response: requests.Response) -> requests.Response:
+    if response.ok:
+        return response
+    with response:
+        message = _message(response.text) or response.reason or "no reason given"
+    kind = _BY_STATUS.get(response.status_code, errors.APIException)
+    raise kind(message, response.status_code, response_error=message)
+
+
+def _message(body: str) -> str:
+    """The master's own words: `message`, else `error.error`, else the body itself."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return body.strip()
+    if not isinstance(content, dict):
+        return body.strip()
+    if content.get("message"):
+        return str(content["message"])
+    error = content.get("error")
+    return str(error.get("error") if isinstance(error, dict) else error or content)
+
+
+def _decoded(response: requests.Response) -> Any:
+    try:
+        return response.json() if response.content else {}
+    except ValueError as error:
+        raise errors.BadResponseException(
+            f"{response.url} did not answer with JSON but '{response.text[:80]}'; is this a master?"
+        ) from error
+
+
+def _record(line: bytes) -> Any:
+    content = json.loads(line)
+    if "error" in content:
+        error = content["error"]
+        status = int(error.get("http_code") or 500)
+        raise _BY_STATUS.get(status, errors.APIException)(str(error.get("message", "")), status)
+    return content["result"]

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import json
+import shutil
+import ssl
+import subprocess
+
+import pytest
+
+from determined.common.api import errors
+from determined.transport import certificates
+from determined.transport.rest import Session
+
+URL = "https://h:443"
+
+
+def test_trust_is_kept_by_master(client_home):
+    assert certificates.verification(URL) is True
+    certificates.trust(URL, "PEM OF H")
+    assert json.loads((client_home / "certs.json").read_text()) == {URL: "PEM OF H"}
+    with open(str(certificates.verification(URL))) as file:
+        assert file.read() == "PEM OF H"
+    assert certificates.verification("https://other:443") is True
+
+
+def test_the_environment_overrides(client_home, monkeypatch):
+    certificates.trust(URL, "PEM OF H")
+    monkeypatch.setenv("DET_MASTER_CERT_FILE", "noverify")
+    assert certificates.verification(URL) is False
+    monkeypatch.setenv("DET_MASTER_CERT_FILE", "/some/file")
+    assert certificates.verification(URL) == "/some/file"
+
+
+def test_the_old_file_is_taken_over_once(client_home):
+    client_home.mkdir()
+    (client_home / "master.crt").write_text("OLD PEM")
+    with open(str(certificates.verification(URL))) as file:
+        assert file.read() == "OLD PEM"
+    assert not (client_home / "master.crt").exists()
+    assert json.loads((client_home / "certs.json").read_text()) == {URL: "OLD PEM"}
+
+
+@pytest.fixture
+def tls_gateway(gateway, tmp_path, client_home):
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=cluster.test",
+    ]
+    command += ["-addext", "subjectAltName=DNS:cluster.test", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    gateway.wrap_socket(context)
+    return gateway
+
+
+def test_an_unknown_certificate_is_refused_until_trusted_by_name(tls_gateway, monkeypatch):
+    with Session(tls_gateway.url) as session, pytest.raises(errors.UntrustedCertificate, match="not trusted"):
+        session.get("/info")
+    pem, fingerprint = certificates.presented(tls_gateway.url)
+    assert len(fingerprint.split(":")) == 32
+    certificates.trust(tls_gateway.url, pem)
+    monkeypatch.setenv("DET_MASTER_CERT_NAME", "cluster.test")
+    with Session(tls_gateway.url) as session:
+        assert session.get("/info")["version"] == "0.25.0"
+
+
+def test_no_verification_on_request(tls_gateway, monkeypatch):
+    monkeypatch.setenv("DET_MASTER_CERT_FILE", "noverify")
+    with Session(tls_gateway.url) as session:
+        assert session.get("/info")["version"] == "0.25.0"
