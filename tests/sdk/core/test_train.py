@@ -1,0 +1,144 @@
+import logging
+
+import pytest
+from determined.core import DummyDistributedContext, DummyTrainContext, EarlyExitReason, TrainContext
+from determined.core._tensorboard import TensorboardUpload
+from determined.storage import SharedFSStorageManager
+from tests.sdk.core.fake_transport import FakeTransport
+from tests.sdk.core.thread_ranks import run_ranks
+
+
+@pytest.fixture
+def transport():
+    return FakeTransport()
+
+
+@pytest.fixture
+def train(transport):
+    return TrainContext(transport, DummyDistributedContext(), trial_id=7, exp_id=3, run_id=2)
+
+
+def test_reports_carry_group_steps_and_values(train, transport):
+    train.report_training_metrics(10, {"loss": 0.5}, batch_metrics=[{"loss": float("nan")}])
+    train.report_validation_metrics(steps_completed=10, metrics={"accuracy": 1})
+    train._report_trial_metrics("odd group/50 %", 0, {"x": "text"})
+    first, second, third = transport.pending
+    assert (first.group, first.steps_completed, first.metrics) == ("training", 10, {"loss": 0.5})
+    assert first.batch_metrics == [{"loss": "NaN"}]
+    assert (second.group, second.metrics, second.batch_metrics) == ("validation", {"accuracy": 1}, None)
+    assert (third.group, third.steps_completed) == ("odd group/50 %", 0)
+    assert train._get_last_validation() == 10
+    assert (train._trial_id, train._exp_id, train._run_id) == (7, 3, 2)
+
+
+def test_a_validation_metric_none_sends_nothing(train, transport):
+    with pytest.raises(RuntimeError, match="Validation metric 'b' returned an invalid scalar value: None"):
+        train.report_validation_metrics(1, {"a": 1.0, "b": None})
+    assert transport.pending == []
+
+
+def test_bytes_in_a_validation_are_left_out_with_a_warning(train, transport, caplog):
+    train.report_validation_metrics(1, {"a": 1.0, "image": b"..", "other": bytearray(b"..")})
+    assert transport.pending[0].metrics == {"a": 1.0}
+    assert "Removed non serializable metrics: image, other" in caplog.text
+
+
+@pytest.mark.parametrize("steps", ["ten", None, 1.5, [1]])
+def test_steps_must_be_an_integer(train, transport, steps):
+    with pytest.raises(TypeError, match="steps_completed must be an integer"):
+        train.report_training_metrics(steps, {"x": 1})
+    assert transport.pending == []
+
+
+def test_integral_steps_of_other_types_are_taken(train, transport):
+    train.report_training_metrics(10.0, {"x": 1})
+    assert transport.pending[0].steps_completed == 10
+    assert type(transport.pending[0].steps_completed) is int
+
+
+def test_a_refused_report_is_raised_by_the_next_call(train, transport):
+    train.report_training_metrics(1, {"x": 1})
+    transport.refusal = RuntimeError("overwriting existing metric keys: x")
+    with pytest.raises(RuntimeError, match="overwriting"):
+        train.report_training_metrics(2, {"x": 1})
+    train.report_training_metrics(3, {"x": 1})
+
+
+def test_only_the_chief_reports():
+    def rank(dist):
+        transport = FakeTransport()
+        train = TrainContext(transport, dist)
+        for report in (train.report_training_metrics, train.report_validation_metrics):
+            try:
+                report(1, {"x": 1})
+            except RuntimeError as e:
+                assert f"rank {dist.rank}" in str(e)
+        train.report_early_exit(EarlyExitReason.INVALID_HP)
+        return len(transport.pending), transport.log[-1]
+
+    exit_fact = ("exit_early", "EXITED_REASON_INVALID_HP")
+    reports, facts = zip(*run_ranks(2, rank), strict=True)
+    assert facts == (exit_fact, exit_fact)
+    assert reports == (0, 0), "the chief's reports are stored before its exit, rank 1 has none"
+
+
+def test_a_second_early_exit_only_warns(train, transport, caplog):
+    train.report_early_exit(EarlyExitReason.USER_REQUESTED_STOP)
+    train.report_early_exit("EXITED_REASON_INVALID_HP")
+    assert transport.log == [("exit_early", "EXITED_REASON_USER_REQUESTED_STOP")]
+    assert "EXITED_REASON_INVALID_HP is ignored" in caplog.text
+
+
+def test_status_and_best_validation(train, transport):
+    transport.best = 0.25
+    train.set_status("restoring")
+    assert transport.log == [("status", "restoring")]
+    assert train.get_experiment_best_validation() == 0.25
+
+
+def test_tensorboard_files_are_sent_once_per_change(transport, tmp_path):
+    base, store = tmp_path / "events", tmp_path / "store"
+    (base / "sub").mkdir(parents=True)
+    (base / "sub" / "a.tfevents").write_text("1")
+    (base / "b.skip").write_text("1")
+    upload = TensorboardUpload(SharedFSStorageManager(store), base, "c/tensorboard/experiment/1/trial/2", 0)
+    train = TrainContext(transport, DummyDistributedContext(), tensorboard_path=base, tensorboard_upload=upload)
+    asked = []
+
+    def selector(path):
+        asked.append(path)
+        return path.suffix == ".tfevents"
+
+    train.report_training_metrics(1, {"x": 1})
+    train.upload_tensorboard_files(selector, lambda path, rank: path.with_name(f"{rank}#{path.name}"))
+    stored = store / "c/tensorboard/experiment/1/trial/2/sub/0#a.tfevents"
+    assert stored.read_text() == "1"
+    assert all(path.is_absolute() for path in asked)
+    assert transport.kinds() == ["training"], "reports are stored before files"
+    stored.unlink()
+    train.upload_tensorboard_files(selector)
+    assert not list(store.rglob("*.tfevents"))
+    (base / "sub" / "a.tfevents").write_text("12")
+    train.upload_tensorboard_files(selector)
+    assert (store / "c/tensorboard/experiment/1/trial/2/sub/a.tfevents").read_text() == "12"
+    assert train.get_tensorboard_path() == base
+
+
+def test_uploading_tensorboard_files_needs_manual_mode(train):
+    with pytest.raises(RuntimeError, match="MANUAL"):
+        train.upload_tensorboard_files()
+
+
+def test_off_cluster_reports_go_to_the_log_unchecked(caplog, tmp_path):
+    train = DummyTrainContext(tmp_path)
+    with caplog.at_level(logging.INFO):
+        train.report_training_metrics(1, {"loss": None, "anything": object()})
+        train.report_validation_metrics("two", {"accuracy": None})
+        train.set_status("busy")
+        train.report_early_exit(EarlyExitReason.INVALID_HP)
+        train.upload_tensorboard_files()
+    for part in ("training", "validation", "accuracy", "busy", "EXITED_REASON_INVALID_HP", str(tmp_path)):
+        assert part in caplog.text
+    assert train.get_experiment_best_validation() is None
+    assert train.get_tensorboard_path() == tmp_path
+    assert DummyTrainContext().get_tensorboard_path().name.startswith("tensorboard-")
