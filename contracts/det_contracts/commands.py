@@ -55,7 +55,7 @@ class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session
     user: str
 
 
-OWNER_OF = {
+OWNER_OF: dict[type, str] = {
     CreateExperiment: "searcher",
     ChangeExperiment: "searcher",
     KillTrial: "searcher",

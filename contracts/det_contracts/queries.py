@@ -89,7 +89,7 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
     uuids: list[str] = []
 
 
-OWNER_OF = {
+OWNER_OF: dict[type, str] = {
     SearchProgress: "searcher",
     SearchState: "searcher",
     Waiting: "scheduler",

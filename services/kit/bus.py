@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 import structlog
-from det_contracts import commands, queries, subjects
-from det_contracts.commands import Answer
-from det_contracts.problems import Problem, Refused, invalid, unavailable
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
+from det_contracts import commands, queries, subjects
+from det_contracts.commands import Answer
+from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.rules import Call
 
 log = structlog.get_logger()
@@ -59,7 +59,9 @@ class Asker:
         while True:
             left = deadline - time.monotonic()
             try:
-                message = await self._connection.request(subject, body, timeout=max(left, 0.05), headers=headers)
+                message = await self._connection.request(
+                    subject, body, timeout=max(left, 0.05), headers=headers
+                )
                 break
             except NoRespondersError:
                 # Nobody has seen the request, so asking again repeats nothing.
@@ -86,7 +88,7 @@ class Answerer:
     async def hear_queries(self, kinds: Mapping[type, Reply]) -> None:
         """Answer queries, from services and from scripts, sharing the work with other replicas."""
         for kind, reply in kinds.items():
-            decoder = msgspec.json.Decoder(kind)
+            decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, reply: Reply = reply, decoder: Any = decoder) -> tuple[int, Any]:
                 ask = msgspec.json.decode(message.data, type=queries.Ask)
@@ -100,7 +102,7 @@ class Answerer:
         """Answer commands; only the replica that decides should hear them."""
         heard = []
         for kind, handle in kinds.items():
-            decoder = msgspec.json.Decoder(kind)
+            decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
                 id = (message.headers or {}).get("Steadfast-Call") or uuid.uuid4().hex
@@ -109,9 +111,7 @@ class Answerer:
             heard.append(await self._hear(subjects.command(self._owner, name_of(kind)), work))
         return heard
 
-    async def _hear(
-        self, subject: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
-    ) -> Subscription:
+    async def _hear(self, subject: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]) -> Subscription:
         async def on_message(message: Msg) -> None:
             task = asyncio.create_task(self._answer(message, work))
             self._tasks.add(task)

@@ -108,7 +108,9 @@ class Snapshot:
     def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
         """The state and the position of each stream that it is true at; empty when nothing was stored."""
         state = self._state()
-        decoders = {kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()}
+        decoders: dict[str, msgspec.json.Decoder[Any]] = {
+            kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()
+        }
         query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
             SNAPSHOTS.c.owner == self.owner
         )

@@ -43,5 +43,7 @@ class HealthServer:
             return "200 OK", self._metrics()
         if path == "/healthz":
             wrong = self._well()
-            return ("200 OK", b"ok\n") if wrong is None else ("503 Service Unavailable", f"{wrong}\n".encode())
+            if wrong is not None:
+                return "503 Service Unavailable", f"{wrong}\n".encode()
+            return "200 OK", b"ok\n"
         return "404 Not Found", b"there are /healthz and /metrics\n"

@@ -15,10 +15,10 @@ from typing import Any
 import nats
 import sqlalchemy as sa
 import structlog
-from det_contracts import commands
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
+from det_contracts import commands
 from services.kit import logging, migrate
 from services.kit.bus import Answerer, Asker
 from services.kit.database import Database
@@ -124,14 +124,22 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
         stack.callback(database.close)
         lease = Lease(connection, owner, uuid.uuid4().hex[:8])
         leading = (lambda: True) if service.always_saves else (lambda: lease.active)
-        saver = DatabaseSaver(
-            database, owner, service.rules.state, project=service.project, leading=leading
-        )
+        saver = DatabaseSaver(database, owner, service.rules.state, project=service.project, leading=leading)
         measures = Measures(owner)
         journal = JetStreamLog(connection)
         runner = Runner(service.rules, journal, saver, leading=lambda: lease.active, measures=measures)
         answerer = Answerer(connection, owner)
-        parts = Parts(settings, connection, journal, database, saver, runner, Asker(connection), answerer, lambda: lease.active)
+        parts = Parts(
+            settings=settings,
+            connection=connection,
+            journal=journal,
+            database=database,
+            saver=saver,
+            runner=runner,
+            asker=Asker(connection),
+            answerer=answerer,
+            leading=lambda: lease.active,
+        )
         if settings.health_port is not None:
             health = HealthServer(lambda: _unwell(runner), measures.text)
             port = await health.start(settings.health_port)
@@ -174,12 +182,14 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     async def rule(command: Any, call: Call) -> tuple[int, Any]:
         return await runner.command(command, call)
 
-    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers} | {k: read(k) for k in service.reads})
+    questions = {k: answer(k) for k in rules.answers} | {k: read(k) for k in service.reads}
+    await parts.answerer.hear_queries(questions)
+    asked = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}
     log.info("service.ready", position=runner.positions)
     heard: list[Subscription] = []
     while True:
         if lease.active and not heard:
-            heard = await parts.answerer.hear_commands({kind: rule for kind in rules.commands if kind in commands.OWNER_OF})
+            heard = await parts.answerer.hear_commands(asked)
             log.info("service.leads")
             runner.lead()
         elif not lease.active and heard:

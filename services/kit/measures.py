@@ -10,15 +10,17 @@ class Measures:
 
     def __init__(self, owner: str) -> None:
         self.registry = CollectorRegistry()
-        labels = {"registry": self.registry}
         self._owner = owner
-        self._folded = Counter("steadfast_events_folded", "Events folded", ["owner", "stream"], **labels)
-        self._position = Gauge("steadfast_log_position", "Position folded up to", ["owner", "stream"], **labels)
-        self._decided = Counter("steadfast_events_decided", "Events decided and stored", ["owner"], **labels)
-        self._refused = Counter("steadfast_fence_lost", "Batches that another replica beat", ["owner"], **labels)
-        self._skipped = Counter(
-            "steadfast_events_unknown", "Events of a newer version, skipped", ["owner", "name"], **labels
+        self._folded = self._counter("events_folded", "Events folded", "owner", "stream")
+        self._position = Gauge(
+            "steadfast_log_position", "Position folded up to", ["owner", "stream"], registry=self.registry
         )
+        self._decided = self._counter("events_decided", "Events decided and stored", "owner")
+        self._refused = self._counter("fence_lost", "Batches that another replica beat", "owner")
+        self._skipped = self._counter("events_unknown", "Events of a newer version, skipped", "owner", "name")
+
+    def _counter(self, name: str, help: str, *labels: str) -> Counter:
+        return Counter(f"steadfast_{name}", help, labels, registry=self.registry)
 
     def folded(self, stream: str, count: int, position: int) -> None:
         """A batch of events was folded up to `position` of `stream`."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Generic, TypeVar
 
 import msgspec
+
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 
@@ -49,9 +50,9 @@ class Rules(Generic[S]):
 
     Every prefix of them must be sound by itself.
     """
-    commands: Mapping[type, Callable[[S, Any, Call], Ruling]] = field(default_factory=dict)
+    commands: Mapping[Any, Callable[[S, Any, Call], Ruling]] = field(default_factory=dict)
     """One function per command; raises `Refused`."""
-    answers: Mapping[type, Callable[[S, Any], Any]] = field(default_factory=dict)
+    answers: Mapping[Any, Callable[[S, Any], Any]] = field(default_factory=dict)
     """One function per query that the folded state answers."""
     due: Callable[[S], float | None] = lambda _: None
     """The earliest time that the state waits for; seconds since the epoch."""
@@ -66,7 +67,7 @@ class Rules(Generic[S]):
 def record_types(state: type[Any]) -> dict[str, tuple[type, type]]:
     """Field of a state -> (type of its ids, type of its records)."""
     hints = typing.get_type_hints(state)
-    return {f.name: typing.get_args(hints[f.name]) for f in fields(state)}  # type: ignore[misc]
+    return {f.name: typing.get_args(hints[f.name]) for f in fields(state)}
 
 
 def every_key(state: object) -> set[Key]:

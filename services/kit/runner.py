@@ -15,11 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import structlog
+
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.problems import Refused, unavailable
-
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown
 from services.kit.measures import Measures
 from services.kit.rules import Call, Key, Rules, every_key
@@ -111,7 +111,7 @@ class Runner(Generic[S]):
         return await pending.answer
 
     async def reach(self, position: int, within_s: float = 10.0) -> None:
-        """Wait until CONTROL is folded up to `position`; raises `Refused` (unavailable) when it takes too long."""
+        """Wait until CONTROL is folded up to `position`; raises `Refused` (unavailable) after a while."""
         try:
             async with asyncio.timeout(within_s), self._moved:
                 await self._moved.wait_for(lambda: self.positions[subjects.CONTROL] >= position)
@@ -248,7 +248,8 @@ class Runner(Generic[S]):
             body = codec.encode(event, id=id, actor=actor, at=now, cause=cause)
             drafts.append(Draft(codec.subject_of(event), body, id))
         try:
-            self._appended = await self._journal.append_batch(drafts, fence=Fence(drafts[0].subject, self._fence))
+            fence = Fence(drafts[0].subject, self._fence)
+            self._appended = await self._journal.append_batch(drafts, fence=fence)
         except FenceLost:
             # Somebody decided meanwhile; what it was arrives with the next messages, then we look again.
             self._measures.refused()

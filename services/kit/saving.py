@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
-
 from services.kit.database import Database, Snapshot
 from services.kit.rules import Key
 
@@ -134,4 +134,5 @@ class DatabaseSaver:
                 await self._moved.wait_for(lambda: self._saved.get(subjects.CONTROL, 0) >= position)
         except TimeoutError:
             shown = self._saved.get(subjects.CONTROL, 0)
-            raise unavailable(f"the read side is at position {shown}, not yet at {position}; try again") from None
+            message = f"the read side is at position {shown}, not yet at {position}; try again"
+            raise unavailable(message) from None

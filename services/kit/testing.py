@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.envelope import Recorded
-
-from services.kit.rules import Call, Key, Ruling, Rules, every_key
+from services.kit.rules import Call, Key, Rules, Ruling, every_key
 
 
 class Fold:

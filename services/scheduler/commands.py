@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import msgspec
-from det_contracts.events import scheduler
 
+from det_contracts.events import scheduler
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import State
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-from det_contracts import subjects
-from det_contracts.problems import Refused
 from nats.aio.msg import Msg
 
+from det_contracts import subjects
+from det_contracts.problems import Refused
 from services.kit.host import Parts
 from services.kit.rules import Call
 from services.scheduler.commands import ReportSilence

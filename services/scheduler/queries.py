@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.queries import ClusterState, Waiting
-
 from services.kit.rules import dump
 from services.scheduler.domain import State
 from services.scheduler.passes import why_waiting

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_contracts.events import scheduler
-
 from services.scheduler.domain import Allocation, Member, State
 from services.scheduler.passes import one_pass
 

@@ -8,7 +8,6 @@ from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial
 from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import STOPPING, TERMINAL
-
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, start

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+
 from det_contracts.problems import not_found
 from det_contracts.queries import SearchProgress, SearchState
 from det_contracts.states import TERMINAL
-
 from services.searcher.domain import State
 from services.searcher.methods import progress
 

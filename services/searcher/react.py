@@ -13,7 +13,6 @@ from det_contracts import ids
 from det_contracts.events import searcher
 from det_contracts.states import ENDS_IN, STOPPING, TERMINAL
 from det_contracts.states import State as Life
-
 from services.searcher.domain import Experiment, State, Trial, effective_state
 from services.searcher.verdict import judge
 
@@ -84,7 +83,8 @@ def _announcements(trial: Trial) -> Sequence[Any]:
             )
         )
     if trial.announced_seq < trial.seq:
-        why = "first operation of the trial" if trial.seq == 1 else f"promoted after operation {trial.seq - 1}"
+        first = trial.seq == 1
+        why = "first operation of the trial" if first else f"promoted after operation {trial.seq - 1}"
         events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
     elif trial.complete and 0 < trial.seq != trial.idled_seq:
         why = "the search needs no more of it" if trial.closed else "it waits for others to be compared with"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from det_contracts.events import searcher
 from det_contracts.states import ENDS_IN, STOPPING
 from det_contracts.states import State as Life
-
 from services.searcher.domain import Experiment, Trial
 
 EARLY_EXITS = {

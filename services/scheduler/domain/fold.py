@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
+
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, worker
-
 from services.scheduler.domain.state import Allocation, Job, Member, Pool, State, Worker
 
 Key = tuple[str, Any]
@@ -108,9 +108,7 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations[event.allocation_id]
     members = tuple(Member(worker_id=p.worker_id, slots=p.slots, rank=p.rank) for p in event.parts)
     yield from _leave_queue(state, known)
-    yield from _put(
-        state, replace(known, state="ASSIGNED", members=members, assigned=recorded.position)
-    )
+    yield from _put(state, replace(known, state="ASSIGNED", members=members, assigned=recorded.position))
 
 
 def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
+
 from det_contracts.events.scheduler import TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
+
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
-
 from services.searcher.domain.state import Exit, Experiment, Named, State, Totals, Trial, is_stopping
 from services.searcher.methods import (
     Close,
@@ -40,7 +40,7 @@ replace = msgspec.structs.replace
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Fold one event; returns the records that it replaced. Events of others that do not concern it pass by."""
+    """Fold one event; returns the records that it replaced. What does not concern the searcher passes by."""
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded.event) if fold is not None else ()
 
@@ -87,7 +87,8 @@ def _take(state: State, experiment_id: int, operations: Iterable[Operation]) -> 
             case Close(request_id=request_id):
                 yield from _put(state, replace(_by_request(state, experiment_id, request_id), closed=True))
             case Shutdown(cancel=cancel, failure=failure):
-                to: Life = "STOPPING_ERROR" if failure else "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
+                to: Life = "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
+                to = "STOPPING_ERROR" if failure else to
                 ended = replace(state.experiments[experiment_id], shutdown=to)
                 state.experiments[experiment_id] = ended
 
@@ -157,7 +158,7 @@ def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
 def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
     known = state.trials[event.trial_id]
     if known.seq < event.seq or (known.seq == event.seq and known.length != event.length):
-        raise ValueError(f"operation {event.seq} of trial {event.trial_id} is not what the search method now says")
+        raise ValueError(f"operation {event.seq} of trial {event.trial_id} differs from what the search says")
     return _put(state, replace(known, announced_seq=event.seq))
 
 
@@ -196,7 +197,13 @@ def _trial_stopping(state: State, event: searcher.TrialStopping) -> Iterable[Key
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     known = state.trials[event.trial_id]
     over = replace(
-        known, state=event.state, complete=True, closed=True, exit=None, allocation_id=None, restarts=event.restarts
+        known,
+        state=event.state,
+        complete=True,
+        closed=True,
+        exit=None,
+        allocation_id=None,
+        restarts=event.restarts,
     )
     yield from _put(state, over)
     experiment = state.experiments[known.experiment_id]

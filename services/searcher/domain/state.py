@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+
 from det_contracts.events.scheduler import Outcome
 from det_contracts.states import STOPPING, TERMINAL
 from det_contracts.states import State as Life
-
 from services.searcher.methods import Search
 
 SEVERITY: tuple[Life, ...] = (

@@ -1,0 +1,182 @@
+"""The log in NATS JetStream.
+
+Appending uses atomic batches (`Nats-Batch-*` headers; the client library has no helper for them),
+fenced by `Nats-Expected-Last-Subject-Sequence` on the first message. Reading is in `jetstream_feed`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+from nats.js.client import JetStreamContext
+
+from det_contracts import subjects as names
+from services.kit.jetstream_feed import JetStreamFeed
+from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, OutcomeUnknown, Stored
+
+REFUSED = (10071, 10164, 10201)
+"""Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
+ACK_TIMEOUT_S = 2.0
+APPEND_PATIENCE_S = 30.0
+RETRY_S = 0.2
+NANOSECONDS = 1_000_000_000
+AWAY = (NatsError, TimeoutError, OSError)
+
+
+class Ack(msgspec.Struct):
+    """What the broker answers to a stored message or batch."""
+
+    seq: int = 0
+    error: dict[str, Any] | None = None
+
+
+class JetStreamLog:
+    """Implements `services.kit.log.Log` on a connection."""
+
+    def __init__(self, connection: Client) -> None:
+        self._connection = connection
+
+    async def append(self, draft: Draft) -> int:
+        deadline = time.monotonic() + APPEND_PATIENCE_S
+        while True:
+            try:
+                return await self._publish(draft.subject, draft.body, {"Nats-Msg-Id": draft.id})
+            except OutcomeUnknown:
+                if time.monotonic() > deadline:
+                    raise
+                await asyncio.sleep(RETRY_S)
+
+    async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
+        if len(drafts) > BATCH_LIMIT:
+            raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
+        if drafts[0].subject != fence.subject:
+            raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
+        batch = uuid.uuid4().hex
+        headers = {"Nats-Expected-Last-Subject-Sequence": str(fence.last)}
+        try:
+            for number, draft in enumerate(drafts, 1):
+                headers |= {
+                    "Nats-Batch-Id": batch,
+                    "Nats-Batch-Sequence": str(number),
+                    "Nats-Msg-Id": draft.id,
+                }
+                if number < len(drafts):
+                    await self._connection.publish(draft.subject, draft.body, headers=headers)
+                    headers = {}
+        except AWAY as error:
+            raise OutcomeUnknown(f"the batch could not be sent whole: {error!r}") from error
+        headers["Nats-Batch-Commit"] = "1"
+        return await self._publish(drafts[-1].subject, drafts[-1].body, headers)
+
+    async def _publish(self, subject: str, body: bytes, headers: dict[str, str]) -> int:
+        try:
+            reply = await self._connection.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
+        except AWAY as error:
+            raise OutcomeUnknown(f"no answer for {subject}: {error!r}") from error
+        ack = msgspec.json.decode(reply.data, type=Ack)
+        if ack.error is None:
+            return ack.seq
+        if ack.error.get("err_code") in REFUSED:
+            raise FenceLost(f"{subject}: {ack.error.get('description')}")
+        raise OutcomeUnknown(f"{subject}: the broker answered {ack.error}")
+
+    @asynccontextmanager
+    async def read(
+        self, stream: str, *, after: int, subjects: Sequence[str] = ()
+    ) -> AsyncIterator[JetStreamFeed]:
+        feed = JetStreamFeed(self._connection, stream, after, subjects)
+        await feed.open()
+        try:
+            yield feed
+        finally:
+            await feed.close()
+
+    async def last(self, subject: str) -> Stored | None:
+        while True:
+            try:
+                reply = await self._connection.request(
+                    f"$JS.API.DIRECT.GET.{names.CONTROL}.{subject}", b"", timeout=ACK_TIMEOUT_S
+                )
+                break
+            except AWAY:
+                await asyncio.sleep(RETRY_S)
+        headers = reply.headers or {}
+        if "Nats-Sequence" not in headers:
+            return None
+        return Stored(subject, int(headers["Nats-Sequence"]), reply.data)
+
+    async def bounds(self, stream: str) -> tuple[int, int]:
+        try:
+            reply = await self._connection.request(
+                f"$JS.API.STREAM.INFO.{stream}", b"", timeout=ACK_TIMEOUT_S
+            )
+        except AWAY as error:
+            raise OutcomeUnknown(f"no answer about stream {stream}: {error!r}") from error
+        state = msgspec.json.decode(reply.data)["state"]
+        return int(state["first_seq"]) or 1, int(state["last_seq"])
+
+
+async def ensure_streams(
+    js: JetStreamContext, *, replicas: int = 1, keep_days: float = 30.0, keep_bytes: int = 16 << 30
+) -> None:
+    """Make the three streams, or bring them to these settings.
+
+    CONTROL is kept for ever and flushed before each ack (the broker's `sync_interval: always`). REPORTS and
+    LOGS are bounded by age and size; with a single copy they are flushed lazily.
+    """
+    for stream, pattern in names.STREAM_SUBJECTS.items():
+        config: dict[str, Any] = {
+            "name": stream,
+            "subjects": [pattern],
+            "storage": "file",
+            "num_replicas": replicas,
+            "allow_direct": True,
+            "duplicate_window": 120 * NANOSECONDS,
+            "discard": "old",
+            "max_consumers": -1,
+            "max_msgs": -1,
+            "max_bytes": -1,
+            "max_age": 0,
+        }
+        if stream == names.CONTROL:
+            config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
+        else:
+            config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": keep_bytes}
+            config |= {"persist_mode": "async"} if replicas == 1 else {}
+        await _ensure(js, config)
+
+
+async def _ensure(js: JetStreamContext, config: dict[str, Any]) -> None:
+    known = await _api(js, f"STREAM.INFO.{config['name']}", {})
+    if "error" in known:
+        await _api(js, f"STREAM.CREATE.{config['name']}", config, strict=True)
+    elif any(known["config"].get(key) != value for key, value in config.items() if value):
+        await _api(js, f"STREAM.UPDATE.{config['name']}", known["config"] | config, strict=True)
+
+
+async def _api(
+    js: JetStreamContext, subject: str, body: dict[str, Any], *, strict: bool = False
+) -> dict[str, Any]:
+    deadline = time.monotonic() + APPEND_PATIENCE_S
+    while True:
+        try:
+            reply = await js._nc.request(
+                f"$JS.API.{subject}", msgspec.json.encode(body), timeout=ACK_TIMEOUT_S
+            )
+            break
+        except AWAY:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(RETRY_S)
+    answer: dict[str, Any] = msgspec.json.decode(reply.data)
+    if strict and "error" in answer:
+        raise RuntimeError(f"the broker refused {subject}: {answer['error'].get('description')}")
+    return answer

@@ -1,0 +1,117 @@
+"""The in-memory twin of the JetStream log: same rules, no broker, no waiting. For tests and simulations."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from det_contracts import subjects as names
+from services.kit.log import BATCH_LIMIT, Batch, Draft, Fence, FenceLost, LogTruncated, Stored
+
+READ_LIMIT = 500
+
+
+class MemoryLog:
+    """Streams as lists. Positions start at 1 and have no holes."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, list[Stored]] = {stream: [] for stream in names.STREAM_SUBJECTS}
+        self._ids: dict[str, int] = {}
+        self._last: dict[str, Stored] = {}
+        self._grown = asyncio.Condition()
+
+    async def append(self, draft: Draft) -> int:
+        if draft.id in self._ids:
+            return self._ids[draft.id]
+        position = self._store(draft)
+        await self._announce()
+        return position
+
+    async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
+        if len(drafts) > BATCH_LIMIT:
+            raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
+        if drafts[0].subject != fence.subject:
+            raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
+        newest = self._last.get(fence.subject)
+        if (newest.position if newest else 0) != fence.last:
+            raise FenceLost(f"{fence.subject} has moved past position {fence.last}")
+        position = 0
+        for draft in drafts:
+            position = self._store(draft)
+        await self._announce()
+        return position
+
+    def _store(self, draft: Draft) -> int:
+        kept = self.streams[_stream_of(draft.subject)]
+        stored = Stored(draft.subject, len(kept) + 1, draft.body)
+        kept.append(stored)
+        self._ids[draft.id] = stored.position
+        self._last[draft.subject] = stored
+        return stored.position
+
+    async def _announce(self) -> None:
+        async with self._grown:
+            self._grown.notify_all()
+
+    @asynccontextmanager
+    async def read(
+        self, stream: str, *, after: int, subjects: Sequence[str] = ()
+    ) -> AsyncIterator[MemoryFeed]:
+        end = len(self.streams[stream])
+        if after > end:
+            raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
+        yield MemoryFeed(self.streams[stream], self._grown, after, subjects)
+
+    async def last(self, subject: str) -> Stored | None:
+        return self._last.get(subject)
+
+    async def bounds(self, stream: str) -> tuple[int, int]:
+        return 1, len(self.streams[stream])
+
+
+class MemoryFeed:
+    """A read of a list that grows."""
+
+    def __init__(
+        self, kept: list[Stored], grown: asyncio.Condition, after: int, filters: Sequence[str]
+    ) -> None:
+        self._kept = kept
+        self._grown = grown
+        self._at = after
+        self._filters = filters
+        self._told = False
+
+    async def batch(self) -> Batch:
+        while True:
+            found = self._take()
+            caught_up = self._at == len(self._kept)
+            if found or not self._told:
+                self._told = caught_up
+                return Batch(found, caught_up)
+            async with self._grown:
+                if self._at == len(self._kept):
+                    await self._grown.wait()
+
+    def _take(self) -> list[Stored]:
+        new = self._kept[self._at : self._at + READ_LIMIT]
+        self._at += len(new)
+        return [m for m in new if not self._filters or any(matches(f, m.subject) for f in self._filters)]
+
+
+def _stream_of(subject: str) -> str:
+    for stream, pattern in names.STREAM_SUBJECTS.items():
+        if matches(pattern, subject):
+            return stream
+    raise ValueError(f"no stream takes the subject '{subject}'")
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether a NATS subject fits a pattern with `*` (one token) and `>` (one or more at the end)."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for index, token in enumerate(wanted):
+        if token == ">":
+            return len(given) > index
+        if index >= len(given) or token not in ("*", given[index]):
+            return False
+    return len(wanted) == len(given)

@@ -1,0 +1,82 @@
+"""Where a local cluster keeps what it must remember."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sys
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `up` was asked for; kept so that `run` and later starts agree."""
+
+    name: str
+    port: int = 8080
+    host: str = "127.0.0.1"
+    agents: int = 1
+    slots: int = 1
+    """CPU slots per worker, where no accelerator is found or none is wanted."""
+    gpu: bool = True
+    storage: str = ""
+    """Directory for checkpoints; empty: in the cluster's home."""
+    python: str = sys.executable
+    """Interpreter for trials."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further settings of the services, by variable."""
+
+
+class Home:
+    """The folder of one cluster: `<data directory>/steadfast/<name>`."""
+
+    def __init__(self, name: str, data: Path | None = None) -> None:
+        self.name = name
+        self.path = (data or data_directory()) / "steadfast" / name
+
+    def folder(self, *parts: str) -> Path:
+        """A folder inside, made when it is missing; readable by its owner only."""
+        path = self.path.joinpath(*parts)
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return path
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """A JSON file inside; None when it is not there or only half there."""
+        try:
+            found: dict[str, Any] = json.loads((self.path / name).read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None
+        return found
+
+    def write(self, name: str, content: dict[str, Any]) -> None:
+        """Write a JSON file whole or not at all."""
+        self.folder()
+        temporary = self.path / f".{name}.{os.getpid()}"
+        temporary.write_text(json.dumps(content, indent=2))
+        temporary.replace(self.path / name)
+
+    def plan(self) -> Plan | None:
+        """What the cluster was last started as."""
+        found = self.read("plan.json")
+        return Plan(**found) if found else None
+
+    def keep(self, plan: Plan) -> None:
+        """Remember how to start the cluster."""
+        self.write("plan.json", asdict(plan))
+
+    def secret(self, name: str) -> Path:
+        """A file with a random secret, made at first use."""
+        path = self.folder("secrets") / name
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_hex(32))
+        return path
+
+
+def data_directory() -> Path:
+    """The per-user data directory, `STEADFAST_HOME` before `XDG_DATA_HOME` before `~/.local/share`."""
+    chosen = os.environ.get("STEADFAST_HOME") or os.environ.get("XDG_DATA_HOME")
+    return Path(chosen) if chosen else Path.home() / ".local" / "share"

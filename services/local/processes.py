@@ -1,0 +1,102 @@
+"""The supervisor's children: started, watched, started again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 5.0
+STEADY_AFTER_S = 10.0
+STOP_PATIENCE_S = 15.0
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Program:
+    """One process of the cluster."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str]
+    log: Path
+
+
+class Child:
+    """Keeps one program running until it is told to stop."""
+
+    def __init__(self, program: Program, on_start: Callable[[str, int], None]) -> None:
+        self.program = program
+        self._on_start = on_start
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = False
+
+    async def keep_running(self) -> None:
+        """Start the program, and again whenever it ends; quickly at first, slower when it keeps failing."""
+        pause = FIRST_PAUSE_S
+        while not self._stopping:
+            began = time.monotonic()
+            await self._run_once()
+            if time.monotonic() - began > STEADY_AFTER_S:
+                pause = FIRST_PAUSE_S
+            if not self._stopping:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
+
+    async def _run_once(self) -> None:
+        with self.program.log.open("ab") as output:
+            self._process = await asyncio.create_subprocess_exec(
+                *self.program.command,
+                env=dict(self.program.environment),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                preexec_fn=_die_with_parent,
+            )
+        self._on_start(self.program.name, self._process.pid)
+        await self._process.wait()
+
+    async def stop(self) -> None:
+        """Ask the program to end; kill it when it does not."""
+        self._stopping = True
+        process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            await asyncio.wait_for(process.wait(), STOP_PATIENCE_S)
+        except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+
+
+def _die_with_parent() -> None:
+    # A killed supervisor must not leave half a cluster behind; trials live on under their own shims.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process of that number runs (a zombie does not)."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return _answers(pid)
+    return state != "Z"
+
+
+def _answers(pid: int) -> bool:
+    if Path("/proc/self").exists():
+        return False
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
