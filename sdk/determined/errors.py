@@ -1,24 +1,24 @@
 """Every exception that scripts may catch by name (core API spec, section 1).
 
-    BaseException
-      InvalidExperimentException
-        InvalidDataTypeException
-        InvalidConfigurationException
-        InvalidModelException
-    Exception
-      EnterpriseOnlyError
-      InternalException
-      InvalidHP
-      InvalidCheckpointException
-      StopLoadingImplementation
-      WorkerError
-      WorkerFinishedGracefully
-      SkipWorkloadException
-      CheckpointNotFound
-      CheckpointStateException
-      NoDirectStorageAccess
-        ProxiedDownloadFailed
-        MultipleDownloadsFailed
+BaseException
+  InvalidExperimentException
+    InvalidDataTypeException
+    InvalidConfigurationException
+    InvalidModelException
+Exception
+  EnterpriseOnlyError
+  InternalException
+  InvalidHP
+  InvalidCheckpointException
+  StopLoadingImplementation
+  WorkerError
+  WorkerFinishedGracefully
+  SkipWorkloadException
+  CheckpointNotFound
+  CheckpointStateException
+  NoDirectStorageAccess
+    ProxiedDownloadFailed
+    MultipleDownloadsFailed
 """
 
 

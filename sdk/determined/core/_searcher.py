@@ -91,9 +91,7 @@ class SearcherOperation:
 class SearcherContext:
     """The operations that the search method wants of this trial."""
 
-    def __init__(
-        self, transport: "Transport", dist: DistributedContext, units: Unit | None = None
-    ) -> None:
+    def __init__(self, transport: "Transport", dist: DistributedContext, units: Unit | None = None) -> None:
         self._transport = transport
         self._dist = dist
         self._units = units

@@ -28,9 +28,7 @@ class StorageManager(abc.ABC):
         """Copy the directory `src`, or only the names in `paths`, to the id `dst`."""
 
     @abc.abstractmethod
-    def download(
-        self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None
-    ) -> None:
+    def download(self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None) -> None:
         """Copy the id `src`, or what the selector wants of it, into the directory `dst`.
 
         Nothing wanted: `dst` is not created. A failing download leaves no incomplete file.

@@ -83,9 +83,7 @@ class SharedFSStorageManager(StorageManager):
         with _naming_the_place(self._base):
             _copy(pathlib.Path(src), local_path(self._base, dst), names)
 
-    def download(
-        self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None
-    ) -> None:
+    def download(self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None) -> None:
         path = self._existing(src)
         names = choose(list_directory(path), selector)
         if names or selector is None:

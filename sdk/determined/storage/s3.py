@@ -42,8 +42,9 @@ def _naming_the_place(place: str) -> Iterator[None]:
     try:
         yield
     except (MinioException, HTTPError) as e:
+        reason = " ".join(str(e).split())
         raise OSError(
-            f"the checkpoint storage {place} refuses: {e}; check the bucket, the endpoint and the keys"
+            f"the checkpoint storage {place} refuses: {reason}; check the bucket, the endpoint and the keys"
         ) from e
 
 
@@ -72,7 +73,7 @@ class S3StorageManager(StorageManager):
         self._temp_dir = temp_dir
 
     def __repr__(self) -> str:
-        return f"s3://{posixpath.join(self._bucket, self._prefix)} at {self._endpoint_url}"
+        return f"s3://{self._bucket}/{self._prefix} at {self._endpoint_url}"
 
     @cached_property
     def _client(self) -> "Minio":
@@ -92,12 +93,12 @@ class S3StorageManager(StorageManager):
     def _root(self, storage_id: str) -> str:
         return posixpath.join(self._prefix, inside(storage_id)) + "/"
 
-    def _stored(self, storage_id: str) -> Resources:
+    def _objects(self, storage_id: str) -> Resources:
         root = self._root(storage_id)
         with _naming_the_place(repr(self)):
             objects = list(self._client.list_objects(self._bucket, prefix=root, recursive=True))
         names = {str(o.object_name)[len(root) :]: int(o.size or 0) for o in objects}
-        return with_parents({name: size for name, size in names.items() if name})
+        return {name: size for name, size in names.items() if name}
 
     def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
         from determined.storage import s3_transfer
@@ -106,9 +107,7 @@ class S3StorageManager(StorageManager):
         with _naming_the_place(repr(self)):
             s3_transfer.upload(self._client, self._bucket, self._root(dst), pathlib.Path(src), files)
 
-    def download(
-        self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None
-    ) -> None:
+    def download(self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None) -> None:
         from determined.storage import s3_transfer
 
         names = choose(self.list_resources(src), selector)
@@ -121,17 +120,18 @@ class S3StorageManager(StorageManager):
             s3_transfer.download(self._client, self._bucket, self._root(src), target, files)
 
     def list_resources(self, src: str) -> Resources:
-        stored = self._stored(src)
-        if not stored:
+        objects = self._objects(src)
+        if not objects:
             raise errors.CheckpointNotFound(f"there is no checkpoint {src} in {self!r}")
-        return stored
+        return with_parents(objects)
 
     def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
         from determined.storage import s3_transfer
 
-        meant, left = _globs.split(self._stored(tgt), globs)
+        objects = self._objects(tgt)
+        meant, left = _globs.split(with_parents(objects), globs)
         with _naming_the_place(repr(self)):
-            s3_transfer.delete(self._client, self._bucket, self._root(tgt), meant)
+            s3_transfer.delete(self._client, self._bucket, self._root(tgt), only(objects, meant))
         # A directory is only the common beginning of names: without files it is gone.
         return with_parents({name: size for name, size in left.items() if not name.endswith("/")})
 
@@ -157,4 +157,3 @@ class S3StorageManager(StorageManager):
     def discard(self, src: pathlib.Path, dst: str) -> None:
         shutil.rmtree(src, ignore_errors=True)
         self.delete_quietly(dst)
-

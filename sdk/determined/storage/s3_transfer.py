@@ -37,9 +37,7 @@ _CHUNK_BYTES = MIB
 _TRIES = 3
 
 
-def connect(
-    endpoint: str, secure: bool, keys: tuple[str | None, str | None], region: str | None
-) -> Minio:
+def connect(endpoint: str, secure: bool, keys: tuple[str | None, str | None], region: str | None) -> Minio:
     """Make a client; no packet is sent yet."""
     pool = urllib3.PoolManager(
         maxsize=2 * PARALLEL_OBJECTS,
@@ -133,9 +131,7 @@ class ShortRead(OSError):
     """The store closed a transfer before its end."""
 
 
-def _get_range(
-    client: Minio, bucket: str, key: str, path: pathlib.Path, offset: int, length: int
-) -> None:
+def _get_range(client: Minio, bucket: str, key: str, path: pathlib.Path, offset: int, length: int) -> None:
     response = client.get_object(bucket, key, offset=offset, length=length)
     try:
         with open(path, "r+b") as file:

@@ -3,6 +3,7 @@ import logging
 import pathlib
 
 import pytest
+
 from determined import errors
 from determined.core import (
     CheckpointContext,
@@ -88,8 +89,11 @@ def test_store_path_reports_after_the_bytes_and_after_earlier_metrics(checkpoint
     assert checkpoint.get_metadata("unknown") == {}
 
 
-@pytest.mark.parametrize("metadata", [None, {}, {"steps": 1}, {"steps_completed": "ten"}, {"steps_completed": True}])
-def test_metadata_without_steps_is_refused_before_anything_is_touched(checkpoint, store, transport, model, metadata):
+WITHOUT_STEPS = [None, {}, {"steps": 1}, {"steps_completed": "ten"}, {"steps_completed": True}]
+
+
+@pytest.mark.parametrize("metadata", WITHOUT_STEPS)
+def test_metadata_without_steps_touches_nothing(checkpoint, store, transport, model, metadata):
     with pytest.raises(ValueError, match="steps_completed"), checkpoint.store_path(metadata):
         pytest.fail("the body must not run")
     with pytest.raises(ValueError, match="steps_completed"):
@@ -114,13 +118,18 @@ def test_metadata_changed_inside_the_with_counts(checkpoint, transport):
     assert checkpoint.get_metadata(storage_id) == {"steps_completed": 10, "format": "own"}
 
 
+def store_half(checkpoint, failure):
+    with checkpoint.store_path(STEPS) as (path, _):
+        (path / "half").write_text("...")
+        raise failure
+
+
 @pytest.mark.parametrize("manager", [SharedFSStorageManager, Copying])
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt])
 def test_an_exception_inside_leaves_nothing_behind(store, transport, manager, failure):
     checkpoint = CheckpointContext(DummyDistributedContext(), manager(store), transport)
-    with pytest.raises(failure), checkpoint.store_path(STEPS) as (path, _):
-        (path / "half").write_text("...")
-        raise failure
+    with pytest.raises(failure):
+        store_half(checkpoint, failure)
     assert transport.log == []
     assert [p for p in store.parent.rglob("*") if p.is_file() or p.parent == store] == []
 
@@ -148,7 +157,9 @@ def test_upload_and_download(checkpoint, transport, model, tmp_path):
     }
     checkpoint.download(storage_id, tmp_path / "back")
     assert (tmp_path / "back" / "sub" / "more").read_bytes() == b"1"
-    checkpoint.download(storage_id, tmp_path / "one", "NO_SHARED_DOWNLOAD", selector=lambda n: n == "sub/more")
+    checkpoint.download(
+        storage_id, tmp_path / "one", "NO_SHARED_DOWNLOAD", selector=lambda n: n == "sub/more"
+    )
     assert sorted(p.name for p in (tmp_path / "one").rglob("*")) == ["more", "sub"]
     with checkpoint.restore_path(storage_id, DownloadMode.NoSharedDownload) as path:
         assert (path / "weights").read_bytes() == b"12345"
@@ -162,7 +173,9 @@ def test_upload_and_download(checkpoint, transport, model, tmp_path):
 
 def test_upload_of_a_selection(checkpoint, store, transport, model):
     asked = []
-    storage_id = checkpoint.upload(model, STEPS, selector=lambda name: asked.append(name) or name == "sub/more")
+    storage_id = checkpoint.upload(
+        model, STEPS, selector=lambda name: asked.append(name) or name == "sub/more"
+    )
     assert asked == ["metadata.json", "sub/", "sub/more", "weights"]
     assert transport.log[0][1].resources == {"sub/": 0, "sub/more": 1}
     assert sorted(p.name for p in (store / storage_id).rglob("*")) == ["more", "sub"]
@@ -201,6 +214,10 @@ def test_other_ranks_may_not_store(store, model):
     assert not store.exists()
 
 
+def stored(store, model):
+    return DummyCheckpointContext(DummyDistributedContext(), SharedFSStorageManager(store)).upload(model)
+
+
 def _restore(store, storage_id, selectors, tmp_path, manager=Copying):
     def rank(dist):
         checkpoint = DummyCheckpointContext(dist, manager(store))
@@ -214,13 +231,13 @@ def _restore(store, storage_id, selectors, tmp_path, manager=Copying):
 
 
 def test_ranks_of_a_node_share_a_download_of_what_any_wants(store, model, tmp_path):
-    storage_id = DummyCheckpointContext(DummyDistributedContext(), SharedFSStorageManager(store)).upload(model)
+    storage_id = stored(store, model)
     selectors = [lambda name: name == "weights", lambda name: name == "sub/more"]
     assert _restore(store, storage_id, selectors, tmp_path) == [["sub/more", "weights"]] * 2
 
 
 def test_a_rank_without_selector_wants_everything(store, model, tmp_path):
-    storage_id = DummyCheckpointContext(DummyDistributedContext(), SharedFSStorageManager(store)).upload(model)
+    storage_id = stored(store, model)
     everything = ["metadata.json", "sub/more", "weights"]
     assert _restore(store, storage_id, [lambda name: False, None], tmp_path) == [everything] * 2
 
@@ -233,7 +250,7 @@ def test_all_ranks_raise_what_the_local_chief_meets(store, tmp_path, selectors):
 
 
 def test_all_ranks_raise_when_one_selector_does(store, model, tmp_path):
-    storage_id = DummyCheckpointContext(DummyDistributedContext(), SharedFSStorageManager(store)).upload(model)
+    storage_id = stored(store, model)
     outcomes = _restore(store, storage_id, [None, lambda name: 1 / 0], tmp_path)
     assert [type(outcome) for outcome in outcomes] == [ZeroDivisionError] * 2
 

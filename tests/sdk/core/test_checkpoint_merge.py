@@ -1,4 +1,5 @@
 import pytest
+
 from determined.core._checkpoint import merge_metadata, merge_resources
 
 

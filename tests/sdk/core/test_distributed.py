@@ -2,12 +2,15 @@ import subprocess
 import sys
 
 import pytest
+
 from determined.core import DistributedContext, DummyDistributedContext
 
 ONE = {"rank": 0, "size": 1, "local_rank": 0, "local_size": 1, "cross_rank": 0, "cross_size": 1}
 
 
-@pytest.mark.parametrize("make", [DummyDistributedContext, DistributedContext, lambda: DistributedContext(**ONE)])
+@pytest.mark.parametrize(
+    "make", [DummyDistributedContext, DistributedContext, lambda: DistributedContext(**ONE)]
+)
 def test_a_job_of_one(make):
     dist = make()
     assert {name: getattr(dist, name) for name in ONE} == ONE
@@ -72,5 +75,7 @@ def test_default_ports_come_from_the_environment():
         ({"INTER_TRAIN_PROCESS_COMM_PORT_1": "9000"}, "9000 9016"),
         ({"INTER_TRAIN_PROCESS_COMM_PORT_1": "9000", "INTER_TRAIN_PROCESS_COMM_PORT_2": "9001"}, "9000 9001"),
     ]:
-        ran = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
+        )
         assert ran.stdout.strip() == printed

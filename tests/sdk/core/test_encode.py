@@ -6,6 +6,7 @@ import json
 import uuid
 
 import pytest
+
 from determined.core._encode import encode, encode_metrics
 
 
@@ -13,7 +14,7 @@ class Colour(enum.Enum):
     RED = 1
 
 
-class Level(str, enum.Enum):
+class Level(str, enum.Enum):  # noqa: UP042
     HIGH = "high"
 
 
@@ -94,7 +95,13 @@ def test_odd_names_stay_names():
 def test_numpy_values():
     np = pytest.importorskip("numpy")
     encoded = encode_metrics(
-        {"f": np.float32(0.5), "i": np.int64(3), "b": np.bool_(True), "a": np.array([[1, 2]]), "n": np.float64("nan")}
+        {
+            "f": np.float32(0.5),
+            "i": np.int64(3),
+            "b": np.bool_(True),
+            "a": np.array([[1, 2]]),
+            "n": np.float64("nan"),
+        }
     )
     assert encoded == {"f": 0.5, "i": 3, "b": True, "a": [[1, 2]], "n": "NaN"}
     assert [type(v) for v in encoded.values()] == [float, int, bool, list, str]
@@ -103,7 +110,9 @@ def test_numpy_values():
 def test_torch_values():
     torch = pytest.importorskip("torch")
     weight = torch.tensor(0.5, requires_grad=True)
-    assert encode_metrics({"w": weight, "v": torch.arange(2), "h": torch.tensor(1.0, dtype=torch.bfloat16)}) == {
+    assert encode_metrics(
+        {"w": weight, "v": torch.arange(2), "h": torch.tensor(1.0, dtype=torch.bfloat16)}
+    ) == {
         "w": 0.5,
         "v": [0, 1],
         "h": 1.0,

@@ -1,4 +1,5 @@
 import pytest
+
 from determined.core import (
     DummyDistributedContext,
     DummySearcherContext,

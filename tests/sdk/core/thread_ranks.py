@@ -41,9 +41,7 @@ class _ThreadGroup:
 class _ThreadRank(DistributedContext):
     def __init__(self, rank: int, size: int, meetings: tuple[_Meeting, _Meeting]) -> None:
         self._meetings = meetings
-        super().__init__(
-            rank=rank, size=size, local_rank=rank, local_size=size, cross_rank=0, cross_size=1
-        )
+        super().__init__(rank=rank, size=size, local_rank=rank, local_size=size, cross_rank=0, cross_size=1)
 
     def _join(self, *_: Any) -> tuple[Group, Group]:
         everybody, node = self._meetings
