@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import ssl
+import subprocess
+
 import pytest
 
 from tests.sdk.fake_gateway import FakeGateway
@@ -23,3 +27,18 @@ def client_home(tmp_path, monkeypatch):
     monkeypatch.setenv("DET_DEBUG_CONFIG_PATH", str(home))
     monkeypatch.setenv("DET_RETRY_CONFIG", '{"total": 5, "backoff_factor": 0}')
     return home
+
+
+@pytest.fixture
+def tls_gateway(gateway, tmp_path, client_home):
+    """A gateway behind TLS, with a certificate for `127.0.0.1` and `cluster.test` that nobody vouches for."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
+    command += ["-addext", "subjectAltName=DNS:cluster.test,IP:127.0.0.1", "-keyout", key, "-out", cert]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    gateway.wrap_socket(context)
+    return gateway

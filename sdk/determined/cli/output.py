@@ -85,11 +85,12 @@ def complain(text: str) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Ask yes or no; Ctrl-C and the end of input mean no."""
+    """Ask yes or no on stderr; Ctrl-C and the end of input mean no."""
+    print(f"{question} [y/n] ", end="", file=sys.stderr, flush=True)
     try:
-        return input(f"{question} [y/n] ").strip().lower() in ("y", "yes")
+        return input().strip().lower() in ("y", "yes")
     except (KeyboardInterrupt, EOFError):
-        print()
+        print(file=sys.stderr)
         return False
 
 

@@ -1,9 +1,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import ssl
-import subprocess
 
 import pytest
 
@@ -40,40 +37,26 @@ def test_the_old_file_is_taken_over_once(client_home):
     assert json.loads((client_home / "certs.json").read_text()) == {URL: "OLD PEM"}
 
 
-@pytest.fixture
-def tls_gateway(gateway, tmp_path, client_home):
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=cluster.test",
-    ]
-    command += ["-addext", "subjectAltName=DNS:cluster.test", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(command, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(cert, key)
-    gateway.wrap_socket(context)
-    return gateway
-
-
-def test_an_unknown_certificate_is_refused_until_trusted_by_name(tls_gateway, monkeypatch):
+def test_an_unknown_certificate_is_refused_until_trusted(tls_gateway):
     with Session(tls_gateway.url) as session, pytest.raises(errors.UntrustedCertificate, match="not trusted"):
         session.get("/info")
     pem, fingerprint = certificates.presented(tls_gateway.url)
     assert len(fingerprint.split(":")) == 32
     certificates.trust(tls_gateway.url, pem)
-    monkeypatch.setenv("DET_MASTER_CERT_NAME", "cluster.test")
     with Session(tls_gateway.url) as session:
         assert session.get("/info")["version"] == "0.25.0"
+
+
+@pytest.mark.parametrize(("name", "fits"), [("cluster.test", True), ("other.test", False)])
+def test_the_name_in_the_certificate_can_be_another(tls_gateway, monkeypatch, name, fits):
+    certificates.trust(tls_gateway.url, certificates.presented(tls_gateway.url)[0])
+    monkeypatch.setenv("DET_MASTER_CERT_NAME", name)
+    with Session(tls_gateway.url) as session:
+        if fits:
+            assert session.get("/info")["version"] == "0.25.0"
+        else:
+            with pytest.raises(errors.UntrustedCertificate, match="not trusted"):
+                session.get("/info")
 
 
 def test_no_verification_on_request(tls_gateway, monkeypatch):

@@ -1,0 +1,133 @@
+"""`det agent`, `slot`, `checkpoint`, `master` and `version`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from determined import yamlfile
+from determined.__version__ import __version__
+
+SLOTS = {
+    "/agents/a1/slots/1": {
+        "id": "1",
+        "device": {"type": "TYPE_CUDA", "brand": "H200"},
+        "enabled": True,
+        "container": None,
+    },
+    "/agents/a1/slots/0": {
+        "id": "0",
+        "device": {"type": "TYPE_CUDA", "brand": "H200"},
+        "enabled": True,
+        "draining": False,
+        "container": {"id": "c-1"},
+    },
+    "/agents/a1/slots/10": {"id": "10", "device": {}, "enabled": False, "container": {"id": "c-of-nobody"}},
+}
+AGENT = {
+    "id": "a1",
+    "version": "0.25.0",
+    "registeredTime": "2023-08-01T12:00:00Z",
+    "slots": SLOTS,
+    "containers": {"c-1": {}},
+    "resourcePools": ["default"],
+    "addresses": ["10.0.0.1", "fe80::1"],
+    "enabled": True,
+    "draining": False,
+}
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("words", [("a",), ("agent", "list")])
+def test_agents(master, det, words):
+    master.answer("GET", "/api/v1/agents", {"agents": [AGENT]})
+    out = det(*words).out
+    assert "a1       | 0.25.0  | 2023-08-01 12:00:00+0000 |     3 |          1 | default" in out
+
+
+def test_agents_as_json_and_csv(master, det):
+    master.answer("GET", "/api/v1/agents", {"agents": [AGENT]})
+    (agent,) = json.loads(det("a", "ls", "--json").out)
+    assert (agent["id"], agent["num_slots"], agent["addresses"]) == ("a1", 3, ["10.0.0.1", "fe80::1"])
+    (row,) = rows(det("a", "list", "--csv").out)
+    assert list(row) == [
+        *("Agent ID", "Version", "Registered Time", "Slots", "Containers"),
+        *("Resource Pool", "Enabled", "Draining", "Addresses"),
+    ]
+    assert row["Addresses"] == "10.0.0.1, fe80::1"
+
+
+def test_slots_show_what_runs_on_them(master, det):
+    allocation = {
+        "name": "Trial 1 (Experiment 1)",
+        "allocation_id": "1.1.1",
+        "resources": [{"container_id": "c-1"}],
+    }
+    master.answer("GET", "/api/v1/agents", {"agents": [AGENT]})
+    master.answer("GET", "/tasks", {"1.1.1": allocation})
+    found = rows(det("slot", "list", "--csv").out)
+    assert [(row["Slot ID"], row["Allocation ID"], row["Task Name"]) for row in found] == [
+        ("0", "1.1.1", "Trial 1 (Experiment 1)"),
+        ("1", "FREE", ""),
+        ("10", "OTHER", ""),
+    ]
+    assert (found[0]["Type"], found[0]["Device"]) == ("CUDA", "H200")
+
+
+def test_slots_of_an_empty_cluster(master, det):
+    master.answer("GET", "/api/v1/agents", {"agents": []})
+    master.answer("GET", "/tasks", {})
+    assert det("s", "list", "--json").out == "[]\n"
+
+
+def test_describe_a_checkpoint(master, det):
+    found = {
+        "uuid": "u-1",
+        "reportTime": "2023-08-01T12:00:00Z",
+        "metadata": {"steps_completed": 10},
+        "training": {"experimentId": 7, "trialId": 2, "validationMetrics": {"avgMetrics": {"loss": 0.5}}},
+    }
+    master.answer("GET", "/api/v1/checkpoints/u-1", {"checkpoint": found})
+    header, _, row = det("c", "describe", "u-1").out.splitlines()
+    assert [cell.strip() for cell in header.split("|")] == [
+        *("Experiment ID", "Trial ID", "Steps Completed", "Report Time", "UUID"),
+        *("Validation Metrics", "Metadata"),
+    ]
+    assert [cell.strip() for cell in row.split("|")] == [
+        *("7", "2", "10", "2023-08-01 12:00:00+0000", "u-1"),
+        *('{"loss": 0.5}', '{"steps_completed": 10}'),
+    ]
+
+
+def test_describe_an_unknown_checkpoint(master, det):
+    assert det("checkpoint", "describe", "nope").status == 1
+
+
+def test_master_info(master, det):
+    info = {"version": "0.25.0", "clusterId": "c-1"}
+    master.answer("GET", "/api/v1/master", info)
+    assert json.loads(det("master", "info", "--json").out) == info
+    assert yamlfile.parse(det("master", "info", "--yaml").out) == info
+    assert det("master", "info").out == det("master", "info", "--yaml").out
+    assert master.asked("POST", "/api/v1/auth/login") == []
+
+
+def test_version_of_both(master, det):
+    assert yamlfile.parse(det("version").out) == {
+        "client": {"version": __version__},
+        "master": {"cluster_id": "c-1", "master_id": "m-1", "version": "0.25.0"},
+        "master_address": master.url,
+    }
+
+
+def test_version_without_a_master(det, monkeypatch):
+    monkeypatch.setenv("DET_MASTER", "127.0.0.1:1")
+    result = det("version")
+    assert result.status == 0
+    assert yamlfile.parse(result.out)["master"] == {"cluster_id": "", "master_id": "", "version": ""}

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from determined.cli import deploy
+
+
+@pytest.fixture
+def platform(tmp_path, monkeypatch):
+    """A stand-in for the interpreter that writes down how it was called; answers the calls so far."""
+    log = tmp_path / "calls"
+    stub = tmp_path / "python"
+    stub.write_text(
+        f'#!/bin/sh\n[ "$2" = -c ] && exit ${{FOUND:-0}}\necho "$@" >> {log}\nexit ${{ENDS:-0}}\n'
+    )
+    stub.chmod(0o755)
+    monkeypatch.setattr(deploy.sys, "executable", str(stub))
+    monkeypatch.setenv("DET_MASTER", "127.0.0.1:1")
+    return lambda: log.read_text().splitlines() if log.exists() else []
+
+
+def test_up_with_defaults(platform, det, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert det("deploy", "local", "cluster-up") == (0, "", "")
+    assert platform() == ["-P -m services.local up --name determined --port 8080 --agents 1"]
+
+
+def test_up_with_everything(platform, det, tmp_path):
+    words = [
+        "--no-gpu",
+        "--agents",
+        "2",
+        "--slots",
+        "3",
+        "--master-port",
+        "9",
+        "--cluster-name",
+        "n",
+        "--delete-db",
+    ]
+    det("d", "local", "cluster-up", *words, "--storage-host-path", tmp_path)
+    assert platform() == [
+        "-P -m services.local up --name n --port 9 --agents 2 --slots 3 --no-gpu "
+        f"--storage {tmp_path.resolve()} --delete-db"
+    ]
+
+
+def test_a_relative_storage_path_is_made_absolute(platform, det, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    det("deploy", "local", "cluster-up", "--no-gpu", "--storage-host-path", "here")
+    assert f"--storage {tmp_path.resolve() / 'here'}" in platform()[0]
+
+
+def test_options_of_the_container_world_are_noted(platform, det):
+    words = ["--det-version", "0.25.0", "--db-password", "p", "--image-repo-prefix", "r", "--no-autorestart"]
+    result = det(
+        "deploy", "local", "cluster-up", "--no-gpu", *words, "--auto-work-dir", "/x", "--no-preflight-checks"
+    )
+    assert result.status == 0
+    for option in (
+        "--det-version",
+        "--db-password",
+        "--image-repo-prefix",
+        "--no-autorestart",
+        "--auto-work-dir",
+    ):
+        assert f"Note: {option} is ignored" in result.err
+    assert len(platform()) == 1
+
+
+def test_down(platform, det):
+    assert det("deploy", "local", "cluster-down").status == 0
+    det("deploy", "local", "cluster-down", "--cluster-name", "n", "--delete-db")
+    assert platform() == [
+        "-P -m services.local down --name determined",
+        "-P -m services.local down --name n --delete-db",
+    ]
+
+
+def test_a_failure_of_the_platform_is_ours(platform, det, monkeypatch):
+    monkeypatch.setenv("ENDS", "1")
+    assert det("deploy", "local", "cluster-up").status == 1
+
+
+def test_without_the_platform_one_line_says_what_to_install(platform, det, monkeypatch):
+    monkeypatch.setenv("FOUND", "1")
+    result = det("deploy", "local", "cluster-up")
+    assert result.status == 1
+    assert result.err.count("\n") == 1
+    assert "pip install steadfast" in result.err
+    assert platform() == []
+
+
+@pytest.mark.parametrize(
+    "words", [["--gpu", "--no-gpu"], ["--storage-host-path", "a", "--master-config-path", "b"]]
+)
+def test_options_that_exclude_each_other(platform, det, words):
+    assert det("deploy", "local", "cluster-up", *words).status == 2

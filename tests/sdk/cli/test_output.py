@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import builtins
+import json
+
+import pytest
+
+from determined.cli import output, wording
+
+PLAIN = """\
+ ID | Name  | State
+----+-------+--------
+  9 | a     | ACTIVE
+ 10 | bcdef |
+ 11 |       | PAUSED"""
+
+
+def test_a_plain_table():
+    rows = [[9, "a", "ACTIVE"], [10, "bcdef", None], [11, "", "PAUSED"]]
+    assert output.plain_table(["ID", "Name", "State"], rows) == PLAIN
+
+
+def test_a_plain_table_without_rows():
+    assert output.plain_table(["ID", "Name"], []) == " ID | Name\n----+------"
+
+
+def test_a_cell_stays_on_its_line():
+    assert output.plain_table(["A"], [["x\ny"]]).splitlines()[-1] == " x y"
+
+
+def test_csv(capsys):
+    output.table(["A", "B"], [[1, 'say "x", y'], [None, True]], as_csv=True)
+    assert capsys.readouterr().out == 'A,B\n1,"say ""x"", y"\n,True\n'
+
+
+def test_json_is_sorted_and_plain_in_pipes(capsys, monkeypatch):
+    monkeypatch.setenv("DET_CLI_COLORIZE", "1")
+    output.print_json({"b": [1], "a": "ä"})
+    shown = capsys.readouterr().out
+    assert shown.startswith('{\n  "a": ')
+    assert json.loads(shown) == {"a": "ä", "b": [1]}
+
+
+def test_lines_have_no_colours_in_pipes(capsys):
+    output.good("good")
+    output.warn("warned")
+    output.complain("bad")
+    assert capsys.readouterr() == ("good\n", "warned\nbad\n")
+
+
+@pytest.mark.parametrize(("typed", "expected"), [("y", True), ("Yes", True), ("n", False), ("", False)])
+def test_confirm_reads_the_answer(monkeypatch, typed, expected):
+    monkeypatch.setattr(builtins, "input", lambda: typed)
+    assert output.confirm("Sure?") is expected
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, EOFError])
+def test_leaving_a_question_means_no(monkeypatch, error):
+    def leave():
+        raise error
+
+    monkeypatch.setattr(builtins, "input", leave)
+    assert output.confirm("Sure?") is False
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0.0B"),
+        (1023, "1023.0B"),
+        (1024, "1.0KB"),
+        (8806, "8.6KB"),
+        (3 * 1024**2, "3.0MB"),
+        (2**50, "1024.0TB"),
+    ],
+)
+def test_sizes(count, text):
+    assert wording.size(count) == text
+
+
+def test_values_in_tables():
+    assert wording.when("2023-08-01T12:00:00.123456789Z") == "2023-08-01 12:00:00+0000"
+    assert wording.when(None) is None
+    assert wording.percent(0.4321) == "43.2%"
+    assert wording.percent(None) == "N/A"
+    assert wording.state("STATE_STOPPING_KILLED") == "STOPPING_KILLED"
+    assert wording.compact({"b": 1, "a": [2]}) == '{"a": [2], "b": 1}'
+    assert wording.compact({}) is None
+    assert wording.listed(["a", "b"]) == "a, b"
+    assert wording.listed(None) == ""
