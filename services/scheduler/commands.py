@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 
 from det_contracts.events import scheduler
@@ -27,4 +30,4 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
     return Ruling([scheduler.WorkerLost(worker.id, reason)])
 
 
-COMMANDS = {ReportSilence: report_silence}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {ReportSilence: report_silence}

@@ -8,7 +8,6 @@ from typing import Any
 
 from det_contracts.events import scheduler
 from det_contracts.ids import job_id
-
 from services.scheduler.domain import Allocation, State, Worker
 from services.scheduler.policy.explain import explain
 from services.scheduler.policy.priority import decide

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from det_contracts.queries import ClusterState, Waiting
@@ -26,4 +27,4 @@ def cluster_state(state: State, query: ClusterState) -> dict[str, Any]:
     return dump(state)
 
 
-ANSWERS = {Waiting: waiting, ClusterState: cluster_state}
+ANSWERS: dict[Any, Callable[[State, Any], Any]] = {Waiting: waiting, ClusterState: cluster_state}

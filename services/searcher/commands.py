@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial
@@ -99,4 +100,8 @@ def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
     return Ruling([searcher.TrialStopping(trial.id, "STOPPING_KILLED", f"killed by {command.user}")])
 
 
-COMMANDS = {CreateExperiment: create_experiment, ChangeExperiment: change_experiment, KillTrial: kill_trial}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+    CreateExperiment: create_experiment,
+    ChangeExperiment: change_experiment,
+    KillTrial: kill_trial,
+}

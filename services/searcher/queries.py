@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -37,4 +38,4 @@ def search_state(state: State, query: SearchState) -> dict[str, Any]:
     return plain
 
 
-ANSWERS = {SearchProgress: search_progress, SearchState: search_state}
+ANSWERS: dict[Any, Callable[[State, Any], Any]] = {SearchProgress: search_progress, SearchState: search_state}

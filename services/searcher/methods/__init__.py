@@ -1,0 +1,36 @@
+"""Search methods: pure state machines that decide which trials exist and how far each trains."""
+
+from services.searcher.methods.protocol import (
+    Close,
+    Create,
+    Event,
+    MethodError,
+    Operation,
+    Shutdown,
+    TrialClosed,
+    TrialCreated,
+    TrialExitedEarly,
+    TrialProgress,
+    ValidateAfter,
+    ValidationCompleted,
+)
+from services.searcher.methods.search import Search, progress, start, step
+
+__all__ = [
+    "Close",
+    "Create",
+    "Event",
+    "MethodError",
+    "Operation",
+    "Search",
+    "Shutdown",
+    "TrialClosed",
+    "TrialCreated",
+    "TrialExitedEarly",
+    "TrialProgress",
+    "ValidateAfter",
+    "ValidationCompleted",
+    "progress",
+    "start",
+    "step",
+]

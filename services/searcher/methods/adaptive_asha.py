@@ -1,0 +1,114 @@
+"""Several halving brackets side by side (searchers spec, section 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from services.searcher.methods.asha import AshaSearch
+from services.searcher.methods.protocol import Create, Operation
+from services.searcher.methods.rng import Rng
+
+
+class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
+    """Independent brackets that share one random generator; a trial belongs to the bracket that made it."""
+
+    brackets: tuple[AshaSearch, ...]
+    owner: dict[str, int] = {}
+
+    def initial(self, rng: Rng) -> tuple[Tournament, list[Operation]]:
+        state, operations = self, list[Operation]()
+        for index, bracket in enumerate(self.brackets):
+            state, asked = state._took(index, bracket.initial(rng))
+            operations += asked
+        return state, operations
+
+    def _took(
+        self, index: int, step: tuple[AshaSearch, list[Operation]]
+    ) -> tuple[Tournament, list[Operation]]:
+        bracket, operations = step
+        made = {o.request_id: index for o in operations if isinstance(o, Create)}
+        brackets = (*self.brackets[:index], bracket, *self.brackets[index + 1 :])
+        return Tournament(brackets, self.owner | made if made else self.owner), operations
+
+    def trial_created(self, request_id: str) -> tuple[Tournament, list[Operation]]:
+        index = self.owner[request_id]
+        return self._took(index, self.brackets[index].trial_created(request_id))
+
+    def validation_completed(
+        self, request_id: str, metric: Any, rng: Rng
+    ) -> tuple[Tournament, list[Operation]]:
+        index = self.owner[request_id]
+        return self._took(index, self.brackets[index].validation_completed(request_id, metric, rng))
+
+    def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
+        index = self.owner[request_id]
+        return self._took(index, self.brackets[index].exited_early(request_id, reason, rng))
+
+    def trial_closed(self, request_id: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
+        index = self.owner[request_id]
+        return self._took(index, self.brackets[index].trial_closed(request_id, rng))
+
+    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+        return sum(b.progress(units, closed) for b in self.brackets) / len(self.brackets)
+
+
+def adaptive_asha(
+    space: dict[str, Any], searcher: Mapping[str, Any], max_length: int, smaller_is_better: bool
+) -> Tournament:
+    """The brackets that a configuration asks for."""
+    divisor, max_trials = searcher["divisor"], searcher["max_trials"]
+    rungs = bracket_rungs(searcher, max_length)
+    trials = bracket_trials(max_trials, divisor, rungs)
+    concurrent = bracket_concurrent(searcher["max_concurrent_trials"], divisor, trials)
+    return Tournament(
+        tuple(
+            AshaSearch.bracket(
+                space,
+                num_rungs=rungs[i],
+                max_length=max_length,
+                max_trials=trials[i],
+                divisor=divisor,
+                max_concurrent=concurrent[i],
+                stop_once=searcher["stop_once"],
+                smaller_is_better=smaller_is_better,
+            )
+            for i in range(len(rungs))
+        )
+    )
+
+
+def rung_count(value: float, divisor: float) -> int:
+    """How often `divisor` goes into `value`, plus one. In doubles, so exact powers may fall one short."""
+    return int(math.log(value) / math.log(divisor)) + 1
+
+
+def bracket_rungs(searcher: Mapping[str, Any], max_length: int) -> list[int]:
+    """Rungs of each bracket, most first."""
+    if searcher["bracket_rungs"]:
+        return sorted(searcher["bracket_rungs"], reverse=True)
+    divisor = searcher["divisor"]
+    most = min(
+        searcher["max_rungs"], rung_count(max_length, divisor), rung_count(searcher["max_trials"], divisor)
+    )
+    fewest = {"aggressive": most, "standard": (most - 1) // 2 + 1, "conservative": 1}[searcher["mode"]]
+    return list(range(most, fewest - 1, -1))
+
+
+def bracket_trials(max_trials: int, divisor: float, rungs: Sequence[int]) -> list[int]:
+    """Trials of each bracket; what rounding leaves over goes to the first."""
+    weights = [divisor ** (count - 1) / count for count in rungs]
+    trials = [max(int(weight / sum(weights) * max_trials), 1) for weight in weights]
+    trials[0] += max(max_trials - sum(trials), 0)
+    return trials
+
+
+def bracket_concurrent(max_concurrent: int, divisor: float, trials: Sequence[int]) -> list[int]:
+    """How many trials of each bracket may run at once."""
+    if max_concurrent == 0:
+        return [max(trials[-1], int(divisor))] * len(trials)
+    each, over = divmod(max(max_concurrent, len(trials)), len(trials))
+    return [each + (1 if index < over else 0) for index in range(len(trials))]

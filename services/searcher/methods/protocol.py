@@ -1,0 +1,115 @@
+"""What a search method is told and what it asks for (searchers spec, section 1).
+
+A method is a pure state machine: `(state, event) -> (state', operations)`. It owns a random
+generator and nothing else that is not in its state.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from services.searcher.methods.rng import Rng
+
+WORST = 1.7976931348623157e308
+"""Metric of a trial that gave none: the largest finite double, since JSON has no infinities (5.2)."""
+
+
+class MethodError(Exception):
+    """The method cannot go on: its configuration or a metric makes no sense. The text says what and why."""
+
+
+class Create(msgspec.Struct, frozen=True, tag="create"):
+    """Make a trial."""
+
+    request_id: str
+    seed: int
+    """0 to 2^31 - 1."""
+    hparams: dict[str, Any]
+
+
+class ValidateAfter(msgspec.Struct, frozen=True, tag="validate_after"):
+    """Train until `length` in all, then report the searcher metric."""
+
+    request_id: str
+    length: int
+
+
+class Close(msgspec.Struct, frozen=True, tag="close"):
+    """No further work for that trial."""
+
+    request_id: str
+
+
+class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
+    """The search is over."""
+
+    cancel: bool
+    failure: bool
+
+
+Operation = Create | ValidateAfter | Close | Shutdown
+
+
+class TrialCreated(msgspec.Struct, frozen=True, tag="trial_created"):
+    """The trial exists now."""
+
+    request_id: str
+
+
+class ValidationCompleted(msgspec.Struct, frozen=True, tag="validation_completed"):
+    """The trial answered an operation. `metric` is a number, or text for what is not finite (section 7)."""
+
+    request_id: str
+    metric: Any
+    length: int
+
+
+class TrialClosed(msgspec.Struct, frozen=True, tag="trial_closed"):
+    """The trial reached a terminal state."""
+
+    request_id: str
+
+
+class TrialExitedEarly(msgspec.Struct, frozen=True, tag="trial_exited_early"):
+    """The trial ended before it was closed; `TrialClosed` follows."""
+
+    request_id: str
+    reason: str
+    """ERRORED, USER_REQUESTED_STOP, USER_CANCELED, INVALID_HP or INIT_INVALID_HP."""
+
+
+class TrialProgress(msgspec.Struct, frozen=True, tag="trial_progress"):
+    """Units trained so far, in all."""
+
+    request_id: str
+    units: float
+
+
+Event = TrialCreated | ValidationCompleted | TrialClosed | TrialExitedEarly | TrialProgress
+INVALID = ("INVALID_HP", "INIT_INVALID_HP")
+
+M = TypeVar("M", bound="Method")
+
+
+class Method(Protocol):
+    """One search method. Each call returns the next state and what is asked for; `self` is not changed."""
+
+    def initial(self: M, rng: Rng) -> tuple[M, list[Operation]]:
+        """Once, at the start of the experiment."""
+
+    def trial_created(self: M, request_id: str) -> tuple[M, list[Operation]]:
+        """The trial was announced."""
+
+    def validation_completed(self: M, request_id: str, metric: Any, rng: Rng) -> tuple[M, list[Operation]]:
+        """An operation was answered."""
+
+    def exited_early(self: M, request_id: str, reason: str, rng: Rng) -> tuple[M, list[Operation]]:
+        """The trial gave up, or was given up."""
+
+    def trial_closed(self: M, request_id: str, rng: Rng) -> tuple[M, list[Operation]]:
+        """The trial is over."""
+
+    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+        """0 to 1, from the units that open trials have trained."""

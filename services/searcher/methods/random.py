@@ -1,0 +1,54 @@
+"""Random sampling, and a single trial as its smallest case (searchers spec, section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from services.searcher.methods.protocol import INVALID, Close, Operation, ValidateAfter
+from services.searcher.methods.rng import Rng
+from services.searcher.methods.sampling import create
+
+
+class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
+    """Trains `max_trials` random points, at most `max_concurrent` at once (0: all)."""
+
+    space: dict[str, Any]
+    max_length: int
+    max_trials: int
+    max_concurrent: int
+    replaces_invalid: bool
+    """Whether a trial that reports invalid hyperparameters makes room for another."""
+    created: int = 0
+
+    def initial(self, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
+        count = min(self.max_trials, self.max_concurrent) if self.max_concurrent else self.max_trials
+        return self._create(count, rng)
+
+    def _create(self, count: int, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
+        operations: list[Operation] = []
+        for _ in range(count):
+            made = create(self.space, rng)
+            operations += [made, ValidateAfter(made.request_id, self.max_length), Close(made.request_id)]
+        return msgspec.structs.replace(self, created=self.created + count), operations
+
+    def trial_created(self, request_id: str) -> tuple[RandomSearch, list[Operation]]:
+        return self, []
+
+    def validation_completed(
+        self, request_id: str, metric: Any, rng: Rng
+    ) -> tuple[RandomSearch, list[Operation]]:
+        return self, []
+
+    def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
+        if reason in INVALID and self.replaces_invalid:
+            return msgspec.structs.replace(self, created=self.created - 1), []
+        return self, []
+
+    def trial_closed(self, request_id: str, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
+        return self._create(1, rng) if self.created < self.max_trials else (self, [])
+
+    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+        done = sum(self.max_length if id in closed else trained for id, trained in units.items())
+        return done / (self.max_length * self.max_trials)

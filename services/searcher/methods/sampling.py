@@ -1,0 +1,51 @@
+"""Draws a trial: hyperparameters, request id, seed, in that order (searchers spec, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.searcher.methods.protocol import Create
+from services.searcher.methods.rng import Rng
+
+
+def is_group(value: object) -> bool:
+    """Whether a hyperparameter is a nested group: a map without a `type`."""
+    return isinstance(value, Mapping) and "type" not in value
+
+
+def sample(space: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
+    """One value for each hyperparameter, names ascending, groups depth-first."""
+    return {name: _sample_one(space[name], rng) for name in sorted(space)}
+
+
+def _sample_one(spec: Any, rng: Rng) -> Any:
+    if is_group(spec):
+        return sample(spec, rng)
+    if not isinstance(spec, Mapping):
+        return spec
+    match spec["type"]:
+        case "const":
+            return spec["val"]
+        case "int":
+            return int(spec["minval"]) + rng.below(int(spec["maxval"]) - int(spec["minval"]) + 1)
+        case "double":
+            return rng.uniform(spec["minval"], spec["maxval"])
+        case "log":
+            return float(spec["base"] ** rng.uniform(spec["minval"], spec["maxval"]))
+        case "categorical":
+            return spec["vals"][rng.below(len(spec["vals"]))]
+        case other:
+            raise ValueError(f"unknown hyperparameter type '{other}'")
+
+
+def create(space: Mapping[str, Any], rng: Rng) -> Create:
+    """Draw a trial from the space."""
+    hparams = sample(space, rng)
+    return create_with(hparams, rng)
+
+
+def create_with(hparams: dict[str, Any], rng: Rng) -> Create:
+    """A trial with hyperparameters that were chosen otherwise."""
+    request_id = rng.request_id()
+    return Create(request_id, rng.below(1 << 31), hparams)
