@@ -115,46 +115,6 @@ def trial_inbox(trial_id: int) -> str:
 _UNBOUNDED = ["subs", "data", "payload", "imports", "exports", "conn", "leaf", "max_ack_pending"]
 _UNBOUNDED += ["mem_storage", "disk_storage", "streams", "consumer"]
 _ACCOUNT_LIMITS = dict.fromkeys(_UNBOUNDED, UNLIMITED) | {"wildcards": True}
-_NO_STREAMS}
-        return {
-            "operator": _token("steadfast", _public(self.operator_seed), self.operator_seed, operator),
-            "system_account": system,
-            "resolver": "MEMORY",
-            "resolver_preload": {
-                self.account: _token("steadfast", self.account, self.operator_seed, account),
-                system: _token("system", system, self.operator_seed, without_streams),
-            },
-        }
-
-    def service(self) -> str:
-        """A credentials file for a service: it may say and hear everything."""
-        return self._user("service", _may([">"], [">"]))
-
-    def worker(self) -> str:
-        """A credentials file for a worker."""
-        return self._user("worker", _may(WORKER_MAY_SAY, ["_INBOX.>"]))
-
-    def _user(self, name: str, may: dict[str, Any]) -> str:
-        return _credentials(name, self.signing_seed, self.account, may)
-
-
-def mint_trial(trial_signing_seed: str, account: str, trial_id: int, *, valid_s: float | None = None) -> str:
-    """A credentials file for the script of one trial; for ever, or for `valid_s` seconds."""
-    return _credentials(str(trial_id), trial_signing_seed, account, {}, valid_s)
-
-
-def trial_inbox(trial_id: int) -> str:
-    """The inbox prefix that a trial's user must use: it may hear nothing else."""
-    return f"_INBOX.{trial_id}"
-
-
-_ACCOUNT_LIMITS = {
-    key: UNLIMITED
-    for key in ("subs", "data", "payload", "imports", "exports", "conn", "leaf")
-    + ("mem_storage", "disk_storage", "streams", "consumer", "max_ack_pending")
-} | {"wildcards": True}
-
-
 _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), 0)
 
 
