@@ -21,11 +21,8 @@ _DELETE = arg("--delete-db", action="store_true", help="forget everything the cl
 _IGNORED_VALUES = ("--det-version", "--db-password", "--image-repo-prefix", "--auto-work-dir")
 _IGNORED_SWITCHES = ("--no-autorestart", "--no-preflight-checks")
 
-_FIND_PLATFORM = """
-import sys
-from importlib.util import find_spec
-sys.exit(0 if find_spec("services") and find_spec("services.local") else 1)
-"""
+# A parent that is not there raises, which is status 1 as well.
+_FIND_PLATFORM = "import importlib.util as u, sys; sys.exit(not u.find_spec('services.local.__main__'))"
 
 
 def cluster_up(session: Session, args: argparse.Namespace) -> int:
