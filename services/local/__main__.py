@@ -1,0 +1,85 @@
+"""`python -m services.local up|down|run|status`: a cluster on this machine, without containers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from services.local.control import CannotStart, down, up, workers_here
+from services.local.home import Home, Plan
+
+
+def main() -> int:
+    args = _parser().parse_args()
+    home = Home(args.name)
+    if args.verb == "up":
+        return _up(args, home)
+    if args.verb == "down":
+        stopped = down(home, forget=args.delete_db)
+        print(f"cluster '{args.name}' {'stopped' if stopped else 'was not running'}")
+        return 0
+    plan = home.plan()
+    if plan is None:
+        sys.exit(f"there is no cluster '{args.name}'; start one with: det deploy local cluster-up")
+    if args.verb == "run":
+        from services.local.supervisor import run
+
+        run(plan, home)
+        return 0
+    workers = workers_here(f"http://{plan.host}:{plan.port}")
+    print(f"cluster '{args.name}': {workers} workers at port {plan.port}" if workers else "not running")
+    return 0 if workers else 1
+
+
+def _up(args: argparse.Namespace, home: Home) -> int:
+    plan = Plan(
+        name=args.name,
+        port=args.port,
+        host=args.host,
+        agents=args.agents,
+        slots=args.slots if args.slots is not None else 1,
+        gpu=args.gpu and args.slots is None,
+        storage=args.storage or "",
+        python=args.python or sys.executable,
+        settings=dict(pair.split("=", 1) for pair in args.set),
+    )
+    try:
+        address = up(plan, home, fresh=args.delete_db)
+    except CannotStart as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"cluster '{args.name}' is up: {address}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m services.local", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    for verb, help in (
+        ("up", "start, or start anew"),
+        ("down", "stop"),
+        ("run", "supervise in the foreground"),
+        ("status", "say whether it runs"),
+    ):
+        sub = verbs.add_parser(verb, help=help)
+        sub.add_argument("--name", default="determined")
+        if verb in ("up", "down"):
+            sub.add_argument("--delete-db", action="store_true", help="forget all data")
+        if verb == "up":
+            _add_up_options(sub)
+    return parser
+
+
+def _add_up_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--agents", type=int, default=1, help="workers to start")
+    parser.add_argument("--slots", type=int, help="CPU slots per worker, instead of its GPUs")
+    parser.add_argument("--no-gpu", dest="gpu", action="store_false", help="one CPU slot per worker")
+    parser.add_argument("--storage", help="directory for checkpoints")
+    parser.add_argument("--python", help="interpreter for trials")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

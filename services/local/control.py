@@ -1,0 +1,117 @@
+"""Starting and stopping a local cluster from the outside."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+from services.local.home import Home, Plan
+from services.local.processes import is_alive
+
+UP_PATIENCE_S = 60.0
+DOWN_PATIENCE_S = 60.0
+
+
+class CannotStart(Exception):
+    """The cluster did not come up; the text says why and where to look."""
+
+
+def up(plan: Plan, home: Home, *, fresh: bool = False) -> str:
+    """Start a cluster, replacing a running one of the same name; returns the address of the gateway.
+
+    Returns when the gateway answers and every worker has registered. `fresh` forgets all data first.
+    """
+    down(home, forget=fresh)
+    _check_port(plan)
+    home.keep(plan)
+    with (home.folder("logs") / "supervisor.log").open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "services.local", "run", "--name", home.name],
+            env=dict(os.environ) | {"STEADFAST_HOME": str(home.path.parent.parent)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    home.write("processes.json", {"supervisor": process.pid})
+    address = f"http://{_reachable(plan.host)}:{plan.port}"
+    _wait_until_up(plan, home, process, address)
+    return address
+
+
+def _reachable(host: str) -> str:
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host
+
+
+def _check_port(plan: Plan) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((plan.host, plan.port))
+        except OSError as error:
+            raise CannotStart(
+                f"port {plan.port} on {plan.host} cannot be used ({error.strerror}); choose another: --port"
+            ) from None
+
+
+def _wait_until_up(plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str) -> None:
+    deadline = time.monotonic() + UP_PATIENCE_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise CannotStart(
+                f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
+            )
+        if workers_here(address) >= plan.agents:
+            return
+        time.sleep(0.03)
+    down(home)
+    raise CannotStart(f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}")
+
+
+def workers_here(address: str) -> int:
+    """How many workers the gateway knows; 0 while it does not answer."""
+    try:
+        return int(_get(f"{address}/info").get("workers", 0))
+    except (OSError, ValueError):
+        return 0
+
+
+def _get(url: str) -> dict[str, Any]:
+    with urllib.request.urlopen(url, timeout=2) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
+
+
+def down(home: Home, *, forget: bool = False) -> bool:
+    """Stop a cluster if it runs, trials included; returns whether there was anything to stop."""
+    pids = home.read("processes.json") or {}
+    supervisor = pids.get("supervisor")
+    running = supervisor is not None and is_alive(supervisor)
+    if running and supervisor is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, signal.SIGTERM)
+        _wait_until_gone(supervisor)
+    (home.path / "processes.json").unlink(missing_ok=True)
+    if forget and home.path.exists():
+        shutil.rmtree(home.path)
+    return running
+
+
+def _wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + DOWN_PATIENCE_S
+    while is_alive(pid) and time.monotonic() < deadline:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+        time.sleep(0.02)
+    if is_alive(pid):
+        os.kill(pid, signal.SIGKILL)

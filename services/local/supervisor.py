@@ -1,0 +1,151 @@
+"""Runs the processes of a local cluster until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from services.kit import broker
+from services.kit.credentials import Authority
+from services.local.home import Home, Plan
+from services.local.processes import Child, Program
+
+SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+
+
+class Cluster:
+    """The programs of one plan, and what they need on disk."""
+
+    def __init__(self, plan: Plan, home: Home) -> None:
+        self.plan = plan
+        self.home = home
+        self._ports = self._choose_ports()
+        self._authority = self._keys()
+
+    def programs(self) -> list[Program]:
+        """The broker first, then the services, then the workers."""
+        names = [*SERVICES, *self.worker_ids()]
+        return [self._broker(), *(self._python(name) for name in names)]
+
+    def worker_ids(self) -> list[str]:
+        """One worker is called after the host, further ones are numbered."""
+        host = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.uname().nodename)[:48] or "worker"
+        count = self.plan.agents
+        return [host if count == 1 else f"{host}-{number}" for number in range(1, count + 1)]
+
+    def _choose_ports(self) -> dict[str, int]:
+        # Running scripts must find the broker again after a restart, so it keeps its port.
+        ports = self.home.read("ports.json")
+        if ports is None:
+            ports = {"broker": broker.free_port(), "monitor": broker.free_port()}
+            self.home.write("ports.json", ports)
+        return ports
+
+    def _keys(self) -> Authority:
+        path = self.home.folder("secrets") / "authority.json"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(Authority.create().to_json())
+        authority = Authority.from_json(path.read_text())
+        for role, text in (("service", authority.service()), ("worker", authority.worker())):
+            creds = self.home.folder("secrets") / f"{role}.creds"
+            creds.touch(mode=0o600)
+            creds.write_text(text)
+        signing = self.home.folder("secrets") / "trial-signing.json"
+        signing.touch(mode=0o600)
+        signing.write_text(f'{{"account": "{authority.account}", "seed": "{authority.trial_signing_seed}"}}')
+        return authority
+
+    def _broker(self) -> Program:
+        config = broker.write_config(
+            self.home.folder("broker"),
+            port=self._ports["broker"],
+            monitor_port=self._ports["monitor"],
+            authority=self._authority,
+        )
+        return Program("broker", broker.command(config), dict(os.environ), self._log("broker"))
+
+    def _python(self, name: str) -> Program:
+        module = f"services.{name}" if name in SERVICES else "worker"
+        # -P: a folder called `services` or `worker` where the cluster was started is not the platform.
+        command = [sys.executable, "-P", "-m", module]
+        return Program(name, command, self._environment(name), self._log(name))
+
+    def _environment(self, name: str) -> dict[str, str]:
+        role = "service" if name in SERVICES else "worker"
+        home, plan = self.home, self.plan
+        found = dict(os.environ) | {
+            "STEADFAST_NATS_URL": f"nats://127.0.0.1:{self._ports['broker']}",
+            "STEADFAST_NATS_CREDENTIALS": str(home.folder("secrets") / f"{role}.creds"),
+            "STEADFAST_BLOBS": str(home.folder("blobs")),
+            "STEADFAST_CLUSTER_ID": home.secret("cluster-id").read_text(),
+            "STEADFAST_CLUSTER_NAME": plan.name,
+        }
+        if name in SERVICES:
+            found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
+        if name == "gateway":
+            found |= self._gateway()
+        if name not in SERVICES:
+            found |= self._worker(name)
+        return found | plan.settings
+
+    def _gateway(self) -> dict[str, str]:
+        storage = Path(self.plan.storage) if self.plan.storage else self.home.folder("checkpoints")
+        return {
+            "STEADFAST_HOST": self.plan.host,
+            "STEADFAST_PORT": str(self.plan.port),
+            "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
+            "STEADFAST_CHECKPOINTS": str(storage),
+        }
+
+    def _worker(self, name: str) -> dict[str, str]:
+        return {
+            "STEADFAST_WORKER_ID": name,
+            "STEADFAST_WORKER_HOME": str(self.home.folder("workers", name)),
+            "STEADFAST_WORKER_SLOTS": str(self.plan.slots),
+            "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
+            "STEADFAST_WORKER_PYTHON": self.plan.python,
+            "STEADFAST_TRIAL_SIGNING": str(self.home.folder("secrets") / "trial-signing.json"),
+            "STEADFAST_MASTER_URL": f"http://127.0.0.1:{self.plan.port}",
+        }
+
+    def _log(self, name: str) -> Path:
+        return self.home.folder("logs") / f"{name}.log"
+
+
+async def supervise(plan: Plan, home: Home) -> None:
+    """Start everything, keep it running, and stop it in reverse order when this task is cancelled."""
+    pids: dict[str, int] = {"supervisor": os.getpid()}
+
+    def note(name: str, pid: int) -> None:
+        pids[name] = pid
+        home.write("processes.json", pids)
+
+    children = [Child(program, note) for program in Cluster(plan, home).programs()]
+    tasks = [asyncio.create_task(child.keep_running()) for child in children]
+    try:
+        await asyncio.gather(*tasks)
+    except asyncio.CancelledError:
+        # Workers first: they end trials and say so while the broker still listens.
+        workers = len(children) - 1 - len(SERVICES)
+        for group in (children[len(children) - workers :], children[1 : 1 + len(SERVICES)], children[:1]):
+            await asyncio.gather(*(child.stop() for child in group))
+        (home.path / "processes.json").unlink(missing_ok=True)
+        raise
+
+
+def run(plan: Plan, home: Home) -> None:
+    """The supervisor process: until SIGTERM or SIGINT."""
+
+    async def until_stopped() -> None:
+        work = asyncio.ensure_future(supervise(plan, home))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.result()
+
+    asyncio.run(until_stopped())
