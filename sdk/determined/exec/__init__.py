@@ -1,0 +1,1 @@
+"""Programs that the platform runs inside tasks; not for users."""

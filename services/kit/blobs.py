@@ -1,0 +1,196 @@
+"""Archives by content: what the gateway stores and workers read, in a directory or in an S3 bucket.
+
+A key is the SHA-256 of the content in lower-case hex, so storing something twice is harmless.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import posixpath
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from minio import Minio
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_PART_BYTES = 16 << 20
+_ANSWER_S = 10.0
+
+
+class BlobMissing(Exception):
+    """There is no blob with this key; the text names key and place."""
+
+
+class BlobStore(Protocol):
+    """Where archives lie. Blocking: call it in a thread. A place that refuses raises an OSError naming it."""
+
+    def put(self, key: str, file: BinaryIO) -> None:
+        """Store everything from `file`'s present position on; nothing to do when the key is there."""
+
+    def open(self, key: str) -> BinaryIO:
+        """The content, to be closed by the caller; raises `BlobMissing`."""
+
+    def exists(self, key: str) -> bool:
+        """Whether the key is stored, whole."""
+
+
+def connect(
+    location: str, *, endpoint_url: str | None = None, access_key: str = "", secret_key: str = ""
+) -> BlobStore:
+    """The store at an absolute directory or at `s3://bucket[/prefix]`; raises ValueError for anything else.
+
+    Without keys the usual AWS and MinIO variables, files and roles are asked.
+    """
+    url = urlsplit(location)
+    if url.scheme == "s3" and url.netloc:
+        client = s3_client(endpoint_url, access_key, secret_key)
+        return S3Blobs(client, url.netloc, url.path.strip("/"))
+    if url.scheme or not Path(location).is_absolute():
+        raise ValueError(f"'{location}' is neither an absolute directory nor s3://bucket[/prefix]")
+    return DirectoryBlobs(Path(location))
+
+
+def s3_client(endpoint_url: str | None, access_key: str | None, secret_key: str | None) -> Minio:
+    """A client of an S3 service, by default Amazon's, that gives up after a few seconds."""
+    import urllib3
+    from minio import Minio
+    from minio.credentials.providers import (
+        AWSConfigProvider,
+        ChainedProvider,
+        EnvAWSProvider,
+        EnvMinioProvider,
+        IamAwsProvider,
+        Provider,
+        StaticProvider,
+    )
+
+    url = urlsplit(endpoint_url or os.environ.get("AWS_ENDPOINT_URL") or "https://s3.amazonaws.com")
+    if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/"):
+        raise ValueError(f"an S3 endpoint is http://host[:port] or https://host[:port], not {endpoint_url}")
+    keys: Provider = ChainedProvider(
+        [EnvAWSProvider(), EnvMinioProvider(), AWSConfigProvider(), IamAwsProvider()]
+    )
+    if access_key and secret_key:
+        keys = StaticProvider(access_key, secret_key)
+    pool = urllib3.PoolManager(
+        timeout=urllib3.Timeout(connect=_ANSWER_S / 2, read=_ANSWER_S), retries=urllib3.Retry(1)
+    )
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return Minio(
+        url.netloc,
+        secure=url.scheme == "https",
+        # Naming a region spares a request that many S3-compatible stores refuse.
+        region=region or (None if url.netloc.endswith("amazonaws.com") else "us-east-1"),
+        credentials=keys,
+        http_client=pool,
+    )
+
+
+def check_key(key: str) -> str:
+    """The key, if it is one; raises ValueError."""
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"'{key}' is not the SHA-256 of anything")
+    return key
+
+
+class DirectoryBlobs:
+    """One file per blob, visible only when it is whole and on disk."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __repr__(self) -> str:
+        return f"directory {self._root}"
+
+    def _path(self, key: str) -> Path:
+        return self._root / check_key(key)[:2] / key
+
+    def put(self, key: str, file: BinaryIO) -> None:
+        path = self._path(key)
+        if path.exists():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{key}.{uuid.uuid4().hex}")
+        try:
+            with draft.open("xb") as target:
+                shutil.copyfileobj(file, target, 1 << 20)
+                target.flush()
+                os.fsync(target.fileno())
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    def open(self, key: str) -> BinaryIO:
+        try:
+            return self._path(key).open("rb")
+        except FileNotFoundError:
+            raise BlobMissing(f"there is no blob {key} in {self!r}") from None
+
+    def exists(self, key: str) -> bool:
+        return self._path(key).exists()
+
+
+class S3Blobs:
+    """One object per blob."""
+
+    def __init__(self, client: Minio, bucket: str, prefix: str) -> None:
+        self._client = client
+        self._bucket = bucket
+        self._prefix = prefix
+
+    def __repr__(self) -> str:
+        return f"s3://{posixpath.join(self._bucket, self._prefix)}"
+
+    def _name(self, key: str) -> str:
+        return posixpath.join(self._prefix, check_key(key))
+
+    def put(self, key: str, file: BinaryIO) -> None:
+        if self.exists(key):
+            return
+        start = file.tell()
+        length = file.seek(0, os.SEEK_END) - start
+        file.seek(start)
+        with naming_the_place(f"the blob store {self!r}"):
+            self._client.put_object(self._bucket, self._name(key), file, length, part_size=_PART_BYTES)
+
+    def open(self, key: str) -> BinaryIO:
+        with naming_the_place(f"the blob store {self!r}"):
+            try:
+                return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key)))
+            except Exception as error:
+                if _says_missing(error):
+                    raise BlobMissing(f"there is no blob {key} in {self!r}") from None
+                raise
+
+    def exists(self, key: str) -> bool:
+        with naming_the_place(f"the blob store {self!r}"):
+            try:
+                self._client.stat_object(self._bucket, self._name(key))
+            except Exception as error:
+                if _says_missing(error):
+                    return False
+                raise
+        return True
+
+
+def _says_missing(error: Exception) -> bool:
+    return getattr(error, "code", "") in ("NoSuchKey", "NoSuchObject")
+
+
+@contextlib.contextmanager
+def naming_the_place(place: str) -> Iterator[None]:
+    """Turn what the S3 client raises into an OSError that says who refused, and why."""
+    from minio.error import MinioException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except (MinioException, HTTPError) as error:
+        raise OSError(f"{place} refuses: {' '.join(str(error).split())}") from error

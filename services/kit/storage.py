@@ -1,0 +1,82 @@
+"""Whether a task's checkpoint storage takes what it is given, tried before the task starts."""
+
+from __future__ import annotations
+
+import getpass
+import io
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from services.kit.blobs import s3_client
+
+CONTENT = b"steadfast"
+
+
+class StorageRefused(Exception):
+    """The storage cannot be written, read or cleaned; the text says where, as whom and why."""
+
+
+def probe(storage: Mapping[str, Any]) -> None:
+    """Write, read and delete a small file. Types that only a script can reach are left to it."""
+    kind = storage["type"]
+    try:
+        if kind in ("shared_fs", "directory"):
+            _probe_directory(directory_of(storage))
+        elif kind == "s3":
+            _probe_s3(storage)
+    except StorageRefused:
+        raise
+    except Exception as error:
+        raise StorageRefused(f"{describe(storage)} (as {_who()}): {error}") from error
+
+
+def directory_of(storage: Mapping[str, Any]) -> Path:
+    """The directory of a storage on a file system."""
+    if storage["type"] == "directory":
+        return Path(storage["container_path"])
+    return Path(storage["host_path"]) / (storage.get("storage_path") or "")
+
+
+def describe(storage: Mapping[str, Any]) -> str:
+    """A storage in words, without secrets."""
+    if storage["type"] == "s3":
+        where = storage.get("endpoint_url") or "AWS"
+        return f"s3://{storage['bucket']}/{storage.get('prefix') or ''} at {where}"
+    return str(directory_of(storage))
+
+
+def _who() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = "unknown"
+    return f"user {name}, id {os.getuid()}"
+
+
+def _probe_directory(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f".probe-{uuid.uuid4().hex}"
+    path.write_bytes(CONTENT)
+    try:
+        if path.read_bytes() != CONTENT:
+            raise StorageRefused(f"{path} does not hold what was written to it")
+    finally:
+        path.unlink()
+
+
+def _probe_s3(storage: Mapping[str, Any]) -> None:
+    client = s3_client(storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key"))
+    prefix = (storage.get("prefix") or "").strip("/")
+    name = f"{prefix}/probe-{uuid.uuid4().hex}".lstrip("/")
+    client.put_object(storage["bucket"], name, io.BytesIO(CONTENT), len(CONTENT))
+    answer = client.get_object(storage["bucket"], name)
+    try:
+        if answer.read() != CONTENT:
+            raise StorageRefused(f"{name} does not hold what was written to it")
+    finally:
+        answer.close()
+        answer.release_conn()
+        client.remove_object(storage["bucket"], name)

@@ -1,0 +1,5 @@
+"""`python -m worker`"""
+
+from worker.app import main
+
+main()

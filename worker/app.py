@@ -1,0 +1,198 @@
+"""A worker: tells the cluster what it has, hears what to run, and runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from nats.aio.client import Client
+
+from det_contracts import codec, ids, subjects
+from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested
+from det_contracts.events.worker import WorkerLeft, WorkerRegistered
+from services.kit import blobs, logging
+from services.kit.host import connect
+from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log_jetstream import JetStreamLog
+from services.kit.settings import BadSettings, load
+from worker import slots, workdir
+from worker.orders import Order, Orders
+from worker.preparing import Preparer
+from worker.run import Run
+from worker.settings import WorkerSettings
+
+HEARTBEAT_S = 2.0
+LEAVE_S = 12.0
+HEARD = ["control.scheduler.allocation.>"]
+VERSION = "0.1.0"
+
+log = structlog.get_logger()
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(self, settings: WorkerSettings, connection: Client) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._journal = JetStreamLog(connection)
+        self._orders = Orders(settings.worker_home)
+        store = blobs.connect(settings.blobs, endpoint_url=settings.blobs_endpoint_url)
+        self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
+        self._slots = slots.offered(None if settings.worker_gpu else settings.worker_slots)
+        self._session = uuid.uuid4().hex[:12]
+        self._runs: dict[str, Run] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def work(self) -> None:
+        """Register, then hear and run until cancelled."""
+        after = self._orders.position()
+        if after is None:
+            _, after = await self._journal.bounds(subjects.CONTROL)
+            self._orders.read_up_to(after)
+        for order in self._orders.all():
+            self._take_up(order)
+        await self._register(after)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._beat())
+            tasks.create_task(self._listen(after))
+
+    async def leave(self) -> None:
+        """End everything that runs here and tell the cluster that this worker is gone."""
+        for run in self._runs.values():
+            await run.kill("the worker is stopped")
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_S)
+        for task in self._tasks:
+            task.cancel()
+        with contextlib.suppress(OutcomeUnknown, TimeoutError):
+            await asyncio.wait_for(self._state(WorkerLeft(self._settings.worker_id, self._session)), 3)
+
+    async def _register(self, after: int) -> None:
+        settings = self._settings
+        registered = WorkerRegistered(
+            worker_id=settings.worker_id,
+            session=self._session,
+            pool=settings.worker_pool,
+            address=settings.worker_address,
+            version=VERSION,
+            slots=self._slots,
+            reads_after=after,
+            running=tuple(self._runs),
+        )
+        while True:
+            try:
+                await self._state(registered)
+                break
+            except OutcomeUnknown as error:
+                log.warning("register.again", error=str(error))
+        log.info("worker.registered", id=settings.worker_id, slots=len(self._slots), runs=list(self._runs))
+
+    async def _state(self, event: Any) -> None:
+        id = f"{codec.kind_of(event).name}-{self._settings.worker_id}-{self._session}"
+        actor = f"worker:{self._settings.worker_id}"
+        body = codec.encode(event, id=id, actor=actor, at=time.time())
+        await self._journal.append(Draft(codec.subject_of(event), body, id))
+
+    async def _beat(self) -> None:
+        subject = subjects.heartbeat(self._settings.worker_id)
+        while True:
+            with contextlib.suppress(Exception):
+                await self._connection.publish(subject, self._session.encode())
+            await asyncio.sleep(HEARTBEAT_S)
+
+    async def _listen(self, after: int) -> None:
+        async with self._journal.read(subjects.CONTROL, after=after, subjects=HEARD) as feed:
+            while True:
+                batch = await feed.batch()
+                for stored in batch.messages:
+                    await self._on_event(codec.decode(stored.body, stored.position).event)
+                if batch.messages:
+                    self._orders.read_up_to(batch.messages[-1].position)
+
+    async def _on_event(self, event: Any) -> None:
+        match event:
+            case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
+                if self._orders.get(event.allocation_id) is None:
+                    order = Order(event)
+                    self._orders.keep(order)
+                    self._take_up(order)
+            case KillRequested() if event.allocation_id in self._runs:
+                await self._runs[event.allocation_id].kill(event.reason)
+            case AllocationEnded() if event.allocation_id in self._runs:
+                # Over for the cluster: what still runs of it was given up for lost.
+                await self._runs[event.allocation_id].kill(event.reason)
+                self._runs[event.allocation_id].forget = True
+                self._clear_away(event.allocation_id)
+
+    def _take_up(self, order: Order) -> None:
+        mine = next(p for p in order.assigned.parts if p.worker_id == self._settings.worker_id)
+        devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
+        worker_id = self._settings.worker_id
+        run = Run(order, self._orders, self._journal, self._preparer, devices, worker_id)
+        taken = {port for other in self._runs.values() for port in other.ports()}
+        self._runs[run.id] = run
+        task = asyncio.create_task(self._carry_out(run, taken))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _carry_out(self, run: Run, taken: set[int]) -> None:
+        try:
+            await run.carry_out(taken)
+        except Exception:
+            log.exception("run.failed", allocation=run.id)
+            await run.report_failure("the worker failed on this task; see the worker's log")
+        run.done = True
+        self._clear_away(run.id)
+
+    def _clear_away(self, allocation_id: str) -> None:
+        """Remove a run's files once it is over here and for the cluster."""
+        run = self._runs.get(allocation_id)
+        if run is not None and run.done and run.forget:
+            del self._runs[allocation_id]
+            workdir.remove(run.folder)
+
+
+def main() -> None:
+    """Run a worker until SIGTERM or SIGINT; exit status 2 for settings that make no sense."""
+    try:
+        settings = load(WorkerSettings, os.environ)
+    except BadSettings as error:
+        print(f"worker: {error}", file=sys.stderr)
+        sys.exit(2)
+    if not ids.is_token(settings.worker_id):
+        print(f"worker: STEADFAST_WORKER_ID='{settings.worker_id}': {ids.WORKER_ID_RULE}", file=sys.stderr)
+        sys.exit(2)
+    logging.configure(settings.log_format, settings.log_level, worker=settings.worker_id)
+    _loop_runner()(_until_stopped(settings))
+
+
+def _loop_runner() -> Callable[[Any], None]:
+    try:
+        import uvloop
+
+        return uvloop.run
+    except ImportError:
+        return asyncio.run
+
+
+async def _until_stopped(settings: WorkerSettings) -> None:
+    connection = await connect(settings, f"worker {settings.worker_id}")
+    worker = Worker(settings, connection)
+    work = asyncio.ensure_future(worker.work())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+    await asyncio.wait([work])
+    if not work.cancelled():
+        log.critical("worker.failed", exc_info=work.exception())
+        sys.exit(1)
+    await worker.leave()
+    await connection.close()

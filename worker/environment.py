@@ -1,0 +1,273 @@
+"""What a task finds in its environment and its info directory, from plain inputs.
+
+Variables: core API spec, section 3, and scheduling spec, section 10. Files: core API spec, section 2.1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from det_contracts.events.worker import Slot
+from worker.ports import Ports
+
+DROPPED = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
+"""Beginnings of the worker's own variables that a task must not see: secrets, and paths of the platform."""
+LONGEST_BYTES = 128 * 1024 - 1
+"""Longest `NAME=VALUE` that Linux passes to a process; a longer one stops it from starting at all."""
+Content = Mapping[str, Any]
+_IDENTITY = re.compile(r"DET_\w*_ID|DET_SESSION_TOKEN|DET_USER_TOKEN|DET_INFO_DIR")
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """The trial that a task runs."""
+
+    trial_id: int
+    experiment_id: int
+    run: int
+    seed: int
+    hparams: dict[str, Any]
+    config: dict[str, Any]
+    """The whole merged experiment configuration."""
+    steps_completed: int = 0
+    """Of the latest checkpoint."""
+    network_interface: str | None = None
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs, for whom."""
+
+    task_id: str
+    allocation_id: str
+    resources_id: str
+    """This node's part of the allocation."""
+    task_type: str
+    session_token: str
+    user: str
+    user_token: str
+    latest_checkpoint: str | None = None
+    trial: Trial | None = None
+
+
+class Cluster(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the control plane is."""
+
+    master_url: str
+    """With scheme, without a slash at the end."""
+    cluster_id: str
+    agent_id: str
+    """The worker's id."""
+    cert_file: str | None = None
+    cert_name: str | None = None
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where on this host the task runs, and with what."""
+
+    workdir: Path
+    info_dir: Path
+    slots: tuple[Slot, ...]
+    ports: Ports
+    python_path: tuple[Path, ...]
+    """Directories that make `python` and `python3` the training interpreter; see `interpreter_dirs`."""
+    addresses: tuple[str, ...] = ("127.0.0.1",)
+    """Of all nodes, by rank."""
+    slot_counts: tuple[int, ...] = ()
+    """Of all nodes, by rank; empty for this node alone."""
+    rank: int = 0
+    """Of this node."""
+
+
+def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment of a task. `inherited` is the worker's own, of which most is passed on.
+
+    The user's variables come last; only the rows that say who the task is win over them.
+    """
+    base = {name: value for name, value in inherited.items() if not name.startswith(DROPPED)}
+    base.setdefault("HOME", str(place.workdir))
+    ours = _ours(task, cluster, place)
+    env = {**base, "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3", **ours}
+    for name, value in _users(task.trial, place.slots, base).items():
+        if _IDENTITY.fullmatch(name):
+            continue
+        env.pop(name, None)
+        if value is not None:
+            env[name] = value
+    path = env.get("PATH") or os.defpath
+    env["PATH"] = os.pathsep.join([*map(str, place.python_path), path])
+    return env
+
+
+def info_files(task: Task, cluster: Cluster, place: Place) -> dict[str, dict[str, Any]]:
+    """Name and content of each file of the info directory."""
+    files: dict[str, dict[str, Any]] = {
+        "rendezvous.json": {
+            "container_addrs": list(place.addresses),
+            "container_rank": place.rank,
+            "container_slot_counts": list(place.slot_counts or (len(place.slots),)),
+        },
+        "resources.json": {"gpu_uuids": [slot.uuid for slot in place.slots if slot.kind == "cuda"]},
+    }
+    if task.trial is not None:
+        files["trial.json"] = _trial_file(task.trial)
+    # Last: by this file alone a script knows that it is on a cluster.
+    files["cluster.json"] = {
+        "master_url": cluster.master_url,
+        "cluster_id": cluster.cluster_id,
+        "agent_id": cluster.agent_id,
+        "slot_ids": [slot.id for slot in place.slots],
+        "task_id": task.task_id,
+        "allocation_id": task.allocation_id,
+        "session_token": task.session_token,
+        "task_type": task.task_type,
+        "master_cert_name": cluster.cert_name,
+        "master_cert_file": cluster.cert_file,
+        "latest_checkpoint": task.latest_checkpoint,
+    }
+    return files
+
+
+def write_info(info_dir: Path, files: Mapping[str, Content], private: Mapping[str, Content]) -> None:
+    """Write the info directory, each file whole or not at all; `private` ones are for their owner only."""
+    info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for name, content in private.items():
+        _write(info_dir / name, content, 0o600)
+    for name, content in files.items():
+        _write(info_dir / name, content, 0o644)
+
+
+def interpreter_dirs(interpreter: Path, wrappers: Path) -> tuple[Path, ...]:
+    """Directories to put first on PATH so that `python` and `python3` are `interpreter`.
+
+    Where its own directory lacks one of the names, or means another interpreter by it, small scripts
+    are written into `wrappers` (a link would hide a virtual environment).
+    """
+    folder = interpreter.parent
+    same = [folder / name for name in ("python", "python3")]
+    if all(path.exists() and path.resolve() == interpreter.resolve() for path in same):
+        return (folder,)
+    wrappers.mkdir(parents=True, exist_ok=True)
+    for name in ("python", "python3"):
+        script = wrappers / name
+        script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(interpreter))} "$@"\n')
+        script.chmod(0o755)
+    return (wrappers, folder)
+
+
+def _trial_file(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial_id": trial.trial_id,
+        "experiment_id": trial.experiment_id,
+        "trial_seed": trial.seed,
+        "hparams": trial.hparams,
+        "config": trial.config,
+        "steps_completed": trial.steps_completed,
+        "trial_run_id": trial.run,
+        "debug": bool(trial.config.get("debug", False)),
+        "inter_node_network_interface": trial.network_interface,
+    }
+
+
+def _ours(task: Task, cluster: Cluster, place: Place) -> dict[str, str]:
+    return {
+        **_cluster_variables(cluster),
+        **_port_variables(place.ports),
+        **(_trial_variables(task.trial) if task.trial is not None else {}),
+        **({"DET_LATEST_CHECKPOINT": task.latest_checkpoint} if task.latest_checkpoint else {}),
+        "DET_TASK_ID": task.task_id,
+        "DET_ALLOCATION_ID": task.allocation_id,
+        "DET_TASK_TYPE": task.task_type,
+        "DET_RESOURCES_ID": task.resources_id,
+        "DET_RESOURCES_TYPE": "process",
+        "DET_CONTAINER_ID": task.resources_id,
+        "DET_SESSION_TOKEN": task.session_token,
+        "DET_USER": task.user,
+        "DET_USER_TOKEN": task.user_token,
+        "DET_SLOT_IDS": json.dumps([slot.id for slot in place.slots], separators=(",", ":")),
+        "DET_WORKDIR": str(place.workdir),
+        "DET_INFO_DIR": str(place.info_dir),
+        "DET_TASK_LOGGING_METADATA": json.dumps(
+            {"task_id": task.task_id, "allocation_id": task.allocation_id, "agent_id": cluster.agent_id}
+        ),
+        "CUDA_VISIBLE_DEVICES": ",".join(slot.uuid for slot in place.slots if slot.kind == "cuda"),
+    }
+
+
+def _cluster_variables(cluster: Cluster) -> dict[str, str]:
+    url = urlsplit(cluster.master_url)
+    tls = url.scheme == "https"
+    host = url.hostname or ""
+    found = {
+        "DET_MASTER": cluster.master_url,
+        "DET_MASTER_HOST": host,
+        "DET_MASTER_ADDR": host,
+        "DET_MASTER_PORT": str(url.port or (443 if tls else 80)),
+        "DET_MASTER_ID": cluster.cluster_id,
+        "DET_CLUSTER_ID": cluster.cluster_id,
+        "DET_AGENT_ID": cluster.agent_id,
+        "DET_USE_TLS": "true" if tls else "false",
+        "DET_MASTER_CERT_FILE": cluster.cert_file,
+        "DET_MASTER_CERT_NAME": cluster.cert_name,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _port_variables(ports: Ports) -> dict[str, str]:
+    return {
+        "DTRAIN_SSH_PORT": str(ports.dtrain_ssh),
+        "INTER_TRAIN_PROCESS_COMM_PORT_1": str(ports.comm_1),
+        "INTER_TRAIN_PROCESS_COMM_PORT_2": str(ports.comm_2),
+        "C10D_PORT": str(ports.c10d),
+    }
+
+
+def _trial_variables(trial: Trial) -> dict[str, str]:
+    found = {
+        "DET_TRIAL_ID": str(trial.trial_id),
+        "DET_EXPERIMENT_ID": str(trial.experiment_id),
+        "DET_TRIAL_RUN_ID": str(trial.run),
+        "DET_TRIAL_SEED": str(trial.seed),
+        "DET_STEPS_COMPLETED": str(trial.steps_completed),
+        "DET_EXPERIMENT_CONFIG": json.dumps(trial.config),
+        "DET_HPARAMS": json.dumps(trial.hparams),
+        "DET_INTER_NODE_NETWORK_INTERFACE": trial.network_interface,
+    }
+    return {
+        name: value
+        for name, value in found.items()
+        if value is not None and len(name) + len(value) + 1 < LONGEST_BYTES
+    }
+
+
+def _users(trial: Trial | None, slots: Sequence[Slot], inherited: Mapping[str, str]) -> dict[str, str | None]:
+    """The configuration's variables for the kind of slots at hand; None for one to be unset.
+
+    A name without `=` takes the worker's value, where it has one.
+    """
+    if trial is None:
+        return {}
+    listed = (trial.config.get("environment") or {}).get("environment_variables") or []
+    if isinstance(listed, Mapping):
+        kind = "cuda" if any(slot.kind == "cuda" for slot in slots) else "cpu"
+        listed = listed.get(kind) or []
+    found: dict[str, str | None] = {}
+    for item in listed:
+        name, equals, value = item.partition("=")
+        found[name] = value if equals else inherited.get(name)
+    return found
+
+
+def _write(path: Path, content: Content, mode: int) -> None:
+    fresh = path.with_name(path.name + ".new")
+    fresh.unlink(missing_ok=True)
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as file:
+        json.dump(content, file)
+    fresh.rename(path)

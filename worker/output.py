@@ -1,0 +1,179 @@
+"""What a run printed, from its spool, in batches that stay the same however often they are read.
+
+Batches are told apart by where they begin, so one that was sent, but perhaps not received, must
+come again with the same end. Cuts are therefore noted before a batch is handed out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from det_contracts.reports import LogLine
+from worker.shim.spool import HEADER, NOTICE, STDERR, STDOUT, segment_name, segments
+
+BATCH_LINES = 1000
+BATCH_BYTES = 512 * 1024
+"""Most bytes of a batch as JSON; one line alone may have more."""
+LINE_OVERHEAD_BYTES = 64
+MAX_IN_FLIGHT = 64
+READ_BYTES = 1024 * 1024
+NOTES_BYTES = 4096
+_STDTYPES = {STDOUT: "stdout", STDERR: "stderr", NOTICE: "stderr"}
+_RANK = re.compile(r" ?\[rank=([0-9]{1,9})\] ?")
+_LEVEL = re.compile(r" ?(DEBUG|INFO|WARNING|ERROR|CRITICAL): ?")
+_encode = msgspec.json.Encoder().encode
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Consecutive lines. `offset` and `end` are positions in the spool; the next batch begins at `end`."""
+
+    offset: int
+    end: int
+    lines: list[LogLine]
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """What the reader remembers across restarts."""
+
+    shipped: int = 0
+    """Everything before this position was acknowledged."""
+    cuts: tuple[int, ...] = ()
+    """Ends of the batches that were handed out after it."""
+
+
+def parse_line(text: str) -> tuple[int | None, str | None, str]:
+    """Take rank and level off the front of a line; returns (rank, level, rest). Logs: scheduling spec, 11."""
+    rank = level = None
+    if found := _RANK.match(text):
+        rank, text = int(found[1]), text[found.end() :]
+    if found := _LEVEL.match(text):
+        level, text = found[1], text[found.end() :]
+    return rank, level, text
+
+
+class SpoolReader:
+    """Reads one run's spool; one reader at a time.
+
+    `read` hands out batch after batch, up to 64 ahead of `acknowledge`. A new reader begins again
+    at the first batch that was not acknowledged.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self._folder = run_dir / "spool"
+        self._notes_path = run_dir / "shipped.json"
+        self._notes = self._load()
+        self._handed_out = 0
+
+    @property
+    def shipped(self) -> int:
+        """The position up to which everything was acknowledged."""
+        return self._notes.shipped
+
+    def read(self) -> Batch | None:
+        """The next batch; None when there is nothing new, or 64 batches wait for their acknowledgement.
+
+        Raises OSError when the cut cannot be noted down; nothing is lost then.
+        """
+        cuts = self._notes.cuts
+        offset = cuts[self._handed_out - 1] if self._handed_out else self._notes.shipped
+        if self._handed_out < len(cuts):
+            batch = self._scan(offset, until=cuts[self._handed_out])
+        elif len(cuts) >= MAX_IN_FLIGHT:
+            return None
+        else:
+            batch = self._scan(offset)
+            if batch.end == offset:
+                return None
+            self._save(Notes(self._notes.shipped, (*cuts, batch.end)))
+        self._handed_out += 1
+        return batch
+
+    def acknowledge(self, batch: Batch) -> None:
+        """The batch, and all before it, are stored elsewhere: forget them. May be repeated."""
+        if batch.end <= self._notes.shipped:
+            return
+        cuts = tuple(cut for cut in self._notes.cuts if cut > batch.end)
+        self._handed_out -= len(self._notes.cuts) - len(cuts)
+        self._save(Notes(batch.end, cuts))
+        self._drop_segments()
+
+    def _scan(self, offset: int, until: int | None = None) -> Batch:
+        """Lines from a position on, within one segment, as far as whole records and the limits go."""
+        segment = self._segment_at(offset)
+        if segment is None:
+            return Batch(offset, until or offset, [])
+        start = max(offset, segment)
+        with open(self._folder / segment_name(segment), "rb") as file:
+            file.seek(start - segment)
+            data = file.read(READ_BYTES)
+        lines: list[LogLine] = []
+        end, size = start, 0
+        for line, line_end in _records(data):
+            size += len(_encode(line.text)) + LINE_OVERHEAD_BYTES
+            full = len(lines) == BATCH_LINES or (lines and size > BATCH_BYTES)
+            if end == until or (until is None and full):
+                break
+            lines.append(line)
+            end = start + line_end
+        return Batch(offset, end, lines)
+
+    def _segment_at(self, offset: int) -> int | None:
+        """The segment that holds what comes at a position: the next one when the last is read to its end."""
+        try:
+            starts = segments(str(self._folder))
+        except FileNotFoundError:
+            return None
+        before = [start for start in starts if start <= offset]
+        later = [start for start in starts if start > offset]
+        if before:
+            size = (self._folder / segment_name(before[-1])).stat().st_size
+            if before[-1] + size > offset or not later:
+                return before[-1]
+        return later[0] if later else None
+
+    def _drop_segments(self) -> None:
+        starts = segments(str(self._folder))
+        for start, following in itertools.pairwise(starts):
+            if following <= self._notes.shipped:
+                (self._folder / segment_name(start)).unlink(missing_ok=True)
+
+    def _load(self) -> Notes:
+        try:
+            return msgspec.json.decode(self._notes_path.read_bytes(), type=Notes)
+        except FileNotFoundError:
+            return Notes()
+
+    def _save(self, notes: Notes) -> None:
+        """One write over bytes that are there already, so that a full disk does not stop the shipping."""
+        file = os.open(self._notes_path, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            os.pwrite(file, _encode(notes).ljust(NOTES_BYTES), 0)
+        finally:
+            os.close(file)
+        self._notes = notes
+
+
+def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
+    """Whole records and where each ends."""
+    position = 0
+    while position + HEADER.size <= len(data):
+        at, stream, length = HEADER.unpack_from(data, position)
+        position += HEADER.size + length
+        if position > len(data):
+            return
+        yield _line(at / 1_000_000, stream, data[position - length : position]), position
+
+
+def _line(at: float, stream: int, raw: bytes) -> LogLine:
+    # No text column takes a NUL; what cannot be shown is shown as such.
+    text = raw.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    if stream == NOTICE:
+        return LogLine(at, "stderr", "WARNING", None, text)
+    rank, level, text = parse_line(text)
+    return LogLine(at, _STDTYPES[stream], level, rank, text)

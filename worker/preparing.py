@@ -1,0 +1,138 @@
+"""Lays out a run on this host: code, information files, credentials, command line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from det_contracts.events.searcher import Context
+from det_contracts.events.worker import Slot
+from services.kit.blobs import BlobMissing, BlobStore
+from services.kit.credentials import mint_trial, trial_inbox
+from services.kit.storage import StorageRefused, probe
+from worker import entrypoint, ports, process
+from worker.briefing import Briefing
+from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
+from worker.settings import WorkerSettings
+from worker.workdir import unpack
+
+DELETION = "deletion.json"
+
+
+class CannotPrepare(Exception):
+    """The run cannot be started on this host; the text is for the user."""
+
+
+class Signing(msgspec.Struct, frozen=True):
+    """The key that mints credentials for scripts."""
+
+    account: str
+    seed: str
+
+
+class Preparer:
+    """Prepares runs; all of it blocks, and all of it may be repeated."""
+
+    def __init__(self, settings: WorkerSettings, blobs: BlobStore, contexts: Path) -> None:
+        self._settings = settings
+        self._blobs = blobs
+        self._contexts = contexts
+        self._signing = _signing(settings.trial_signing)
+        self._contexts.mkdir(parents=True, exist_ok=True)
+
+    def prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], taken: set[int]) -> None:
+        """Lay out one run; raises `CannotPrepare` with what to tell the user."""
+        try:
+            self._prepare(run_dir, briefing, slots, taken)
+        except StorageRefused as error:
+            raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
+        except (OSError, ValueError, BlobMissing) as error:
+            raise CannotPrepare(f"the task could not be prepared: {error}") from error
+
+    def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], taken: set[int]) -> None:
+        workdir, info_dir = run_dir / "workdir", run_dir / "info"
+        self._unpack(briefing.context, workdir, run_dir / "model")
+        probe(briefing.config["checkpoint_storage"])
+        place = self._place(run_dir, workdir, info_dir, slots, taken)
+        task, cluster = briefing.task, self._cluster()
+        write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
+        environment = variables(task, cluster, place, os.environ)
+        process.prepare(run_dir, self._command(briefing, workdir, len(slots)), workdir, environment)
+
+    def _unpack(self, context: Context | None, workdir: Path, pristine: Path) -> None:
+        if context is None:
+            workdir.mkdir(parents=True, exist_ok=True)
+            return
+        archive = self._contexts / f"{context.digest}.tar.gz"
+        if not archive.exists():
+            self._fetch(context.digest, archive)
+        unpack(archive, workdir, pristine)
+
+    def _fetch(self, digest: str, archive: Path) -> None:
+        part = archive.with_name(f"{archive.name}.{os.getpid()}-{threading.get_ident()}")
+        try:
+            with contextlib.closing(self._blobs.open(digest)) as source, part.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            part.replace(archive)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _place(
+        self, run_dir: Path, workdir: Path, info_dir: Path, slots: tuple[Slot, ...], taken: set[int]
+    ) -> Place:
+        settings = self._settings
+        return Place(
+            workdir=workdir,
+            info_dir=info_dir,
+            slots=slots,
+            ports=ports.choose(taken, ports.is_free),
+            python_path=interpreter_dirs(Path(settings.worker_python), run_dir / "bin"),
+            addresses=(settings.worker_address,),
+        )
+
+    def _cluster(self) -> Cluster:
+        settings = self._settings
+        return Cluster(
+            master_url=settings.master_url, cluster_id=settings.cluster_id, agent_id=settings.worker_id
+        )
+
+    def _private(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
+        if briefing.deletion is not None:
+            storage = briefing.config["checkpoint_storage"]
+            return {DELETION: {"storage": storage, "uuids": list(briefing.deletion.uuids)}}
+        if briefing.task.trial is None:
+            return {}
+        trial_id = briefing.task.trial.trial_id
+        urls = (self._settings.script_nats_url or self._settings.nats_url).split(",")
+        bus: dict[str, Any] = {"urls": urls, "inbox_prefix": trial_inbox(trial_id)}
+        if self._signing is not None:
+            bus["credentials"] = str(info_dir / "bus.creds")
+            _write_credentials(info_dir, mint_trial(self._signing.seed, self._signing.account, trial_id))
+        return {"bus.json": bus}
+
+    def _command(self, briefing: Briefing, workdir: Path, slots: int) -> list[str]:
+        if briefing.deletion is not None:
+            return ["python3", "-m", "determined.exec.gc_checkpoints"]
+        argv = entrypoint.command(briefing.config["entrypoint"], slots=slots)
+        if (workdir / entrypoint.HOOK).exists():
+            return entrypoint.with_hook(argv, "bash" if shutil.which("bash") else "sh")
+        return argv
+
+
+def _write_credentials(info_dir: Path, text: str) -> None:
+    info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = info_dir / "bus.creds"
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _signing(path: Path | None) -> Signing | None:
+    return msgspec.convert(json.loads(path.read_text()), Signing) if path is not None else None

@@ -1,0 +1,201 @@
+"""Runs on this host: start one under a shim, find them again after a restart, signal them, read their end.
+
+A run is a directory; the shim's package says which files it keeps there. Nothing here remembers
+anything between calls, so that a worker can be killed at any point.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from worker.shim import processes
+from worker.shim.life import LOCK
+
+State = Literal["prepared", "running", "exited", "lost"]
+SHIM = Path(__file__).parent / "shim" / "__main__.py"
+INFO_DIR = "DET_INFO_DIR"
+"""Variable that no two runs share: by it stray processes are known."""
+START_S = 60.0
+BURY_S = 2.0
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """A process that is not mistaken for a later one with the same id."""
+
+    pid: int
+    started: int
+    """Clock ticks since boot."""
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return processes.started(self.pid) == self.started
+
+
+class Running(msgspec.Struct, frozen=True):
+    """The processes of a run. The command leads a session and a group of its own."""
+
+    shim: Identity
+    command: Identity
+
+
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended."""
+
+    code: int
+    """Of the command; 128 + n after signal n, 127 when it could not be started."""
+    signal: int | None = None
+    message: str = ""
+    """What went wrong beside the command, in words for the user."""
+    left_over: int = 0
+    """Processes that the command had left behind and that were ended."""
+    lost_lines: int = 0
+    """Lines of output that the disk did not take."""
+    at: float = 0.0
+    """Seconds since the epoch."""
+
+
+class StartFailed(Exception):
+    """No shim could be started for a run; the text says why and where to look."""
+
+
+def prepare(run_dir: Path, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+    """Lay out a run without starting it. The directory is for the worker's user only: `env` holds tokens."""
+    run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fresh = run_dir / "spec.json.new"
+    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        # Not msgspec: bytes of the environment that are no UTF-8 are lone surrogates here.
+        file.write(json.dumps({"argv": list(argv), "cwd": str(cwd), "env": dict(env)}).encode())
+    fresh.rename(run_dir / "spec.json")
+
+
+def start(run_dir: Path) -> None:
+    """Start a prepared run; returns when its command runs, or has already ended. Blocks for about 20 ms.
+
+    Started again, whoever started it before, it is left as it is. Raises `StartFailed`.
+    """
+    command = [sys.executable, "-I", "-S", str(SHIM), str(run_dir)]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=START_S, start_new_session=True
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StartFailed(f"no shim for run {run_dir}: {error}") from error
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip()[-500:] or f"see {run_dir / 'shim.log'}"
+        raise StartFailed(f"no shim for run {run_dir}: {reason}")
+
+
+def find(runs_dir: Path) -> dict[Path, State]:
+    """All runs below a directory, by name, and how they are."""
+    if not runs_dir.is_dir():
+        return {}
+    return {spec.parent: state_of(spec.parent) for spec in sorted(runs_dir.glob("*/spec.json"))}
+
+
+def state_of(run_dir: Path) -> State:
+    """How a run is. `lost`: the shim was killed, or its records damaged, and reports no end; see `bury`."""
+    running = _running(run_dir)
+    if running is not None and running.shim.alive() and not _ended(run_dir):
+        return "running"
+    if _ended(run_dir):
+        return "exited" if read_exit(run_dir) is not None else "lost"
+    if (run_dir / "running.json").exists():
+        return "lost"
+    return "running" if _locked(run_dir) else "prepared"
+
+
+def _ended(run_dir: Path) -> bool:
+    return (run_dir / "exit.json").exists()
+
+
+def read_exit(run_dir: Path) -> Exit | None:
+    """How a run ended; None while it has not."""
+    return _read(run_dir / "exit.json", Exit)
+
+
+def send(run_dir: Path, number: int) -> bool:
+    """Send a signal to the command alone; False when nothing runs."""
+    running = _running(run_dir)
+    if running is None or not running.shim.alive():
+        return False
+    processes.send({running.shim.pid}, number)
+    return True
+
+
+def kill(run_dir: Path) -> bool:
+    """End everything that came of the command, at once; False when nothing runs. May be repeated."""
+    return send(run_dir, signal.SIGQUIT)
+
+
+def bury(run_dir: Path, message: str) -> Exit:
+    """End what is left of a lost run, and write down its end. Blocks for up to 2 s."""
+    deadline = time.monotonic() + BURY_S
+    while (left := _orphans(run_dir)) and time.monotonic() < deadline:
+        processes.send(left, signal.SIGKILL)
+        time.sleep(0.02)
+    found = read_exit(run_dir)
+    if found is not None:
+        return found
+    record = Exit(code=128 + signal.SIGKILL, signal=signal.SIGKILL, message=message, at=time.time())
+    fresh = run_dir / "exit.json.new"
+    fresh.write_bytes(msgspec.json.encode(record))
+    fresh.rename(run_dir / "exit.json")
+    return record
+
+
+def _orphans(run_dir: Path) -> set[int]:
+    """What is left without a shim: the command's session, and whatever carries the run's info directory."""
+    running = _running(run_dir)
+    left: set[int] = set()
+    if running is not None and processes.started(running.command.pid) in (None, running.command.started):
+        left |= processes.descendants(running.command.pid, session=running.command.pid)
+    info_dir = json.loads((run_dir / "spec.json").read_bytes())["env"].get(INFO_DIR)
+    if info_dir:
+        mark = os.fsencode(f"{INFO_DIR}={info_dir}")
+        left |= {pid for pid in processes.all_pids() if mark in _environment(pid)}
+    return left - {os.getpid()}
+
+
+def _environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _running(run_dir: Path) -> Running | None:
+    return _read(run_dir / "running.json", Running)
+
+
+def _read(path: Path, record: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=record)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _locked(run_dir: Path) -> bool:
+    """Whether a shim is about to start the run."""
+    try:
+        lock = os.open(run_dir / LOCK, os.O_WRONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)

@@ -1,0 +1,170 @@
+"""One allocation on this worker, from the assignment to the moment when nothing is left of it.
+
+Every step is written down or found again on disk, so that a worker that was killed goes on with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+
+import msgspec
+import structlog
+
+from det_contracts import codec
+from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
+from services.kit.log import Draft, Log, OutcomeUnknown
+from worker import process
+from worker.briefing import NotToBeFound, read_briefing
+from worker.orders import Order, Orders
+from worker.output import SpoolReader
+from worker.preparing import CannotPrepare, Preparer
+from worker.shipping import Shipper
+
+LOOK_S = 0.25
+EXITS_FOR_NOTHING = "the worker found its shim gone and could not learn how the task ended"
+
+log = structlog.get_logger()
+
+
+class Run:
+    """Carries one order out."""
+
+    def __init__(
+        self,
+        order: Order,
+        orders: Orders,
+        journal: Log,
+        preparer: Preparer,
+        slots: tuple[Slot, ...],
+        worker: str,
+    ) -> None:
+        self.order = order
+        assigned = order.assigned
+        self._orders = orders
+        self._journal = journal
+        self._preparer = preparer
+        self._slots = slots
+        self._worker = worker
+        self.folder = orders.folder(assigned.allocation_id)
+        self._shipper = Shipper(journal, assigned.task_id, assigned.allocation_id, worker)
+        self._killed = ""
+        self.done = False
+        """Nothing more is to be done for it here."""
+        self.forget = False
+        """The cluster knows that it is over."""
+
+    @property
+    def id(self) -> str:
+        """The allocation."""
+        return self.order.assigned.allocation_id
+
+    def ports(self) -> set[int]:
+        """Ports that this run's scripts may listen on."""
+        try:
+            spec = msgspec.json.decode((self.folder / "spec.json").read_bytes())
+        except FileNotFoundError:
+            return set()
+        names = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2")
+        return {int(spec["env"][name]) for name in (*names, "C10D_PORT") if name in spec["env"]}
+
+    async def carry_out(self, taken: set[int]) -> None:
+        """Start what is not started, follow it to its end, say so."""
+        if self.order.reported:
+            return
+        message = ""
+        try:
+            await self._start(taken)
+        except (CannotPrepare, NotToBeFound, process.StartFailed) as error:
+            message = str(error)
+        if message or not self.order.started_at:
+            await self._report(None, message or f"ended before it was started: {self._killed}")
+            return
+        ended = asyncio.Event()
+        shipping = asyncio.create_task(self._shipper.ship(SpoolReader(self.folder), ended))
+        exit = await self._wait_for_exit()
+        ended.set()
+        await shipping
+        await self._report(exit.code, exit.message)
+
+    async def _start(self, taken: set[int]) -> None:
+        state = await asyncio.to_thread(process.state_of, self.folder)
+        if state == "prepared" and not self._killed:
+            if not (self.folder / "spec.json").exists():
+                briefing = await read_briefing(self._journal, self.order.assigned)
+                await asyncio.to_thread(self._preparer.prepare, self.folder, briefing, self._slots, taken)
+            if not self._killed:
+                await asyncio.to_thread(process.start, self.folder)
+        elif self._killed and state == "prepared":
+            return
+        if not self.order.started_at:
+            self._note(started_at=time.time())
+        await self._state(AllocationStarted(self._worker, self.id), "started")
+        if self._killed:
+            await asyncio.to_thread(process.kill, self.folder)
+
+    def _note(self, **changes: object) -> None:
+        self.order = msgspec.structs.replace(self.order, **changes)
+        self._orders.keep(self.order)
+
+    async def _wait_for_exit(self) -> process.Exit:
+        while True:
+            state = await asyncio.to_thread(process.state_of, self.folder)
+            if state == "exited":
+                found = process.read_exit(self.folder)
+                if found is not None:
+                    return found
+            if state == "lost":
+                return await asyncio.to_thread(process.bury, self.folder, EXITS_FOR_NOTHING)
+            await self._shim_ended()
+
+    async def _shim_ended(self) -> None:
+        """Return when the shim may have ended; sooner where nobody can tell."""
+        try:
+            running = msgspec.json.decode((self.folder / "running.json").read_bytes(), type=process.Running)
+            watched = os.pidfd_open(running.shim.pid)
+        except (OSError, AttributeError):
+            await asyncio.sleep(LOOK_S)
+            return
+        loop = asyncio.get_running_loop()
+        gone = asyncio.Event()
+        loop.add_reader(watched, gone.set)
+        try:
+            await asyncio.wait_for(gone.wait(), 60)
+        except TimeoutError:
+            return
+        finally:
+            loop.remove_reader(watched)
+            os.close(watched)
+
+    async def kill(self, reason: str) -> None:
+        """End what runs, at once; also what is about to start."""
+        self._killed = reason
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(process.kill, self.folder)
+
+    async def report_failure(self, message: str) -> None:
+        """Say that this worker could not see the run through."""
+        await self.kill(message)
+        await self._report(None, message)
+
+    async def _report(self, code: int | None, message: str) -> None:
+        if message:
+            await self._shipper.say(2, "ERROR", message)
+        fact = AllocationExited(
+            worker_id=self._worker, allocation_id=self.id, exit_code=code, message=message
+        )
+        await self._state(fact, "exited")
+        self._note(reported=True)
+
+    async def _state(self, event: object, what: str) -> None:
+        id = f"{what}-{self.id}-{self._worker}"
+        body = codec.encode(event, id=id, actor=f"worker:{self._worker}", at=time.time())
+        while True:
+            try:
+                await self._journal.append(Draft(codec.subject_of(event), body, id))
+                return
+            except OutcomeUnknown as error:
+                log.warning("fact.kept_back", what=what, allocation=self.id, error=str(error))

@@ -1,0 +1,42 @@
+"""What a worker is told by its environment; see `services.kit.settings`."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.kit.settings import ServiceSettings
+
+
+def _host_name() -> str:
+    name = socket.gethostname()
+    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:64] or "worker"
+
+
+@dataclass(frozen=True)
+class WorkerSettings(ServiceSettings):
+    """Settings of one worker process."""
+
+    worker_id: str = field(default_factory=_host_name)
+    worker_home: Path = Path("/var/lib/steadfast-worker")
+    """Where runs keep their files; survives a restart of the worker."""
+    worker_slots: int = 1
+    """CPU slots to offer where there is no accelerator, or none is wanted."""
+    worker_gpu: bool = True
+    """Whether to look for accelerators."""
+    worker_pool: str = "default"
+    worker_python: str = sys.executable
+    """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
+    worker_address: str = "127.0.0.1"
+    """Under which other workers reach scripts on this one."""
+    trial_signing: Path | None = None
+    """JSON with `account` and `seed`: the key that mints credentials for scripts; none without accounts."""
+    script_nats_url: str = ""
+    """Address of the broker for scripts, where it differs from the worker's."""
+    blobs: str = "/var/lib/steadfast/blobs"
+    """Where the code of experiments lies: a directory or s3://bucket/prefix; see `services.kit.blobs`."""
+    blobs_endpoint_url: str | None = None
+    master_url: str = "http://127.0.0.1:8080"
+    cluster_id: str = "steadfast"

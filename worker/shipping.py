@@ -1,0 +1,89 @@
+"""Carries what a run printed from its spool into LOGS."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+
+from det_contracts import subjects
+from det_contracts.reports import LogBatch, LogLine, log_id
+from services.kit.log import Draft, Log, OutcomeUnknown
+from worker.output import Batch, SpoolReader
+
+QUICK_S, SLOW_S = 0.02, 0.25
+"""How soon to look again after output, and when there has been none for a while."""
+
+log = structlog.get_logger()
+
+
+class Shipper:
+    """Ships the output of one allocation, in order, each batch until it is stored."""
+
+    def __init__(self, journal: Log, task_id: str, allocation_id: str, worker_id: str) -> None:
+        self._journal = journal
+        self._task_id = task_id
+        self._allocation_id = allocation_id
+        self._worker_id = worker_id
+
+    async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
+        """Ship until `ended` is set and nothing is left."""
+        pause = QUICK_S
+        while True:
+            last_look = ended.is_set()
+            batch = await self._read(reader)
+            if batch is not None:
+                await self._store("task", batch.offset, batch.lines)
+                await asyncio.to_thread(reader.acknowledge, batch)
+                pause = QUICK_S
+            elif last_look:
+                return
+            else:
+                pause = min(pause * 1.5, SLOW_S)
+                await _first(ended, pause)
+
+    async def _read(self, reader: SpoolReader) -> Batch | None:
+        try:
+            return await asyncio.to_thread(reader.read)
+        except OSError as error:
+            log.warning("output.unread", allocation=self._allocation_id, error=str(error))
+            await asyncio.sleep(SLOW_S)
+            return None
+
+    async def say(self, offset: int, level: str, *texts: str) -> None:
+        """Add lines of the worker's own; `offset` is their place among these, and grows."""
+        now = time.time()
+        await self._store("agent", offset, [LogLine(now, "stdout", level, None, text) for text in texts])
+
+    async def _store(self, source: str, offset: int, lines: Sequence[LogLine]) -> None:
+        if not lines:
+            return
+        batch = LogBatch(
+            task_id=self._task_id,
+            allocation_id=self._allocation_id,
+            worker_id=self._worker_id,
+            source=source,
+            offset=offset,
+            lines=list(lines),
+        )
+        id = log_id(self._allocation_id, self._worker_id, source, offset)
+        draft = Draft(subjects.logs(self._task_id), msgspec.json.encode(batch), id)
+        while True:
+            try:
+                await self._journal.append(draft)
+                return
+            except OutcomeUnknown as error:
+                log.warning("logs.kept_back", allocation=self._allocation_id, error=str(error))
+
+
+async def _first(event: asyncio.Event, seconds: float) -> None:
+    if event.is_set():
+        await asyncio.sleep(QUICK_S)
+        return
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return

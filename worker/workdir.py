@@ -1,0 +1,85 @@
+"""A run's working directory: the experiment's code, unpacked twice.
+
+The script runs in one copy and may change it; checkpoints save the other as `code/`
+(core API spec, section 3, step 1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+LIMIT_BYTES = 1024 * 1024 * 1024
+"""Most bytes that an archive may unpack to; what clients pack is a tenth of it."""
+CHUNK_BYTES = 1024 * 1024
+
+
+class BadContext(Exception):
+    """The archive with the experiment's code cannot be unpacked; the text is for the user."""
+
+
+def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMIT_BYTES) -> None:
+    """Unpack a tar.gz of files and folders into two fresh directories.
+
+    Nothing is written outside of them. What was there before goes away, so it may be repeated.
+    Raises `BadContext`, or OSError when the disk does not take it.
+    """
+    for folder in (workdir, pristine):
+        remove(folder)
+    pristine.mkdir(parents=True)
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            _extract(tar, pristine, limit_bytes)
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise BadContext(f"the archive with the experiment's code is damaged: {error}") from error
+    workdir.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copytree(pristine, workdir)
+
+
+def remove(folder: Path) -> None:
+    """Delete a directory and all in it, also where a script took its own rights away; absent is fine."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        for inner, _, _ in os.walk(folder):
+            os.chmod(inner, 0o700)
+        shutil.rmtree(folder)
+
+
+def _extract(tar: tarfile.TarFile, target: Path, limit_bytes: int) -> None:
+    size = 0
+    for member in tar:
+        name = _safe_name(member)
+        size += member.size
+        if size > limit_bytes:
+            raise BadContext(f"the experiment's code unpacks to more than {limit_bytes:,} bytes")
+        path = target / name
+        try:
+            _extract_one(tar, member, path)
+        except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
+            raise BadContext(f"'{member.name}' is both a file and a folder") from error
+
+
+def _safe_name(member: tarfile.TarInfo) -> PurePosixPath:
+    name = PurePosixPath(member.name)
+    if name.is_absolute() or ".." in name.parts:
+        raise BadContext(f"'{member.name}' leads out of the working directory; the code was not unpacked")
+    if not (member.isfile() or member.isdir()):
+        raise BadContext(f"'{member.name}' is neither a file nor a folder; pack what it stands for instead")
+    return name
+
+
+def _extract_one(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    if member.isdir():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(member.mode & 0o777 | 0o700)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = tar.extractfile(member)
+    with open(path, "wb") as file:
+        if source is not None:
+            shutil.copyfileobj(source, file, CHUNK_BYTES)
+    path.chmod(member.mode & 0o777 | 0o600)
+    os.utime(path, (member.mtime, member.mtime))
