@@ -1,0 +1,73 @@
+"""Bytes into lines, whatever the chunks are."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.shim.lines import PIECE_BYTES, Lines
+
+
+def cut(*chunks):
+    lines = Lines()
+    return [line for chunk in chunks for line in lines.feed(chunk)] + lines.finish()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"a\nb\n", [b"a", b"b"]),
+        (b"a\n\nb", [b"a", b"", b"b"]),
+        (b"a\r\nb\r\n", [b"a", b"b"]),
+        (b"10%\r20%\rdone\n", [b"10%", b"20%", b"done"]),
+        (b"\r10%\r20%\nnext\n", [b"10%", b"20%", b"next"]),
+        (b"\n\n", [b"", b""]),
+        (b"\r\n", [b""]),
+        (b"\x00a\xff\n", [b"\x00a\xff"]),
+        (b"", []),
+    ],
+)
+def test_line_ends(text, expected):
+    assert cut(text) == expected
+
+
+def test_a_line_end_in_two_chunks_is_one():
+    assert cut(b"a\r", b"\nb\r", b"\n") == [b"a", b"b"]
+
+
+def test_a_return_alone_shows_the_line_at_once():
+    assert Lines().feed(b"10%\r") == [b"10%"]
+
+
+@given(st.lists(st.text("ab\n", max_size=5).map(str.encode), max_size=8))
+def test_chunks_do_not_matter(chunks):
+    whole = b"".join(chunks)
+    expected = whole.split(b"\n")
+    assert cut(*chunks) == (expected if expected[-1] else expected[:-1])
+
+
+@given(st.lists(st.sampled_from([b"", b"a", b"bc", b"\r", b"\n", b"\r\n", b"d\r\n"]), max_size=10))
+def test_no_text_is_lost(chunks):
+    assert b"".join(cut(*chunks)) == b"".join(chunks).replace(b"\r", b"").replace(b"\n", b"")
+
+
+@pytest.mark.parametrize("chunk", [1000, 65536, 1_000_000])
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_long_line_comes_in_pieces(chunk, end):
+    text = b"x" * 1_000_000 + end
+    found = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
+    assert b"".join(found) == b"x" * 1_000_000
+    assert max(map(len, found)) <= PIECE_BYTES
+    assert len(found) <= 1_000_000 // PIECE_BYTES + 2 + 1_000_000 // chunk
+
+
+def test_pieces_are_whole_characters():
+    text = "é€😀".encode() * 20_000
+    found = cut(*[text[i : i + 65536] for i in range(0, len(text), 65536)])
+    assert "".join(piece.decode() for piece in found) == text.decode()
+
+
+def test_what_is_held_back_is_bounded():
+    lines = Lines()
+    for _ in range(100):
+        lines.feed(b"y" * 65536)
+        assert len(lines.finish()[0]) <= PIECE_BYTES

@@ -1,0 +1,182 @@
+"""One command under a shim: what it prints, what it is sent, how it ends."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from worker import process
+from worker.shim import processes
+from worker.workdir import remove
+
+pytestmark = pytest.mark.live
+
+
+def test_output_of_both_streams_and_the_code(runs):
+    run = runs.start("sh", "-c", "echo out; echo err >&2; exit 3")
+    found = runs.ended(run)
+    assert (found.code, found.signal, found.left_over, found.lost_lines) == (3, None, 0, 0)
+    assert sorted(runs.lines(run)) == [("stderr", "err"), ("stdout", "out")]
+
+
+def test_bytes_returns_and_an_unfinished_line(runs):
+    code = r"import os; os.write(1, b'caf\xe9\x00!\n10%\r20%\r\n\nlast')"
+    run = runs.python(code)
+    runs.ended(run)
+    assert [text for _, text in runs.lines(run)] == ["caf\ufffd\ufffd!", "10%", "20%", "", "last"]
+
+
+def test_100_mb_without_a_newline(runs):
+    run = runs.start("sh", "-c", "head -c 100000000 /dev/zero | tr '\\0' x; echo; echo all; exec sleep 1000")
+    runs.said(run, "all")
+    shim = process._running(run).shim.pid
+    status = Path(f"/proc/{shim}/status").read_text()
+    peak_kb = int(status.partition("VmHWM:")[2].split()[0])
+    texts = [text for _, text in runs.lines(run)]
+    assert texts.pop() == "all"
+    assert sum(map(len, texts)) == 100_000_000
+    assert set("".join(texts[:3])) == {"x"}
+    assert peak_kb < 64 * 1024
+
+
+def test_a_disk_that_takes_nothing_does_not_hold_the_command_up(runs):
+    run = runs.prepare(sys.executable, "-c", "for n in range(100_000): print('line', n)")
+    (run / "spool").mkdir()
+    (run / "spool" / f"{0:020d}.log").symlink_to("/dev/full")
+    process.start(run)
+    found = runs.ended(run)
+    assert (found.code, found.lost_lines) == (0, 100_000)
+
+
+@pytest.mark.parametrize("argv", [["no-such-program"], ["/etc/passwd"]])
+def test_a_command_that_cannot_start(runs, argv):
+    run = runs.start(*argv)
+    found = process.read_exit(run)
+    assert found.code == 127
+    assert f"cannot start '{argv[0]}'" in found.message
+    assert runs.lines(run) == [("stderr", found.message)]
+
+
+def test_a_folder_that_is_not_there(runs):
+    run = runs.start("true", cwd="/no/such/folder")
+    assert process.read_exit(run).message == "cannot start '/no/such/folder': No such file or directory"
+
+
+def test_arguments_survive(runs):
+    words = ["a b", "it's", '"', "$HOME", "", "--", "ü\n"]
+    run = runs.start(sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", *words)
+    runs.ended(run)
+    assert runs.lines(run) == [("stdout", ascii(words))]
+
+
+def test_the_environment_is_only_what_was_given_bytes_included(runs):
+    code = "import os; print(sorted(os.environb.items()))"
+    run = runs.start(sys.executable, "-c", code, ODD="\udcff", LC_ALL="C.UTF-8")
+    runs.ended(run)
+    ((_, text),) = runs.lines(run)
+    assert text == str([(b"LC_ALL", b"C.UTF-8"), (b"ODD", b"\xff"), (b"PATH", os.environb[b"PATH"])])
+
+
+def test_it_starts_with_a_clean_slate(runs):
+    ids = "ps -o pid=,sid=,pgid= -p $$"
+    run = runs.start("sh", "-c", f"cat; ls /proc/self/fd | wc -l; yes | head -n 1; {ids}")
+    runs.ended(run)
+    # Standard streams and the folder that ls reads; `yes` would complain if SIGPIPE were ignored.
+    (_, fds), (_, yes), (_, ids) = runs.lines(run)
+    assert (fds, yes) == ("4", "y")
+    assert len(set(ids.split())) == 1
+
+
+def test_death_by_signal_is_128_and_its_number(runs):
+    run = runs.start("sh", "-c", "kill -KILL $$")
+    found = runs.ended(run)
+    assert (found.code, found.signal) == (137, 9)
+
+
+LISTEN = """
+import os, signal, sys, time
+names = "INT TERM HUP USR1 USR2 WINCH".split()
+for name in names:
+    signal.signal(getattr(signal, "SIG" + name), lambda number, _: print("got", signal.Signals(number).name))
+child = os.fork()
+print("child" if child == 0 else "parent", "listens")
+while True:
+    time.sleep(1000)
+"""
+
+
+def test_signals_reach_the_command_alone(runs):
+    run = runs.python(LISTEN)
+    runs.said(run, "child listens")
+    runs.said(run, "parent listens")
+    for name in ("INT", "TERM", "HUP", "USR1", "USR2", "WINCH"):
+        assert process.send(run, getattr(signal, f"SIG{name}"))
+        runs.said(run, f"got SIG{name}")
+    got = [text for _, text in runs.lines(run) if text.startswith("got")]
+    assert got == [f"got SIG{name}" for name in ("INT", "TERM", "HUP", "USR1", "USR2", "WINCH")]
+
+
+def test_kill_ends_everything_at_once(runs):
+    run = runs.python("import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + LISTEN)
+    runs.said(run, "child listens")
+    assert process.kill(run)
+    assert runs.ended(run).code == 137
+    assert not process.kill(run)
+
+
+def alive(run):
+    """Processes that carry the run's mark, apart from shims."""
+    mark = f"MARK={run}".encode()
+    return [pid for pid in processes.all_pids() if mark in process._environment(pid)]
+
+
+LEFT = {
+    "in its group": "sleep 1000 & exit 5",
+    "in its own session": "setsid sleep 1000 & sleep 0.2; exit 5",
+    "as a daemon": "(setsid sh -c 'sleep 1000 & exit 0' &) ; sleep 0.2; exit 5",
+}
+
+
+@pytest.mark.parametrize("script", LEFT.values(), ids=LEFT)
+def test_what_is_left_over_is_ended(runs, script):
+    run = runs.start("sh", "-c", script, MARK=str(runs.dir()))
+    found = runs.ended(run)
+    assert found.code == 5
+    assert found.left_over >= 1
+    assert alive(run) == []
+    assert "that the command had left behind" in runs.lines(run)[-1][1]
+
+
+def test_what_is_left_over_gets_time_to_say_goodbye(runs):
+    code = """
+import os, signal, time
+if os.fork():
+    time.sleep(0.3)
+    os._exit(0)
+def leave(*_):
+    print("saved")
+    os._exit(0)
+signal.signal(signal.SIGTERM, leave)
+print("waits")
+time.sleep(1000)
+"""
+    run = runs.python(code)
+    assert runs.ended(run).code == 0
+    assert [text for _, text in runs.lines(run)][:2] == ["waits", "saved"]
+
+
+def test_what_will_not_leave_is_killed(runs):
+    run = runs.start("sh", "-c", "trap '' TERM; (while :; do sleep 0.1; done) & exit 0", MARK=str(runs.dir()))
+    assert runs.ended(run).code == 0
+    assert alive(run) == []
+
+
+def test_a_writer_that_is_gone_with_the_folder_leaves_no_shim(runs, eventually):
+    run = runs.start("sleep", "1000")
+    running = process._running(run)
+    process.kill(run)
+    remove(run)
+    eventually(lambda: not (running.shim.alive() or running.command.alive()), "the end of both")
+    remove(run)

@@ -1,0 +1,86 @@
+"""What a host offers, with and without GPUs."""
+
+import sys
+import types
+
+import pytest
+
+from worker import slots
+
+
+class FakeError(Exception):
+    pass
+
+
+def fake_nvml(devices, *, broken=False, texts=str):
+    def init():
+        if broken:
+            raise FakeError("no driver")
+
+    return types.SimpleNamespace(
+        NVMLError=FakeError, nvmlInit=init, nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: len(devices), nvmlDeviceGetHandleByIndex=lambda index: devices[index],
+        nvmlDeviceGetUUID=lambda device: texts(device[0]), nvmlDeviceGetName=lambda device: texts(device[1]),
+    )
+
+
+GPUS = [("GPU-aa", "NVIDIA H200"), ("GPU-bb", "NVIDIA H200"), ("GPU-cc", "NVIDIA L4")]
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(GPUS))
+
+
+@pytest.mark.usefixtures("gpus")
+def test_each_gpu_is_a_slot():
+    assert [(s.id, s.kind, s.uuid, s.brand) for s in slots.offered()] == [
+        (0, "cuda", "GPU-aa", "NVIDIA H200"),
+        (1, "cuda", "GPU-bb", "NVIDIA H200"),
+        (2, "cuda", "GPU-cc", "NVIDIA L4"),
+    ]
+
+
+def test_bytes_of_older_bindings(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(GPUS[:1], texts=str.encode))
+    assert slots.offered()[0].uuid == "GPU-aa"
+
+
+@pytest.mark.usefixtures("gpus")
+@pytest.mark.parametrize(
+    ("visible", "uuids"),
+    [("0,2", ["GPU-aa", "GPU-cc"]), ("GPU-b", ["GPU-bb"]), (None, ["GPU-aa", "GPU-bb", "GPU-cc"])],
+)
+def test_visible_limits_them_and_ids_still_count_from_0(visible, uuids):
+    found = slots.gpus(visible)
+    assert [slot.uuid for slot in found] == uuids
+    assert [slot.id for slot in found] == list(range(len(uuids)))
+
+
+@pytest.mark.usefixtures("gpus")
+def test_none_visible_means_a_cpu_host():
+    assert [slot.kind for slot in slots.offered(visible="")] == ["cpu"]
+
+
+@pytest.mark.usefixtures("gpus")
+def test_artificial_slots_win_over_gpus():
+    assert [(slot.id, slot.kind, slot.uuid) for slot in slots.offered(artificial=2)] == [
+        (0, "cpu", "cpu-0"), (1, "cpu", "cpu-1"),
+    ]
+
+
+def test_no_driver_is_one_cpu_slot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(GPUS, broken=True))
+    (slot,) = slots.offered()
+    assert slot.kind == "cpu"
+    assert slot.brand
+
+
+def test_no_bindings_is_one_cpu_slot(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert [slot.kind for slot in slots.offered()] == ["cpu"]
+
+
+def test_a_negative_number_is_refused():
+    with pytest.raises(ValueError, match="-1 slots"):
+        slots.offered(artificial=-1)

@@ -1,0 +1,11 @@
+"""`python -I -S worker/shim/__main__.py RUN_DIR`; see the package."""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    # At the end: nothing that lies beside the package may come before the standard library.
+    sys.path.append(os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
+    from worker.shim.life import main
+
+    sys.exit(main(os.path.abspath(sys.argv[1])))

@@ -1,0 +1,170 @@
+"""The command of a run, everything that comes of it, and its end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+
+from worker.shim.lines import Lines
+from worker.shim.processes import descendants, send
+from worker.shim.spool import STDERR, STDOUT, Spool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` itself would take a tenth of the start.
+    from typing import NoReturn
+
+TERM_GRACE_S = 3.0
+GIVE_UP_S = 2.0
+READ_BYTES = 64 * 1024
+PIPE_BYTES = 1024 * 1024
+F_SETPIPE_SZ = 1031
+PR_SET_CHILD_SUBREAPER = 36
+
+
+class CannotStart(Exception):
+    """The command does not exist or may not be run; the text is for the user."""
+
+
+class Command:
+    """A started command. Everything below it is found again, also what leaves its group or session."""
+
+    def __init__(self, argv: list[str], cwd: str, env: dict[str, str]) -> None:
+        self.status: int | None = None
+        """As waitpid gives it; None while the command runs."""
+        self.left_over = 0
+        """How many processes were still there when the command had ended."""
+        self.outputs: dict[int, tuple[int, Lines]] = {}
+        """Ends of pipes that may still bring output, with stream and line cutter."""
+        self._asked: set[int] = set()
+        self._kill_at: float | None = None
+        self._adopts = _adopt_orphans()
+        self.pid = self._spawn(argv, cwd, env)
+
+    def _spawn(self, argv: list[str], cwd: str, env: dict[str, str]) -> int:
+        out, err, told = os.pipe(), os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _become(argv, cwd, env, out[1], err[1], told[1])
+        for _, write in (out, err, told):
+            os.close(write)
+        for stream, read in ((STDOUT, out[0]), (STDERR, err[0])):
+            os.set_blocking(read, False)
+            _widen(read)
+            self.outputs[read] = (stream, Lines())
+        with open(told[0], "rb") as answer:
+            failure = answer.read()
+        if failure:
+            os.waitpid(pid, 0)
+            raise CannotStart(failure.decode("utf-8", "replace"))
+        return pid
+
+    def pump(self, fd: int, spool: Spool) -> bool:
+        """Move what there is from a pipe to the spool; returns False at its end."""
+        stream, lines = self.outputs[fd]
+        try:
+            data = os.read(fd, READ_BYTES)
+        except BlockingIOError:
+            return True
+        if not data:
+            self._close(fd, spool)
+            return False
+        found = lines.feed(data)
+        if found:
+            spool.append(stream, found)
+        return True
+
+    def finish_output(self, spool: Spool) -> None:
+        """Wait no longer for the end of the output."""
+        for fd in list(self.outputs):
+            self._close(fd, spool)
+
+    def _close(self, fd: int, spool: Spool) -> None:
+        stream, lines = self.outputs.pop(fd)
+        found = lines.finish()
+        if found:
+            spool.append(stream, found)
+        os.close(fd)
+
+    def forward(self, number: int) -> None:
+        """Pass a signal on to the command alone."""
+        if self.status is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End everything that came of the command, without grace."""
+        self._kill_at = time.monotonic()
+        send(self._alive(), signal.SIGKILL)
+
+    def reap(self) -> bool:
+        """Collect what has ended; returns whether children are left."""
+        try:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                if pid == self.pid:
+                    self.status = status
+        except ChildProcessError:
+            return False
+
+    def clean(self) -> bool:
+        """One step towards an empty tree after the command's end; True when it is reached, or given up."""
+        if not self.reap() and self._adopts:
+            return True
+        left, now = self._alive(), time.monotonic()
+        if not left:
+            return True
+        self.left_over = max(self.left_over, len(left))
+        if self._kill_at is None:
+            self._kill_at = now + TERM_GRACE_S
+        if now >= self._kill_at:
+            send(left, signal.SIGKILL)
+        else:
+            send(left - self._asked, signal.SIGTERM)
+            self._asked |= left
+        return now >= self._kill_at + GIVE_UP_S
+
+    def _alive(self) -> set[int]:
+        return descendants(os.getpid(), session=self.pid)
+
+
+def _become(argv: list[str], cwd: str, env: dict[str, str], out: int, err: int, tell: int) -> NoReturn:
+    """In the child: become the command, or tell why not."""
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for fd, name in ((null, 0), (out, 1), (err, 2)):
+            os.dup2(fd, name)
+        # Python ignores these two, and the command would inherit that.
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.chdir(cwd)
+        os.execvpe(argv[0], argv, env)
+    except OSError as error:
+        what = cwd if error.filename == cwd else argv[0]
+        os.write(tell, f"cannot start '{what}': {error.strerror}".encode())
+    except BaseException as error:
+        os.write(tell, f"cannot start {argv}: {error!r}".encode())
+    finally:
+        os._exit(127)
+
+
+def _widen(pipe: int) -> None:
+    """Room for bursts, so that a pause of the shim is not one of the training."""
+    try:
+        fcntl.fcntl(pipe, F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        return
+
+
+def _adopt_orphans() -> bool:
+    """Become the parent of orphaned descendants, so that none escapes by starting its own session."""
+    try:
+        import ctypes
+
+        return bool(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False

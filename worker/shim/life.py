@@ -1,0 +1,190 @@
+"""One run, from its specification to its exit record."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+
+from worker.shim.command import CannotStart, Command
+from worker.shim.processes import started
+from worker.shim.spool import NOTICE, Spool
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+PIPE_GRACE_S = 2.0
+TICK_MS = 50
+EXIT_BYTES = 1024
+START_S = 30.0
+LOCK = "lock"
+
+
+class Shim:
+    """Starts the command, watches it, and tells how it ended."""
+
+    def __init__(self, run_dir: str) -> None:
+        self._dir = run_dir
+        self._exit_path = os.path.join(run_dir, "exit.json")
+        # Room for the exit record is taken now: at the end the disk may be full.
+        with open(self._exit_path + ".new", "wb") as file:
+            file.write(b" " * EXIT_BYTES)
+        spool_dir = os.path.join(run_dir, "spool")
+        os.makedirs(spool_dir, exist_ok=True)
+        self._spool = Spool(spool_dir)
+        self._wake = _wake_on_signals()
+        self._command: Command | None = None
+
+    def run(self, ready: Callable[[], None]) -> None:
+        """See the command to its end; `ready` is called as soon as the worker may know of it."""
+        with open(os.path.join(self._dir, "spec.json")) as file:
+            spec = json.load(file)
+        try:
+            command = self._command = Command(spec["argv"], spec["cwd"], spec["env"])
+        except CannotStart as failure:
+            self._spool.append(NOTICE, [str(failure).encode()])
+            self._exit(code=127, message=str(failure))
+            ready()
+            return
+        self._announce(command.pid)
+        ready()
+        self._watch(command)
+        self._report(command)
+
+    def abandon(self) -> None:
+        """End the command because the shim itself failed."""
+        if self._command is not None:
+            self._command.kill()
+        self._exit(code=1, message=f"the shim failed: see {os.path.join(self._dir, 'shim.log')}")
+
+    def _announce(self, command_pid: int) -> None:
+        ids = {"shim": os.getpid(), "command": command_pid}
+        path = os.path.join(self._dir, "running.json")
+        with open(path + ".new", "w") as file:
+            json.dump({name: {"pid": pid, "started": started(pid) or 0} for name, pid in ids.items()}, file)
+        os.rename(path + ".new", path)
+
+    def _watch(self, command: Command) -> None:
+        poll = select.poll()
+        for fd in (self._wake, *command.outputs):
+            poll.register(fd, select.POLLIN)
+        give_up_at: float | None = None
+        while True:
+            for fd, _ in poll.poll(None if command.status is None else TICK_MS):
+                if fd == self._wake:
+                    self._heed(command)
+                elif not command.pump(fd, self._spool):
+                    poll.unregister(fd)
+            if command.status is None:
+                continue
+            if give_up_at is None and command.clean():
+                give_up_at = time.monotonic() + PIPE_GRACE_S
+            if give_up_at is not None and (not command.outputs or time.monotonic() > give_up_at):
+                command.finish_output(self._spool)
+                return
+
+    def _heed(self, command: Command) -> None:
+        for number in os.read(self._wake, 4096):
+            if number == signal.SIGCHLD:
+                command.reap()
+            elif number == signal.SIGQUIT:
+                command.kill()
+            else:
+                command.forward(number)
+
+    def _report(self, command: Command) -> None:
+        if command.left_over:
+            text = f"ended {command.left_over} process(es) that the command had left behind"
+            self._spool.append(NOTICE, [text.encode()])
+        self._spool.close()
+        code = os.waitstatus_to_exitcode(command.status or 0)
+        self._exit(
+            code=128 - code if code < 0 else code,
+            signal=-code if code < 0 else None,
+            left_over=command.left_over,
+            lost_lines=self._spool.lost_lines,
+        )
+
+    def _exit(self, **record: object) -> None:
+        """Write the exit record into the room kept for it; tries until it succeeds or the folder is gone."""
+        record["message"] = str(record.get("message", ""))[: EXIT_BYTES // 8]
+        text = json.dumps({**record, "at": time.time()}).encode().ljust(EXIT_BYTES)
+        while True:
+            try:
+                file = os.open(self._exit_path + ".new", os.O_WRONLY | os.O_CREAT, 0o600)
+                os.write(file, text)
+                os.close(file)
+                os.rename(self._exit_path + ".new", self._exit_path)
+                return
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(1.0)
+
+
+def main(run_dir: str) -> int:
+    """Run what `RUN_DIR/spec.json` says, once: further calls for the same directory change nothing."""
+    if not _claim(run_dir):
+        return 0 if _known(run_dir) else 1
+    ready = _detach(run_dir)
+    shim = Shim(run_dir)
+    try:
+        shim.run(ready)
+    except BaseException:
+        shim.abandon()
+        raise
+    return 0
+
+
+def _known(run_dir: str) -> bool:
+    return any(os.path.exists(os.path.join(run_dir, name)) for name in ("running.json", "exit.json"))
+
+
+def _claim(run_dir: str) -> bool:
+    """Take the run's lock, held until this process ends; False when another shim has started the run."""
+    lock = os.open(os.path.join(run_dir, LOCK), os.O_WRONLY | os.O_CREAT, 0o600)
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return not _known(run_dir)
+        except BlockingIOError:
+            if _known(run_dir):
+                return False
+            time.sleep(0.01)
+    return False
+
+
+def _wake_on_signals() -> int:
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    os.set_blocking(write, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for number in (signal.SIGCHLD, signal.SIGQUIT, *FORWARDED):
+        signal.signal(number, lambda *_: None)
+    return read
+
+
+def _detach(run_dir: str) -> Callable[[], None]:
+    """Go on in a session of its own; the calling process waits for one byte and returns with it."""
+    told, tell = os.pipe()
+    if os.fork():
+        os.close(tell)
+        os._exit(0 if os.read(told, 1) or _known(run_dir) else 1)
+    os.close(told)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(os.path.join(run_dir, "shim.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for fd, name in ((null, 0), (null, 1), (log, 2)):
+        os.dup2(fd, name)
+
+    def ready() -> None:
+        # A worker that was killed meanwhile does not hear it, and finds the run by its files.
+        with contextlib.suppress(BrokenPipeError):
+            os.write(tell, b"+")
+        os.close(tell)
+
+    return ready

@@ -1,0 +1,94 @@
+"""The spool: records of output in files, from the shim that writes to the worker that ships."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import time
+
+HEADER = struct.Struct("<QBI")
+"""Time in microseconds since the epoch, stream, bytes of text that follow."""
+STDOUT, STDERR, NOTICE = 1, 2, 3
+SEGMENT_BYTES = 8 * 1024 * 1024
+LIMIT_BYTES = 2 * 1024 * 1024 * 1024
+"""Most output that is kept for a worker that does not fetch it."""
+SUFFIX = ".log"
+
+
+def segment_name(position: int) -> str:
+    """The file that begins at a position; positions count the bytes of all records of a run."""
+    return f"{position:020d}{SUFFIX}"
+
+
+def segments(folder: str) -> list[int]:
+    """Where the segments in a folder begin, ascending."""
+    names = (name.removesuffix(SUFFIX) for name in os.listdir(folder) if name.endswith(SUFFIX))
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+class Spool:
+    """Appends records to segments.
+
+    What cannot be stored is dropped and counted; a notice tells the number as soon as there is room again.
+    """
+
+    def __init__(
+        self, folder: str, segment_bytes: int = SEGMENT_BYTES, limit_bytes: int = LIMIT_BYTES
+    ) -> None:
+        self.lost_lines = 0
+        self._folder = folder
+        self._segment_bytes = segment_bytes
+        self._limit_bytes = limit_bytes
+        self._file = -1
+        self._start = self._end = 0
+        self._unsaid = 0
+        self._reason = ""
+
+    def append(self, stream: int, lines: list[bytes]) -> None:
+        """Store lines of one stream under the present time. Never raises for the disk's sake."""
+        records = _records(stream, lines)
+        if self._unsaid:
+            text = f"{self._unsaid} lines of output were lost here: {self._reason}"
+            records = _records(NOTICE, [text.encode()]) + records
+        try:
+            self._write(records)
+        except OSError as error:
+            self._unsaid += len(lines)
+            self.lost_lines += len(lines)
+            self._reason = error.strerror or str(error)
+        else:
+            self._unsaid = 0
+
+    def close(self) -> None:
+        """Say what was lost, if there is room by now."""
+        if self._unsaid:
+            self.append(NOTICE, [])
+
+    def _write(self, records: bytes) -> None:
+        if self._file < 0 or self._end - self._start >= self._segment_bytes:
+            self._roll()
+        rest = memoryview(records)
+        try:
+            while rest:
+                rest = rest[os.write(self._file, rest) :]
+        except OSError:
+            os.ftruncate(self._file, self._end - self._start)
+            os.lseek(self._file, self._end - self._start, os.SEEK_SET)
+            raise
+        self._end += len(records)
+
+    def _roll(self) -> None:
+        kept = self._end - min(segments(self._folder), default=self._end)
+        if kept >= self._limit_bytes:
+            raise OSError(errno.EDQUOT, f"{kept} bytes wait already for the worker")
+        path = os.path.join(self._folder, segment_name(self._end))
+        fresh = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        if self._file >= 0:
+            os.close(self._file)
+        self._file, self._start = fresh, self._end
+
+
+def _records(stream: int, lines: list[bytes]) -> bytes:
+    now = time.time_ns() // 1000
+    return b"".join([HEADER.pack(now, stream, len(line)) + line for line in lines])
