@@ -187,12 +187,15 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     asked = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}
     log.info("service.ready", position=runner.positions)
     heard: list[Subscription] = []
+    led = False
     while True:
-        if lease.active and not heard:
+        if lease.active and not led:
+            led = True
             heard = await parts.answerer.hear_commands(asked)
             log.info("service.leads")
             runner.lead()
-        elif not lease.active and heard:
+        elif led and not lease.active:
+            led = False
             for subscription in heard:
                 await subscription.unsubscribe()
             heard = []

@@ -93,7 +93,8 @@ def _request(state: State, allocation: Allocation) -> Request:
         single_agent=allocation.kind != "TRIAL",
         position=Decimal(int(submitted_at * 1e6)),
         submitted_at=submitted_at,
-        requested_at=allocation.requested_at,
+        # The log's order is finer than its clock: requests of one batch have the same time.
+        requested_at=float(allocation.requested),
     )
 
 

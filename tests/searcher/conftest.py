@@ -1,0 +1,104 @@
+"""A searcher's rules at work, driven by messages alone."""
+
+import pytest
+
+from det_contracts.commands import CreateExperiment
+from det_contracts.events import scheduler, trial
+from det_contracts.expconf import complete
+from services.kit.testing import Fold
+from services.searcher.app import RULES
+
+STORAGE = {"type": "shared_fs", "host_path": "/tmp"}
+
+
+class Searching:
+    """One experiment, and scripts that answer as told."""
+
+    def __init__(self):
+        self.fold = Fold(RULES)
+
+    @property
+    def state(self):
+        return self.fold.state
+
+    def submit(self, search, *, activate=True, space=None, **config):
+        whole = complete(
+            {
+                "entrypoint": "python3 train.py",
+                "searcher": {"metric": "loss", **search},
+                "hyperparameters": space or {"lr": {"type": "double", "minval": 0, "maxval": 1}},
+                "checkpoint_storage": STORAGE,
+                **config,
+            },
+            seed=7,
+            name="test",
+        )
+        command = CreateExperiment(user="ann", config=whole, original_config="", activate=activate)
+        id = self.fold.rule(command).value
+        self.decide()
+        return id
+
+    def decide(self):
+        return self.fold.decide()
+
+    def told(self, *events):
+        """Somebody states events; returns what the searcher decides on that."""
+        self.fold.given(*events)
+        return self.decide()
+
+    def complete(self, trial_id, metric=0.5, run=None, seq=None):
+        known = self.state.trials[trial_id]
+        return self.told(
+            trial.OperationCompleted(
+                trial_id=trial_id,
+                run=known.run if run is None else run,
+                seq=known.seq if seq is None else seq,
+                length=known.length,
+                metric=metric,
+            )
+        )
+
+    def acknowledge(self, trial_id):
+        return self.told(trial.PreemptionAcknowledged(trial_id, self.state.trials[trial_id].run))
+
+    def end_run(self, trial_id, outcome="succeeded", code=0, reason="exit code 0"):
+        known = self.state.trials[trial_id]
+        return self.told(
+            scheduler.AllocationEnded(
+                allocation_id=known.allocation_id,
+                kind="TRIAL",
+                trial_id=trial_id,
+                run=known.run,
+                outcome=outcome,
+                exit_code=code,
+                reason=reason,
+            )
+        )
+
+    def finish(self, trial_id, metric=0.5):
+        """The script answers its operations until there is none, acknowledges and exits."""
+        while not self.state.trials[trial_id].complete:
+            self.complete(trial_id, metric)
+        self.acknowledge(trial_id)
+        return self.end_run(trial_id)
+
+    def store_checkpoint(self, trial_id, uuid, steps):
+        known = self.state.trials[trial_id]
+        return self.told(
+            trial.CheckpointStored(
+                trial_id=trial_id,
+                experiment_id=known.experiment_id,
+                run=known.run,
+                task_id=known.task_id,
+                allocation_id=known.allocation_id or "",
+                uuid=uuid,
+                resources={},
+                metadata={},
+                steps_completed=steps,
+            )
+        )
+
+
+@pytest.fixture
+def searching():
+    return Searching()
