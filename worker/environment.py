@@ -91,7 +91,7 @@ def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str
 
     The user's variables come last; only the rows that say who the task is win over them.
     """
-    base = {name: value for name, value in inherited.items() if not name.startswith(DROPPED)}
+    base = {name: value for name, value in inherited.items() if _may_pass(name, value)}
     base.setdefault("HOME", str(place.workdir))
     ours = _ours(task, cluster, place)
     env = {**base, "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3", **ours}
@@ -160,6 +160,15 @@ def interpreter_dirs(interpreter: Path, wrappers: Path) -> tuple[Path, ...]:
         script.write_text(f'#!/bin/sh\nexec {shlex.quote(str(interpreter))} "$@"\n')
         script.chmod(0o755)
     return (wrappers, folder)
+
+
+def _may_pass(name: str, value: str) -> bool:
+    """Not what belongs to the platform, nor bytes that are no text: records of runs are JSON."""
+    try:
+        f"{name}={value}".encode()
+    except UnicodeEncodeError:
+        return False
+    return not name.startswith(DROPPED)
 
 
 def _trial_file(trial: Trial) -> dict[str, Any]:

@@ -6,6 +6,7 @@ come again with the same end. Cuts are therefore noted before a batch is handed 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -69,6 +70,10 @@ class SpoolReader:
         self._notes_path = run_dir / "shipped.json"
         self._notes = self._load()
         self._handed_out = 0
+        if not self._notes_path.exists():
+            # Room for the notes is taken now: a disk that this very output fills must not stop its shipping.
+            with contextlib.suppress(OSError):
+                self._save(self._notes)
 
     @property
     def shipped(self) -> int:

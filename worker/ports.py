@@ -27,7 +27,7 @@ class Ports(msgspec.Struct, frozen=True):
         return (self.dtrain_ssh, self.comm_1, self.comm_2, self.c10d)
 
 
-class NoPort(Exception):
+class NoPort(ValueError):
     """Every port above a base is taken."""
 
 

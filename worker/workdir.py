@@ -17,7 +17,7 @@ LIMIT_BYTES = 1024 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
 
 
-class BadContext(Exception):
+class BadContext(ValueError):
     """The archive with the experiment's code cannot be unpacked; the text is for the user."""
 
 

@@ -105,6 +105,10 @@ def test_secrets_and_paths_of_the_platform_stay_behind():
     assert (found["LANG"], found["HOME"], found["AWS_PROFILE"]) == ("C.UTF-8", "/root", "team")
 
 
+def test_bytes_that_are_no_text_are_not_passed_on():
+    assert "ODD" not in env(inherited={"ODD": "\udcff"})
+
+
 def test_a_home_is_made_up():
     assert env()["HOME"] == "/r/workdir"
 

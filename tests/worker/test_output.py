@@ -216,3 +216,8 @@ def test_output_that_nobody_fetches_has_a_limit(run):
     assert "lines of output were lost here" in told[0]
     assert told[1:] == ["again"]
     assert len(texts(kept)) + spool.lost_lines == 40
+
+
+def test_room_for_the_readers_notes_is_taken_early(run):
+    SpoolReader(run)
+    assert (run / "shipped.json").stat().st_size == 4096

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -180,3 +181,13 @@ def test_a_writer_that_is_gone_with_the_folder_leaves_no_shim(runs, eventually):
     remove(run)
     eventually(lambda: not (running.shim.alive() or running.command.alive()), "the end of both")
     remove(run)
+
+
+def test_it_loads_next_to_nothing():
+    """It starts for every task: each module costs all of them."""
+    root = Path(process.__file__).parents[1]
+    code = f"import sys; sys.path.append({str(root)!r}); import worker.shim.life; print(*sys.modules)"
+    loaded = subprocess.check_output([sys.executable, "-I", "-S", "-c", code], text=True).split()
+    own = {name.removeprefix("worker.shim.") for name in loaded if name.startswith("worker.shim.")}
+    assert own == {"life", "command", "lines", "processes", "spool"}
+    assert not {"typing", "subprocess", "logging", "asyncio", "msgspec", "traceback", "ctypes"} & set(loaded)
