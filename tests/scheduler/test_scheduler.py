@@ -46,12 +46,12 @@ class Scheduling:
             )
         )
 
-    def request(self, trial_id, slots=1, run=1, priority=42):
+    def request(self, trial_id, slots=1, run=1, priority=42, experiment=1):
         task = f"1.t{trial_id}"
         return self.told(
             searcher.RunRequested(
                 trial_id=trial_id,
-                experiment_id=1,
+                experiment_id=experiment,
                 task_id=task,
                 allocation_id=f"{task}.{run}",
                 run=run,
@@ -104,7 +104,7 @@ def test_slots_are_given_in_order_of_requests_and_never_twice(cluster):
 
 def test_a_higher_priority_goes_first(cluster):
     cluster.request(1, priority=50)
-    cluster.request(2, priority=10)
+    cluster.request(2, priority=10, experiment=2)
     (assigned,) = of(scheduler.AllocationAssigned, cluster.worker(slots=1))
     assert assigned.trial_id == 2
 
