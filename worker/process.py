@@ -106,14 +106,14 @@ def find(runs_dir: Path) -> dict[Path, State]:
 
 def state_of(run_dir: Path) -> State:
     """How a run is. `lost`: the shim was killed, or its records damaged, and reports no end; see `bury`."""
+    if not (run_dir / "running.json").exists() and not _ended(run_dir):
+        return "running" if _locked(run_dir) else "prepared"
+    # The record is read only once it is known to be there: the shim may be writing it this moment.
     running = _running(run_dir)
-    if running is not None and running.shim.alive() and not _ended(run_dir):
-        return "running"
+    alive = running is not None and running.shim.alive()
     if _ended(run_dir):
         return "exited" if read_exit(run_dir) is not None else "lost"
-    if (run_dir / "running.json").exists():
-        return "lost"
-    return "running" if _locked(run_dir) else "prepared"
+    return "running" if alive else "lost"
 
 
 def _ended(run_dir: Path) -> bool:

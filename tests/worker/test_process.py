@@ -108,6 +108,17 @@ def test_a_run_whose_shim_was_killed_is_buried(runs, eventually, script):
     assert process.bury(run, "again") == found
 
 
+def test_a_run_that_is_just_starting_is_never_lost(runs):
+    run = runs.prepare("sh", "-c", "exec sleep 1000")
+    with ThreadPoolExecutor(1) as pool:
+        starting = pool.submit(process.start, run)
+        seen = {process.state_of(run)}
+        while not starting.done():
+            seen.add(process.state_of(run))
+    assert process.state_of(run) == "running"
+    assert seen <= {"prepared", "running"}
+
+
 def test_another_process_with_the_same_id_is_not_mistaken_for_it():
     me = process.Identity(os.getpid(), 1)
     assert not me.alive()
