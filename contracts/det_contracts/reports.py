@@ -31,6 +31,7 @@ class ReportBatch(msgspec.Struct, frozen=True, kw_only=True):
     """Counts the batches of a run from 1."""
     searcher_metric: str
     """Name of the metric that the search looks at."""
+    smaller_is_better: bool
     series: list[Series]
 
 

@@ -32,6 +32,7 @@ STOPPING: frozenset[State] = frozenset(
     {"STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR"}
 )
 
+
 def _to(*states: State) -> frozenset[State]:
     return frozenset(states)
 

@@ -161,7 +161,7 @@ class Runner(Generic[S]):
             return
         self._recent.append(recorded)
         try:
-            keys = self.rules.evolve(self.state, recorded)
+            keys = tuple(self.rules.evolve(self.state, recorded))
         except Exception as error:
             raise Poison(self._story(recorded)) from error
         for key in keys:

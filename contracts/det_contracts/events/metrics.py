@@ -21,6 +21,17 @@ class Validated(msgspec.Struct, frozen=True, kw_only=True):
     reported_at: float
 
 
+@event("metrics.trial.settled", key="trial_id")
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """The trial has ended and every report that it stored has been judged; no further one will come.
+
+    Checkpoints waits for it before it decides what may go.
+    """
+
+    trial_id: int
+    reason: str
+
+
 @event("metrics.trial.report_refused", key="trial_id")
 class ReportRefused(msgspec.Struct, frozen=True, kw_only=True):
     """A report was not accepted. The script's SDK raises `reason` at the next call."""

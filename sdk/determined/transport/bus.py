@@ -16,12 +16,12 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+
 from det_contracts import codec, subjects
 from det_contracts.commands import Answer
 from det_contracts.events import metrics, scheduler, searcher, trial
 from det_contracts.queries import Ask, BestValidation, Checkpoints
 from det_contracts.reports import ReportBatch, report_id
-
 from determined._info import ClusterInfo, info_directory
 from determined.transport.bus_thread import BusThread
 from determined.transport.columns import Timed, to_series
@@ -148,6 +148,7 @@ class BusTransport:
             run=self._run,
             number=self._batches,
             searcher_metric=self._metric,
+            smaller_is_better=self._smaller_is_better,
             series=to_series([self._reports.popleft() for _ in range(count)]),
         )
         id = report_id(self._trial, self._run, self._batches)

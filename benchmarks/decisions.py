@@ -1,0 +1,111 @@
+"""Decisions per second, durable: raw batches, and completions through the searcher without processes.
+
+    python -m benchmarks.decisions
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+
+from benchmarks.histories import config
+from benchmarks.live import Broker, connected, running_broker
+from benchmarks.table import head, median, row
+from det_contracts import codec
+from det_contracts.commands import CreateExperiment
+from det_contracts.events import trial
+from services.kit.log import Draft, Fence
+from services.kit.log_jetstream import JetStreamLog
+from services.kit.rules import Call
+from services.kit.runner import Runner
+from services.kit.saving import InMemory
+from services.searcher.app import RULES
+
+BATCHES, SIZE = 100, 100
+TRIALS = 3000
+
+
+async def raw_batches(server: Broker) -> float:
+    """Events per second in fenced atomic batches, each flushed before its ack."""
+    async with connected(server) as client:
+        journal = JetStreamLog(client)
+        known = await journal.last("control.bench.decision")
+        fence = known.position if known else 0
+        began = time.perf_counter()
+        for _ in range(BATCHES):
+            drafts = [Draft("control.bench.decision", b"{}", uuid.uuid4().hex)]
+            drafts += [Draft(f"control.bench.a.{n}.b", b"x" * 200, uuid.uuid4().hex) for n in range(SIZE - 1)]
+            last = await journal.append_batch(drafts, fence=Fence("control.bench.decision", fence))
+            fence = last - SIZE + 1
+        return BATCHES * SIZE / (time.perf_counter() - began)
+
+
+async def single_appends(server: Broker, count: int = 500) -> float:
+    """Appends per second one after another: the raw limit of flushing this disk."""
+    async with connected(server) as client:
+        journal = JetStreamLog(client)
+        began = time.perf_counter()
+        for _ in range(count):
+            await journal.append(Draft("control.bench.a.1.c", b"x" * 200, uuid.uuid4().hex))
+        return count / (time.perf_counter() - began)
+
+
+async def completions(server: Broker) -> float:
+    """Operations of a large search that are completed and answered per second."""
+    async with connected(server) as client:
+        runner = Runner(RULES, JetStreamLog(client), InMemory(RULES.state))
+        task = asyncio.create_task(runner.run())
+        await runner.ready.wait()
+        command = CreateExperiment(user="b", config=config(TRIALS, concurrent=TRIALS), original_config="")
+        await runner.command(command, Call("c", time.time()))
+        trials = runner.state.trials
+        await _until(lambda: trials and all(t.run == 1 for t in trials.values()))
+        open_now = [t for t in trials.values() if not t.complete]
+        began = time.perf_counter()
+        gate = asyncio.Semaphore(256)
+        journal = JetStreamLog(client)
+
+        async def complete(known) -> None:
+            async with gate:
+                done = trial.OperationCompleted(
+                    trial_id=known.id, run=known.run, seq=known.seq, length=known.length, metric=0.5
+                )
+                id = f"d-{known.id}-{known.seq}"
+                body = codec.encode(done, id=id, actor="t", at=time.time())
+                await journal.append(Draft(codec.subject_of(done), body, id))
+
+        await asyncio.gather(*(complete(t) for t in open_now))
+        ids = [t.id for t in open_now]
+        await _until(lambda: all(_answered(trials[i]) for i in ids))
+        rate = len(ids) / (time.perf_counter() - began)
+        task.cancel()
+        await asyncio.wait([task])
+        return rate
+
+
+def _answered(known) -> bool:
+    return known.announced_seq > 1 or known.idled_seq >= 1
+
+
+async def _until(true) -> None:
+    while not true():
+        await asyncio.sleep(0.005)
+
+
+async def main() -> None:
+    head()
+    with running_broker() as server:
+        single = median([await single_appends(server) for _ in range(3)])
+        row("single durable appends, one after another", single, "events/s")
+        batched = median([await raw_batches(server) for _ in range(3)])
+        row("durable decided events through batches", batched, "events/s", ">= 5,000", f"{batched / single:.1f} x single")
+    with running_broker() as server:
+        rate = await completions(server)
+        row("completions decided durably", rate, "/s", ">= 2,500", f"{rate / single:.2f} x single appends")
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    uvloop.run(main())

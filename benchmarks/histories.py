@@ -1,0 +1,117 @@
+"""Long histories of the control log, made by the rules themselves: what services fold in their benchmarks."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from det_contracts import codec
+from det_contracts.commands import CreateExperiment
+from det_contracts.events import scheduler, trial, worker
+from det_contracts.expconf import complete
+from services.kit.testing import Fold
+from services.scheduler.app import RULES as SCHEDULER
+from services.searcher.app import RULES as SEARCHER
+
+STORAGE = {"type": "shared_fs", "host_path": "/tmp"}
+
+
+def config(max_trials: int, max_length: int = 64, concurrent: int = 16) -> dict[str, Any]:
+    """An adaptive_asha experiment without files."""
+    return complete(
+        {
+            "entrypoint": "python3 train.py",
+            "searcher": {
+                "name": "adaptive_asha",
+                "metric": "loss",
+                "max_length": max_length,
+                "max_trials": max_trials,
+                "max_concurrent_trials": concurrent,
+            },
+            "hyperparameters": {"lr": {"type": "log", "base": 10, "minval": -4, "maxval": 0}},
+            "checkpoint_storage": STORAGE,
+        },
+        seed=1,
+        name="benchmark",
+    )
+
+
+class Cluster:
+    """Searcher, scheduler and scripts in one thread, as fast as they go; keeps the log of what happened."""
+
+    def __init__(self, slots: int = 16) -> None:
+        self.searcher = Fold(SEARCHER)
+        self.scheduler = Fold(SCHEDULER)
+        self.log: list[Any] = []
+        self._assigned: deque[scheduler.AllocationAssigned] = deque()
+        offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(slots))
+        self._say(
+            worker.WorkerRegistered(
+                worker_id="w",
+                session="s",
+                pool="default",
+                address="",
+                version="",
+                slots=offered,
+                reads_after=0,
+                running=(),
+            )
+        )
+
+    def _say(self, *events: Any) -> None:
+        self.log += events
+        self.searcher.given(*events)
+        self.scheduler.given(*events)
+        self._decide()
+
+    def _decide(self) -> None:
+        moved = True
+        while moved:
+            mine = self.searcher.decide()
+            self.scheduler.given(*mine)
+            theirs = self.scheduler.decide()
+            self.searcher.given(*theirs)
+            self.log += [*mine, *theirs]
+            self._assigned.extend(e for e in theirs if isinstance(e, scheduler.AllocationAssigned))
+            moved = bool(mine or theirs)
+
+    def run(self, max_trials: int) -> None:
+        """One experiment from its submission to its end; each trial reports a checkpoint per operation."""
+        command = CreateExperiment(user="bench", config=config(max_trials), original_config="")
+        ruling = self.searcher.rule(command)
+        self.log += ruling.events
+        self.scheduler.given(*ruling.events)
+        self._decide()
+        while self._assigned:
+            self._run_one(self._assigned.popleft())
+
+    def _run_one(self, assigned: scheduler.AllocationAssigned) -> None:
+        id = assigned.trial_id or 0
+        self._say(worker.AllocationStarted("w", assigned.allocation_id))
+        while not self.searcher.state.trials[id].complete:
+            known = self.searcher.state.trials[id]
+            stored = trial.CheckpointStored(
+                trial_id=id,
+                experiment_id=known.experiment_id,
+                run=known.run,
+                task_id=known.task_id,
+                allocation_id=assigned.allocation_id,
+                uuid=f"{assigned.allocation_id}-{known.seq}",
+                resources={"model.pt": 1000, "metadata.json": 30},
+                metadata={"steps_completed": known.length},
+                steps_completed=known.length,
+            )
+            done = trial.OperationCompleted(
+                trial_id=id, run=known.run, seq=known.seq, length=known.length, metric=known.hparams["lr"]
+            )
+            self._say(trial.Progressed(id, known.run, known.length / 2), stored, done)
+        run = self.searcher.state.trials[id].run
+        self._say(trial.PreemptionAcknowledged(id, run))
+        self._say(
+            worker.AllocationExited(worker_id="w", allocation_id=assigned.allocation_id, exit_code=0)
+        )
+
+
+def bodies(events: list[Any]) -> list[bytes]:
+    """Events as they lie in the log."""
+    return [codec.encode(e, id=f"e{i}", actor="bench", at=float(i)) for i, e in enumerate(events)]

@@ -1,0 +1,59 @@
+"""A broker and connections for benchmarks, gone when they end."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import nats
+from nats.aio.client import Client
+
+from services.kit import broker
+from services.kit.log_jetstream import ensure_streams
+
+
+class Broker:
+    """A nats-server as the local cluster runs it, without accounts."""
+
+    def __init__(self, folder: Path) -> None:
+        self._ports = broker.free_port(), broker.free_port()
+        self._config = broker.write_config(folder, port=self._ports[0], monitor_port=self._ports[1])
+        self.url = f"nats://127.0.0.1:{self._ports[0]}"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it takes work."""
+        self.process = subprocess.Popen(broker.command(self._config), stderr=subprocess.DEVNULL)
+        broker.wait_until_healthy(self._ports[1])
+
+    def stop(self) -> None:
+        """End it at once."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextlib.contextmanager
+def running_broker() -> Iterator[Broker]:
+    """A broker for the length of a `with`."""
+    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
+        server = Broker(Path(folder))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Broker) -> AsyncIterator[Client]:
+    """A connection with the three streams in place."""
+    client = await nats.connect(server.url)
+    await ensure_streams(client.jetstream())
+    try:
+        yield client
+    finally:
+        await client.close()

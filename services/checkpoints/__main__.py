@@ -1,0 +1,6 @@
+"""`python -m services.checkpoints`"""
+
+from services.checkpoints.app import SERVICE
+from services.kit.host import main
+
+main(SERVICE)

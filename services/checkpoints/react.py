@@ -1,0 +1,79 @@
+"""The service's rules: once an experiment is over and all its validations are known, what need not stay goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from det_contracts import ids
+from det_contracts.events import checkpoints
+from services.checkpoints.domain import Checkpoint, Deletion, Experiment, State, Validation
+from services.checkpoints.retention import Candidate, kept
+
+
+def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
+    """Events that one record calls for; none for a record at rest."""
+    kind, id = key
+    if kind == "experiments":
+        return _experiment(state, state.experiments[id])
+    if kind == "deletions":
+        return _deletion(state.deletions[id])
+    return ()
+
+
+def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
+    if not experiment.ended or not all(state.trials[id].settled for id in experiment.trials):
+        return ()
+    present = [state.checkpoints[uuid] for uuid in experiment.stored]
+    present = [c for c in present if c.state == "COMPLETED" and not c.going]
+    stay = kept(
+        [_candidate(state, c) for c in present],
+        experiment.keep,
+        smaller_is_better=experiment.smaller_is_better,
+        protected={e.source for e in state.experiments.values() if e.source},
+    )
+    going = tuple(c.uuid for c in present if c.uuid not in stay)
+    if not going:
+        return ()
+    keep = experiment.keep
+    return [
+        checkpoints.DeletionRequested(
+            task_id=ids.deletion_task_id(experiment.id, experiment.deletions + 1),
+            experiment_id=experiment.id,
+            uuids=going,
+            reason=f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
+            f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}",
+        )
+    ]
+
+
+def validation_of(state: State, checkpoint: Checkpoint) -> Validation | None:
+    """The trial's validation at the steps of the checkpoint."""
+    return state.trials[checkpoint.trial_id].validations.get(checkpoint.steps_completed)
+
+
+def _candidate(state: State, checkpoint: Checkpoint) -> Candidate:
+    found = validation_of(state, checkpoint)
+    return Candidate(
+        uuid=checkpoint.uuid,
+        trial_id=checkpoint.trial_id,
+        steps=checkpoint.steps_completed,
+        stored=checkpoint.order,
+        metric=found.metric if found else None,
+        validated=found.number if found else 0,
+    )
+
+
+def _deletion(deletion: Deletion) -> Sequence[Any]:
+    if deletion.outcome is None or deletion.finished:
+        return ()
+    deleted = deletion.outcome == "succeeded"
+    return [
+        checkpoints.DeletionFinished(
+            task_id=deletion.task_id,
+            experiment_id=deletion.experiment_id,
+            uuids=deletion.uuids,
+            deleted=deleted,
+            reason="the retention policy let them go" if deleted else f"not deleted: {deletion.reason}",
+        )
+    ]

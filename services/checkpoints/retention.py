@@ -1,0 +1,59 @@
+"""Which checkpoints of an experiment stay (experiment configuration spec, section 2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint, as retention sees it."""
+
+    uuid: str
+    trial_id: int
+    steps: int
+    stored: int
+    """Order of storing; breaks ties of equal steps, the later one wins."""
+    metric: float | None = None
+    """Searcher metric of the trial's validation at the same steps; None when there is none."""
+    validated: int = 0
+    """Order of that validation; among equal metrics the older one wins."""
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """The three numbers of a configuration."""
+
+    experiment_best: int
+    trial_best: int
+    trial_latest: int
+
+
+def kept(
+    candidates: Collection[Candidate], keep: Keep, *, smaller_is_better: bool, protected: Collection[str] = ()
+) -> set[str]:
+    """Ids of the checkpoints that stay; all others may go."""
+    ranked = sorted(
+        (c for c in candidates if c.metric is not None),
+        key=lambda c: (_comparable(c.metric, smaller_is_better), c.validated),
+    )
+    stay = {c.uuid for c in ranked[: keep.experiment_best]}
+    stay |= _first_per_trial(ranked, keep.trial_best)
+    latest = sorted(candidates, key=lambda c: (c.steps, c.stored), reverse=True)
+    stay |= _first_per_trial(latest, keep.trial_latest)
+    return stay | {c.uuid for c in candidates if c.uuid in protected}
+
+
+def _comparable(metric: float | None, smaller_is_better: bool) -> float:
+    value = 0.0 if metric is None else metric
+    return value if smaller_is_better else -value
+
+
+def _first_per_trial(ordered: Iterable[Candidate], count: int) -> set[str]:
+    taken: dict[int, int] = {}
+    stay = set()
+    for candidate in ordered:
+        taken[candidate.trial_id] = taken.get(candidate.trial_id, 0) + 1
+        if taken[candidate.trial_id] <= count:
+            stay.add(candidate.uuid)
+    return stay

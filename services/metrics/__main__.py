@@ -1,0 +1,6 @@
+"""`python -m services.metrics`"""
+
+from services.kit.host import main
+from services.metrics.app import SERVICE
+
+main(SERVICE)

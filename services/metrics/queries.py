@@ -1,0 +1,140 @@
+"""What the metrics service answers from its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from det_contracts import subjects
+from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
+from services.kit.database import POSITIONS
+from services.metrics.domain import VALIDATION
+from services.metrics.store import LINES, REPORTS, SUMMARIES, TRIALS
+from services.metrics.summary import Summary
+
+C = REPORTS.c
+
+
+def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[str, Any]:
+    """Totals, best and latest validation and statistics of each trial that has reported."""
+    found = connection.execute(sa.select(TRIALS).where(TRIALS.c.trial_id.in_(query.trial_ids))).mappings()
+    return {str(row["trial_id"]): _summary(connection, row) for row in found.all()}
+
+
+def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
+    validations = sa.select(REPORTS).where(
+        C.trial_id == trial["trial_id"], C.kind == VALIDATION, C.archived.is_(False), C.metric.is_not(None)
+    )
+    better = C.metric.asc() if trial["smaller_is_better"] else C.metric.desc()
+    best = connection.execute(validations.order_by(better, C.id).limit(1)).mappings().first()
+    latest = connection.execute(validations.order_by(C.steps.desc(), C.id.desc()).limit(1)).mappings().first()
+    query = sa.select(SUMMARIES).where(SUMMARIES.c.trial_id == trial["trial_id"])
+    summary: dict[str, dict[str, Any]] = {}
+    for row in connection.execute(query.order_by(SUMMARIES.c.kind, SUMMARIES.c.name)).mappings():
+        plain = msgspec.json.decode(row["body"], type=Summary).plain()
+        summary.setdefault(row["kind"], {})[row["name"]] = plain
+    return {
+        "total_batches": trial["total_batches"],
+        "best_validation": _validation(best),
+        "latest_validation": _validation(latest),
+        "summary": summary,
+    }
+
+
+def _validation(row: Any) -> dict[str, Any] | None:
+    if row is None:
+        return None
+    return {
+        "steps_completed": row["steps"],
+        "at": row["at"],
+        "run": row["run"],
+        "metrics": msgspec.json.decode(row["metrics"]),
+        "metric": row["metric"],
+    }
+
+
+def reports(connection: sa.Connection, query: Reports) -> list[dict[str, Any]]:
+    """A page of reports in order of trial, run, steps."""
+    order = (C.trial_id, C.run, C.steps, C.id)
+    chosen = sa.select(REPORTS).where(C.trial_id.in_(query.trial_ids))
+    if query.group is not None:
+        chosen = chosen.where(C.kind == query.group)
+    if not query.archived:
+        chosen = chosen.where(C.archived.is_(False))
+    if query.after is not None:
+        chosen = chosen.where(sa.tuple_(*order) > sa.tuple_(*map(sa.literal, query.after)))
+    rows = connection.execute(chosen.order_by(*order).limit(query.limit)).mappings()
+    return [_report(row) for row in rows]
+
+
+def _report(row: Any) -> dict[str, Any]:
+    batched = row["batch_metrics"]
+    return {
+        "id": row["id"],
+        "trial_id": row["trial_id"],
+        "run": row["run"],
+        "group": row["kind"],
+        "steps_completed": row["steps"],
+        "at": row["at"],
+        "metrics": msgspec.json.decode(row["metrics"]),
+        "batch_metrics": None if batched is None else msgspec.json.decode(batched),
+        "archived": bool(row["archived"]),
+    }
+
+
+def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
+    """A page of log lines; `through` is the position of LOGS that the tables are complete up to."""
+    order = LINES.c.id.desc() if query.descending else LINES.c.id.asc()
+    chosen = sa.select(LINES).where(*_log_filters(query)).order_by(order)
+    if query.limit > 0:
+        chosen = chosen.limit(query.limit)
+    through = sa.select(POSITIONS.c.position).where(
+        POSITIONS.c.owner == "metrics", POSITIONS.c.stream == subjects.LOGS
+    )
+    position = connection.execute(through).scalar() or 0
+    return {"lines": [dict(row) for row in connection.execute(chosen).mappings()], "through": position}
+
+
+def _log_filters(query: LogPage) -> list[sa.ColumnElement[bool]]:
+    columns = LINES.c
+    found: list[sa.ColumnElement[bool]] = [columns.task_id == query.task_id]
+    if query.after_id:
+        found.append(columns.id < query.after_id if query.descending else columns.id > query.after_id)
+    lists = {
+        columns.allocation_id: query.allocation_ids,
+        columns.worker_id: query.worker_ids,
+        columns.level: query.levels,
+        columns.stdtype: query.stdtypes,
+        columns.source: query.sources,
+    }
+    found += [column.in_(wanted) for column, wanted in lists.items() if wanted]
+    if query.ranks:
+        named = columns.rank.in_([rank for rank in query.ranks if rank >= 0])
+        found.append(sa.or_(named, columns.rank.is_(None)) if -1 in query.ranks else named)
+    if query.before_at is not None:
+        found.append(columns.at <= query.before_at)
+    if query.after_at is not None:
+        found.append(columns.at > query.after_at)
+    if query.text:
+        found.append(columns.text.contains(query.text, autoescape=True))
+    return found
+
+
+def best_validation(connection: sa.Connection, query: BestValidation) -> float | None:
+    """The best searcher metric over the trials of an experiment."""
+    best = sa.func.min(C.metric) if query.smaller_is_better else sa.func.max(C.metric)
+    trials = sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id == query.experiment_id)
+    chosen = sa.select(best).where(C.trial_id.in_(trials), C.kind == VALIDATION, C.archived.is_(False))
+    found: float | None = connection.execute(chosen).scalar()
+    return found
+
+
+READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
+    TrialSummaries: trial_summaries,
+    Reports: reports,
+    LogPage: log_page,
+    BestValidation: best_validation,
+}

@@ -1,0 +1,14 @@
+"""The service's rules: what the reports of a trial led to is stated in CONTROL, once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from services.metrics.domain import State
+
+
+def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
+    """Decisions about a trial's reports that are not in the log yet."""
+    kind, id = key
+    return state.trials[id].pending if kind == "trials" else ()

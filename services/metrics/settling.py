@@ -1,0 +1,37 @@
+"""Finds out when no report of an ended trial is still to come.
+
+Reports are stored before a script may end, so what REPORTS holds once the trial's end has been
+read holds all of them. Only the stream's end at that time is asked for; the rest is the fold's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from det_contracts import subjects
+from det_contracts.problems import Refused
+from services.kit.host import Parts
+from services.kit.log import OutcomeUnknown
+from services.kit.rules import Call
+from services.metrics.commands import Settle
+
+LOOK_EVERY_S = 0.1
+AT_ONCE = 500
+
+
+async def settle_ended_trials(parts: Parts) -> None:
+    """Settle trials for as long as this replica leads."""
+    await parts.runner.ready.wait()
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        ended = tuple(parts.runner.state.ended)[:AT_ONCE]
+        if not ended or not parts.leading():
+            continue
+        try:
+            _, last = await parts.journal.bounds(subjects.REPORTS)
+            while parts.runner.positions[subjects.REPORTS] < last:
+                await asyncio.sleep(LOOK_EVERY_S / 10)
+            await parts.runner.command(Settle(ended), Call(f"settle-{ended[0]}", time.time()))
+        except (Refused, OutcomeUnknown):
+            continue

@@ -1,0 +1,23 @@
+"""Metric values as they travel: any JSON, with NaN and infinities spelled as text."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+def number(value: Any) -> float | None:
+    """The value as a number, spelled ones included; None for anything else."""
+    if isinstance(value, str):
+        return SPELLED.get(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value)
+
+
+def finite(value: Any) -> float | None:
+    """The value as a finite number; None for anything else."""
+    found = number(value)
+    return found if found is not None and math.isfinite(found) else None
