@@ -128,7 +128,7 @@ def read_exit(run_dir: Path) -> Exit | None:
 def send(run_dir: Path, number: int) -> bool:
     """Send a signal to the command alone; False when nothing runs."""
     running = _running(run_dir)
-    if running is None or not running.shim.alive():
+    if running is None or _ended(run_dir) or not running.shim.alive():
         return False
     processes.send({running.shim.pid}, number)
     return True

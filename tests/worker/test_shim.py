@@ -96,13 +96,14 @@ def test_death_by_signal_is_128_and_its_number(runs):
     assert (found.code, found.signal) == (137, 9)
 
 
-LISTEN = """
+LISTEN = r"""
 import os, signal, sys, time
-names = "INT TERM HUP USR1 USR2 WINCH".split()
-for name in names:
-    signal.signal(getattr(signal, "SIG" + name), lambda number, _: print("got", signal.Signals(number).name))
+def heard(number, _):
+    print("got " + signal.Signals(number).name)
+for name in "INT TERM HUP USR1 USR2 WINCH".split():
+    signal.signal(getattr(signal, "SIG" + name), heard)
 child = os.fork()
-print("child" if child == 0 else "parent", "listens")
+print("child listens\n" if child == 0 else "parent listens\n", end="")
 while True:
     time.sleep(1000)
 """
@@ -135,8 +136,8 @@ def alive(run):
 
 LEFT = {
     "in its group": "sleep 1000 & exit 5",
-    "in its own session": "setsid sleep 1000 & sleep 0.2; exit 5",
-    "as a daemon": "(setsid sh -c 'sleep 1000 & exit 0' &) ; sleep 0.2; exit 5",
+    "in its own session": "setsid sleep 1000 & exit 5",
+    "as a daemon": "(setsid sh -c 'sleep 1000 & exit 0' &) ; exit 5",
 }
 
 
@@ -153,14 +154,16 @@ def test_what_is_left_over_is_ended(runs, script):
 def test_what_is_left_over_gets_time_to_say_goodbye(runs):
     code = """
 import os, signal, time
+told, tell = os.pipe()
 if os.fork():
-    time.sleep(0.3)
+    os.read(told, 1)
     os._exit(0)
 def leave(*_):
     print("saved")
     os._exit(0)
 signal.signal(signal.SIGTERM, leave)
 print("waits")
+os.write(tell, b"+")
 time.sleep(1000)
 """
     run = runs.python(code)
