@@ -56,7 +56,7 @@ class Worker:
         """Register, then hear and run until cancelled."""
         after = self._orders.position()
         if after is None:
-            _, after = await self._journal.bounds(subjects.CONTROL)
+            after = await self._end_of_log()
             self._orders.read_up_to(after)
         for order in self._orders.all():
             self._take_up(order)
@@ -64,6 +64,15 @@ class Worker:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._beat())
             tasks.create_task(self._listen(after))
+
+    async def _end_of_log(self) -> int:
+        """The last position of CONTROL, as soon as there is such a stream."""
+        while True:
+            try:
+                return (await self._journal.bounds(subjects.CONTROL))[1]
+            except OutcomeUnknown as error:
+                log.info("log.awaited", error=str(error))
+                await asyncio.sleep(0.1)
 
     async def leave(self) -> None:
         """End everything that runs here and tell the cluster that this worker is gone."""

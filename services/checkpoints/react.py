@@ -1,4 +1,4 @@
-"""The service's rules: once an experiment is over and all its validations are known, what need not stay goes."""
+"""The service's rules: once an experiment is over and all is known of it, what need not stay goes."""
 
 from __future__ import annotations
 

@@ -120,7 +120,10 @@ class JetStreamLog:
             )
         except AWAY as error:
             raise OutcomeUnknown(f"no answer about stream {stream}: {error!r}") from error
-        state = msgspec.json.decode(reply.data)["state"]
+        answer = msgspec.json.decode(reply.data)
+        if "error" in answer:
+            raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
+        state = answer["state"]
         return int(state["first_seq"]) or 1, int(state["last_seq"])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from det_contracts import subjects
@@ -17,7 +19,7 @@ from services.metrics.react import react
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
 
-_BATCHES = {
+_BATCHES: dict[str, msgspec.json.Decoder[Any]] = {
     subjects.REPORTS: msgspec.json.Decoder(ReportBatch),
     subjects.LOGS: msgspec.json.Decoder(LogBatch),
 }
@@ -39,7 +41,7 @@ RULES = Rules(
     react=react,
     commands=COMMANDS,
     streams={
-        subjects.CONTROL: ("control.metrics.>", "control.searcher.trial.*.ended"),
+        subjects.CONTROL: (),
         subjects.REPORTS: (),
         subjects.LOGS: (),
     },

@@ -22,7 +22,7 @@ from services.metrics.values import finite
 Key = tuple[str, Any]
 VALIDATION = "validation"
 WINDOW = 4096
-"""Newest steps of a group whose keys are remembered; a duplicate further back is merged, the first value stays."""
+"""Newest steps of a group whose keys are remembered; further back a duplicate is merged, the first stays."""
 replace = msgspec.structs.replace
 
 
@@ -66,6 +66,14 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     """Of the values of the last report."""
 
 
+class Finding(msgspec.Struct, frozen=True):
+    """What a report led to: one of the two."""
+
+    number: int
+    validated: metrics.Validated | None = None
+    refused: metrics.ReportRefused | None = None
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What must be remembered of a trial's reports to judge the next one."""
 
@@ -80,7 +88,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that the reports led to."""
     stated: int = 0
     """Decisions that are in CONTROL."""
-    pending: tuple[metrics.Validated | metrics.ReportRefused, ...] = ()
+    pending: tuple[Finding, ...] = ()
 
 
 class Open(msgspec.Struct, frozen=True):
@@ -237,7 +245,7 @@ class _Judge:
             metric=finite(row.metrics.get(self._batch.searcher_metric)),
             reported_at=row.at,
         )
-        self._queue(decision)
+        self._queue(Finding(self._decided, validated=decision))
 
     def _refuse(self, row: Row, reason: str) -> None:
         self._decided += 1
@@ -249,18 +257,18 @@ class _Judge:
             steps_completed=row.steps,
             reason=f"{row.group} metrics at {row.steps} steps were refused: {reason}",
         )
-        self._queue(decision)
+        self._queue(Finding(self._decided, refused=decision))
 
-    def _queue(self, decision: metrics.Validated | metrics.ReportRefused) -> None:
+    def _queue(self, finding: Finding) -> None:
         # When CONTROL was folded first, the decision is there already.
-        if decision.number > self._known.stated:
-            self._pending.append(decision)
+        if finding.number > self._known.stated:
+            self._pending.append(finding)
 
 
 def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
     known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
     stated = max(known.stated, event.number)
-    pending = tuple(decision for decision in known.pending if decision.number > stated)
+    pending = tuple(finding for finding in known.pending if finding.number > stated)
     state.trials[known.id] = replace(known, stated=stated, pending=pending)
     yield "trials", known.id
 

@@ -11,4 +11,6 @@ from services.metrics.domain import State
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Decisions about a trial's reports that are not in the log yet."""
     kind, id = key
-    return state.trials[id].pending if kind == "trials" else ()
+    if kind != "trials":
+        return ()
+    return [finding.validated or finding.refused for finding in state.trials[id].pending]
