@@ -1,0 +1,41 @@
+"""The gateway, joined from its parts."""
+
+from __future__ import annotations
+
+from services.gateway.backend import Backend
+from services.gateway.catalogue import Catalogue
+from services.gateway.commands import COMMANDS
+from services.gateway.domain import State, evolve
+from services.gateway.http import application, listening_socket, serve
+from services.gateway.peers import Peers
+from services.gateway.settings import Settings, blob_store, default_storage, signing_key
+from services.gateway.store import project
+from services.kit.host import Parts, Service
+from services.kit.rules import Rules
+
+REBUILD_PATIENCE_S = 600.0
+"""How long the tables may take to catch up with the fold after they were lost."""
+
+RULES = Rules(owner="gateway", state=State, evolve=evolve, react=lambda _, __: (), commands=COMMANDS)
+
+
+async def serve_http(parts: Parts) -> None:
+    """Listen once the whole log is folded, so that nothing is missing from the first answer."""
+    settings = parts.settings
+    assert isinstance(settings, Settings)
+    catalogue = Catalogue(parts.runner, parts.saver, parts.database)
+    backend = Backend(
+        settings=settings,
+        catalogue=catalogue,
+        peers=Peers(parts.asker, catalogue),
+        journal=parts.journal,
+        blobs=blob_store(settings),
+        token_key=signing_key(settings),
+        storage=default_storage(settings),
+    )
+    await parts.runner.ready.wait()
+    await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
+    await serve(application(backend), listening_socket(settings.host, settings.port))
+
+
+SERVICE = Service(RULES, settings=Settings, project=project, extra=serve_http, always_saves=True)

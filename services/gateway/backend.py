@@ -1,0 +1,27 @@
+"""Everything that routes work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from services.gateway.catalogue import Catalogue
+from services.gateway.peers import Peers
+from services.gateway.settings import Settings
+from services.kit.blobs import BlobStore
+from services.kit.log import Log
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One running gateway, without its HTTP side."""
+
+    settings: Settings
+    catalogue: Catalogue
+    peers: Peers
+    journal: Log
+    blobs: BlobStore
+    token_key: bytes
+    """Signs session tokens."""
+    storage: dict[str, Any] | None
+    """Default `checkpoint_storage` of the cluster."""

@@ -1,0 +1,88 @@
+"""What the gateway knows of itself: records folded from the log, and lists of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from det_contracts import subjects
+from det_contracts.problems import Refused, not_found
+from services.gateway.domain import Checkpoint, Experiment, State, Submission, Trial
+from services.kit.database import Database
+from services.kit.runner import Runner
+from services.kit.saving import DatabaseSaver
+
+T = TypeVar("T")
+LOOK_AGAIN_S = 60.0
+
+
+class Catalogue:
+    """The read side: `state` for records by id, `read` for lists."""
+
+    def __init__(self, runner: Runner[State], saver: DatabaseSaver, database: Database) -> None:
+        self._runner = runner
+        self._saver = saver
+        self._database = database
+
+    @property
+    def state(self) -> State:
+        """Everything that is folded by now; changes under your hands at the next await."""
+        return self._runner.state
+
+    @property
+    def position(self) -> int:
+        """Up to where CONTROL is folded."""
+        return self._runner.positions[subjects.CONTROL]
+
+    async def reach(self, position: int) -> None:
+        """Wait until records and lists show CONTROL up to `position`; raises `Refused` after a while."""
+        await self._saver.reach(position)
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Read lists, in a thread of the database."""
+        return await self._database.read(work)
+
+    async def until(self, holds: Callable[[State], bool]) -> None:
+        """Wait until something holds, looking after each fold."""
+        while not holds(self.state):
+            with contextlib.suppress(Refused):
+                await self._runner.reach(self.position + 1, within_s=LOOK_AGAIN_S)
+            await asyncio.sleep(0)
+
+    def experiment(self, id: int) -> Experiment:
+        """Raises `Refused` (not found)."""
+        return _get(self.state.experiments, "experiment", id)
+
+    def submission(self, id: int) -> Submission:
+        """What was submitted for an experiment."""
+        return _get(self.state.submissions, "experiment", id)
+
+    def trial(self, id: int) -> Trial:
+        """Raises `Refused` (not found)."""
+        return _get(self.state.trials, "trial", id)
+
+    def trial_of_task(self, task_id: str) -> Trial | None:
+        """The trial that a task belongs to; None for tasks of other kinds."""
+        experiment_id = task_id.partition(".")[0]
+        experiment = self.state.experiments.get(int(experiment_id) if experiment_id.isdecimal() else 0)
+        trials = [self.state.trials[id] for id in experiment.trial_ids] if experiment else []
+        return next((trial for trial in trials if trial.task_id == task_id), None)
+
+    def checkpoint(self, uuid: str) -> Checkpoint:
+        """Raises `Refused` (not found)."""
+        return _get(self.state.checkpoints, "checkpoint", uuid)
+
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+def _get(records: dict[K, R], kind: str, key: K) -> R:
+    try:
+        return records[key]
+    except KeyError:
+        raise not_found(kind, key) from None

@@ -1,0 +1,29 @@
+"""The gateway's catalogue: what the log says of everything that people look at."""
+
+from services.gateway.domain.fold import evolve
+from services.gateway.domain.state import (
+    Allocation,
+    Checkpoint,
+    ClosedSession,
+    Experiment,
+    Live,
+    State,
+    Submission,
+    Trial,
+    Validation,
+    Worker,
+)
+
+__all__ = [
+    "Allocation",
+    "Checkpoint",
+    "ClosedSession",
+    "Experiment",
+    "Live",
+    "State",
+    "Submission",
+    "Trial",
+    "Validation",
+    "Worker",
+    "evolve",
+]

@@ -1,0 +1,116 @@
+"""Allocations in the catalogue, and what they mean for how trials and experiments are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler, searcher, worker
+from det_contracts.states import later
+from services.gateway.domain.state import Allocation, Live, Phase, State
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def requested(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A trial wants slots."""
+    event: searcher.RunRequested = recorded.event
+    known = state.trials[event.trial_id]
+    warm = event.checkpoint if event.run == 1 else known.warm_start
+    state.trials[known.id] = replace(
+        known, run=event.run, allocation_id=event.allocation_id, runner_state="", warm_start=warm
+    )
+    yield from _open(
+        state,
+        Allocation(
+            id=event.allocation_id,
+            task_id=event.task_id,
+            kind="TRIAL",
+            experiment_id=event.experiment_id,
+            trial_id=event.trial_id,
+            run=event.run,
+            slots=event.slots,
+            pool=event.pool,
+            priority=event.priority,
+            requested_at=recorded.at,
+        ),
+    )
+    yield from _show(state, event.allocation_id, "", "QUEUED")
+
+
+def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Slots are held. A deletion task is heard of here first."""
+    event: scheduler.AllocationAssigned = recorded.event
+    if event.allocation_id not in state.allocations:
+        yield from _open(
+            state,
+            Allocation(
+                id=event.allocation_id,
+                task_id=event.task_id,
+                kind=event.kind,
+                experiment_id=event.experiment_id,
+                trial_id=event.trial_id,
+                run=event.run,
+                slots=sum(len(part.slots) for part in event.parts),
+                pool="default",
+                priority=0,
+                requested_at=recorded.at,
+            ),
+        )
+    known = state.allocations[event.allocation_id]
+    state.allocations[known.id] = replace(
+        known, members=event.parts, state=later(known.state, "ASSIGNED"), reason=event.reason
+    )
+    yield "allocations", known.id
+
+
+def started(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The process of one member runs."""
+    event: worker.AllocationStarted = recorded.event
+    known = state.allocations.get(event.allocation_id)
+    if known is None or known.started_at is not None or known.ended_at is not None:
+        return
+    state.allocations[known.id] = replace(known, started_at=recorded.at, state=later(known.state, "RUNNING"))
+    yield "allocations", known.id
+    yield from _show(state, known.id, "QUEUED", "RUNNING")
+
+
+def ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Every member is gone."""
+    event: scheduler.AllocationEnded = recorded.event
+    known = state.allocations.get(event.allocation_id)
+    if known is None or known.ended_at is not None:
+        return
+    state.allocations[known.id] = replace(
+        known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
+    )
+    state.live.pop(known.id, None)
+    yield "allocations", known.id
+    yield "live", known.id
+    yield from _show(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")
+
+
+def _open(state: State, allocation: Allocation) -> Iterable[Key]:
+    state.allocations[allocation.id] = allocation
+    state.live[allocation.id] = Live(allocation.experiment_id)
+    yield "allocations", allocation.id
+    yield "live", allocation.id
+
+
+def _show(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
+    """Count an allocation of a trial under its new phase."""
+    allocation = state.allocations[allocation_id]
+    if allocation.trial_id is None:
+        return
+    experiment = state.experiments[allocation.experiment_id]
+    queued = experiment.queued + (new == "QUEUED") - (old == "QUEUED")
+    running = experiment.running + (new == "RUNNING") - (old == "RUNNING")
+    state.experiments[experiment.id] = replace(experiment, queued=queued, running=running)
+    yield "experiments", experiment.id
+    trial = state.trials[allocation.trial_id]
+    if trial.allocation_id == allocation_id:
+        state.trials[trial.id] = replace(trial, phase=new)
+        yield "trials", trial.id

@@ -1,0 +1,92 @@
+"""Experiments in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import searcher
+from det_contracts.states import TERMINAL
+from det_contracts.states import State as Life
+from services.gateway.domain.state import Experiment, State, Submission, Trial
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+SEVERITY: tuple[Life, ...] = (
+    "ACTIVE",
+    "PAUSED",
+    "STOPPING_COMPLETED",
+    "STOPPING_CANCELED",
+    "STOPPING_KILLED",
+    "STOPPING_ERROR",
+)
+"""Stopping states only get more severe (scheduling spec, 8.3)."""
+
+
+def created(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A configuration was accepted."""
+    event: searcher.ExperimentCreated = recorded.event
+    id, config = event.experiment_id, event.config
+    state.submissions[id] = Submission(
+        config=config, original_config=event.original_config, context=event.context
+    )
+    state.experiments[id] = Experiment(
+        id=id,
+        user=event.user,
+        name=config["name"],
+        description=config.get("description") or "",
+        labels=tuple(config.get("labels") or ()),
+        pool=config["resources"].get("resource_pool") or "default",
+        metric=config["searcher"].get("metric") or "",
+        smaller_is_better=config["searcher"].get("smaller_is_better", True),
+        parent_id=event.parent_id,
+        created_at=recorded.at,
+        reason=event.reason,
+    )
+    yield "submissions", id
+    yield "experiments", id
+
+
+def moved(state: State, recorded: Recorded) -> Iterable[Key]:
+    """An experiment changed its state, and with it the state that its open trials are in."""
+    event = recorded.event
+    id = event.experiment_id
+    to = _target(event)
+    state.experiments[id] = replace(
+        state.experiments[id],
+        state=to,
+        reason=event.reason,
+        ended_at=recorded.at if to in TERMINAL else None,
+    )
+    yield "experiments", id
+    for trial_id in state.experiments[id].trial_ids:
+        known = state.trials[trial_id]
+        if known.own not in TERMINAL:
+            state.trials[trial_id] = shown(known, to, event.reason)
+            yield "trials", trial_id
+
+
+def _target(event: object) -> Life:
+    match event:
+        case searcher.ExperimentActivated():
+            return "ACTIVE"
+        case searcher.ExperimentPaused():
+            return "PAUSED"
+        case searcher.ExperimentStopping(to=to):
+            return to
+        case searcher.ExperimentEnded(state=ended):
+            return ended
+    raise TypeError(f"{event!r} does not move an experiment")
+
+
+def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
+    """A trial with the state it is in, all told; `reason` is why its experiment is in its own."""
+    if trial.own in TERMINAL or experiment in TERMINAL:
+        return trial
+    effective = max(trial.own, experiment, key=SEVERITY.index)
+    if effective == trial.state:
+        return trial
+    return replace(trial, state=effective, reason=reason)

@@ -1,0 +1,186 @@
+"""The catalogue's records. All frozen: an event replaces a record, nothing is changed in place.
+
+Times are seconds since the epoch, UTC, as the log's envelopes give them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from det_contracts.events.scheduler import Outcome, Part, TaskKind
+from det_contracts.events.searcher import Context
+from det_contracts.events.worker import Slot
+from det_contracts.states import AllocationState
+from det_contracts.states import State as Life
+
+Phase = Literal["", "QUEUED", "RUNNING"]
+"""What something ACTIVE does just now; empty when it waits for nothing and nothing of it runs."""
+CheckpointState = Literal["COMPLETED", "DELETED"]
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What was submitted; never changes, so it is kept apart from what does."""
+
+    config: dict[str, Any]
+    original_config: str
+    context: Context | None
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """One submitted configuration and how it fares."""
+
+    id: int
+    user: str
+    name: str
+    description: str
+    labels: tuple[str, ...]
+    pool: str
+    metric: str
+    smaller_is_better: bool
+    parent_id: int | None
+    created_at: float
+    ended_at: float | None = None
+    state: Life = "PAUSED"
+    reason: str = ""
+    """Of its present state."""
+    trial_ids: tuple[int, ...] = ()
+    queued: int = 0
+    """Allocations that wait for slots or for their process to start."""
+    running: int = 0
+    """Allocations whose process has started."""
+    best_trial: int | None = None
+    best_metric: float | None = None
+    checkpoints: int = 0
+    """How many lie in the storage."""
+    checkpoint_bytes: int = 0
+
+
+class Validation(msgspec.Struct, frozen=True):
+    """A validation that holds a finite searcher metric."""
+
+    trial_id: int
+    run: int
+    steps: int
+    metric: float
+    at: float
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """One point of the search, over all its runs."""
+
+    id: int
+    experiment_id: int
+    request_id: str
+    task_id: str
+    seed: int
+    hparams: dict[str, Any]
+    created_at: float
+    ended_at: float | None = None
+    own: Life = "ACTIVE"
+    """Its own state: ACTIVE until a person stops it or it ends."""
+    state: Life
+    """The more severe of its own state and its experiment's."""
+    phase: Phase = ""
+    reason: str = ""
+    """Of its present state."""
+    run: int = 0
+    allocation_id: str | None = None
+    """Of the present run."""
+    restarts: int = 0
+    runner_state: str = ""
+    warm_start: str | None = None
+    """Checkpoint of another trial that the first run started from."""
+    steps: int = 0
+    """The most steps that a validation or a checkpoint was reported at."""
+    best: Validation | None = None
+    latest: Validation | None = None
+    checkpoint_uuids: tuple[str, ...] = ()
+    """In the order they were stored, deleted ones too."""
+    checkpoints: int = 0
+    checkpoint_bytes: int = 0
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A saved model."""
+
+    uuid: str
+    trial_id: int
+    experiment_id: int
+    task_id: str
+    allocation_id: str
+    at: float
+    steps: int
+    resources: dict[str, int]
+    metadata: dict[str, Any]
+    state: CheckpointState = "COMPLETED"
+    metric: float | None = None
+    """The searcher metric at the same step, when there was a validation with one."""
+
+
+class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a task."""
+
+    id: str
+    task_id: str
+    kind: TaskKind
+    experiment_id: int
+    trial_id: int | None
+    run: int
+    slots: int
+    pool: str
+    priority: int
+    requested_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    state: AllocationState = "PENDING"
+    members: tuple[Part, ...] = ()
+    outcome: Outcome | None = None
+    reason: str = ""
+
+
+class Live(msgspec.Struct, frozen=True):
+    """An allocation that is not over; an index, since most allocations are."""
+
+    experiment_id: int
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A host that offers slots; its record goes when it leaves or is lost."""
+
+    id: str
+    pool: str
+    address: str
+    version: str
+    slots: tuple[Slot, ...]
+    registered_at: float
+
+
+class ClosedSession(msgspec.Struct, frozen=True):
+    """A session whose token is refused."""
+
+    user: str
+
+
+@dataclass
+class State:
+    """Everything that the gateway folds out of the log."""
+
+    submissions: dict[int, Submission] = field(default_factory=dict)
+    experiments: dict[int, Experiment] = field(default_factory=dict)
+    trials: dict[int, Trial] = field(default_factory=dict)
+    validations: dict[str, Validation] = field(default_factory=dict)
+    """By `validation_key`."""
+    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
+    allocations: dict[str, Allocation] = field(default_factory=dict)
+    live: dict[str, Live] = field(default_factory=dict)
+    """By allocation id."""
+    workers: dict[str, Worker] = field(default_factory=dict)
+    sessions: dict[str, ClosedSession] = field(default_factory=dict)
+
+
+def validation_key(trial_id: int, steps: int) -> str:
+    """Where the validation of a trial at a step is kept."""
+    return f"{trial_id}@{steps}"

@@ -1,0 +1,77 @@
+"""Trials in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import searcher, trial
+from services.gateway.domain.experiments import shown
+from services.gateway.domain.state import State, Trial
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def created(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The search asked for a trial."""
+    event: searcher.TrialCreated = recorded.event
+    id, experiment = event.trial_id, state.experiments[event.experiment_id]
+    fresh = Trial(
+        id=id,
+        experiment_id=experiment.id,
+        request_id=event.request_id,
+        task_id=event.task_id,
+        seed=event.seed,
+        hparams=event.hparams,
+        created_at=recorded.at,
+        state="ACTIVE",
+        reason=event.reason,
+    )
+    state.trials[id] = shown(fresh, experiment.state, experiment.reason)
+    state.experiments[experiment.id] = replace(experiment, trial_ids=(*experiment.trial_ids, id))
+    yield "trials", id
+    yield "experiments", experiment.id
+
+
+def stopping(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person ended this one trial."""
+    event: searcher.TrialStopping = recorded.event
+    known = state.trials[event.trial_id]
+    state.trials[known.id] = replace(known, own=event.to, state=event.to, reason=event.reason)
+    yield "trials", known.id
+
+
+def ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A trial is over."""
+    event: searcher.TrialEnded = recorded.event
+    state.trials[event.trial_id] = replace(
+        state.trials[event.trial_id],
+        own=event.state,
+        state=event.state,
+        phase="",
+        reason=event.reason,
+        restarts=event.restarts,
+        ended_at=recorded.at,
+    )
+    yield "trials", event.trial_id
+
+
+def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """One run is over; the trial may go on."""
+    event: searcher.RunEnded = recorded.event
+    known = state.trials[event.trial_id]
+    state.trials[known.id] = replace(known, restarts=event.restarts, reason=event.reason)
+    yield "trials", known.id
+
+
+def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The script says what it does."""
+    event: trial.StatusSet = recorded.event
+    known = state.trials.get(event.trial_id)
+    if known is None or known.run != event.run:
+        return
+    state.trials[known.id] = replace(known, runner_state=event.status)
+    yield "trials", known.id

@@ -1,0 +1,103 @@
+"""The HTTP side: routes joined to one application, and the server that runs it beside the fold."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import structlog
+import uvicorn
+from fastapi import FastAPI
+
+from services.gateway.backend import Backend
+from services.gateway.routes import (
+    auth,
+    checkpoints,
+    cluster,
+    experiments,
+    later,
+    logs,
+    master,
+    metrics,
+    page,
+    tasks,
+    trials,
+    users,
+    workspaces,
+)
+from services.gateway.web import errors
+from services.gateway.web.framing import Framing
+
+log = structlog.get_logger()
+BACKLOG = 512
+CLOSE_PATIENCE_S = 1
+
+
+def application(backend: Backend) -> FastAPI:
+    """The REST surface over a backend."""
+    # Clients send JSON without saying so; by default that is refused.
+    app = FastAPI(
+        strict_content_type=False, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.state.backend = backend
+    errors.install(app)
+    app.add_middleware(Framing)
+    # Metrics before trials: `/trials/metrics/...` is no trial.
+    for part in (auth, users, master, experiments, metrics, trials, checkpoints, logs, tasks):
+        app.include_router(part.router, prefix=errors.API)
+    for other in (cluster, workspaces, later):
+        app.include_router(other.router, prefix=errors.API)
+    for raw in (master, tasks, page):
+        app.include_router(raw.root)
+    return app
+
+
+class Server(uvicorn.Server):
+    """Uvicorn as a guest: signals belong to the service around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens, whose connections send small answers at once.
+
+    Linux hands TCP_NODELAY on from the listening socket. Without it an answer on a kept connection may
+    wait 40 ms for the client's delayed acknowledgement.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(f"cannot listen on {host}:{port}: {error.strerror}; set STEADFAST_PORT") from error
+    return listener
+
+
+async def serve(app: FastAPI, listener: socket.socket) -> None:
+    """Answer requests until cancelled; streams that are open then are cut after a second."""
+    config = uvicorn.Config(
+        app,
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=CLOSE_PATIENCE_S,
+    )
+    server = Server(config)
+    work = asyncio.ensure_future(server.serve([listener]))
+    host, port = listener.getsockname()[:2]
+    log.info("gateway.listening", host=host, port=port)
+    try:
+        await asyncio.shield(work)
+    finally:
+        server.should_exit = True
+        await asyncio.wait([work])

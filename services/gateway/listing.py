@@ -1,0 +1,182 @@
+"""Lists read from the catalogue's tables: filtered, sorted, cut to a page; the result is ids."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from det_contracts.problems import invalid
+from services.gateway.paging import Span, Window, experiments_span, span
+from services.gateway.store import CHECKPOINTS, EXPERIMENTS, TRIALS, label_text
+
+Column = sa.ColumnElement[Any]
+Sorts = Mapping[str, Column]
+
+DURATION = "DURATION"
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One page of ids."""
+
+    ids: list[Any]
+    span: Span
+
+
+class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """What experiments are asked for; all that is given must hold (REST spec, 3.2)."""
+
+    name: str = ""
+    description: str = ""
+    labels: list[str] = []
+    archived: bool | None = None
+    states: list[str] = []
+    """Stored states, or those shown instead of ACTIVE."""
+    users: list[str] = []
+    project_id: int = 0
+    ids: list[int] = []
+    """When given, only these."""
+
+
+EXPERIMENT_SORTS: Sorts = {
+    "ID": EXPERIMENTS.c.id,
+    "DESCRIPTION": EXPERIMENTS.c.description,
+    "START_TIME": EXPERIMENTS.c.started_at,
+    "END_TIME": EXPERIMENTS.c.ended_at,
+    "STATE": EXPERIMENTS.c.shown_state,
+    "NUM_TRIALS": EXPERIMENTS.c.trials,
+    "USER": EXPERIMENTS.c.username,
+    "NAME": EXPERIMENTS.c.name,
+    "FORKED_FROM": EXPERIMENTS.c.parent_id,
+    "RESOURCE_POOL": EXPERIMENTS.c.pool,
+    "PROJECT_ID": sa.literal(1),
+    "CHECKPOINT_SIZE": EXPERIMENTS.c.checkpoint_bytes,
+    "CHECKPOINT_COUNT": EXPERIMENTS.c.checkpoints,
+    "SEARCHER_METRIC_VAL": EXPERIMENTS.c.metric,
+}
+TRIAL_SORTS: Sorts = {
+    "ID": TRIALS.c.id,
+    "START_TIME": TRIALS.c.started_at,
+    "END_TIME": TRIALS.c.ended_at,
+    "STATE": TRIALS.c.shown_state,
+    "BEST_VALIDATION_METRIC": TRIALS.c.best_metric,
+    "LATEST_VALIDATION_METRIC": TRIALS.c.latest_metric,
+    "BATCHES_PROCESSED": TRIALS.c.steps,
+    "RESTARTS": TRIALS.c.restarts,
+    "CHECKPOINT_SIZE": TRIALS.c.checkpoint_bytes,
+}
+CHECKPOINT_SORTS: Sorts = {
+    "UUID": CHECKPOINTS.c.uuid,
+    "TRIAL_ID": CHECKPOINTS.c.trial_id,
+    "BATCH_NUMBER": CHECKPOINTS.c.steps,
+    "END_TIME": CHECKPOINTS.c.stored_at,
+    "STATE": CHECKPOINTS.c.state,
+    "SEARCHER_METRIC": CHECKPOINTS.c.metric,
+}
+
+
+def experiments(connection: sa.Connection, wanted: ExperimentFilter, sort: str, window: Window) -> Found:
+    """A page of experiments; `sort` is a key of `EXPERIMENT_SORTS`."""
+    column = _sort_column(EXPERIMENT_SORTS, sort)
+    return _page(connection, EXPERIMENTS, _conditions(wanted), column, window, experiments_span)
+
+
+def all_experiments(connection: sa.Connection, wanted: ExperimentFilter) -> list[int]:
+    """Every experiment that is asked for, by id."""
+    return list(
+        connection.scalars(sa.select(EXPERIMENTS.c.id).where(*_conditions(wanted)).order_by(EXPERIMENTS.c.id))
+    )
+
+
+def trials(
+    connection: sa.Connection,
+    experiment_id: int,
+    states: Sequence[str],
+    sort: str,
+    window: Window,
+    *,
+    smaller_is_better: bool,
+) -> Found:
+    """A page of an experiment's trials. By metrics, ascending means the best first; none comes last."""
+    conditions = [TRIALS.c.experiment_id == experiment_id, *_in_states(TRIALS, states)]
+    if sort == DURATION:
+        column: Column = sa.func.coalesce(TRIALS.c.ended_at, time.time()) - TRIALS.c.started_at
+    else:
+        column = _sort_column(TRIAL_SORTS, sort)
+    if sort.endswith("VALIDATION_METRIC") and not smaller_is_better:
+        column = -column
+    return _page(connection, TRIALS, conditions, column, window, span)
+
+
+def checkpoints(
+    connection: sa.Connection,
+    states: Sequence[str],
+    sort: str,
+    window: Window,
+    *,
+    experiment_id: int | None = None,
+    trial_id: int | None = None,
+) -> Found:
+    """A page of the checkpoints of an experiment or of a trial."""
+    conditions: list[Column] = []
+    if experiment_id is not None:
+        conditions.append(CHECKPOINTS.c.experiment_id == experiment_id)
+    if trial_id is not None:
+        conditions.append(CHECKPOINTS.c.trial_id == trial_id)
+    if states:
+        conditions.append(CHECKPOINTS.c.state.in_(states))
+    return _page(connection, CHECKPOINTS, conditions, _sort_column(CHECKPOINT_SORTS, sort), window, span)
+
+
+def _conditions(wanted: ExperimentFilter) -> list[Column]:
+    columns = EXPERIMENTS.c
+    conditions: list[Column] = [
+        column.icontains(text, autoescape=True)
+        for column, text in ((columns.name, wanted.name), (columns.description, wanted.description))
+        if text
+    ]
+    conditions += [
+        columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in wanted.labels
+    ]
+    conditions += _in_states(EXPERIMENTS, wanted.states)
+    if wanted.users:
+        conditions.append(columns.username.in_(wanted.users))
+    if wanted.ids:
+        conditions.append(columns.id.in_(wanted.ids))
+    # Nothing can be archived yet, and there is one project.
+    if wanted.archived or wanted.project_id not in (0, 1):
+        conditions.append(sa.false())
+    return conditions
+
+
+def _in_states(table: sa.Table, states: Sequence[str]) -> list[Column]:
+    return [sa.or_(table.c.state.in_(states), table.c.shown_state.in_(states))] if states else []
+
+
+def _sort_column(sorts: Sorts, sort: str) -> Column:
+    try:
+        return sorts[sort]
+    except KeyError:
+        known = ", ".join(sorts)
+        raise invalid(f"cannot sort by '{sort}'; known are, each after SORT_BY_: {known}") from None
+
+
+def _page(
+    connection: sa.Connection,
+    table: sa.Table,
+    conditions: Sequence[Column],
+    column: Column,
+    window: Window,
+    part: Callable[[Window, int], Span],
+) -> Found:
+    key = next(iter(table.primary_key))
+    total = connection.scalar(sa.select(sa.func.count()).select_from(table).where(*conditions)) or 0
+    found = part(window, total)
+    order = [column.is_(None), column.desc() if window.descending else column.asc()]
+    order.append(key.desc() if window.descending else key.asc())
+    query = sa.select(key).where(*conditions).order_by(*order)
+    page = query.offset(found.start).limit(found.end - found.start)
+    return Found(list(connection.scalars(page)), found)

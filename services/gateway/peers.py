@@ -1,0 +1,152 @@
+"""What the gateway asks of the other services, and commands them to do in a person's name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from det_contracts import queries
+from det_contracts.commands import Answer
+from det_contracts.problems import Refused
+from services.gateway.catalogue import Catalogue
+
+SOFT_WAIT_S = 1.0
+"""How long an answer may take that a page can do without."""
+
+
+class Asks(Protocol):
+    """Reaches the owners: `services.kit.bus.Asker`, or a stand-in."""
+
+    async def command(self, command: Any) -> Answer:
+        """Ask an owner to decide; raises `Refused`."""
+
+    async def query(self, query: Any, *, min_position: int = 0) -> Answer:
+        """Ask an owner what it knows; raises `Refused`."""
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """A validation, as the metrics service tells it."""
+
+    steps_completed: int
+    at: float
+    metrics: dict[str, Any]
+    run: int
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What was reported for a trial, in short."""
+
+    total_batches: int = 0
+    best_validation: Reported | None = None
+    latest_validation: Reported | None = None
+    summary: dict[str, Any] = {}
+    """Group -> metric name -> statistics."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One row of metrics."""
+
+    id: int
+    trial_id: int
+    run: int
+    group: str
+    steps_completed: int
+    at: float
+    metrics: dict[str, Any]
+    batch_metrics: Any = None
+    archived: bool = False
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a log."""
+
+    id: int
+    task_id: str
+    allocation_id: str
+    worker_id: str
+    at: float
+    level: str | None
+    rank: int | None
+    source: str
+    stdtype: str
+    text: str
+
+
+class LogPage(msgspec.Struct, frozen=True):
+    """Lines, and up to where in LOGS they are all there are."""
+
+    lines: list[Line]
+    through: int
+
+
+class Peers:
+    """The other services, seen from here."""
+
+    def __init__(self, asker: Asks, catalogue: Catalogue) -> None:
+        self._asker = asker
+        self._catalogue = catalogue
+
+    async def command(self, command: Any) -> Any:
+        """Have something decided; returns the answer's value once the catalogue shows what followed."""
+        answer = await self._asker.command(command)
+        await self._catalogue.reach(answer.position)
+        return answer.value
+
+    async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]:
+        """Progress, 0 to 1, of open experiments; nothing for them while the searcher is away."""
+        ids = list(experiment_ids)
+        found = await self._soft(queries.SearchProgress(ids)) if ids else {}
+        return {int(id): share for id, share in found.items()}
+
+    async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:
+        """Why allocations wait, by their ids; nothing while the scheduler is away."""
+        return await self._soft(queries.Waiting(experiment_id))
+
+    async def _soft(self, query: Any) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(SOFT_WAIT_S):
+                answer = await self._asker.query(query, min_position=self._catalogue.position)
+        except (Refused, TimeoutError):
+            return {}
+        found: dict[str, Any] = answer.value
+        return found
+
+    async def summaries(self, trial_ids: Iterable[int]) -> dict[int, Summary]:
+        """What was reported for trials; raises `Refused` while the metrics service is away."""
+        ids = list(trial_ids)
+        if not ids:
+            return {}
+        answer = await self._asker.query(queries.TrialSummaries(ids))
+        return {int(id): msgspec.convert(found, Summary) for id, found in answer.value.items()}
+
+    async def reports(
+        self, trial_ids: list[int], group: str | None, *, archived: bool = True
+    ) -> AsyncIterator[list[Report]]:
+        """All rows of trials, page by page, in order of trial, run and steps."""
+        after: tuple[int, int, int, int] | None = None
+        while trial_ids:
+            query = queries.Reports(trial_ids=trial_ids, group=group, archived=archived, after=after)
+            answer = await self._asker.query(query)
+            rows = msgspec.convert(answer.value, list[Report])
+            if rows:
+                yield rows
+                last = rows[-1]
+                after = (last.trial_id, last.run, last.steps_completed, last.id)
+            if len(rows) < query.limit:
+                return
+
+    async def report_at(self, trial_id: int, run: int, group: str, steps: int) -> Report | None:
+        """What a run reported at one step; None when it reported nothing there."""
+        before = (trial_id, run, steps - 1, 2**62)
+        query = queries.Reports(trial_ids=[trial_id], group=group, after=before, limit=1)
+        found = msgspec.convert((await self._asker.query(query)).value, list[Report])
+        row = found[0] if found else None
+        return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None
+
+    async def log_page(self, query: queries.LogPage) -> LogPage:
+        """One page of a task's log."""
+        answer = await self._asker.query(query)
+        return msgspec.convert(answer.value, LogPage)

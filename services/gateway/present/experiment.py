@@ -1,0 +1,71 @@
+"""Experiments (REST spec, section 3.2)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from det_contracts import ids
+from det_contracts.expconf import masked
+from services.gateway.domain import Experiment, Submission
+from services.gateway.present.values import instant, long, maybe_instant
+from services.gateway.present.workspace import PLACE
+from services.gateway.shown import experiment_state
+from services.gateway.users import USERS
+
+MASK = "********"
+
+
+def experiment(
+    one: Experiment, submission: Submission, *, progress: float | None = None, waits: str = ""
+) -> dict[str, Any]:
+    """An experiment; `waits` says why it waits for slots, where that is known."""
+    config = masked(submission.config)
+    shown = experiment_state(one)
+    user = USERS.get(one.user)
+    return {
+        "id": one.id,
+        "name": one.name,
+        "description": one.description,
+        "labels": list(one.labels),
+        "notes": "",
+        "startTime": instant(one.created_at),
+        "endTime": maybe_instant(one.ended_at),
+        "state": f"STATE_{shown}",
+        "stateReason": waits if shown == "QUEUED" and waits else one.reason,
+        "archived": False,
+        "numTrials": len(one.trial_ids),
+        "trialIds": list(one.trial_ids),
+        "displayName": "",
+        "userId": user.id if user else None,
+        "username": one.user,
+        "resourcePool": one.pool,
+        "searcherType": config["searcher"]["name"],
+        "searcherMetric": one.metric,
+        "jobId": ids.job_id(one.id),
+        "forkedFrom": one.parent_id,
+        "progress": progress if one.ended_at is None else None,
+        "config": config,
+        "originalConfig": without_secrets(submission),
+        "checkpointSize": long(one.checkpoint_bytes),
+        "checkpointCount": one.checkpoints,
+        "bestTrialId": one.best_trial,
+        "bestTrialSearcherMetric": one.best_metric,
+        "duration": int((one.ended_at or time.time()) - one.created_at),
+        "unmanaged": False,
+        **PLACE,
+    }
+
+
+def without_secrets(submission: Submission) -> str:
+    """The text as it was submitted, but for keys and passwords in it."""
+    text = submission.original_config
+    for secret in _secrets(submission.config, masked(submission.config)):
+        text = text.replace(secret, MASK)
+    return text
+
+
+def _secrets(config: Any, shown: Any) -> list[str]:
+    if isinstance(config, dict) and isinstance(shown, dict):
+        return [secret for key in config for secret in _secrets(config[key], shown.get(key))]
+    return [config] if isinstance(config, str) and config and shown == MASK != config else []

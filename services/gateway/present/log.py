@@ -1,0 +1,37 @@
+"""Lines of logs (scheduling spec, section 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.gateway.peers import Line
+from services.gateway.present.agent import container_id
+from services.gateway.present.values import instant
+
+
+def line(one: Line, trial_id: int | None) -> dict[str, Any]:
+    """A line of a trial, or of a task when `trial_id` is None."""
+    container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
+    at = instant(one.at)
+    owner = {"taskId": one.task_id} if trial_id is None else {"trialId": trial_id}
+    return {
+        "id": str(one.id),
+        "timestamp": at,
+        "message": rendered(at, container, one),
+        "level": f"LOG_LEVEL_{one.level or 'UNSPECIFIED'}",
+        **owner,
+        "allocationId": one.allocation_id or None,
+        "agentId": one.worker_id or None,
+        "containerId": container or None,
+        "rankId": one.rank,
+        "log": one.text + "\n",
+        "source": one.source,
+        "stdtype": one.stdtype,
+    }
+
+
+def rendered(at: str, container: str, one: Line) -> str:
+    """The line as it is printed, line end included."""
+    rank = f" [rank={one.rank}]" if one.rank is not None else ""
+    level = f"{one.level}: " if one.level else ""
+    return f"[{at}] {container[:8] or ' ' * 8}{rank} || {level}{one.text}\n"

@@ -1,0 +1,98 @@
+"""Tasks and their allocations (REST spec, section 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.gateway.domain import Allocation, State
+from services.gateway.present.agent import container_id, live_allocations
+from services.gateway.present.values import instant, maybe_instant
+
+SHOWN = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
+
+
+def summaries(state: State) -> dict[str, dict[str, Any]]:
+    """Live allocations by id."""
+    return {one.id: _summary(one) for one in live_allocations(state)}
+
+
+def raw_summaries(state: State) -> dict[str, dict[str, Any]]:
+    """The same in the older form, outside `/api/v1`."""
+    return {one.id: _raw_summary(one) for one in live_allocations(state)}
+
+
+def name(allocation: Allocation) -> str:
+    """What a task is called in lists and log lines."""
+    if allocation.trial_id is not None:
+        return f"Trial {allocation.trial_id} (Experiment {allocation.experiment_id})"
+    return f"Checkpoint GC (Experiment {allocation.experiment_id})"
+
+
+def _summary(one: Allocation) -> dict[str, Any]:
+    return {
+        "taskId": one.task_id,
+        "allocationId": one.id,
+        "name": name(one),
+        "registeredTime": instant(one.requested_at),
+        "resourcePool": one.pool,
+        "slotsNeeded": one.slots,
+        "resources": [
+            {
+                "resourcesId": container_id(one.id, part.worker_id),
+                "containerId": container_id(one.id, part.worker_id),
+                "allocationId": one.id,
+                "agentDevices": {part.worker_id: {"devices": [{"id": slot} for slot in part.slots]}},
+            }
+            for part in one.members
+        ],
+        "schedulerType": "priority",
+        "priority": one.priority,
+        "proxyPorts": [],
+    }
+
+
+def _raw_summary(one: Allocation) -> dict[str, Any]:
+    return {
+        "task_id": one.task_id,
+        "allocation_id": one.id,
+        "name": name(one),
+        "registered_time": instant(one.requested_at),
+        "resource_pool": one.pool,
+        "slots_needed": one.slots,
+        "resources": [
+            {
+                "container_id": container_id(one.id, part.worker_id),
+                "allocation_id": one.id,
+                "agent_devices": {part.worker_id: [{"id": slot} for slot in part.slots]},
+            }
+            for part in one.members
+        ],
+        "scheduler_type": "priority",
+        "priority": one.priority,
+        "proxy_ports": [],
+    }
+
+
+def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
+    """A task with all its runs, of which there is at least one."""
+    first, last = runs[0], runs[-1]
+    trial = state.trials.get(first.trial_id or 0)
+    ended = trial.ended_at if trial is not None else last.ended_at
+    return {
+        "taskId": task_id,
+        "taskType": "TASK_TYPE_TRIAL" if first.trial_id is not None else "TASK_TYPE_CHECKPOINT_GC",
+        "allocations": [_run(one) for one in runs],
+        "startTime": instant(trial.created_at if trial is not None else first.requested_at),
+        "endTime": maybe_instant(ended),
+    }
+
+
+def _run(one: Allocation) -> dict[str, Any]:
+    return {
+        "taskId": one.task_id,
+        "state": f"STATE_{SHOWN.get(one.state, one.state)}",
+        "isReady": one.started_at is not None and one.ended_at is None,
+        "startTime": maybe_instant(one.started_at),
+        "endTime": maybe_instant(one.ended_at),
+        "allocationId": one.id,
+    }

@@ -1,0 +1,64 @@
+"""Trials (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.gateway.domain import Allocation, Checkpoint, State, Trial
+from services.gateway.peers import Summary
+from services.gateway.present.metrics import checkpoint_workload, reported
+from services.gateway.present.values import instant, long, maybe_instant
+from services.gateway.shown import trial_state
+
+GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}
+"""What clients know the two built-in groups as."""
+
+
+def trial(one: Trial, state: State, summary: Summary, *, now: float, waits: str = "") -> dict[str, Any]:
+    """A trial; `waits` says why it waits for slots, where that is known."""
+    shown = trial_state(one)
+    best, latest = summary.best_validation, summary.latest_validation
+    best_checkpoint = _best_checkpoint(one, state)
+    return {
+        "id": one.id,
+        "experimentId": one.experiment_id,
+        "startTime": instant(one.created_at),
+        "endTime": maybe_instant(one.ended_at),
+        "state": f"STATE_{shown}",
+        "stateReason": waits if shown == "QUEUED" and waits else one.reason,
+        "restarts": one.restarts,
+        "hparams": one.hparams,
+        "totalBatchesProcessed": max(summary.total_batches, one.steps),
+        "bestValidation": reported(best) if best else None,
+        "latestValidation": reported(latest) if latest else None,
+        "bestCheckpoint": checkpoint_workload(best_checkpoint) if best_checkpoint else None,
+        "runnerState": one.runner_state,
+        "wallClockTime": _wall_clock_s(_runs(one, state), now),
+        "warmStartCheckpointUuid": one.warm_start,
+        "taskId": one.task_id,
+        "taskIds": [one.task_id],
+        "totalCheckpointSize": long(one.checkpoint_bytes),
+        "checkpointCount": one.checkpoints,
+        "summaryMetrics": {GROUP_NAMES.get(name, name): found for name, found in summary.summary.items()},
+        "searcherMetricValue": one.best.metric if one.best else None,
+        "trialRunId": one.run,
+    }
+
+
+def _runs(one: Trial, state: State) -> list[Allocation]:
+    numbers = range(1, one.run + 1)
+    found = (state.allocations.get(f"{one.task_id}.{run}") for run in numbers)
+    return [run for run in found if run is not None]
+
+
+def _wall_clock_s(runs: list[Allocation], now: float) -> float:
+    return sum((run.ended_at or now) - run.started_at for run in runs if run.started_at is not None)
+
+
+def _best_checkpoint(one: Trial, state: State) -> Checkpoint | None:
+    """The newest checkpoint at the steps of the best validation."""
+    for uuid in reversed(one.checkpoint_uuids):
+        found = state.checkpoints[uuid]
+        if one.best is not None and found.steps == one.best.steps and found.state == "COMPLETED":
+            return found
+    return None

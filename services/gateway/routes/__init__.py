@@ -1,0 +1,1 @@
+"""One file per REST noun. Each has a `router`."""

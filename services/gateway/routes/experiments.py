@@ -1,0 +1,167 @@
+"""Experiments (REST spec, section 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from det_contracts.commands import Action, ChangeExperiment
+from det_contracts.problems import Problem, Refused, not_found
+from services.gateway import listing, submit, users
+from services.gateway.domain import Experiment
+from services.gateway.listing import ExperimentFilter, Found
+from services.gateway.paging import experiments_span
+from services.gateway.present import job
+from services.gateway.present.experiment import experiment
+from services.gateway.shown import experiment_state
+from services.gateway.submit import archive
+from services.gateway.web.bodies import CreateExperiment
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+@router.post("/experiments")
+async def create(visit: Asked) -> Response:
+    """Check a configuration and a context, and make an experiment of them."""
+    body = await visit.request.body()
+    wish = await asyncio.to_thread(CreateExperiment.model_validate_json, body)
+    key = visit.request.headers.get("idempotency-key", "")
+    try:
+        made = await submit.submit(visit.backend, wish, visit.user.username, key)
+    except archive.TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    shown = await show(visit, made.id) if made.id else {"id": 0}
+    return visit.answer({"experiment": shown, "config": made.config, "warnings": made.warnings})
+
+
+async def show(visit: UserVisit, id: int) -> dict[str, Any]:
+    """One experiment with what only others know of it."""
+    one = visit.catalogue.experiment(id)
+    progress = {} if one.ended_at is not None else await visit.peers.progress([id])
+    waits = await _why_waiting(visit, one)
+    return experiment(one, visit.catalogue.submission(id), progress=progress.get(id), waits=waits)
+
+
+async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
+    if experiment_state(one) != "QUEUED":
+        return ""
+    reasons = await visit.peers.waiting(one.id)
+    return next(iter(reasons.values()), "")
+
+
+@router.get("/experiments")
+async def list_experiments(visit: Asked) -> Response:
+    """A page of experiments (REST spec, 3.2)."""
+    wanted, sort, window = _filter(visit), visit.params.sort("ID"), visit.params.window()
+    if sort == "PROGRESS":
+        found = await _by_progress(visit, wanted)
+    else:
+        found = await visit.catalogue.read(
+            lambda connection: listing.experiments(connection, wanted, sort, window)
+        )
+    state = visit.catalogue.state
+    records = [state.experiments[id] for id in found.ids]
+    progress = await visit.peers.progress([one.id for one in records if one.ended_at is None])
+    shown = [experiment(one, state.submissions[one.id], progress=progress.get(one.id)) for one in records]
+    return visit.answer({"experiments": shown, "pagination": found.span.pagination})
+
+
+def _filter(visit: UserVisit) -> ExperimentFilter:
+    params = visit.params
+    known = {user.id: user.username for user in users.USERS.values()}
+    ids = [known.get(id, f"#{id}") for id in params.integers("user_ids")]
+    return ExperimentFilter(
+        name=params.text("name"),
+        description=params.text("description"),
+        labels=params.texts("labels"),
+        archived=params.flag("archived"),
+        states=params.names("states", "STATE_"),
+        users=[*params.texts("users"), *ids],
+        project_id=params.integer("project_id"),
+        ids=params.integers("experiment_id_filter.incl") or params.integers("experiment_id_filter"),
+    )
+
+
+async def _by_progress(visit: UserVisit, wanted: ExperimentFilter) -> Found:
+    """The searcher alone knows progress, so this order is made here; none comes last."""
+
+    def everything(connection: sa.Connection) -> list[int]:
+        return listing.all_experiments(connection, wanted)
+
+    ids, window = await visit.catalogue.read(everything), visit.params.window()
+    known = visit.catalogue.state.experiments
+    progress = await visit.peers.progress([id for id in ids if known[id].ended_at is None])
+    sign = -1 if window.descending else 1
+    ids.sort(key=lambda id: (id not in progress, sign * progress.get(id, 0.0), sign * id))
+    part = experiments_span(window, len(ids))
+    return Found(ids[part.start : part.end], part)
+
+
+@router.get("/experiments/{experiment_id}")
+async def get(visit: Asked, experiment_id: int) -> Response:
+    """One experiment, and its place in the queue while it has one."""
+    answer = {"experiment": await show(visit, experiment_id)}
+    summary = job.summary(visit.catalogue.state, experiment_id)
+    return visit.answer(answer | ({"jobSummary": summary} if summary else {}))
+
+
+async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+    wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(wish)
+    return visit.answer({})
+
+
+@router.post("/experiments/{experiment_id}/activate")
+async def activate(visit: Asked, experiment_id: int) -> Response:
+    """Let it run."""
+    return await _change(visit, experiment_id, "activate")
+
+
+@router.post("/experiments/{experiment_id}/pause")
+async def pause(visit: Asked, experiment_id: int) -> Response:
+    """Let its trials save and leave."""
+    return await _change(visit, experiment_id, "pause")
+
+
+@router.post("/experiments/{experiment_id}/cancel")
+async def cancel(visit: Asked, experiment_id: int) -> Response:
+    """End it, trials may save."""
+    return await _change(visit, experiment_id, "cancel")
+
+
+@router.post("/experiments/{experiment_id}/kill")
+async def kill(visit: Asked, experiment_id: int) -> Response:
+    """End it at once."""
+    return await _change(visit, experiment_id, "kill")
+
+
+@router.get("/experiments/{experiment_id}/model_def")
+async def model_def(visit: Asked, experiment_id: int) -> Response:
+    """The code that was sent, as a tar.gz in base64."""
+    context = visit.catalogue.submission(experiment_id).context
+    if context is None:
+        raise not_found("model definition of experiment", experiment_id)
+    archive = await asyncio.to_thread(_read, visit, context.digest)
+    return visit.answer({"b64Tgz": base64.b64encode(archive).decode()})
+
+
+def _read(visit: UserVisit, digest: str) -> bytes:
+    with visit.backend.blobs.open(digest) as file:
+        return file.read()
+
+
+@router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
+async def best_metric(visit: Asked, experiment_id: int) -> Response:
+    """The best searcher metric so far; 404 when there is none."""
+    best = visit.catalogue.experiment(experiment_id).best_metric
+    if best is None:
+        message = f"experiment '{experiment_id}' has no validation with its searcher metric yet"
+        raise Refused(Problem("not_found", message))
+    return visit.answer({"metric": best})

@@ -1,0 +1,57 @@
+"""What is not there yet: lists that are empty because clients ask for them, and 501 for the rest.
+
+REST spec, the rows marked *stub* and P2.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from services.gateway import paging
+from services.gateway.web.errors import unimplemented
+from services.gateway.web.visit import Asked
+
+EMPTY_LISTS = ("commands", "notebooks", "shells", "tensorboards", "templates")
+MISSING = (
+    ("PUT", "/experiments/by-external-id/{id}"),
+    ("PATCH", "/master/config"),
+    ("POST", "/trial-source-info"),
+    ("GET", "/resources/allocation/raw"),
+    ("GET", "/resources/allocation/aggregated"),
+    ("POST", "/allocations/{id}/proxy_address"),
+    ("POST", "/allocations/{id}/notify_container_running"),
+)
+MISSING_NOUNS = ("groups", "roles", "webhooks")
+
+router = APIRouter()
+
+
+@router.get("/permissions/summary")
+async def permissions(visit: Asked) -> Response:
+    """Everybody may do everything."""
+    return visit.answer({"roles": [], "assignments": []})
+
+
+def _add_empty_list(noun: str) -> None:
+    async def empty(visit: Asked) -> Response:
+        page, pagination = paging.cut([], visit.params.window())
+        return visit.answer({noun: page, "pagination": pagination})
+
+    router.add_api_route(f"/{noun}", empty, methods=["GET"], name=f"no {noun}")
+
+
+async def _missing(visit: Asked) -> Response:
+    where = f"{visit.request.method} {visit.request.url.path}"
+    raise unimplemented(f"{where} is not offered yet")
+
+
+for _noun in EMPTY_LISTS:
+    _add_empty_list(_noun)
+for _method, _path in MISSING:
+    router.add_api_route(_path, _missing, methods=[_method], name="missing")
+for _noun in MISSING_NOUNS:
+    for _path in (f"/{_noun}", f"/{_noun}/{{rest:path}}"):
+        router.add_api_route(
+            _path, _missing, methods=["GET", "POST", "PUT", "PATCH", "DELETE"], name="missing"
+        )

@@ -1,0 +1,83 @@
+"""Logs of trials and tasks (REST spec, section 6)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from det_contracts.queries import LogPage
+from services.gateway import follow
+from services.gateway.domain import State
+from services.gateway.present import log
+from services.gateway.routes.tasks import runs_of
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+@router.get("/trials/{trial_id}/logs")
+async def of_trial(visit: Asked, trial_id: int) -> Response:
+    """A trial's lines, with `follow` until the trial has ended."""
+    task_id = visit.catalogue.trial(trial_id).task_id
+    return _stream(visit, task_id, trial_id, lambda state: state.trials[trial_id].ended_at is not None)
+
+
+@router.get("/tasks/{task_id}/logs")
+async def of_task(visit: Asked, task_id: str) -> Response:
+    """A task's lines, with `follow` until the task has ended."""
+    trial = visit.catalogue.trial_of_task(task_id)
+    if trial is None:
+        first = runs_of(visit, task_id)[0]
+        return _stream(visit, task_id, None, lambda state: first.id not in state.live)
+    return _stream(visit, task_id, None, lambda state: state.trials[trial.id].ended_at is not None)
+
+
+def _stream(
+    visit: UserVisit, task_id: str, trial_id: int | None, is_over: Callable[[State], bool]
+) -> Response:
+    query = _query(visit, task_id)
+    limit = visit.params.integer("limit")
+    if limit < 0:
+        raise invalid("Limit must be >= 0")
+    if not visit.params.flag("follow", default=False):
+        return visit.stream(_shown(follow.read(visit.peers, query, limit), trial_id))
+    if limit:
+        raise invalid("Limit cannot be specified when following")
+    if query.descending:
+        raise invalid("A log can only be followed in ascending order")
+    follower = follow.Follower(
+        visit.catalogue,
+        visit.peers,
+        visit.backend.journal,
+        query,
+        is_over=is_over,
+        recheck=visit.session,
+    )
+    return visit.stream(_shown(follower.lines(), trial_id))
+
+
+async def _shown(
+    pages: AsyncIterator[follow.Lines], trial_id: int | None
+) -> AsyncIterator[list[dict[str, object]]]:
+    async for lines in pages:
+        yield [log.line(line, trial_id) for line in lines]
+
+
+def _query(visit: UserVisit, task_id: str) -> LogPage:
+    params = visit.params
+    return LogPage(
+        task_id=task_id,
+        descending=params.window().descending,
+        allocation_ids=params.texts("allocation_ids"),
+        worker_ids=params.texts("agent_ids"),
+        ranks=params.integers("rank_ids"),
+        levels=params.names("levels", "LOG_LEVEL_"),
+        stdtypes=params.texts("stdtypes"),
+        sources=params.texts("sources"),
+        before_at=params.instant("timestamp_before"),
+        after_at=params.instant("timestamp_after"),
+        text=params.text("search_text"),
+    )

@@ -1,0 +1,68 @@
+"""What the control plane says of itself (REST spec, sections 2 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from services.gateway.web.visit import Anybody, Asked
+
+API_VERSION = "0.25.0"
+"""Of the API that we speak: clients compare it with their own."""
+PRODUCT = "PRODUCT_COMMUNITY"
+
+router = APIRouter()
+root = APIRouter()
+
+
+@router.get("/master")
+async def master(visit: Anybody) -> Response:
+    """Identity and abilities; anybody may ask."""
+    settings = visit.backend.settings
+    return visit.answer(
+        {
+            "version": API_VERSION,
+            "masterId": settings.cluster_id,
+            "clusterId": settings.cluster_id,
+            "clusterName": settings.cluster_name,
+            "telemetryEnabled": False,
+            "ssoProviders": [],
+            "externalLoginUri": "",
+            "externalLogoutUri": "",
+            "branding": "determined",
+            "rbacEnabled": False,
+            "product": PRODUCT,
+            "featureSwitches": [],
+            "userManagementEnabled": False,
+            "strictJobQueueControl": False,
+        }
+    )
+
+
+@router.get("/master/telemetry")
+async def telemetry(visit: Asked) -> Response:
+    """There is none."""
+    return visit.answer({"enabled": False})
+
+
+@root.get("/info")
+async def info(visit: Anybody) -> Response:
+    """The older form; `workers`, an addition of ours, counts those that have registered."""
+    settings = visit.backend.settings
+    found: dict[str, Any] = {
+        "version": API_VERSION,
+        "master_id": settings.cluster_id,
+        "cluster_id": settings.cluster_id,
+        "cluster_name": settings.cluster_name,
+        "telemetry": {"enabled": False, "segment_key": ""},
+        "workers": len(visit.catalogue.state.workers),
+    }
+    return visit.answer(found)
+
+
+@root.get("/health")
+async def health(visit: Anybody) -> Response:
+    """That the gateway answers, and up to where it has read the log."""
+    return visit.answer({"status": "up", "position": visit.catalogue.position})

@@ -1,0 +1,50 @@
+"""Tasks and allocations (REST spec, sections 6 and 8)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import not_found
+from services.gateway.domain import Allocation
+from services.gateway.present import task
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+root = APIRouter()
+
+
+@router.get("/tasks")
+async def list_tasks(visit: Asked) -> Response:
+    """What waits or runs."""
+    return visit.answer({"allocationIdToSummary": task.summaries(visit.catalogue.state)})
+
+
+@root.get("/tasks")
+async def list_raw(visit: Asked) -> Response:
+    """The same in the older form: a map, in snake_case."""
+    return visit.answer(task.raw_summaries(visit.catalogue.state))
+
+
+@router.get("/tasks/count")
+async def count(visit: Asked) -> Response:
+    """Interactive tasks, of which there are none yet."""
+    return visit.answer(dict.fromkeys(("commands", "notebooks", "shells", "tensorboards"), 0))
+
+
+@router.get("/tasks/{task_id}")
+async def get(visit: Asked, task_id: str) -> Response:
+    """One task with its runs."""
+    runs = runs_of(visit, task_id)
+    return visit.answer({"task": task.task(task_id, runs, visit.catalogue.state)})
+
+
+def runs_of(visit: UserVisit, task_id: str) -> list[Allocation]:
+    """The runs of a task in order, at least one; raises `Refused` (not found)."""
+    found: list[Allocation] = []
+    allocations = visit.catalogue.state.allocations
+    while (one := allocations.get(f"{task_id}.{len(found) + 1}")) is not None:
+        found.append(one)
+    if not found:
+        raise not_found("task", task_id)
+    return found

@@ -1,0 +1,78 @@
+"""Trials (REST spec, section 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import KillTrial
+from services.gateway import listing, paging
+from services.gateway.domain import Trial
+from services.gateway.peers import Summary
+from services.gateway.present.trial import trial
+from services.gateway.shown import trial_state
+from services.gateway.web.visit import Asked, UserVisit
+from services.gateway.workloads import workloads
+
+router = APIRouter()
+
+
+@router.get("/experiments/{experiment_id}/trials")
+async def of_experiment(visit: Asked, experiment_id: int) -> Response:
+    """A page of an experiment's trials."""
+    smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
+    states, sort = visit.params.names("states", "STATE_"), visit.params.sort("ID")
+    window = visit.params.window()
+    found = await visit.catalogue.read(
+        lambda connection: listing.trials(
+            connection, experiment_id, states, sort, window, smaller_is_better=smaller
+        )
+    )
+    records = [visit.catalogue.trial(id) for id in found.ids]
+    return visit.answer({"trials": await show(visit, records), "pagination": found.span.pagination})
+
+
+async def show(visit: UserVisit, records: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Trials with what only others know of them."""
+    summaries = await visit.peers.summaries([one.id for one in records if one.run])
+    waiting = {}
+    if any(trial_state(one) == "QUEUED" for one in records):
+        experiments = {one.experiment_id for one in records}
+        waiting = await visit.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
+    state, now = visit.catalogue.state, time.time()
+    return [
+        trial(
+            one,
+            state,
+            summaries.get(one.id, Summary()),
+            now=now,
+            waits=waiting.get(one.allocation_id or "", ""),
+        )
+        for one in records
+    ]
+
+
+@router.get("/trials/{trial_id}")
+async def get(visit: Asked, trial_id: int) -> Response:
+    """One trial."""
+    (shown,) = await show(visit, [visit.catalogue.trial(trial_id)])
+    return visit.answer({"trial": shown})
+
+
+@router.post("/trials/{trial_id}/kill")
+async def kill(visit: Asked, trial_id: int) -> Response:
+    """End one trial at once; its experiment goes on."""
+    await visit.peers.command(KillTrial(trial_id=trial_id, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.get("/trials/{trial_id}/workloads")
+async def list_workloads(visit: Asked, trial_id: int) -> Response:
+    """What a trial did: training, validations, checkpoints."""
+    found = await workloads(visit, visit.catalogue.trial(trial_id))
+    page, pagination = paging.cut(found, visit.params.window())
+    return visit.answer({"workloads": page, "pagination": pagination})

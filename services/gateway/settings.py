@@ -1,0 +1,88 @@
+"""What the gateway needs to know beside the common settings."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from services.gateway import yamlfile
+from services.kit import blobs
+from services.kit.settings import BadSettings, ServiceSettings
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Settings(ServiceSettings):
+    """Read from the environment."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = 8080
+    """Port to listen on; 0 for any free one."""
+    cluster_id: str = "local"
+    """Unique; clients keep tokens apart by it."""
+    cluster_name: str = "local"
+    token_key: Path | None = None
+    """File with the secret that signs session tokens; all replicas share it. None: new at each start."""
+    blobs: str = ""
+    """Where contexts are stored: an absolute directory, or s3://bucket[/prefix]."""
+    s3_endpoint_url: str | None = None
+    """Of the blob store's S3 service."""
+    s3_access_key: str = ""
+    s3_secret_key: str = ""
+    checkpoints: str = ""
+    """Checkpoint storage of experiments that name none: an absolute directory, or a map in YAML."""
+    checkpoints_probe: bool = True
+    """Whether checkpoint directories are those of this host, so that they can be tried at submit."""
+
+
+def signing_key(settings: Settings) -> bytes:
+    """The secret that signs tokens."""
+    if settings.token_key is None:
+        log.warning(
+            "tokens.temporary", help="set STEADFAST_TOKEN_KEY to keep people logged in over a restart"
+        )
+        return secrets.token_bytes(32)
+    try:
+        key = settings.token_key.read_bytes().strip()
+    except OSError as error:
+        raise BadSettings(
+            f"STEADFAST_TOKEN_KEY={settings.token_key} cannot be read: {error.strerror}"
+        ) from error
+    if len(key) < 16:
+        raise BadSettings(f"STEADFAST_TOKEN_KEY={settings.token_key} holds less than 16 bytes")
+    return key
+
+
+def default_storage(settings: Settings) -> dict[str, Any] | None:
+    """The `checkpoint_storage` that configurations are completed with."""
+    text = settings.checkpoints
+    if not text:
+        return None
+    if text.startswith("/"):
+        return {"type": "shared_fs", "host_path": text}
+    try:
+        found = yamlfile.parse(text)
+    except yamlfile.YamlProblem as error:
+        raise BadSettings(f"STEADFAST_CHECKPOINTS: {error}") from error
+    if not isinstance(found, dict):
+        raise BadSettings("STEADFAST_CHECKPOINTS is neither an absolute directory nor a map in YAML")
+    return found
+
+
+def blob_store(settings: Settings) -> blobs.BlobStore:
+    """Where contexts go."""
+    try:
+        return blobs.connect(
+            settings.blobs,
+            endpoint_url=settings.s3_endpoint_url,
+            access_key=settings.s3_access_key,
+            secret_key=settings.s3_secret_key,
+        )
+    except ValueError as error:
+        raise BadSettings(f"STEADFAST_BLOBS: {error}") from error

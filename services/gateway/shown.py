@@ -1,0 +1,19 @@
+"""The state that people are shown: what is ACTIVE says how far it has come (scheduling spec, 8.1)."""
+
+from __future__ import annotations
+
+from services.gateway.domain import Experiment, Trial
+
+DISPLAY_STATES = ("QUEUED", "PULLING", "STARTING", "RUNNING")
+
+
+def experiment_state(experiment: Experiment) -> str:
+    """RUNNING when anything of it runs, else QUEUED, for as long as it is ACTIVE."""
+    if experiment.state != "ACTIVE":
+        return experiment.state
+    return "RUNNING" if experiment.running else "QUEUED"
+
+
+def trial_state(trial: Trial) -> str:
+    """RUNNING or QUEUED; ACTIVE for a trial that waits for the search to go on."""
+    return trial.phase or trial.state if trial.state == "ACTIVE" else trial.state

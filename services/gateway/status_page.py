@@ -1,0 +1,136 @@
+"""A page that shows what goes on: experiments, their best trials, workers. Rendered here, refreshed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from html import escape
+from pathlib import Path
+from string import Template
+
+from det_contracts.states import TERMINAL
+from services.gateway.domain import Experiment, State, Trial, Worker
+from services.gateway.present.agent import live_allocations
+from services.gateway.shown import experiment_state, trial_state
+
+PAGE = Template((Path(__file__).parent / "static" / "status.html").read_text("utf-8"))
+NEWEST = 20
+BEST = 5
+NOTHING_YET = (
+    "<section><h2>No experiment yet</h2><p class=soft>Submit one with "
+    "<code>det experiment create config.yaml .</code> and watch it here.</p></section>"
+)
+
+
+def page(cluster: str, live: str) -> str:
+    """The whole page; `live` is what `fragment` made, or nothing."""
+    return PAGE.substitute(cluster=escape(cluster), live=live)
+
+
+def fragment(state: State, progress: Mapping[int, float]) -> str:
+    """The part that changes."""
+    newest = sorted(state.experiments.values(), key=lambda one: -one.id)[:NEWEST]
+    if not newest:
+        return NOTHING_YET + _workers(state)
+    ranked = next((one for one in newest if one.best_trial is not None), None)
+    best = _best_trials(state, ranked) if ranked is not None else ""
+    return _experiments(newest, state, progress) + best + _workers(state)
+
+
+def _experiments(newest: Iterable[Experiment], state: State, progress: Mapping[int, float]) -> str:
+    head = ("ID", "Name", "State", "Progress", "#Trials", "Best trial", "#Best metric")
+    rows = [
+        (
+            str(one.id),
+            f"{escape(one.name)}<br><span class=soft>{escape(one.reason)}</span>",
+            _state(experiment_state(one)),
+            _progress(1.0 if one.state == "COMPLETED" else progress.get(one.id)),
+            _trials(one, state),
+            "" if one.best_trial is None else str(one.best_trial),
+            _metric(one.best_metric, one.metric),
+        )
+        for one in newest
+    ]
+    return f"<section><h2>Experiments</h2>{_table(head, rows)}</section>"
+
+
+def _trials(one: Experiment, state: State) -> str:
+    ended = sum(state.trials[id].own in TERMINAL for id in one.trial_ids)
+    return f"{ended} of {len(one.trial_ids)} ended"
+
+
+def _best_trials(state: State, experiment: Experiment) -> str:
+    def score(trial: Trial) -> float:
+        assert trial.best is not None
+        return trial.best.metric if experiment.smaller_is_better else -trial.best.metric
+
+    measured = [trial for id in experiment.trial_ids if (trial := state.trials[id]).best is not None]
+    head = ("Trial", "State", "Hyperparameters", "#Steps", f"#{escape(experiment.metric)}")
+    rows = [
+        (
+            str(trial.id),
+            _state(trial_state(trial)),
+            escape(", ".join(f"{name} {_short(value)}" for name, value in trial.hparams.items())),
+            str(trial.steps),
+            _metric(trial.best.metric if trial.best else None, ""),
+        )
+        for trial in sorted(measured, key=score)[:BEST]
+    ]
+    title = f"Best trials of experiment {experiment.id}"
+    return f"<section><h2>{title}</h2>{_table(head, rows)}</section>"
+
+
+def _workers(state: State) -> str:
+    users = {
+        (part.worker_id, slot): one.trial_id
+        for one in live_allocations(state)
+        for part in one.members
+        for slot in part.slots
+    }
+    head = ("Worker", "Slots", "#Used")
+    rows = [_worker(worker, users) for _, worker in sorted(state.workers.items())]
+    if not rows:
+        return "<section><h2>Workers</h2><p class=soft>None is here; experiments wait for one.</p></section>"
+    return f"<section><h2>Workers</h2>{_table(head, rows)}</section>"
+
+
+def _worker(worker: Worker, users: Mapping[tuple[str, int], int | None]) -> tuple[str, str, str]:
+    cells = []
+    for slot in worker.slots:
+        busy = (worker.id, slot.id) in users
+        what = f"trial {users[worker.id, slot.id]}" if busy else "free"
+        title = escape(f"{slot.kind} {slot.id}: {what}")
+        cells.append(f'<span class="slot{" busy" * busy}" title="{title}"></span>')
+    used = sum((worker.id, slot.id) in users for slot in worker.slots)
+    slots = f"<span class=slots>{''.join(cells)}</span>"
+    return escape(worker.id), slots, f"{used} of {len(worker.slots)}"
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table of ready HTML; `#` before a heading makes a column of numbers."""
+    heads = list(head)
+    kinds = [" class=num" if one.startswith("#") else "" for one in heads]
+    top = "".join(f"<th{kind}>{one.lstrip('#')}" for one, kind in zip(heads, kinds, strict=True))
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{cell}" for cell, kind in zip(row, kinds, strict=True)) for row in rows
+    )
+    return f"<table><thead><tr>{top}<tbody>{body}</table>"
+
+
+def _state(name: str) -> str:
+    return f'<span class="state {name}">{name.replace("_", " ").lower()}</span>'
+
+
+def _progress(share: float | None) -> str:
+    if share is None:
+        return ""
+    return f"<progress value={share:.3f} aria-label=progress></progress> {share:.0%}"
+
+
+def _metric(value: float | None, name: str) -> str:
+    if value is None:
+        return ""
+    return f"{value:.5g} <span class=soft>{escape(name)}</span>" if name else f"{value:.5g}"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,5 @@
+"""Submitting an experiment: everything is checked before anything is stored (REST spec, section 3.1)."""
+
+from services.gateway.submit.submit import Submitted, submit
+
+__all__ = ["Submitted", "submit"]

@@ -1,0 +1,90 @@
+"""A context directory, from the files that were sent to one archive.
+
+The same files give the same bytes, so that a context which is sent again is stored once.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import hashlib
+import io
+import posixpath
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+from det_contracts.events.searcher import Context
+from det_contracts.problems import invalid
+from services.gateway.web.bodies import ContextItem
+from services.gateway.web.framing import LIMIT_BYTES
+
+FILE, DIRECTORY = 48, 53
+MEMORY_BYTES = 8 << 20
+LEVEL = 1
+"""Of compression: code is small, and what is large is seldom compressible."""
+
+
+class TooLarge(Exception):
+    """The files of a context are more than a request may carry."""
+
+
+@contextmanager
+def packed(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
+    """The archive as an open file, and what it is known by. Blocking.
+
+    Raises `Refused` (400) for paths and contents that make no sense, `TooLarge` above 96 MiB.
+    """
+    with tempfile.SpooledTemporaryFile(MEMORY_BYTES) as spooled:
+        file = cast(BinaryIO, spooled)
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=LEVEL, mtime=0, filename="") as zipped:
+            _write(items, zipped)
+        size = file.tell()
+        file.seek(0)
+        digest = hashlib.sha256()
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+        file.seek(0)
+        yield Context(digest.hexdigest(), size), file
+
+
+def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:
+    total = 0
+    seen: set[str] = set()
+    with tarfile.open(fileobj=target, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for item in sorted(items, key=lambda item: item.path):
+            header = _header(item)
+            if header.name in seen:
+                raise invalid(f"the context holds '{item.path}' twice")
+            seen.add(header.name)
+            content = _content(item) if header.isreg() else b""
+            total += len(content)
+            if total > LIMIT_BYTES:
+                raise TooLarge(f"the context is larger than {LIMIT_BYTES} bytes; see .detignore")
+            header.size = len(content)
+            archive.addfile(header, io.BytesIO(content))
+
+
+def _header(item: ContextItem) -> tarfile.TarInfo:
+    name = posixpath.normpath(item.path)
+    if not item.path or name.startswith(("/", "../")) or name in (".", "..") or "\0" in name:
+        raise invalid(f"the context holds '{item.path}', which does not lie in it")
+    if item.type not in (FILE, DIRECTORY):
+        raise invalid(
+            f"'{item.path}' in the context is neither a file ({FILE}) nor a directory ({DIRECTORY})"
+        )
+    header = tarfile.TarInfo(name)
+    header.type = tarfile.DIRTYPE if item.type == DIRECTORY else tarfile.REGTYPE
+    header.mode = item.mode & 0o777 or (0o755 if item.type == DIRECTORY else 0o644)
+    header.mtime = max(item.mtime, 0)
+    return header
+
+
+def _content(item: ContextItem) -> bytes:
+    try:
+        return base64.b64decode(item.content, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise invalid(f"the content of '{item.path}' in the context is not base64: {error}") from None

@@ -1,0 +1,79 @@
+"""From the text that was sent to the configuration that is stored."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import Any
+from uuid import UUID
+
+from det_contracts import expconf
+from det_contracts.problems import invalid
+from services.gateway import yamlfile
+from services.gateway.domain import State
+from services.gateway.present.agent import POOL
+
+TEXT_LIMIT_BYTES = 1 << 20
+"""Largest configuration text: it becomes part of an event, and the broker takes 8 MiB."""
+SLOTS_EXCEEDED = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
+
+
+def complete(text: str, storage: dict[str, Any] | None) -> dict[str, Any]:
+    """The completed configuration; raises `Refused` (400) that names everything wrong.
+
+    `storage` is the cluster's default `checkpoint_storage`.
+    """
+    if len(text.encode()) > TEXT_LIMIT_BYTES:
+        raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
+    try:
+        written = yamlfile.parse(text)
+    except yamlfile.YamlProblem as error:
+        raise invalid(f"the configuration cannot be read as YAML: {error}") from None
+    defaults = [{"checkpoint_storage": storage}] if storage is not None else []
+    seed, name = int(time.time()), expconf.random_name(random.choice)
+    try:
+        config = expconf.complete(written, defaults=defaults, seed=seed, name=name)
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
+    config["resources"]["resource_pool"] = _pool(config["resources"].get("resource_pool") or "")
+    return config
+
+
+def _pool(name: str) -> str:
+    if name not in ("", POOL):
+        raise invalid(f"resource pool {name} does not exist or is not available to workspace id 1")
+    return POOL
+
+
+def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
+    """The checkpoint that every trial starts from; raises `Refused` (400) when there is none such.
+
+    A source trial wins over a source checkpoint (configuration spec, section 2.3).
+    """
+    trial_id = config["searcher"].get("source_trial_id")
+    if trial_id is not None:
+        return _latest_of(trial_id, state)
+    uuid = config["searcher"].get("source_checkpoint_uuid")
+    if uuid is None:
+        return None
+    try:
+        UUID(uuid)
+    except ValueError:
+        raise invalid(f"invalid source checkpoint UUID: '{uuid}'") from None
+    if uuid not in state.checkpoints or state.checkpoints[uuid].state != "COMPLETED":
+        raise invalid(f"no checkpoint found with UUID {uuid}")
+    return str(uuid)
+
+
+def _latest_of(trial_id: int, state: State) -> str:
+    trial = state.trials.get(trial_id)
+    for uuid in reversed(trial.checkpoint_uuids if trial is not None else ()):
+        if state.checkpoints[uuid].state == "COMPLETED":
+            return uuid
+    raise invalid(f"no checkpoint found for source trial {trial_id}")
+
+
+def warnings(config: dict[str, Any], state: State) -> list[str]:
+    """What is no error but worth telling."""
+    slots = sum(len(worker.slots) for worker in state.workers.values())
+    return [SLOTS_EXCEEDED] if config["resources"]["slots_per_trial"] > slots else []

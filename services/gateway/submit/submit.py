@@ -1,0 +1,86 @@
+"""The steps of a submission, in order."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from det_contracts import commands
+from det_contracts.events.searcher import Context
+from det_contracts.problems import invalid, not_found, unavailable
+from services.gateway.backend import Backend
+from services.gateway.submit import archive, configuration
+from services.gateway.submit.probe import probe
+from services.gateway.web.bodies import ContextItem, CreateExperiment
+from services.gateway.web.errors import unimplemented
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """What came of it."""
+
+    id: int
+    """0 when it was only validated."""
+    config: dict[str, Any]
+    """Completed."""
+    warnings: list[str]
+
+
+async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) -> Submitted:
+    """Create an experiment, or only check the wish; raises `Refused`, or `archive.TooLarge`.
+
+    `key` is the client's idempotency key: the same one again leads to the experiment that exists.
+    """
+    state = backend.catalogue.state
+    _check_place(wish)
+    config = configuration.complete(wish.config, backend.storage)
+    source = configuration.source_checkpoint(config, state)
+    await asyncio.to_thread(
+        probe, config["checkpoint_storage"], directories=backend.settings.checkpoints_probe
+    )
+    context = await _context(backend, wish)
+    warnings = configuration.warnings(config, state)
+    if wish.validate_only:
+        return Submitted(0, config, warnings)
+    id = await backend.peers.command(
+        commands.CreateExperiment(
+            user=user,
+            config=config,
+            original_config=wish.config,
+            context=context,
+            parent_id=wish.parent_id or None,
+            source_checkpoint=source,
+            activate=wish.activate,
+            request_key=f"{user}:{key}" if key else "",
+        )
+    )
+    return Submitted(id, config, warnings)
+
+
+def _check_place(wish: CreateExperiment) -> None:
+    if wish.unmanaged:
+        raise unimplemented("unmanaged experiments are not offered yet")
+    if wish.template:
+        raise invalid(f"template '{wish.template}' not found")
+    if wish.project_id not in (0, 1):
+        raise not_found("project", wish.project_id)
+
+
+async def _context(backend: Backend, wish: CreateExperiment) -> Context | None:
+    """Where the code lies, once it is stored; a fork without code of its own has its parent's."""
+    parent = backend.catalogue.submission(wish.parent_id) if wish.parent_id else None
+    if not wish.model_definition:
+        return parent.context if parent is not None else None
+    try:
+        return await asyncio.to_thread(_store, backend, wish.model_definition, wish.validate_only)
+    except OSError as error:
+        raise unavailable(f"the context cannot be stored: {error}") from None
+
+
+def _store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> Context:
+    with archive.packed(items) as (context, file):
+        if not only_check:
+            backend.blobs.put(context.digest, file)
+        return context

@@ -1,0 +1,55 @@
+"""Request bodies: lowerCamelCase or snake_case, unknown fields ignored (REST spec, section 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic.alias_generators import to_camel
+
+
+class Body(BaseModel):
+    """Base of all request bodies."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_unset(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {name: value for name, value in data.items() if value is not None}
+
+
+class Login(Body):
+    """POST /auth/login"""
+
+    username: str
+    password: str = ""
+    is_hashed: bool = False
+
+
+class ContextItem(Body):
+    """One file or directory of a context."""
+
+    path: str
+    type: int = 48
+    """As in a tar header: 48 a file, 53 a directory."""
+    content: str = ""
+    """Base64."""
+    mtime: int = 0
+    """Seconds since the epoch."""
+    mode: int = 0
+
+
+class CreateExperiment(Body):
+    """POST /experiments"""
+
+    config: str = ""
+    model_definition: list[ContextItem] = []
+    validate_only: bool = False
+    activate: bool = False
+    parent_id: int = 0
+    project_id: int = 0
+    template: str = ""
+    unmanaged: bool = False

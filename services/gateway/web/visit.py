@@ -1,0 +1,106 @@
+"""One request of somebody: who it is, what they asked, how they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import structlog
+from fastapi import Depends, Request
+from starlette.responses import Response, StreamingResponse
+
+from det_contracts.problems import Problem, Refused
+from services.gateway import tokens
+from services.gateway.backend import Backend
+from services.gateway.users import USERS, User
+from services.gateway.web import errors
+from services.gateway.web.params import Params
+
+COOKIE = "auth"
+log = structlog.get_logger()
+
+
+class Visit:
+    """A request that needs no user."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.params = Params(request.query_params.multi_items())
+        self.backend: Backend = request.app.state.backend
+        self.catalogue = self.backend.catalogue
+        self.peers = self.backend.peers
+
+    def answer(self, content: Any) -> Response:
+        """A JSON answer; with `?pretty` for human eyes."""
+        body = msgspec.json.encode(content)
+        if self.params.flag("pretty", default=False):
+            body = msgspec.json.format(body, indent=2)
+        return Response(body, media_type="application/json")
+
+    def token(self) -> str | None:
+        """The token that was sent: as bearer, else as cookie."""
+        scheme, _, token = self.request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token:
+            return token.strip()
+        return self.request.cookies.get(COOKIE)
+
+    def session(self) -> tokens.Session:
+        """Whose request this is; raises `Refused` (401)."""
+        token = self.token()
+        if token is None:
+            raise errors.unauthenticated("nobody is logged in; run 'det user login'")
+        try:
+            session = tokens.read(self.backend.token_key, token, time.time())
+        except tokens.BadToken as error:
+            raise errors.unauthenticated(f"{error}; run 'det user login'") from None
+        if session.id in self.catalogue.state.sessions or session.user not in USERS:
+            raise errors.unauthenticated("this session is closed; run 'det user login'")
+        return session
+
+
+class UserVisit(Visit):
+    """A request of a user; made only when there is one (401 otherwise)."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        self.session_id = self.session().id
+
+    @property
+    def user(self) -> User:
+        """Who asks."""
+        return USERS[self.session().user]
+
+    def stream(self, pages: AsyncIterator[Sequence[Any]]) -> Response:
+        """One JSON object per line; a failure after the start is a line, too."""
+        return StreamingResponse(_lines(pages), media_type="application/json")
+
+
+async def _lines(pages: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
+    try:
+        async for page in pages:
+            if not page:
+                continue
+            yield b"".join(msgspec.json.encode({"result": result}) + b"\n" for result in page)
+    except Refused as refusal:
+        yield msgspec.json.encode(errors.line(refusal.problem)) + b"\n"
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        log.error("stream.failed", exc_info=error)
+        problem = Problem("internal", f"the gateway failed in this stream: {error!r}")
+        yield msgspec.json.encode(errors.line(problem)) + b"\n"
+
+
+async def _anybody(request: Request) -> Visit:
+    return Visit(request)
+
+
+async def _a_user(request: Request) -> UserVisit:
+    return UserVisit(request)
+
+
+Anybody = Annotated[Visit, Depends(_anybody)]
+Asked = Annotated[UserVisit, Depends(_a_user)]

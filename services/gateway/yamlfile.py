@@ -1,0 +1,108 @@
+"""Configurations as people write them: YAML with the numbers of 1.2, and no key twice.
+
+`1e-3` is a number, `yes` and `on` are texts, `0o14` and `012` are 12 (client spec, section 4). Times stay
+texts, since a configuration must fit into JSON.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+NODE_LIMIT = 100_000
+"""Values in a text after its aliases are followed: a few lines can mean billions."""
+
+_RULES = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", "-+."),
+    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("merge", r"<<", "<"),
+)
+
+
+class YamlProblem(ValueError):
+    """A text is not YAML, or says something twice; the message names line and column, from 1."""
+
+
+class _Loader(yaml.SafeLoader):
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML configures a class this way)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        _refuse_duplicates(node)
+        return super().construct_mapping(node, deep)
+
+
+for _tag, _pattern, _first in _RULES:
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
+
+
+def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
+    text = str(node.value)
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text if base == 10 else text[2:], base)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+
+
+def parse(text: str) -> Any:
+    """The value of a text; raises `YamlProblem`."""
+    try:
+        loader = _Loader(text)
+    except yaml.YAMLError as error:
+        raise YamlProblem(str(error)) from error
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _refuse_explosion(node)
+        return loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise YamlProblem(_told(error)) from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        nested = isinstance(error, RecursionError)
+        raise YamlProblem("it is nested too deeply" if nested else str(error)) from error
+    finally:
+        loader.dispose()
+
+
+def _told(error: yaml.MarkedYAMLError) -> str:
+    mark = error.problem_mark or error.context_mark
+    what = error.problem or error.context or "not YAML"
+    return f"line {mark.line + 1}, column {mark.column + 1}: {what}" if mark else what
+
+
+def _refuse_duplicates(node: yaml.MappingNode) -> None:
+    seen: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+            continue
+        if (key.tag, key.value) in seen:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"found duplicate key '{key.value}'", key.start_mark
+            )
+        seen.add((key.tag, key.value))
+
+
+def _refuse_explosion(root: yaml.Node) -> None:
+    if _count(root, {}) > NODE_LIMIT:
+        raise YamlProblem(f"it means more than {NODE_LIMIT} values once its aliases are followed")
+
+
+def _count(node: yaml.Node, known: dict[int, int]) -> int:
+    """Values under a node; `known` remembers nodes that several aliases lead to."""
+    if id(node) not in known:
+        # A node inside itself counts as endless.
+        known[id(node)] = NODE_LIMIT + 1
+        known[id(node)] = 1 + sum(_count(child, known) for child in _children(node))
+    return known[id(node)]
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [part for pair in node.value for part in pair]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []

@@ -1,0 +1,169 @@
+"""A gateway without a network: the log in memory, a real database, stand-ins for the other services."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from det_contracts import codec, commands, queries, subjects
+from det_contracts.commands import Answer
+from det_contracts.problems import Refused
+from services.gateway.app import RULES
+from services.gateway.backend import Backend
+from services.gateway.catalogue import Catalogue
+from services.gateway.http import application
+from services.gateway.peers import Peers
+from services.gateway.settings import Settings
+from services.gateway.store import project
+from services.kit import migrate
+from services.kit.blobs import DirectoryBlobs
+from services.kit.log import Draft
+from services.kit.log_memory import MemoryLog
+from services.kit.rules import Call
+from services.kit.runner import Runner
+from services.kit.saving import DatabaseSaver
+
+KEY = b"a key that is long enough"
+
+
+class StandIn:
+    """Answers for the other services: commands by functions of the test, queries by values or functions."""
+
+    def __init__(self) -> None:
+        self.commands: list[Any] = []
+        self.on_command: Callable[[Any], Any] = lambda command: None
+        self.position: Callable[[], int] = lambda: 0
+        self.values: dict[type, Any] = {
+            queries.SearchProgress: {},
+            queries.Waiting: {},
+            queries.TrialSummaries: {},
+            queries.Reports: [],
+            queries.LogPage: {"lines": [], "through": 0},
+        }
+        self.close: Any = None
+
+    async def command(self, command: Any) -> Answer:
+        self.commands.append(command)
+        if isinstance(command, commands.CloseSession):
+            position, value = await self.close(command, Call("close", 0.0))
+            return Answer(position, value)
+        value = self.on_command(command)
+        if asyncio.iscoroutine(value):
+            value = await value
+        return Answer(self.position(), value)
+
+    async def query(self, query: Any, *, min_position: int = 0) -> Answer:
+        value = self.values[type(query)]
+        if callable(value):
+            value = value(query)
+        if isinstance(value, Refused):
+            raise value
+        return Answer(min_position, json.loads(json.dumps(value)))
+
+
+class Harness:
+    """One gateway; `get`, `post` and `send` make requests as the user `determined`."""
+
+    def __init__(self, folder: Path, replica_of: Harness | None = None, **settings: Any) -> None:
+        self._owns_loop = replica_of is None
+        self.loop = replica_of.loop if replica_of else asyncio.new_event_loop()
+        self.journal = replica_of.journal if replica_of else MemoryLog()
+        self.database = migrate.open_database(f"sqlite:///{folder / 'gateway.db'}", "gateway")
+        saver = DatabaseSaver(self.database, "gateway", RULES.state, project=project)
+        self.runner = Runner(RULES, self.journal, saver)
+        self.peers = StandIn()
+        self.peers.close = self.runner.command
+        self.peers.position = lambda: len(self.journal.streams["CONTROL"])
+        self.catalogue = Catalogue(self.runner, saver, self.database)
+        self.backend = Backend(
+            settings=Settings(cluster_id="c-1", cluster_name="test", **settings),
+            catalogue=self.catalogue,
+            peers=Peers(self.peers, self.catalogue),
+            journal=self.journal,
+            blobs=DirectoryBlobs(folder / "blobs"),
+            token_key=KEY,
+            storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
+        )
+        transport = httpx.ASGITransport(application(self.backend), raise_app_exceptions=False)
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://gateway")
+        self._ids = itertools.count()
+        self._running = self.loop.create_task(self.runner.run())
+        self.run(self.runner.ready.wait())
+        self.settle()
+
+    def run(self, work: Any) -> Any:
+        async def bounded() -> Any:
+            async with asyncio.timeout(20):
+                return await work
+
+        return self.loop.run_until_complete(bounded())
+
+    def settle(self) -> None:
+        """Wait until records and tables show the whole log."""
+        self.run(self.catalogue.reach(len(self.journal.streams["CONTROL"])))
+
+    async def append(self, *events: Any, at: float = 1_700_000_000.0) -> None:
+        for event in events:
+            id = f"t{next(self._ids)}"
+            body = codec.encode(event, id=id, actor="test", at=at)
+            await self.journal.append(Draft(codec.subject_of(event), body, f"{id}-{len(self._stream())}"))
+
+    def _stream(self) -> list[Any]:
+        return self.journal.streams[subjects.CONTROL]
+
+    def given(self, *events: Any, at: float = 1_700_000_000.0) -> Harness:
+        self.run(self.append(*events, at=at))
+        self.settle()
+        return self
+
+    def log_in(self, user: str = "determined") -> str:
+        answer = self.send("POST", "/api/v1/auth/login", {"username": user, "password": ""})
+        assert answer.status_code == 200, answer.text
+        self.client.cookies.clear()
+        token = str(answer.json()["token"])
+        self.client.headers["Authorization"] = f"Bearer {token}"
+        return token
+
+    def send(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
+        content = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
+        found: httpx.Response = self.run(self.client.request(method, path, content=content, **options))
+        return found
+
+    def get(self, path: str, **params: Any) -> Any:
+        answer = self.send("GET", path, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Any:
+        answer = self.send("POST", path, body, **options)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def lines(self, path: str, **params: Any) -> list[Any]:
+        answer = self.send("GET", path, params=params)
+        assert answer.status_code == 200, answer.text
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    def refused(self, status: int, method: str, path: str, body: Any = None, **options: Any) -> str:
+        """The text of an error answer inside /api/v1, after its shape was checked."""
+        answer = self.send(method, path, body, **options)
+        assert answer.status_code == status, answer.text
+        error = answer.json()["error"]
+        assert set(error) == {"code", "reason", "error"}
+        return str(error["error"])
+
+    def close(self) -> None:
+        self._running.cancel()
+        self.run(asyncio.gather(self._running, return_exceptions=True))
+        self.run(self.client.aclose())
+        self.database.close()
+        if self._owns_loop:
+            self.run(self.loop.shutdown_asyncgens())
+            self.run(self.loop.shutdown_default_executor())
+            self.loop.close()

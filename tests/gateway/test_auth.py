@@ -1,0 +1,104 @@
+"""Who may ask (REST spec, sections 1 and 2)."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from services.gateway import tokens, users
+from tests.gateway.harness import KEY, Harness
+
+
+def test_a_session_begins_with_login_and_ends_with_logout(gateway):
+    token = gateway.log_in()
+    assert gateway.get("/api/v1/me")["user"]["username"] == "determined"
+    assert gateway.post("/api/v1/auth/logout") == {}
+    assert "closed" in gateway.refused(401, "GET", "/api/v1/me")
+    gateway.log_in()
+    assert gateway.get("/api/v1/auth/user")["user"]["id"] == 2
+    gateway.client.headers["Authorization"] = f"Bearer {token}"
+    gateway.refused(401, "GET", "/api/v1/me")
+
+
+def test_every_replica_refuses_a_closed_session(gateway, tmp_path):
+    token = gateway.log_in()
+    gateway.post("/api/v1/auth/logout")
+    (tmp_path / "other").mkdir()
+    other = Harness(tmp_path / "other", gateway)
+    other.client.headers["Authorization"] = f"Bearer {token}"
+    other.refused(401, "GET", "/api/v1/me")
+    other.close()
+
+
+def test_login_hashes_what_is_not_hashed_and_takes_json_without_content_type(gateway):
+    for body in (
+        {"username": "admin", "password": "", "isHashed": True},
+        {"username": "admin", "password": "", "is_hashed": False},
+    ):
+        answer = gateway.send("POST", "/api/v1/auth/login", body)
+        assert "content-type" not in answer.request.headers
+        assert answer.json()["user"] == {
+            "id": 1,
+            "username": "admin",
+            "admin": True,
+            "active": True,
+            "agentUserGroup": None,
+            "displayName": "",
+            "modifiedAt": "1970-01-01T00:00:00Z",
+            "remote": False,
+        }
+
+
+@pytest.mark.parametrize("body", [{"username": "determined", "password": "x"}, {"username": "nobody"}])
+def test_a_wrong_login_is_401(gateway, body):
+    answer = gateway.send("POST", "/api/v1/auth/login", body)
+    assert answer.status_code == 401
+    assert answer.json()["error"]["code"] == 16
+    assert answer.json()["error"]["reason"] == "Unauthenticated"
+
+
+def test_the_hash_is_the_one_that_clients_use():
+    assert users.hashed("") == ""
+    assert len(users.hashed("secret")) == 128
+    assert users.hashed("secret") == users.hashed("secret") != users.hashed("Secret")
+
+
+def test_a_cookie_is_as_good_as_a_bearer_token(gateway):
+    token = gateway.log_in()
+    del gateway.client.headers["Authorization"]
+    gateway.refused(401, "GET", "/api/v1/me")
+    answer = gateway.send("GET", "/api/v1/me", headers={"Cookie": f"auth={token}"})
+    assert answer.status_code == 200
+
+
+def test_what_needs_a_user_is_refused_without_one(gateway):
+    del gateway.client.headers["Authorization"]
+    for path in ("/experiments", "/trials/1", "/agents", "/users", "/templates", "/groups"):
+        gateway.refused(401, "GET", f"/api/v1{path}")
+    assert gateway.send("GET", "/tasks").status_code == 401
+    assert gateway.send("GET", "/tasks").json() == {"message": "nobody is logged in; run 'det user login'"}
+    for path in ("/api/v1/master", "/info", "/health", "/"):
+        assert gateway.send("GET", path).status_code == 200
+
+
+def test_tokens_expire_and_cannot_be_changed():
+    now = time.time()
+    token = tokens.issue(KEY, "determined", now)
+    assert tokens.read(KEY, token, now).user == "determined"
+    with pytest.raises(tokens.BadToken, match="too old"):
+        tokens.read(KEY, token, now + tokens.VALID_S + 1)
+    with pytest.raises(tokens.BadToken, match="not issued"):
+        tokens.read(b"another key altogether", token, now)
+    for broken in ("", "x", "x.y", "é.é", token[:-3], token.replace(".", "!")):
+        with pytest.raises(tokens.BadToken):
+            tokens.read(KEY, broken, now)
+
+
+def test_users_are_listed_and_found(gateway):
+    assert [user["username"] for user in gateway.get("/api/v1/users")["users"]] == ["admin", "determined"]
+    assert gateway.get("/api/v1/users/1")["user"]["username"] == "admin"
+    assert gateway.get("/api/v1/users/admin/by-username")["user"]["id"] == 1
+    assert gateway.refused(404, "GET", "/api/v1/users/9") == "user '9' not found"
+    assert gateway.refused(404, "GET", "/api/v1/users/bob/by-username") == "user 'bob' not found"
+    assert gateway.get("/api/v1/users/setting") == {"settings": []}
