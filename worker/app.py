@@ -45,7 +45,12 @@ class Worker:
         self._connection = connection
         self._journal = JetStreamLog(connection)
         self._orders = Orders(settings.worker_home)
-        store = blobs.connect(settings.blobs, endpoint_url=settings.blobs_endpoint_url)
+        store = blobs.connect(
+            settings.blobs,
+            endpoint_url=settings.s3_endpoint_url,
+            access_key=settings.s3_access_key,
+            secret_key=settings.s3_secret_key,
+        )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
         self._slots = slots.offered(None if settings.worker_gpu else settings.worker_slots)
         self._session = uuid.uuid4().hex[:12]

@@ -37,6 +37,8 @@ class WorkerSettings(ServiceSettings):
     """Address of the broker for scripts, where it differs from the worker's."""
     blobs: str = "/var/lib/steadfast/blobs"
     """Where the code of experiments lies: a directory or s3://bucket/prefix; see `services.kit.blobs`."""
-    blobs_endpoint_url: str | None = None
+    s3_endpoint_url: str | None = None
+    s3_access_key: str = ""
+    s3_secret_key: str = ""
     master_url: str = "http://127.0.0.1:8080"
     cluster_id: str = "steadfast"

@@ -1,0 +1,283 @@
+"""Lists of experiments, one of them, and what people do to them (REST spec, section 3)."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+
+from det_contracts import queries
+from det_contracts.commands import ChangeExperiment
+from det_contracts.events import searcher
+from det_contracts.problems import not_found, precondition, unavailable
+from tests.gateway import stories as story
+
+REQUIRED = """
+    archived config id jobId name numTrials originalConfig projectId projectOwnerId searcherType startTime
+    state username
+""".split()
+
+
+def test_an_experiment_has_what_clients_require(gateway):
+    gateway.given(story.created(1, labels=["b", "a"], description="first"))
+    found = gateway.get("/api/v1/experiments/1")["experiment"]
+    assert {name for name in REQUIRED if found.get(name) is None} == set()
+    assert found["state"] == "STATE_PAUSED"
+    assert found["stateReason"] == "submitted by determined"
+    assert found["startTime"] == "2023-11-14T22:13:20.000000Z"
+    assert found["endTime"] is None
+    assert found["searcherType"] == "single"
+    assert found["labels"] == ["a", "b"]
+    assert found["jobId"] == "experiment-1"
+    assert found["checkpointSize"] == "0"
+    assert found["forkedFrom"] is None
+    assert found["originalConfig"].startswith("# as written")
+    assert found["config"]["max_restarts"] == 5
+
+
+def test_secrets_are_masked_in_both_forms_of_the_configuration(gateway):
+    storage = {"type": "s3", "bucket": "b", "access_key": "AKIA-1", "secret_key": "s3cr3t-9"}
+    event = story.created(1, checkpoint_storage=storage)
+    event = searcher.ExperimentCreated(
+        experiment_id=1,
+        user="determined",
+        config=event.config,
+        original_config="secret_key: s3cr3t-9  # keep\n",
+        reason="",
+    )
+    found = gateway.given(event).get("/api/v1/experiments/1")["experiment"]
+    assert found["config"]["checkpoint_storage"]["secret_key"] == "********"
+    assert found["originalConfig"] == "secret_key: ********  # keep\n"
+
+
+def test_active_is_shown_as_what_its_allocations_do(gateway):
+    gateway.given(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["state"] == "STATE_QUEUED"
+    gateway.given(story.trial_created(1), story.run_requested(1))
+    gateway.peers.values[queries.Waiting] = {"1.r1.1": "no worker has a free slot"}
+    answer = gateway.get("/api/v1/experiments/1")
+    assert answer["experiment"]["stateReason"] == "no worker has a free slot"
+    assert answer["jobSummary"] == {"state": "STATE_QUEUED", "jobsAhead": 0}
+    gateway.given(story.assigned(1), story.started(1))
+    answer = gateway.get("/api/v1/experiments/1")
+    assert answer["experiment"]["state"] == "STATE_RUNNING"
+    assert answer["experiment"]["stateReason"] == "go"
+    assert answer["jobSummary"]["state"] == "STATE_SCHEDULED"
+    gateway.given(searcher.ExperimentPaused(1, "paused by determined"))
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["state"] == "STATE_PAUSED"
+    gateway.given(story.allocation_ended(1), searcher.ExperimentActivated(1, "again"))
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["state"] == "STATE_QUEUED"
+    ended = searcher.ExperimentEnded(1, "ERROR", "all trials failed")
+    gateway.given(story.trial_ended(1, "ERROR"), searcher.ExperimentStopping(1, "STOPPING_ERROR", "x"), ended)
+    answer = gateway.get("/api/v1/experiments/1")
+    assert answer["experiment"]["state"] == "STATE_ERROR"
+    assert answer["experiment"]["stateReason"] == "all trials failed"
+    assert answer["experiment"]["progress"] is None
+    assert "jobSummary" not in answer
+
+
+def test_progress_comes_from_the_searcher_and_may_be_missing(gateway):
+    gateway.given(story.created(1))
+    gateway.peers.values[queries.SearchProgress] = {"1": 0.25}
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["progress"] == 0.25
+    gateway.peers.values[queries.SearchProgress] = unavailable("the searcher service is not running")
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["progress"] is None
+
+
+@pytest.mark.parametrize("action", ["activate", "pause", "cancel", "kill"])
+def test_actions_become_commands_in_the_users_name(gateway, action):
+    gateway.given(story.created(1))
+    assert gateway.post(f"/api/v1/experiments/1/{action}") == {}
+    assert gateway.peers.commands == [ChangeExperiment(experiment_id=1, action=action, user="determined")]
+
+
+def test_an_action_is_seen_by_the_next_request(gateway):
+    gateway.given(story.created(1))
+    gateway.peers.on_command = lambda command: gateway.append(searcher.ExperimentActivated(1, "go"))
+    gateway.post("/api/v1/experiments/1/activate")
+    found = gateway.get("/api/v1/experiments", states="STATE_ACTIVE")
+    assert [one["id"] for one in found["experiments"]] == [1]
+
+
+def test_refusals_of_the_owner_reach_the_client(gateway):
+    def refuse(problem):
+        def on_command(command):
+            raise problem
+
+        gateway.peers.on_command = on_command
+
+    refuse(precondition("experiment in terminal state"))
+    answer = gateway.send("POST", "/api/v1/experiments/1/pause")
+    assert answer.status_code == 400
+    assert answer.json() == {
+        "error": {"code": 9, "reason": "FailedPrecondition", "error": "experiment in terminal state"}
+    }
+    refuse(not_found("experiment", 9))
+    assert gateway.refused(404, "POST", "/api/v1/experiments/9/kill") == "experiment '9' not found"
+    refuse(unavailable("the searcher service did not answer within 10 s"))
+    answer = gateway.send("POST", "/api/v1/experiments/1/kill")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, 14)
+
+
+def _ids(gateway, **params):
+    return [one["id"] for one in gateway.get("/api/v1/experiments", **params)["experiments"]]
+
+
+@pytest.fixture
+def five(gateway):
+    gateway.given(
+        story.created(1, name="alpha", labels=["x"]),
+        story.created(2, "admin", name="Beta", labels=["x", "y"], description="50% done"),
+        story.created(3, name="gamma", labels=['q"z']),
+        story.created(4, "admin", name="delta"),
+        story.created(5, name="alphabet"),
+        searcher.ExperimentActivated(2, "go"),
+        searcher.ExperimentActivated(3, "go"),
+        story.trial_created(1, 3),
+        *story.running(1, 0, 3),
+    )
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("params", "ids"),
+    [
+        ({}, [1, 2, 3, 4, 5]),
+        ({"name": "ALPHA"}, [1, 5]),
+        ({"description": "0%"}, [2]),
+        ({"description": "%"}, [2]),
+        ({"labels": "x"}, [1, 2]),
+        ({"labels": ["x", "y"]}, [2]),
+        ({"labels": 'q"z'}, [3]),
+        ({"labels": "q"}, []),
+        ({"users": "admin"}, [2, 4]),
+        ({"userIds": "2"}, [1, 3, 5]),
+        ({"user_ids": "7"}, []),
+        ({"states": "STATE_ACTIVE"}, [2, 3]),
+        ({"states": "STATE_RUNNING"}, [3]),
+        ({"states": ["STATE_QUEUED", "STATE_PAUSED"]}, [1, 2, 4, 5]),
+        ({"archived": "true"}, []),
+        ({"archived": "false", "limit": "200", "offset": "0", "users": "determined"}, [1, 3, 5]),
+        ({"projectId": "1"}, [1, 2, 3, 4, 5]),
+        ({"projectId": "2"}, []),
+        ({"sortBy": "SORT_BY_NAME"}, [2, 1, 5, 4, 3]),
+        ({"sortBy": "SORT_BY_USER", "orderBy": "ORDER_BY_DESC"}, [5, 3, 1, 4, 2]),
+        ({"sort_by": "SORT_BY_STATE", "order_by": "ORDER_BY_ASC"}, [1, 4, 5, 2, 3]),
+        ({"sortBy": "SORT_BY_NUM_TRIALS", "orderBy": "2"}, [3, 5, 4, 2, 1]),
+    ],
+)
+def test_the_list_is_filtered_and_sorted(five, params, ids):
+    assert _ids(five, **params) == ids
+
+
+def test_the_list_can_be_sorted_by_progress(five):
+    five.peers.values[queries.SearchProgress] = {"1": 0.5, "2": 0.1, "4": 0.9}
+    assert _ids(five, sortBy="SORT_BY_PROGRESS") == [2, 1, 4, 3, 5]
+    assert _ids(five, sortBy="SORT_BY_PROGRESS", orderBy="ORDER_BY_DESC", limit=2) == [4, 1]
+
+
+@pytest.mark.parametrize(
+    ("params", "ids", "bounds"),
+    [
+        ({"limit": 2}, [1, 2], (0, 2)),
+        ({"limit": 2, "offset": 4}, [5], (4, 5)),
+        ({"limit": -1, "offset": 3}, [4, 5], (3, 5)),
+        ({"limit": -2}, [], (0, 0)),
+        ({"offset": 99}, [], (5, 5)),
+        ({"offset": -2}, [4, 5], (3, 5)),
+        ({"offset": -99, "limit": 1}, [1], (0, 1)),
+    ],
+)
+def test_the_list_of_experiments_has_its_own_paging(five, params, ids, bounds):
+    answer = five.get("/api/v1/experiments", **params)
+    assert [one["id"] for one in answer["experiments"]] == ids
+    found = answer["pagination"]
+    assert (found["startIndex"], found["endIndex"]) == bounds
+    assert found["total"] == 5
+
+
+def test_a_list_is_cut_at_a_hundred_unless_asked_for_more(gateway):
+    gateway.given(*(story.created(id) for id in range(1, 104)))
+    assert len(_ids(gateway)) == 100
+    assert len(_ids(gateway, limit=-1)) == 103
+
+
+def test_bad_questions_are_400(five):
+    path = "/api/v1/experiments"
+    assert "whole number" in five.refused(400, "GET", path, params={"limit": "many"})
+    assert "cannot sort" in five.refused(400, "GET", path, params={"sortBy": "SORT_BY_LUCK"})
+    assert "order_by" in five.refused(400, "GET", path, params={"orderBy": "UP"})
+    assert "archived" in five.refused(400, "GET", path, params={"archived": "maybe"})
+    assert five.refused(404, "GET", f"{path}/77") == "experiment '77' not found"
+    assert "experiment_id" in five.refused(400, "GET", f"{path}/abc")
+
+
+def test_the_best_trial_is_found_and_found_again_after_a_rollback(gateway):
+    def best():
+        found = gateway.get("/api/v1/experiments/1")["experiment"]
+        return found["bestTrialId"], found["bestTrialSearcherMetric"]
+
+    path = "/api/v1/experiments/1/searcher/best_searcher_validation_metric"
+    gateway.given(story.created(1), story.trial_created(1), story.trial_created(2))
+    gateway.given(*story.running(1), *story.running(2, 1))
+    assert best() == (None, None)
+    gateway.refused(404, "GET", path)
+    gateway.given(story.validated(1, 100, 0.5), story.validated(2, 100, 0.5), story.validated(2, 200, None))
+    assert best() == (1, 0.5)
+    gateway.given(story.validated(1, 200, 0.1))
+    assert best() == (1, 0.1)
+    # The second run starts over behind step 100: what the first said at 200 is void.
+    gateway.given(story.allocation_ended(1), *story.running(1, run=2), story.validated(1, 150, 0.7, run=2))
+    assert best() == (1, 0.5)
+    gateway.given(story.validated(2, 300, 0.2))
+    assert best() == (2, 0.2)
+    assert gateway.get(path) == {"metric": 0.2}
+
+
+def test_larger_may_be_better(gateway):
+    searching = {**story.SMALL["searcher"], "metric": "accuracy", "smaller_is_better": False}
+    gateway.given(story.created(1, searcher=searching), story.trial_created(1), story.trial_created(2))
+    gateway.given(story.validated(1, 1, 0.9), story.validated(2, 1, 0.8))
+    assert gateway.get("/api/v1/experiments/1")["experiment"]["bestTrialId"] == 1
+
+
+def test_checkpoints_are_counted_and_sorted(gateway):
+    gateway.given(story.created(1), story.created(2), story.trial_created(1), *story.running(1))
+    gateway.given(story.stored(1, "a" * 8, 100), story.stored(1, "b" * 8, 200), story.stored(1, "b" * 8, 200))
+    found = gateway.get("/api/v1/experiments/1")["experiment"]
+    assert (found["checkpointCount"], found["checkpointSize"]) == (2, "10000000000")
+    assert _ids(gateway, sortBy="SORT_BY_CHECKPOINT_SIZE", orderBy="ORDER_BY_DESC") == [1, 2]
+    gateway.given(story.deleted("a" * 8))
+    found = gateway.get("/api/v1/experiments/1")["experiment"]
+    assert (found["checkpointCount"], found["checkpointSize"]) == (1, "5000000000")
+
+
+def test_the_code_can_be_read_back(gateway):
+    import base64
+
+    assert "model definition" in gateway.given(story.created(1)).refused(
+        404, "GET", "/api/v1/experiments/1/model_def"
+    )
+    content = b"print('hi')\n"
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
+        header = tarfile.TarInfo("train.py")
+        header.size = len(content)
+        tar.addfile(header, io.BytesIO(content))
+    import hashlib
+
+    digest = hashlib.sha256(archive.getvalue()).hexdigest()
+    archive.seek(0)
+    gateway.backend.blobs.put(digest, archive)
+    event = story.created(2)
+    event = searcher.ExperimentCreated(
+        experiment_id=2,
+        user="determined",
+        config=event.config,
+        original_config="",
+        context=searcher.Context(digest, 10),
+        reason="",
+    )
+    answer = gateway.given(event).get("/api/v1/experiments/2/model_def")
+    assert base64.b64decode(answer["b64Tgz"]) == archive.getvalue()
