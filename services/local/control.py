@@ -22,6 +22,10 @@ UP_PATIENCE_S = 60.0
 DOWN_PATIENCE_S = 60.0
 
 
+_started: dict[int, subprocess.Popen[bytes]] = {}
+"""Supervisors that this very process started, and so must collect when they end."""
+
+
 class CannotStart(Exception):
     """The cluster did not come up; the text says why and where to look."""
 
@@ -43,6 +47,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False) -> str:
             stderr=output,
             start_new_session=True,
         )
+    _started[process.pid] = process
     home.write("processes.json", {"supervisor": process.pid})
     address = f"http://{_reachable(plan.host)}:{plan.port}"
     _wait_until_up(plan, home, process, address)
@@ -110,8 +115,8 @@ def down(home: Home, *, forget: bool = False) -> bool:
 def _wait_until_gone(pid: int) -> None:
     deadline = time.monotonic() + DOWN_PATIENCE_S
     while is_alive(pid) and time.monotonic() < deadline:
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)
         time.sleep(0.02)
     if is_alive(pid):
         os.kill(pid, signal.SIGKILL)
+    if pid in _started:
+        _started.pop(pid).wait()

@@ -1,0 +1,205 @@
+"""Kill anything, at any time: the search ends as if nothing had happened."""
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+
+import pytest
+from det_contracts.events import scheduler, searcher, trial
+
+from services.local.processes import is_alive
+from services.local.supervisor import Cluster
+from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.reading import answers, read_control
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+STEPS = 30
+SCRIPT = f"""
+import sys, time
+import determined as det
+
+info = det.get_cluster_info()
+by = info.trial.hparams["by"]
+with det.core.init() as core:
+    for op in core.searcher.operations():
+        x = 0
+        for step in range(1, {STEPS} + 1):
+            x += by
+            time.sleep(0.03)
+            print(f"step {{step}} of trial with {{by}}", flush=True)
+            core.train.report_training_metrics(steps_completed=step, metrics={{"x": x}})
+            op.report_progress(step / {STEPS})
+        core.train.report_validation_metrics(steps_completed={STEPS}, metrics={{"x": x}})
+        op.report_completed(x)
+"""
+CONFIG = """
+name: chaos
+entrypoint: python3 train.py
+searcher: {name: random, metric: x, max_length: 1, max_trials: 10, max_concurrent_trials: 4}
+hyperparameters: {by: {type: int, minval: 1, maxval: 1000000}}
+reproducibility: {experiment_seed: 99}
+max_restarts: 0
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "train.py").write_text(SCRIPT)
+    (folder / "config.yaml").write_text(CONFIG)
+    return folder
+
+
+def outcome(cluster, id):
+    """What a search left: trials, operations, metrics and log lines, without times and names of runs."""
+    found = []
+    for shown in cluster.trials(id):
+        rows = []
+        for kind in ("training", "validation"):
+            for page in cluster.stream(f"trials/metrics/{kind}_metrics", trialIds=shown["id"]):
+                rows += [(kind, m["trialRunId"], m["totalBatches"], m["archived"], str(m["metrics"])) for m in page["metrics"]]
+        lines = [line for line in cluster.logs(shown["id"]) if line.startswith("step ")]
+        found.append((shown["id"], shown["state"], shown["hparams"], shown["restarts"], rows, lines))
+    return found
+
+
+def operations(cluster):
+    """Operations asked for and answered, by trial."""
+    events = read_control(cluster)
+    asked = [(e.trial_id, e.seq, e.length) for e in events if isinstance(e, searcher.OperationSet)]
+    done = {(e.trial_id, e.seq, e.metric) for e in events if isinstance(e, trial.OperationCompleted)}
+    return sorted(asked), sorted(done)
+
+
+def test_killing_each_part_in_turn_changes_nothing(local_cluster, model):
+    calm = local_cluster()
+    id = calm.create("config.yaml", model)
+    assert calm.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    expected, expected_operations = outcome(calm, id), operations(calm)
+    calm.down()
+
+    rough = local_cluster()
+    id = rough.create("config.yaml", model)
+    stop = threading.Event()
+    killed = Counter()
+
+    def kill_in_turn():
+        chance = random.Random(5)
+        names = rough.names()
+        while not stop.is_set():
+            chance.shuffle(names)
+            for name in names:
+                stop.wait(chance.uniform(0.1, 0.6))
+                if stop.is_set():
+                    return
+                rough.kill(name)
+                killed[name] += 1
+
+    killer = threading.Thread(target=kill_in_turn)
+    killer.start()
+    try:
+        wait_for(lambda: len(killed) == len(rough.names()), 120, "every part to have been killed")
+    finally:
+        stop.set()
+        killer.join()
+    assert rough.wait_for_end(id, 120)["state"] == "STATE_COMPLETED"
+    assert set(killed) == set(rough.names())
+    assert operations(rough) == expected_operations
+    assert outcome(rough, id) == expected
+    assert one_run_each(read_control(rough))
+
+
+def one_run_each(events):
+    """No trial needed a second run: killing the worker did not kill what it ran."""
+    runs = Counter(e.trial_id for e in events if isinstance(e, searcher.RunRequested))
+    return set(runs.values()) == {1}
+
+
+def no_double_decision(events):
+    """Nothing was decided twice, by whomever."""
+    decided = Counter()
+    for e in events:
+        match e:
+            case searcher.ExperimentCreated():
+                decided["experiment", e.experiment_id] += 1
+            case searcher.ExperimentEnded():
+                decided["ended", e.experiment_id] += 1
+            case searcher.TrialCreated():
+                decided["trial", e.trial_id] += 1
+                decided["request", e.request_id] += 1
+            case searcher.OperationSet():
+                decided["operation", e.trial_id, e.seq] += 1
+            case searcher.RunRequested():
+                decided["run", e.trial_id, e.run] += 1
+            case searcher.TrialEnded():
+                decided["trial ended", e.trial_id] += 1
+            case scheduler.AllocationAssigned() | scheduler.AllocationEnded():
+                decided[type(e), e.allocation_id] += 1
+    return {what: count for what, count in decided.items() if count > 1} == {}
+
+
+def test_a_deleted_database_is_rebuilt_with_the_same_answers(cluster, model):
+    id = cluster.create("config.yaml", model, "--config", "searcher.max_trials=3")
+    cluster.wait_for_end(id)
+    wait_for(lambda: settled(cluster), 20, "all reports to be judged")
+    supervisor = cluster.pid("supervisor")
+    for name in ("searcher", "scheduler", "metrics", "checkpoints", "gateway"):
+        before = answers(cluster, name)
+        old = cluster.pid(name)
+        os.kill(supervisor, signal.SIGSTOP)
+        try:
+            os.kill(old, signal.SIGKILL)
+            wait_for(lambda old=old: not is_alive(old), 10, f"{name} to be gone")
+            for path in (cluster.home.path / "databases").glob(f"{name}.db*"):
+                path.unlink()
+        finally:
+            os.kill(supervisor, signal.SIGCONT)
+        wait_for(lambda name=name, old=old: cluster.pid(name) != old, 20, f"{name} to be started again")
+        assert answers(cluster, name) == before, name
+
+
+def settled(cluster):
+    kinds = [type(e).__name__ for e in read_control(cluster)]
+    return kinds.count("Settled") == kinds.count("TrialCreated")
+
+
+def test_a_second_replica_takes_over_and_nothing_is_decided_twice(cluster, model, tmp_path):
+    programs = {p.name: p for p in Cluster(cluster.plan, cluster.home).programs()}
+    seconds = []
+    supervisor = cluster.pid("supervisor")
+    try:
+        for name in ("searcher", "scheduler"):
+            program = programs[name]
+            database = {"STEADFAST_DATABASE_URL": f"sqlite:///{tmp_path}/{name}-2.db"}
+            with (tmp_path / f"{name}-2.log").open("wb") as log:
+                seconds.append(
+                    subprocess.Popen(program.command, env=program.environment | database, stdout=log, stderr=log)
+                )
+        for name in ("searcher", "scheduler"):
+            log = tmp_path / f"{name}-2.log"
+            wait_for(lambda log=log: "service.ready" in log.read_text(), 20, f"the second {name}")
+        id = cluster.create("config.yaml", model)
+        wait_for(lambda: cluster.trials(id), 20, "trials")
+        os.kill(supervisor, signal.SIGSTOP)
+        for name in ("searcher", "scheduler"):
+            os.kill(cluster.pid(name), signal.SIGKILL)
+        began = time.monotonic()
+        for name in ("searcher", "scheduler"):
+            log = tmp_path / f"{name}-2.log"
+            wait_for(lambda log=log: "service.leads" in log.read_text(), 5, f"the second {name} to take over")
+        cluster.api("POST", f"experiments/{id}/pause")
+        cluster.api("POST", f"experiments/{id}/activate")
+        assert time.monotonic() - began < 10
+        assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
+        assert no_double_decision(read_control(cluster))
+    finally:
+        os.kill(supervisor, signal.SIGCONT)
+        for process in seconds:
+            process.kill()
+            process.wait()
