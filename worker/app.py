@@ -19,7 +19,7 @@ from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested
 from det_contracts.events.worker import WorkerLeft, WorkerRegistered
 from services.kit import blobs, logging
-from services.kit.host import connect
+from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.settings import BadSettings, load

@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-import nats
 import sqlalchemy as sa
 import structlog
 from nats.aio.client import Client
@@ -21,6 +20,7 @@ from nats.aio.subscription import Subscription
 from det_contracts import commands
 from services.kit import logging, migrate
 from services.kit.bus import Answerer, Asker
+from services.kit.connection import connect
 from services.kit.database import Database
 from services.kit.health import HealthServer
 from services.kit.lease import Lease
@@ -94,23 +94,6 @@ async def _until_stopped(service: Service, settings: ServiceSettings) -> None:
         for error in group.exceptions:
             log.critical("service.failed", error=str(error), exc_info=error)
         sys.exit(1)
-
-
-async def connect(settings: ServiceSettings, name: str) -> Client:
-    """A connection to the broker that comes back by itself, however long the broker is away."""
-
-    async def on_error(error: Exception) -> None:
-        log.warning("broker.error", error=str(error) or repr(error))
-
-    credentials = str(settings.nats_credentials) if settings.nats_credentials else None
-    return await nats.connect(
-        settings.nats_url.split(","),
-        name=name,
-        user_credentials=credentials,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=0.1,
-        error_cb=on_error,
-    )
 
 
 async def serve(service: Service, settings: ServiceSettings) -> None:

@@ -1,0 +1,39 @@
+"""A local cluster for benchmarks, in a temporary home."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from services.kit import broker
+from services.local.control import down, up
+from services.local.home import Home, Plan
+
+
+@contextlib.contextmanager
+def running_cluster(slots: int) -> Iterator[Home]:
+    """A cluster with one worker, for the length of a `with`."""
+    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
+        home = Home("bench", Path(folder))
+        up(Plan(name="bench", port=broker.free_port(), gpu=False, slots=slots), home)
+        try:
+            yield home
+        finally:
+            down(home)
+
+
+def broker_url(home: Home) -> tuple[str, str]:
+    """Address and credentials file of a cluster's broker, as a service."""
+    ports = home.read("ports.json") or {}
+    return f"nats://127.0.0.1:{ports['broker']}", str(home.path / "secrets" / "service.creds")
+
+
+def address(home: Home) -> str:
+    """Address of a cluster's gateway."""
+    plan = home.plan()
+    return f"http://127.0.0.1:{plan.port if plan else 0}"
+
+
+
