@@ -164,8 +164,9 @@ class S3Blobs:
         with naming_the_place(f"the blob store {self!r}"):
             try:
                 return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key)))
-            except Exception as error:
-                if _says_missing(error):
+            except Exception:
+                # Some stores answer a GET for what is not there in ways that the client cannot read.
+                if not self.exists(key):
                     raise BlobMissing(f"there is no blob {key} in {self!r}") from None
                 raise
 
@@ -174,14 +175,10 @@ class S3Blobs:
             try:
                 self._client.stat_object(self._bucket, self._name(key))
             except Exception as error:
-                if _says_missing(error):
+                if getattr(error, "code", "") in ("NoSuchKey", "NoSuchObject"):
                     return False
                 raise
         return True
-
-
-def _says_missing(error: Exception) -> bool:
-    return getattr(error, "code", "") in ("NoSuchKey", "NoSuchObject")
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
 import tarfile
 
@@ -13,10 +15,21 @@ from det_contracts.events import searcher
 from det_contracts.problems import not_found, precondition, unavailable
 from tests.gateway import stories as story
 
-REQUIRED = """
-    archived config id jobId name numTrials originalConfig projectId projectOwnerId searcherType startTime
-    state username
-""".split()
+REQUIRED = [
+    "archived",
+    "config",
+    "id",
+    "jobId",
+    "name",
+    "numTrials",
+    "originalConfig",
+    "projectId",
+    "projectOwnerId",
+    "searcherType",
+    "startTime",
+    "state",
+    "username",
+]
 
 
 def test_an_experiment_has_what_clients_require(gateway):
@@ -254,8 +267,6 @@ def test_checkpoints_are_counted_and_sorted(gateway):
 
 
 def test_the_code_can_be_read_back(gateway):
-    import base64
-
     assert "model definition" in gateway.given(story.created(1)).refused(
         404, "GET", "/api/v1/experiments/1/model_def"
     )
@@ -265,8 +276,6 @@ def test_the_code_can_be_read_back(gateway):
         header = tarfile.TarInfo("train.py")
         header.size = len(content)
         tar.addfile(header, io.BytesIO(content))
-    import hashlib
-
     digest = hashlib.sha256(archive.getvalue()).hexdigest()
     archive.seek(0)
     gateway.backend.blobs.put(digest, archive)

@@ -31,7 +31,7 @@ router = APIRouter()
 async def create(visit: Asked) -> Response:
     """Check a configuration and a context, and make an experiment of them."""
     body = await visit.request.body()
-    wish = await asyncio.to_thread(CreateExperiment.model_validate_json, body)
+    wish = await asyncio.to_thread(CreateExperiment.read, body)
     key = visit.request.headers.get("idempotency-key", "")
     try:
         made = await submit.submit(visit.backend, wish, visit.user.username, key)

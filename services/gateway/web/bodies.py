@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+
+from det_contracts.problems import invalid
 
 
 class Body(BaseModel):
@@ -19,6 +22,15 @@ class Body(BaseModel):
         if not isinstance(data, dict):
             return data
         return {name: value for name, value in data.items() if value is not None}
+
+
+def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
+    """What does not fit in a request, each with its path, whose first `skip` parts tell nothing."""
+    return "; ".join(f"{_path(one['loc'][skip:])}: {one['msg']}" for one in problems)
+
+
+def _path(parts: tuple[int | str, ...]) -> str:
+    return ".".join(str(part) for part in parts) or "the request"
 
 
 class Login(Body):
@@ -53,3 +65,11 @@ class CreateExperiment(Body):
     project_id: int = 0
     template: str = ""
     unmanaged: bool = False
+
+    @classmethod
+    def read(cls, body: bytes) -> CreateExperiment:
+        """The request in a body that may be large; raises `Refused` (400)."""
+        try:
+            return cls.model_validate_json(body)
+        except ValidationError as error:
+            raise invalid(told(error.errors(include_url=False, include_input=False))) from None

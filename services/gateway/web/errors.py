@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from det_contracts.problems import Code, Problem, Refused
+from services.gateway.web.bodies import told
 
 log = structlog.get_logger()
 API = "/api/v1"
@@ -115,13 +116,7 @@ async def _http(request: Request, error: Exception) -> Response:
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = [f"{_where(one['loc'])}: {one['msg']}" for one in error.errors()]
-    return response(request.url.path, Problem("invalid_argument", "; ".join(found)))
-
-
-def _where(location: tuple[int | str, ...]) -> str:
-    inner = [str(part) for part in location[1:]]
-    return ".".join(inner) or str(location[0])
+    return response(request.url.path, Problem("invalid_argument", told(error.errors(), skip=1)))
 
 
 async def _failed(request: Request, error: Exception) -> Response:

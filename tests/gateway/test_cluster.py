@@ -1,0 +1,161 @@
+"""Agents, slots, queue, tasks (REST spec, sections 6 to 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from det_contracts.events import scheduler, searcher, worker
+from tests.gateway import stories as story
+
+
+@pytest.fixture
+def busy(gateway):
+    gateway.given(story.worker_here(), story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.given(story.trial_created(1), story.trial_created(2), *story.running(1, slot=1))
+    gateway.given(story.run_requested(2), at=1_700_000_001.0)
+    return gateway
+
+
+def test_slots_show_what_is_on_them(busy):
+    (agent,) = busy.get("/api/v1/agents")["agents"]
+    assert agent["id"] == "w-1"
+    assert agent["resourcePools"] == ["default"]
+    assert agent["addresses"] == ["127.0.0.1"]
+    assert list(agent["slots"]) == ["/agents/w-1/slots/0", "/agents/w-1/slots/1"]
+    free, taken = agent["slots"].values()
+    assert free["container"] is None
+    assert free["device"] == {"id": 0, "brand": "a processor", "uuid": "u-0", "type": "TYPE_CPU"}
+    assert taken["container"]["state"] == "STATE_RUNNING"
+    assert list(agent["containers"]) == [taken["container"]["id"]]
+    (task,) = [one for one in busy.get("/tasks").values() if one["resources"]]
+    assert task["resources"][0]["container_id"] == taken["container"]["id"]
+    assert task["name"] == "Trial 1 (Experiment 1)"
+
+
+def test_one_agent_and_one_slot_can_be_asked_for(busy):
+    assert busy.get("/api/v1/agents/w-1")["agent"]["version"] == "0.1.0"
+    assert [slot["id"] for slot in busy.get("/api/v1/agents/w-1/slots")["slots"]] == ["0", "1"]
+    assert busy.get("/api/v1/agents/w-1/slots/0")["slot"]["enabled"] is True
+    assert busy.refused(404, "GET", "/api/v1/agents/w-9") == "agent 'w-9' not found"
+    assert "slot" in busy.refused(404, "GET", "/api/v1/agents/w-1/slots/7")
+
+
+def test_workers_go_when_they_leave_or_are_lost(busy):
+    busy.given(story.worker_here("w-2"), story.worker_here("w-3"), at=1_600_000_000.0)
+    assert [one["id"] for one in busy.get("/api/v1/agents", sortBy="SORT_BY_TIME")["agents"]] == [
+        "w-2",
+        "w-3",
+        "w-1",
+    ]
+    assert busy.get("/info")["workers"] == 3
+    busy.given(worker.WorkerLeft("w-2", "s-1"), scheduler.WorkerLost("w-3", "silent for 25 s"))
+    assert [one["id"] for one in busy.get("/api/v1/agents")["agents"]] == ["w-1"]
+
+
+def test_the_pool_counts_slots_and_jobs(busy):
+    (pool,) = busy.get("/api/v1/resource-pools")["resourcePools"]
+    assert (pool["numAgents"], pool["slotsAvailable"], pool["slotsUsed"]) == (1, 2, 1)
+    assert pool["slotType"] == "TYPE_CPU"
+    assert pool["stats"] == {"queuedCount": 0, "scheduledCount": 1}
+
+
+def test_the_queue_is_in_order_of_priority_then_submission(busy):
+    busy.given(story.created(2), story.created(3), story.trial_created(3, 2), story.trial_created(4, 3))
+    busy.given(story.run_requested(3, 2), story.run_requested(4, 3, priority=1, slots=4))
+    jobs = busy.get("/api/v1/job-queues")["jobs"]
+    assert [(job["jobId"], job["summary"]["jobsAhead"]) for job in jobs] == [
+        ("experiment-3", 0),
+        ("experiment-1", 1),
+        ("experiment-2", 2),
+    ]
+    assert (jobs[0]["requestedSlots"], jobs[0]["allocatedSlots"]) == (4, 0)
+    assert (jobs[1]["requestedSlots"], jobs[1]["allocatedSlots"]) == (2, 1)
+    assert jobs[0]["summary"]["state"] == "STATE_QUEUED"
+    wrapped = busy.get("/api/v1/job-queues-v2", resourcePool="default", limit=1)
+    assert wrapped["jobs"] == [{"full": jobs[0]}]
+    assert wrapped["pagination"]["total"] == 3
+    assert busy.get("/api/v1/job-queues", states="STATE_SCHEDULED")["pagination"]["total"] == 1
+    assert busy.get("/api/v1/job-queues", resourcePool="other")["jobs"] == []
+    (stats,) = busy.get("/api/v1/job-queues/stats")["results"]
+    assert stats["stats"] == {"queuedCount": 2, "scheduledCount": 1}
+
+
+def test_tasks_are_what_waits_or_runs(busy):
+    found = busy.get("/api/v1/tasks")["allocationIdToSummary"]
+    assert list(found) == ["1.r1.1", "1.r2.1"]
+    assert found["1.r1.1"]["slotsNeeded"] == 1
+    assert found["1.r2.1"]["resources"] == []
+    assert list(busy.get("/tasks")) == ["1.r1.1", "1.r2.1"]
+    busy.given(story.allocation_ended(1))
+    assert list(busy.get("/tasks")) == ["1.r2.1"]
+    assert busy.get("/api/v1/tasks/count")["notebooks"] == 0
+
+
+def test_a_task_keeps_the_memory_of_its_runs(busy):
+    busy.given(story.allocation_ended(1), story.run_requested(1, run=2))
+    task = busy.get("/api/v1/tasks/1.r1")["task"]
+    assert task["taskType"] == "TASK_TYPE_TRIAL"
+    assert [(run["allocationId"], run["state"], run["isReady"]) for run in task["allocations"]] == [
+        ("1.r1.1", "STATE_TERMINATED", False),
+        ("1.r1.2", "STATE_QUEUED", False),
+    ]
+    assert busy.refused(404, "GET", "/api/v1/tasks/1.r9") == "task '1.r9' not found"
+
+
+def test_a_deletion_task_is_a_task_too(busy):
+    gone = scheduler.AllocationAssigned(
+        allocation_id="1.gc-1.1",
+        task_id="1.gc-1",
+        kind="CHECKPOINT_GC",
+        parts=(scheduler.Part("w-1", (), 0),),
+        experiment_id=1,
+        run=1,
+        reason="w-1 is here",
+    )
+    busy.given(gone, worker.AllocationStarted("w-1", "1.gc-1.1"))
+    assert busy.get("/tasks")["1.gc-1.1"]["name"] == "Checkpoint GC (Experiment 1)"
+    assert busy.get("/api/v1/tasks/1.gc-1")["task"]["taskType"] == "TASK_TYPE_CHECKPOINT_GC"
+    (pool,) = busy.get("/api/v1/resource-pools")["resourcePools"]
+    assert (pool["auxContainersRunning"], pool["slotsUsed"]) == (1, 1)
+    ended = scheduler.AllocationEnded(
+        allocation_id="1.gc-1.1", kind="CHECKPOINT_GC", run=1, outcome="succeeded", reason="done"
+    )
+    assert "1.gc-1.1" not in busy.given(ended).get("/tasks")
+
+
+def test_there_is_one_workspace_with_one_project(busy):
+    (workspace,) = busy.get("/api/v1/workspaces")["workspaces"]
+    assert (workspace["id"], workspace["name"], workspace["numExperiments"]) == (1, "Uncategorized", 1)
+    assert busy.get("/api/v1/workspaces/1")["workspace"] == workspace
+    (project,) = busy.get("/api/v1/workspaces/1/projects")["projects"]
+    assert busy.get("/api/v1/projects/1")["project"] == project
+    assert project["numActiveExperiments"] == 1
+    busy.refused(404, "GET", "/api/v1/workspaces/2")
+    busy.refused(404, "GET", "/api/v1/workspaces/2/projects")
+    busy.refused(404, "GET", "/api/v1/projects/2")
+
+
+def test_the_master_says_who_it_is(gateway):
+    found = gateway.get("/api/v1/master")
+    assert (found["version"], found["clusterId"], found["clusterName"]) == ("0.25.0", "c-1", "test")
+    assert found["rbacEnabled"] is False
+    raw = gateway.get("/info")
+    assert (raw["version"], raw["cluster_id"], raw["master_id"]) == ("0.25.0", "c-1", "c-1")
+    assert gateway.get("/api/v1/master/telemetry") == {"enabled": False}
+    assert gateway.get("/health")["status"] == "up"
+
+
+@pytest.mark.parametrize("noun", ["commands", "notebooks", "shells", "tensorboards", "templates"])
+def test_lists_of_what_is_not_there_yet_are_empty(gateway, noun):
+    assert gateway.get(f"/api/v1/{noun}")[noun] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/groups"), ("POST", "/webhooks/7"), ("PATCH", "/master/config"), ("GET", "/roles/a/b")],
+)
+def test_what_comes_later_says_so(gateway, method, path):
+    answer = gateway.send(method, f"/api/v1{path}", {})
+    assert answer.status_code == 501
+    assert answer.json()["error"]["reason"] == "Unimplemented"
+    assert gateway.get("/api/v1/permissions/summary") == {"roles": [], "assignments": []}

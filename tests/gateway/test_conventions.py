@@ -1,0 +1,161 @@
+"""What holds for every request (REST spec, section 1)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from det_contracts.problems import Problem, Refused, invalid
+from services.gateway import paging
+from services.gateway.paging import Window
+from services.gateway.web import errors, framing
+from services.gateway.web.params import Params
+from tests.gateway import stories as story
+
+
+def test_errors_have_one_shape_inside_the_api_and_another_outside(gateway):
+    answer = gateway.send("GET", "/api/v1/nothing")
+    assert answer.status_code == 404
+    assert answer.json() == {
+        "error": {"code": 5, "reason": "NotFound", "error": "there is nothing at /api/v1/nothing"}
+    }
+    answer = gateway.send("GET", "/nothing")
+    assert (answer.status_code, answer.json()) == (404, {"message": "there is nothing at /nothing"})
+    answer = gateway.send("DELETE", "/api/v1/experiments")
+    assert answer.status_code == 405
+    assert answer.json()["error"]["code"] == 12
+
+
+def test_the_table_of_codes():
+    table = {(meaning.number, meaning.name, meaning.status) for meaning in errors.MEANINGS.values()}
+    assert table == {
+        (3, "InvalidArgument", 400),
+        (5, "NotFound", 404),
+        (6, "AlreadyExists", 409),
+        (7, "PermissionDenied", 403),
+        (8, "ResourceExhausted", 429),
+        (9, "FailedPrecondition", 400),
+        (12, "Unimplemented", 501),
+        (13, "Internal", 500),
+        (14, "Unavailable", 503),
+        (16, "Unauthenticated", 401),
+    }
+
+
+def test_a_bug_is_500_with_the_same_body(gateway):
+    def break_down(command):
+        raise ZeroDivisionError("oops")
+
+    gateway.given(story.created(1))
+    gateway.peers.on_command = break_down
+    assert "oops" in gateway.refused(500, "POST", "/api/v1/experiments/1/pause")
+
+
+def test_a_trailing_slash_is_ignored(gateway):
+    assert gateway.get("/api/v1/me/") == gateway.get("/api/v1/me")
+    assert gateway.get("/info///")["cluster_id"] == "c-1"
+
+
+def test_pretty_is_for_humans(gateway):
+    plain = gateway.send("GET", "/api/v1/master")
+    pretty = gateway.send("GET", "/api/v1/master?pretty")
+    assert plain.json() == pretty.json()
+    assert "\n" not in plain.text
+    assert pretty.text == json.dumps(pretty.json(), indent=2)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b'{"username": 3}', b""])
+def test_a_body_that_does_not_fit_is_400(gateway, body):
+    answer = gateway.send("POST", "/api/v1/auth/login", body)
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"]["code"] == 3
+
+
+def test_unknown_fields_and_nulls_are_ignored(gateway):
+    body = {"username": "determined", "password": None, "isHashed": None, "more": {}}
+    assert gateway.post("/api/v1/auth/login", body)["user"]["username"] == "determined"
+
+
+def test_what_is_too_large_is_413(gateway, monkeypatch):
+    monkeypatch.setattr(framing, "LIMIT_BYTES", 50)
+    monkeypatch.setattr(framing, "CREATE_LIMIT_BYTES", 80)
+    message = gateway.refused(413, "POST", "/api/v1/auth/login", b"x" * 51)
+    assert message == "the request is larger than 50 bytes"
+    assert gateway.send("POST", "/api/v1/experiments", b"x" * 51).status_code == 400
+    gateway.refused(413, "POST", "/api/v1/experiments/", b"x" * 81)
+
+    async def chunks():
+        for _ in range(3):
+            yield b"x" * 20
+
+    async def send():
+        return await gateway.client.post("/api/v1/auth/login", content=chunks())
+
+    answer = gateway.run(send())
+    assert answer.status_code == 413
+    assert answer.json()["error"]["reason"] == "ResourceExhausted"
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        (Window(), (0, 10)),
+        (Window(limit=-1), (0, 10)),
+        (Window(offset=3, limit=4), (3, 7)),
+        (Window(offset=8, limit=4), (8, 10)),
+        (Window(offset=-3), (7, 10)),
+        (Window(offset=-10, limit=1), (0, 1)),
+        (Window(offset=10), (10, 10)),
+    ],
+)
+def test_most_lists_give_everything_by_default(window, expected):
+    part = paging.span(window, 10)
+    assert (part.start, part.end) == expected
+    assert part.pagination == {
+        "offset": window.offset,
+        "limit": window.limit,
+        "startIndex": expected[0],
+        "endIndex": expected[1],
+        "total": 10,
+    }
+
+
+@pytest.mark.parametrize("window", [Window(offset=11), Window(offset=-11), Window(limit=-2)])
+def test_most_lists_refuse_what_lies_outside(window):
+    with pytest.raises(Refused) as refused:
+        paging.span(window, 10)
+    assert refused.value.problem.code == "invalid_argument"
+
+
+def test_experiments_refuse_limits_without_a_meaning():
+    with pytest.raises(Refused, match="limit"):
+        paging.experiments_span(Window(limit=-3), 10)
+
+
+def test_parameters_come_in_either_form():
+    params = Params([("sortBy", "SORT_BY_ID"), ("user_ids", "1"), ("userIds", "2"), ("a.bC", "x")])
+    assert params.sort("NAME") == "ID"
+    assert params.integers("user_ids") == [1, 2]
+    assert params.text("a.b_c") == "x"
+    assert params.flag("missing") is None
+    assert Params([("follow", "True")]).flag("follow") is True
+    assert Params([("sortBy", "SORT_BY_UNSPECIFIED")]).sort("NAME") == "NAME"
+
+
+def test_times_may_have_nanoseconds_and_zones():
+    def at(text):
+        return Params([("t", text)]).instant("t")
+
+    assert at("2023-11-14T22:13:20Z") == 1_700_000_000
+    assert at("2023-11-14T22:13:20.5Z") == 1_700_000_000.5
+    assert at("2023-11-14T22:13:20.123456789Z") == 1_700_000_000.123456
+    assert at("2023-11-15T00:13:20+02:00") == 1_700_000_000
+    assert at("") is None
+
+
+def test_a_line_of_a_stream_that_failed():
+    assert errors.line(Problem("not_found", "x")) == {
+        "error": {"grpc_code": 5, "http_code": 404, "message": "x", "http_status": "NotFound"}
+    }
+    assert invalid("x").problem.code == "invalid_argument"

@@ -1,0 +1,251 @@
+"""Submitting experiments (REST spec, section 3.1)."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import tarfile
+
+import pytest
+
+from det_contracts.commands import CreateExperiment
+from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
+from services.gateway.submit import archive
+from tests.gateway import stories as story
+
+PATH = "/api/v1/experiments"
+YAML = """
+name: first try   # a comment
+entrypoint: python3 train.py
+hyperparameters:
+  lr: 1e-3
+searcher:
+  name: single
+  metric: loss
+  max_length: 100
+"""
+
+
+def _item(path, data=b"", **changes):
+    text = base64.b64encode(data).decode()
+    return {"path": path, "type": 48, "content": text, "mtime": "1700000000", "mode": 420, **changes}
+
+
+FILES = [_item("train.py", b"print(1)\n"), _item("pkg", type=53, mode=493), _item("pkg/a.py", b"x = 1\n")]
+
+
+@pytest.fixture
+def open_gateway(gateway):
+    """A gateway whose searcher accepts everything."""
+
+    async def accept(command):
+        id = len(gateway.catalogue.state.experiments) + 1
+        created = ExperimentCreated(
+            experiment_id=id,
+            user=command.user,
+            config=command.config,
+            original_config=command.original_config,
+            context=command.context,
+            parent_id=command.parent_id,
+            source_checkpoint=command.source_checkpoint,
+            reason="submitted",
+        )
+        await gateway.append(created)
+        if command.activate:
+            await gateway.append(ExperimentActivated(id, "submitted"))
+        return id
+
+    gateway.peers.on_command = accept
+    return gateway
+
+
+def _submit(gateway, config=YAML, **body):
+    return gateway.post(PATH, {"config": config, "modelDefinition": FILES, **body})
+
+
+def _refusal(gateway, config=YAML, **body):
+    return gateway.refused(400, "POST", PATH, {"config": config, "modelDefinition": FILES, **body})
+
+
+def test_an_experiment_is_made_of_configuration_and_code(open_gateway):
+    answer = _submit(open_gateway, activate=True)
+    assert answer["experiment"]["id"] == 1
+    assert answer["experiment"]["state"] == "STATE_QUEUED"
+    assert answer["experiment"]["searcherType"] == "single"
+    assert answer["experiment"]["originalConfig"] == YAML
+    assert answer["config"]["hyperparameters"] == {"lr": 0.001}
+    assert answer["config"]["resources"]["resource_pool"] == "default"
+    assert answer["warnings"] == ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"]
+    (command,) = open_gateway.peers.commands
+    assert isinstance(command, CreateExperiment)
+    assert (command.user, command.activate, command.request_key) == ("determined", True, "")
+    with open_gateway.backend.blobs.open(command.context.digest) as file:
+        content = file.read()
+    assert len(content) == command.context.size_bytes
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        members = {member.name: member for member in archive}
+        assert sorted(members) == ["pkg", "pkg/a.py", "train.py"]
+        assert members["pkg"].isdir()
+        assert (members["pkg"].mode, members["train.py"].mode) == (0o755, 0o644)
+        assert members["train.py"].mtime == 1_700_000_000
+        assert archive.extractfile("pkg/a.py").read() == b"x = 1\n"
+    shown = open_gateway.get("/api/v1/experiments/1/model_def")
+    assert base64.b64decode(shown["b64Tgz"]) == content
+
+
+def test_snake_case_paused_and_a_worker_that_is_large_enough(open_gateway):
+    open_gateway.given(story.worker_here())
+    body = {"config": YAML, "model_definition": FILES, "parent_id": None, "validate_only": False}
+    answer = open_gateway.post(PATH, body)
+    assert answer["experiment"]["state"] == "STATE_PAUSED"
+    assert answer["warnings"] == []
+
+
+def test_the_same_code_is_stored_once(open_gateway):
+    _submit(open_gateway)
+    _submit(open_gateway, modelDefinition=FILES[::-1])
+    first, second = (command.context for command in open_gateway.peers.commands)
+    assert first == second
+
+
+def test_an_idempotency_key_belongs_to_its_user(open_gateway):
+    open_gateway.post(PATH, {"config": YAML}, headers={"Idempotency-Key": "k-1"})
+    assert open_gateway.peers.commands[0].request_key == "determined:k-1"
+    assert open_gateway.peers.commands[0].context is None
+
+
+def test_name_and_seed_are_drawn_when_they_are_missing(open_gateway):
+    config = YAML.replace("name: first try", "description: nameless")
+    done = _submit(open_gateway, config)["config"]
+    assert done["name"].startswith("Experiment (")
+    assert done["reproducibility"]["experiment_seed"] > 1_600_000_000
+
+
+def test_validating_checks_everything_and_stores_nothing(open_gateway, tmp_path):
+    answer = _submit(open_gateway, validateOnly=True)
+    assert answer["experiment"] == {"id": 0}
+    assert answer["config"]["name"] == "first try"
+    assert open_gateway.peers.commands == []
+    assert not (tmp_path / "blobs").exists()
+    assert not (tmp_path / "checkpoints").exists()
+    assert "<config>" in _refusal(open_gateway, "max_restarts: -1", validateOnly=True)
+
+
+def test_every_error_of_a_configuration_is_told_with_its_path(open_gateway):
+    config = YAML.replace("max_length: 100", "max_length: -1\n  mtric: x") + "max_restarts: none\nspeed: 3\n"
+    message = _refusal(open_gateway, config)
+    for path in ("<config>.max_restarts", "<config>.searcher.max_length", "mtric", "speed"):
+        assert path in message, message
+    assert message.count("\n") >= 3
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("a: [1,\nb: 2", "line 2, column 5"),
+        ("name: x\nname: y", "line 2, column 1: found duplicate key 'name'"),
+        ("- a list", "<config>"),
+        ("", "<config>"),
+        ("name: \x07", "YAML"),
+        ("a: &a [x]\nb: *c", "line 2"),
+        (YAML + "entrypoint: x", "duplicate key 'entrypoint'"),
+        (YAML.replace("entrypoint: python3 train.py", ""), "managed experiments require entrypoint"),
+        (YAML.replace("single", "quantum"), "searcher"),
+        (YAML + "resources: {resource_pool: gold}", "resource pool gold does not exist"),
+        (YAML + "data: {x: '" + "a" * (1 << 20) + "'}", "larger than"),
+    ],
+)
+def test_configurations_that_cannot_be_are_400(open_gateway, config, said):
+    assert said in _refusal(open_gateway, config)
+    assert open_gateway.peers.commands == []
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"modelDefinition": [_item("../out.py")]}, "does not lie in it"),
+        ({"modelDefinition": [_item("/etc/passwd")]}, "does not lie in it"),
+        ({"modelDefinition": [_item("a/../../b")]}, "does not lie in it"),
+        ({"modelDefinition": [_item("")]}, "does not lie in it"),
+        ({"modelDefinition": [_item("link", type=50)]}, "neither a file"),
+        ({"modelDefinition": [_item("a.py"), _item("./a.py")]}, "twice"),
+        ({"modelDefinition": [_item("a.py", content="%%%")]}, "not base64"),
+        ({"template": "big"}, "template 'big' not found"),
+        ({"modelDefinition": "x"}, "modelDefinition"),
+    ],
+)
+def test_wishes_that_cannot_be_are_400(open_gateway, body, said):
+    assert said in _refusal(open_gateway, **body)
+    assert open_gateway.peers.commands == []
+
+
+def test_what_does_not_exist_is_404_and_what_is_not_offered_501(open_gateway):
+    body = {"config": YAML}
+    assert "project '7'" in open_gateway.refused(404, "POST", PATH, {**body, "projectId": 7})
+    assert "experiment '7'" in open_gateway.refused(404, "POST", PATH, {**body, "parentId": 7})
+    assert "unmanaged" in open_gateway.refused(501, "POST", PATH, {**body, "unmanaged": True})
+
+
+def test_a_fork_has_its_parents_code(open_gateway):
+    _submit(open_gateway)
+    answer = open_gateway.post(PATH, {"config": YAML, "parentId": 1})
+    first, second = open_gateway.peers.commands
+    assert second.context == first.context
+    assert second.parent_id == 1
+    assert answer["experiment"]["forkedFrom"] == 1
+
+
+UUID = "7d2c0d3a-3a7c-4a2f-9d43-5a8fdb8a2e10"
+OTHER = "11111111-2222-3333-4444-555555555555"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ({"source_trial_id": 1}, OTHER),
+        ({"source_checkpoint_uuid": UUID}, UUID),
+        ({"source_trial_id": 1, "source_checkpoint_uuid": UUID}, OTHER),
+    ],
+)
+def test_a_warm_start_is_resolved_at_submit(open_gateway, source, found):
+    open_gateway.given(story.created(1), story.trial_created(1), *story.running(1))
+    open_gateway.given(story.stored(1, UUID, 10), story.stored(1, OTHER, 20))
+    lines = "".join(f"  {name}: {value}\n" for name, value in source.items())
+    _submit(open_gateway, YAML + lines)
+    assert open_gateway.peers.commands[0].source_checkpoint == found
+    open_gateway.given(story.deleted(OTHER))
+    _submit(open_gateway, YAML + "  source_trial_id: 1\n")
+    assert open_gateway.peers.commands[1].source_checkpoint == UUID
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("source_trial_id: 1", "no checkpoint found for source trial 1"),
+        ("source_trial_id: 99", "no checkpoint found for source trial 99"),
+        ("source_checkpoint_uuid: nonsense", "invalid source checkpoint UUID"),
+        (f"source_checkpoint_uuid: {UUID}", f"no checkpoint found with UUID {UUID}"),
+    ],
+)
+def test_a_warm_start_from_nothing_is_400(open_gateway, line, said):
+    open_gateway.given(story.created(1), story.trial_created(1))
+    assert said in _refusal(open_gateway, f"{YAML}  {line}\n")
+
+
+def test_a_storage_that_refuses_is_told_at_submit(open_gateway, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("no directory")
+    storage = f"checkpoint_storage: {{type: shared_fs, host_path: {blocked}, storage_path: deep}}\n"
+    message = _refusal(open_gateway, YAML + storage)
+    assert str(blocked / "deep") in message
+    assert f"user id {os.getuid()}" in message
+    missing = tmp_path / "missing"
+    storage = f"checkpoint_storage: {{type: directory, container_path: {missing}}}\n"
+    assert str(missing) in _refusal(open_gateway, YAML + storage)
+
+
+def test_too_large_a_context_is_413(open_gateway, monkeypatch):
+    monkeypatch.setattr(archive, "LIMIT_BYTES", 10)
+    message = open_gateway.refused(413, "POST", PATH, {"config": YAML, "modelDefinition": FILES})
+    assert ".detignore" in message

@@ -1,0 +1,250 @@
+"""Logs, read and followed (REST spec, section 6; scheduling spec, section 11)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import msgspec
+import pytest
+
+from det_contracts import queries, reports, subjects
+from services.gateway import follow
+from services.kit.log import Draft
+from tests.gateway import stories as story
+
+PATH = "/api/v1/trials/1/logs"
+
+
+@pytest.fixture
+def talking(gateway):
+    """A running trial whose log is served as the metrics service would, from LOGS itself."""
+    gateway.given(story.created(1), story.trial_created(1), *story.running(1))
+    gateway.stored_through = None
+
+    def page(query):
+        kept = gateway.journal.streams[subjects.LOGS]
+        through = len(kept) if gateway.stored_through is None else gateway.stored_through
+        lines = [line for stored in kept[:through] for line in _lines(stored)]
+        lines = [line for line in lines if line["task_id"] == query.task_id]
+        wanted = [line for line in lines if line["id"] > query.after_id and query.text in line["text"]]
+        wanted = [line for line in wanted if not query.levels or line["level"] in query.levels]
+        if query.descending:
+            wanted = [line for line in lines[::-1] if not query.after_id or line["id"] < query.after_id]
+        return {"lines": wanted[: query.limit], "through": through}
+
+    gateway.peers.values[queries.LogPage] = page
+    return gateway
+
+
+def _lines(stored):
+    batch = msgspec.json.decode(stored.body, type=reports.LogBatch)
+    for index, line in enumerate(batch.lines):
+        fields = ("task_id", "allocation_id", "worker_id", "source")
+        named = {field: getattr(batch, field) for field in fields}
+        yield {**named, **msgspec.structs.asdict(line), "id": stored.position * 4096 + index}
+
+
+async def say(gateway, offset, *texts, level=None, rank=None, task="1.r1", at=1_700_000_000.25):
+    batch = reports.LogBatch(
+        task_id=task,
+        allocation_id=f"{task}.1",
+        worker_id="w-1",
+        source="task",
+        offset=offset,
+        lines=[reports.LogLine(at, "stdout", level, rank, text) for text in texts],
+    )
+    id = f"log-{task}-{offset}-{len(gateway.journal.streams[subjects.LOGS])}"
+    await gateway.journal.append(Draft(subjects.logs(task), msgspec.json.encode(batch), id))
+
+
+def _texts(lines):
+    return [line["result"]["log"] for line in lines]
+
+
+def test_a_line_has_its_parts_and_their_rendering(talking):
+    talking.run(say(talking, 0, "loss is 0.1", level="INFO", rank=2))
+    talking.run(say(talking, 1, "bare"))
+    first, second = (line["result"] for line in talking.lines(PATH))
+    container = first.pop("containerId")
+    assert first == {
+        "id": "4096",
+        "timestamp": "2023-11-14T22:13:20.250000Z",
+        "message": f"[2023-11-14T22:13:20.250000Z] {container[:8]} [rank=2] || INFO: loss is 0.1\n",
+        "level": "LOG_LEVEL_INFO",
+        "trialId": 1,
+        "allocationId": "1.r1.1",
+        "agentId": "w-1",
+        "rankId": 2,
+        "log": "loss is 0.1\n",
+        "source": "task",
+        "stdtype": "stdout",
+    }
+    assert second["message"] == f"[2023-11-14T22:13:20.250000Z] {container[:8]} || bare\n"
+    assert second["level"] == "LOG_LEVEL_UNSPECIFIED"
+    assert second["rankId"] is None
+
+
+def test_a_log_longer_than_a_page_is_read_whole_or_up_to_a_limit(talking):
+    for part in range(3):
+        talking.run(say(talking, part, *(f"{part}-{n}" for n in range(700))))
+    assert len(talking.lines(PATH)) == 2100
+    assert len(talking.lines(PATH, limit=1500)) == 1500
+    newest = _texts(talking.lines(PATH, limit=3, orderBy="ORDER_BY_DESC"))
+    assert newest == ["2-699\n", "2-698\n", "2-697\n"]
+    everything = _texts(talking.lines(PATH))
+    assert _texts(talking.lines(PATH, orderBy="ORDER_BY_DESC")) == everything[::-1]
+
+
+def test_filters_are_handed_on(talking):
+    asked = []
+    talking.peers.values[queries.LogPage] = lambda query: asked.append(query) or {"lines": [], "through": 0}
+    talking.lines(
+        PATH,
+        agentIds="w-1",
+        rankIds=[-1, 2],
+        levels=["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"],
+        stdtypes="stderr",
+        sources="agent",
+        timestampBefore="2023-11-14T22:13:20.123456789Z",
+        timestamp_after="2023-11-14T23:13:20+01:00",
+        searchText="x",
+    )
+    (query,) = asked
+    assert query.worker_ids == ["w-1"]
+    assert query.ranks == [-1, 2]
+    assert query.levels == ["ERROR", "CRITICAL"]
+    assert query.before_at == 1_700_000_000.123456
+    assert query.after_at == 1_700_000_000.0
+    assert (query.stdtypes, query.sources, query.text) == (["stderr"], ["agent"], "x")
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"limit": -1}, "Limit must be >= 0"),
+        ({"limit": 5, "follow": "true"}, "Limit cannot be specified when following"),
+        ({"follow": "true", "orderBy": "ORDER_BY_DESC"}, "ascending"),
+        ({"timestampAfter": "yesterday"}, "timestamp_after must be a time"),
+    ],
+)
+def test_questions_that_make_no_sense_are_400(talking, params, said):
+    assert said in talking.refused(400, "GET", PATH, params=params)
+    talking.refused(404, "GET", "/api/v1/trials/9/logs")
+
+
+def _follow(gateway, script, **params):
+    """Follow the log while `script` runs beside it; returns the lines."""
+
+    async def both():
+        reading = asyncio.create_task(gateway.client.get(PATH, params={"follow": "true", **params}))
+        await script()
+        answer = await reading
+        assert answer.status_code == 200
+        return [json.loads(line) for line in answer.text.splitlines()]
+
+    return gateway.run(both())
+
+
+async def _feeds(gateway, count):
+    """Wait until so many readers of LOGS have begun."""
+    while gateway.feeds < count:
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def watched(talking):
+    """Counts how often LOGS was opened for reading."""
+    talking.feeds = 0
+    read = talking.journal.read
+
+    def counted(stream, **options):
+        talking.feeds += stream == subjects.LOGS
+        return read(stream, **options)
+
+    talking.journal.read = counted
+    return talking
+
+
+def test_following_goes_from_stored_lines_to_live_ones_and_ends_with_the_trial(watched):
+    watched.run(say(watched, 0, "old"))
+
+    async def script():
+        await _feeds(watched, 1)
+        await say(watched, 1, "new", "newer")
+        await say(watched, 0, "of another task", task="1.r2")
+        await say(watched, 2, "last")
+        await watched.append(story.allocation_ended(1), story.trial_ended(1))
+
+    lines = _follow(watched, script)
+    assert _texts(lines) == ["old\n", "new\n", "newer\n", "last\n"]
+    ids = [int(line["result"]["id"]) for line in lines]
+    assert ids == [4096, 2 * 4096, 2 * 4096 + 1, 4 * 4096]
+    assert _texts(watched.lines(PATH)) == _texts(lines)
+
+
+def test_lines_that_the_metrics_service_has_not_read_yet_are_followed_too(watched):
+    watched.run(say(watched, 0, "stored"))
+    watched.run(say(watched, 1, "in the log only"))
+    watched.stored_through = 1
+
+    async def script():
+        await watched.append(story.allocation_ended(1), story.trial_ended(1))
+
+    assert _texts(_follow(watched, script)) == ["stored\n", "in the log only\n"]
+
+
+def test_following_a_trial_that_is_over_ends_at_once(watched):
+    watched.run(say(watched, 0, "all there is"))
+    watched.given(story.allocation_ended(1), story.trial_ended(1))
+
+    async def script():
+        return None
+
+    assert _texts(_follow(watched, script)) == ["all there is\n"]
+    assert watched.refused(400, "GET", PATH, params={"follow": "1", "limit": "1"})
+
+
+def test_a_batch_that_was_shipped_twice_is_shown_once(watched):
+    async def script():
+        await _feeds(watched, 1)
+        await say(watched, 7, "once")
+        await say(watched, 7, "once")
+        await say(watched, 8, "after")
+        await watched.append(story.allocation_ended(1), story.trial_ended(1))
+
+    assert _texts(_follow(watched, script)) == ["once\n", "after\n"]
+
+
+def test_live_lines_pass_the_same_filters(watched):
+    async def script():
+        await _feeds(watched, 1)
+        await say(watched, 0, "fine", level="INFO")
+        await say(watched, 1, "broken", level="ERROR")
+        await say(watched, 2, "plain")
+        await watched.append(story.allocation_ended(1), story.trial_ended(1))
+
+    assert _texts(_follow(watched, script, levels="LOG_LEVEL_ERROR")) == ["broken\n"]
+
+
+def test_a_reader_who_logs_out_is_cut_off(watched, monkeypatch):
+    monkeypatch.setattr(follow, "RECHECK_S", 0.01)
+    token = watched.client.headers["Authorization"]
+
+    async def script():
+        await _feeds(watched, 1)
+        await watched.client.post("/api/v1/auth/logout", headers={"Authorization": token})
+
+    lines = _follow(watched, script)
+    assert lines[-1]["error"]["http_code"] == 401
+
+
+def test_a_task_has_the_same_log(watched):
+    watched.run(say(watched, 0, "hello"))
+    watched.given(story.allocation_ended(1), story.trial_ended(1))
+    for params in ({}, {"follow": "true"}):
+        (line,) = watched.lines("/api/v1/tasks/1.r1/logs", **params)
+        assert line["result"]["taskId"] == "1.r1"
+        assert "trialId" not in line["result"]
+    assert watched.refused(404, "GET", "/api/v1/tasks/1.none/logs") == "task '1.none' not found"
+    assert watched.refused(404, "GET", "/api/v1/tasks/none/logs") == "task 'none' not found"

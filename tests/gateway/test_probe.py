@@ -1,0 +1,64 @@
+"""Checkpoint storage is tried before anything runs."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from det_contracts.problems import Refused
+from services.gateway.submit.probe import probe
+from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
+
+
+def _shared(path, **more):
+    return {"type": "shared_fs", "host_path": str(path), **more}
+
+
+def test_a_directory_that_works_is_left_as_it_was(tmp_path):
+    (tmp_path / "kept").write_text("x")
+    probe(_shared(tmp_path), directories=True)
+    probe(_shared(tmp_path, storage_path="new/deep"), directories=True)
+    probe({"type": "directory", "container_path": str(tmp_path)}, directories=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_refusal_names_path_and_user(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    for storage in (_shared(blocked), _shared(blocked, storage_path="deep")):
+        with pytest.raises(Refused) as refused:
+            probe(storage, directories=True)
+        message = refused.value.problem.message
+        assert str(blocked) in message
+        assert f"user id {os.getuid()}" in message
+    with pytest.raises(Refused, match="missing"):
+        probe({"type": "directory", "container_path": str(tmp_path / "missing")}, directories=True)
+
+
+def test_directories_of_other_hosts_are_not_tried(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("x")
+    probe(_shared(blocked), directories=False)
+
+
+@pytest.mark.live
+def test_a_bucket_is_tried_with_the_keys_that_are_given(tmp_path):
+    with s3_server(tmp_path) as url:
+        good = {
+            "type": "s3",
+            "bucket": BUCKET,
+            "access_key": KEY,
+            "secret_key": SECRET,
+            "endpoint_url": url,
+            "prefix": "a/b",
+        }
+        probe(good, directories=True)
+        assert [path for path in (tmp_path / "objects").rglob("*") if path.is_file()] == []
+        for wrong in ({"secret_key": "no"}, {"bucket": "none"}, {"endpoint_url": "nonsense"}):
+            with pytest.raises(Refused, match=r"<config>\.checkpoint_storage cannot be used"):
+                probe(good | wrong, directories=True)
+        probe(
+            good | {"access_key": None, "secret_key": None, "endpoint_url": "http://nowhere.invalid"},
+            directories=True,
+        )

@@ -1,0 +1,35 @@
+"""The page behind the address that is printed."""
+
+from __future__ import annotations
+
+from det_contracts import queries
+from det_contracts.events import searcher
+from tests.gateway import stories as story
+
+
+def test_the_page_is_there_before_anything_else(gateway):
+    for path in ("/", "/det", "/det/", "/det/experiments/1"):
+        answer = gateway.send("GET", path)
+        assert answer.status_code == 200
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "No experiment yet" in answer.text
+        assert "cluster test" in answer.text
+
+
+def test_it_shows_nothing_to_strangers(gateway):
+    gateway.given(story.created(1, name="secret plan"))
+    del gateway.client.headers["Authorization"]
+    assert "secret plan" not in gateway.send("GET", "/").text
+    assert gateway.send("GET", "/det/live").status_code == 401
+
+
+def test_it_shows_experiments_best_trials_and_workers(gateway):
+    gateway.given(story.worker_here(), story.created(1, name="<b>search</b>"))
+    gateway.given(searcher.ExperimentActivated(1, "go"), story.trial_created(1, lr=0.125))
+    gateway.given(*story.running(1, 1), story.validated(1, 30, 0.25))
+    gateway.peers.values[queries.SearchProgress] = {"1": 0.5}
+    text = gateway.send("GET", "/det/live").text
+    assert "&lt;b&gt;search&lt;/b&gt;" in text
+    assert "<b>" not in text
+    for part in ("running", "50%", "lr 0.125", "0.25", "w-1", "1 of 2", "cpu 1: trial 1"):
+        assert part in text, part

@@ -1,0 +1,306 @@
+"""Trials, what they did and what they saved (REST spec, sections 4 and 5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from det_contracts import queries
+from det_contracts.commands import KillTrial
+from det_contracts.events import searcher, trial
+from det_contracts.problems import unavailable
+from tests.gateway import stories as story
+
+
+@pytest.fixture
+def search(gateway):
+    """Experiment 1 with four trials: one done, one running, one queued, one idle."""
+    gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.given(*(story.trial_created(id, lr=0.1 * id) for id in (1, 2, 3, 4)))
+    gateway.given(*story.running(1), story.validated(1, 100, 0.3), story.stored(1, "u-1", 100))
+    gateway.given(story.allocation_ended(1), story.trial_ended(1), at=1_700_000_060.0)
+    gateway.given(*story.running(2, 1), story.validated(2, 50, 0.2), story.validated(2, 80, 0.9))
+    gateway.given(story.run_requested(3))
+    return gateway
+
+
+def _trials(gateway, **params):
+    return [one["id"] for one in gateway.get("/api/v1/experiments/1/trials", **params)["trials"]]
+
+
+def test_a_trial_tells_what_happened_to_it(search):
+    best = {"steps_completed": 100, "at": 1_700_000_050.5, "metrics": {"loss": 0.3, "n": "NaN"}, "run": 1}
+    search.peers.values[queries.TrialSummaries] = {
+        "1": {
+            "total_batches": 110,
+            "best_validation": best,
+            "latest_validation": best,
+            "summary": {"training": {"loss": {"count": 3}}, "validation": {}, "mine": {}},
+        }
+    }
+    found = search.get("/api/v1/trials/1")["trial"]
+    assert found["state"] == "STATE_COMPLETED"
+    assert found["stateReason"] == "trained as far as asked"
+    assert found["endTime"] == "2023-11-14T22:14:20.000000Z"
+    assert found["hparams"] == {"lr": 0.1}
+    assert found["totalBatchesProcessed"] == 110
+    assert found["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.3, "n": "NaN"}
+    assert found["bestValidation"]["endTime"] == "2023-11-14T22:14:10.500000Z"
+    assert found["latestValidation"]["totalBatches"] == 100
+    assert found["bestCheckpoint"]["uuid"] == "u-1"
+    assert found["totalCheckpointSize"] == "5000000000"
+    assert found["checkpointCount"] == 1
+    assert found["wallClockTime"] == 60.0
+    assert found["taskId"] == "1.r1"
+    assert set(found["summaryMetrics"]) == {"avg_metrics", "validation_metrics", "mine"}
+    assert found["searcherMetricValue"] == 0.3
+
+
+def test_states_of_trials_are_shown_with_their_reasons(search):
+    search.peers.values[queries.Waiting] = {"1.r3.1": "all slots are in use"}
+    found = search.get("/api/v1/experiments/1/trials")["trials"]
+    assert [(one["id"], one["state"]) for one in found] == [
+        (1, "STATE_COMPLETED"),
+        (2, "STATE_RUNNING"),
+        (3, "STATE_QUEUED"),
+        (4, "STATE_ACTIVE"),
+    ]
+    assert found[2]["stateReason"] == "all slots are in use"
+    search.given(searcher.ExperimentPaused(1, "paused by admin"))
+    found = search.get("/api/v1/experiments/1/trials")["trials"]
+    assert [one["state"] for one in found] == ["STATE_COMPLETED"] + 3 * ["STATE_PAUSED"]
+    assert found[1]["stateReason"] == "paused by admin"
+    search.given(searcher.ExperimentActivated(1, "again"), searcher.TrialStopping(2, "STOPPING_KILLED", "k"))
+    search.given(searcher.ExperimentStopping(1, "STOPPING_CANCELED", "canceled by admin"))
+    found = search.get("/api/v1/experiments/1/trials")["trials"]
+    assert found[1]["state"] == "STATE_STOPPING_KILLED"
+    assert found[2]["state"] == "STATE_STOPPING_CANCELED"
+
+
+def test_a_failed_run_says_why(search):
+    search.given(searcher.RunEnded(trial_id=2, run=1, restarts=1, reason="exit code 1, restart 1 of 5"))
+    found = search.get("/api/v1/trials/2")["trial"]
+    assert found["restarts"] == 1
+    assert found["stateReason"] == "exit code 1, restart 1 of 5"
+
+
+def test_the_script_may_say_what_it_does(search):
+    search.given(trial.StatusSet(2, 1, "validating"), trial.StatusSet(2, 9, "nonsense"))
+    assert search.get("/api/v1/trials/2")["trial"]["runnerState"] == "validating"
+
+
+@pytest.mark.parametrize(
+    ("params", "ids"),
+    [
+        ({}, [1, 2, 3, 4]),
+        ({"orderBy": "ORDER_BY_DESC"}, [4, 3, 2, 1]),
+        ({"states": ["STATE_QUEUED", "STATE_RUNNING"]}, [2, 3]),
+        ({"states": "STATE_ACTIVE"}, [2, 3, 4]),
+        ({"sortBy": "SORT_BY_BEST_VALIDATION_METRIC"}, [2, 1, 3, 4]),
+        ({"sortBy": "SORT_BY_BEST_VALIDATION_METRIC", "orderBy": "ORDER_BY_DESC"}, [1, 2, 4, 3]),
+        ({"sortBy": "SORT_BY_LATEST_VALIDATION_METRIC"}, [1, 2, 3, 4]),
+        ({"sortBy": "SORT_BY_BATCHES_PROCESSED", "orderBy": "ORDER_BY_DESC"}, [1, 2, 4, 3]),
+        ({"sortBy": "SORT_BY_CHECKPOINT_SIZE", "orderBy": "ORDER_BY_DESC"}, [1, 4, 3, 2]),
+        ({"sortBy": "SORT_BY_DURATION"}, [1, 2, 3, 4]),
+        ({"limit": 2, "offset": 1}, [2, 3]),
+        ({"limit": 0}, [1, 2, 3, 4]),
+        ({"offset": -1}, [4]),
+    ],
+)
+def test_trials_are_sorted_and_paged(search, params, ids):
+    assert _trials(search, **params) == ids
+
+
+def test_trials_where_larger_is_better_are_sorted_best_first(gateway):
+    searching = {**story.SMALL["searcher"], "metric": "accuracy", "smaller_is_better": False}
+    gateway.given(story.created(1, searcher=searching), *(story.trial_created(id) for id in (1, 2, 3)))
+    gateway.given(story.validated(1, 1, 0.2), story.validated(2, 1, 0.8))
+    assert _trials(gateway, sortBy="SORT_BY_BEST_VALIDATION_METRIC") == [2, 1, 3]
+
+
+def test_an_offset_outside_is_400_in_most_lists(search):
+    path = "/api/v1/experiments/1/trials"
+    assert "offset out of bounds" in search.refused(400, "GET", path, params={"offset": 5})
+    assert "offset out of bounds" in search.refused(400, "GET", path, params={"offset": -5})
+    assert search.refused(404, "GET", "/api/v1/experiments/8/trials") == "experiment '8' not found"
+    assert search.refused(404, "GET", "/api/v1/trials/8") == "trial '8' not found"
+
+
+def test_without_the_metrics_service_trials_are_503(search):
+    search.peers.values[queries.TrialSummaries] = unavailable("the metrics service is not running")
+    assert "metrics" in search.refused(503, "GET", "/api/v1/trials/1")
+
+
+def test_a_trial_can_be_killed(search):
+    assert search.post("/api/v1/trials/2/kill") == {}
+    assert search.peers.commands == [KillTrial(trial_id=2, user="determined")]
+
+
+def _row(id, group, steps, metrics, trial_id=1, archived=False):
+    return {
+        "id": id,
+        "trial_id": trial_id,
+        "run": 1,
+        "group": group,
+        "steps_completed": steps,
+        "at": 1_700_000_000.0 + id,
+        "metrics": metrics,
+        "batch_metrics": [{"loss": 1}],
+        "archived": archived,
+    }
+
+
+def _serve_rows(gateway, rows):
+    """Rows as the metrics service would answer: filtered, ordered, in pages."""
+
+    def answer(query):
+        key = lambda row: (row["trial_id"], row["run"], row["steps_completed"], row["id"])  # noqa: E731
+        found = [
+            row
+            for row in sorted(rows, key=key)
+            if row["trial_id"] in query.trial_ids
+            and query.group in (None, row["group"])
+            and (query.archived or not row["archived"])
+            and (query.after is None or key(row) > tuple(query.after))
+        ]
+        return found[: query.limit]
+
+    gateway.peers.values[queries.Reports] = answer
+
+
+@pytest.fixture
+def reported(search):
+    _serve_rows(
+        search,
+        [
+            _row(1, "training", 50, {"loss": 0.9}),
+            _row(2, "validation", 50, {"loss": 0.8}),
+            _row(3, "training", 100, {"loss": 0.5}),
+            _row(4, "validation", 100, {"loss": 0.3}),
+            _row(5, "training", 70, {"loss": 0.1}, archived=True),
+        ],
+    )
+    return search
+
+
+def _workloads(gateway, **params):
+    found = gateway.get("/api/v1/trials/1/workloads", **params)["workloads"]
+    return [(kind, body["totalBatches"]) for one in found for kind, body in one.items()]
+
+
+def test_workloads_are_what_a_trial_did_in_order(reported):
+    everything = [
+        ("training", 50),
+        ("validation", 50),
+        ("training", 100),
+        ("validation", 100),
+        ("checkpoint", 100),
+    ]
+    assert _workloads(reported) == everything
+    assert _workloads(reported, orderBy="ORDER_BY_DESC") == everything[::-1]
+    assert _workloads(reported, limit=2, offset=1) == everything[1:3]
+    assert _workloads(reported, filter="FILTER_OPTION_CHECKPOINT") == [("checkpoint", 100)]
+    assert _workloads(reported, filter="FILTER_OPTION_VALIDATION") == [
+        ("validation", 50),
+        ("validation", 100),
+    ]
+    both = _workloads(reported, filter="FILTER_OPTION_CHECKPOINT_OR_VALIDATION")
+    assert both == [("validation", 50), ("validation", 100), ("checkpoint", 100)]
+    assert _workloads(reported, sortKey="loss", filter="FILTER_OPTION_VALIDATION") == both[1::-1]
+    assert "filter" in reported.refused(400, "GET", "/api/v1/trials/1/workloads", params={"filter": "X"})
+
+
+def test_batch_metrics_of_workloads_come_when_asked_for(reported):
+    path = "/api/v1/trials/1/workloads"
+    bare, full = (
+        reported.get(path, includeBatchMetrics=flag)["workloads"][0]["training"] for flag in ("false", "true")
+    )
+    assert bare["metrics"] == {"avgMetrics": {"loss": 0.9}, "batchMetrics": []}
+    assert full["metrics"]["batchMetrics"] == [{"loss": 1}]
+
+
+def test_metrics_are_streamed_in_pages(search):
+    _serve_rows(search, [_row(n, "training", n, {"loss": n}) for n in range(1, 1502)])
+    lines = search.lines("/api/v1/trials/metrics/training_metrics", trialIds=1)
+    assert [len(line["result"]["metrics"]) for line in lines] == [1000, 501]
+    first = lines[0]["result"]["metrics"][0]
+    assert first == {
+        "trialId": 1,
+        "endTime": "2023-11-14T22:13:21.000000Z",
+        "metrics": {"avgMetrics": {"loss": 1}, "batchMetrics": [{"loss": 1}]},
+        "totalBatches": 1,
+        "archived": False,
+        "id": 1,
+        "trialRunId": 1,
+        "group": "training",
+    }
+
+
+def test_metrics_streams_choose_groups_and_trials(reported):
+    def steps(path, **params):
+        lines = reported.lines(f"/api/v1/trials/metrics/{path}", **params)
+        return [row["totalBatches"] for line in lines for row in line["result"]["metrics"]]
+
+    assert steps("validation_metrics", trialIds=1) == [50, 100]
+    assert steps("training_metrics", trial_ids=1) == [50, 70, 100]
+    assert len(steps("trial_metrics", trialIds=[1, 2])) == 5
+    assert steps("trial_metrics", trialIds=[1], group="validation") == [50, 100]
+    reported.refused(400, "GET", "/api/v1/trials/metrics/trial_metrics")
+    reported.refused(404, "GET", "/api/v1/trials/metrics/trial_metrics", params={"trialIds": 77})
+
+
+def test_a_stream_that_fails_midway_ends_with_an_error_line(search):
+    def answer(query):
+        if query.after is not None:
+            raise unavailable("the metrics service did not answer within 10 s")
+        return [_row(n, "training", n, {}) for n in range(1, 1001)]
+
+    search.peers.values[queries.Reports] = answer
+    lines = search.lines("/api/v1/trials/metrics/trial_metrics", trialIds=1)
+    assert len(lines) == 2
+    assert lines[1]["error"]["http_code"] == 503
+    assert lines[1]["error"]["grpc_code"] == 14
+    assert "did not answer" in lines[1]["error"]["message"]
+
+
+def test_checkpoints_are_listed_with_the_metrics_of_their_step(reported):
+    reported.given(story.stored(2, "u-0", 80), at=1_700_000_030.0)
+    found = reported.get("/api/v1/experiments/1/checkpoints", sortBy="SORT_BY_END_TIME")
+    assert [one["uuid"] for one in found["checkpoints"]] == ["u-1", "u-0"]
+    assert found["pagination"]["total"] == 2
+    first = found["checkpoints"][0]
+    assert first["state"] == "STATE_COMPLETED"
+    assert first["resources"] == {"model/": "0", "model/weights": "5000000000"}
+    assert first["metadata"] == {"steps_completed": 100}
+    assert first["training"]["searcherMetric"] == 0.3
+    assert first["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.3}
+    assert first["training"]["hparams"] == {"lr": 0.1}
+    second = found["checkpoints"][1]
+    assert second["training"]["searcherMetric"] == 0.9
+    assert second["training"]["validationMetrics"]["avgMetrics"] == {}
+
+    def uuids(path, **params):
+        return [one["uuid"] for one in reported.get(f"/api/v1/{path}/checkpoints", **params)["checkpoints"]]
+
+    assert uuids("experiments/1", sortBy="SORT_BY_UUID") == ["u-0", "u-1"]
+    assert uuids("experiments/1", sortBy="SORT_BY_SEARCHER_METRIC") == ["u-1", "u-0"]
+    assert uuids("experiments/1", sortBy="SORT_BY_BATCH_NUMBER") == ["u-0", "u-1"]
+    assert uuids("trials/2") == ["u-0"]
+    reported.given(story.deleted("u-1"))
+    assert uuids("experiments/1", states="STATE_DELETED") == ["u-1"]
+    assert reported.get("/api/v1/checkpoints/u-1")["checkpoint"]["state"] == "STATE_DELETED"
+
+
+def test_one_checkpoint_has_the_reports_of_its_own_run(reported):
+    found = reported.get("/api/v1/checkpoints/u-1")["checkpoint"]
+    assert found["allocationId"] == "1.r1.1"
+    assert found["training"]["trainingMetrics"]["avgMetrics"] == {"loss": 0.5}
+    assert found["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.3}
+    assert found["training"]["experimentConfig"]["max_restarts"] == 5
+    assert reported.refused(404, "GET", "/api/v1/checkpoints/none") == "checkpoint 'none' not found"
+
+
+def test_a_checkpoint_before_its_validation_gets_the_metric_later(gateway):
+    gateway.given(story.created(1), story.trial_created(1), *story.running(1), story.stored(1, "u", 10))
+    assert gateway.get("/api/v1/checkpoints/u")["checkpoint"]["training"]["searcherMetric"] is None
+    gateway.given(story.validated(1, 10, 0.4))
+    assert gateway.get("/api/v1/checkpoints/u")["checkpoint"]["training"]["searcherMetric"] == 0.4

@@ -1,0 +1,66 @@
+"""Configurations as people write them (client spec, section 4)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from services.gateway import yamlfile
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1e-3", 0.001),
+        ("1.5E+2", 150.0),
+        (".5", 0.5),
+        ("3.", 3.0),
+        ("-7", -7),
+        ("0o14", 12),
+        ("012", 12),
+        ("0x1F", 31),
+        ("1_000", "1_000"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("True", True),
+        ("false", False),
+        ("~", None),
+        ("", None),
+        ("-.inf", -math.inf),
+        ("2023-08-01", "2023-08-01"),
+        ("12:30:45", "12:30:45"),
+        ("'1e-3'", "1e-3"),
+        ("[1, 2.0, x]", [1, 2.0, "x"]),
+        ("a: &x {b: 1}\nc: {<<: *x, d: 2}", {"a": {"b": 1}, "c": {"b": 1, "d": 2}}),
+    ],
+)
+def test_values_are_read_as_in_yaml_1_2(text, value):
+    found = yamlfile.parse(text)
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\nb:\n  c: 1\n  c: 2", "line 4, column 3: found duplicate key 'c'"),
+        ("a: b: c", "line 1, column 5"),
+        ("a: 1\n--- \nb: 2", "line 2"),
+        ("a: !!python/object:os.system x", "line 1"),
+        ("\0", "unacceptable character"),
+        ("a: &a [*a]", "means more than"),
+        ("[" * 5000 + "]" * 5000, "too deeply"),
+        ("9" * 5000, "digits"),
+    ],
+)
+def test_what_cannot_be_read_says_where(text, said):
+    with pytest.raises(yamlfile.YamlProblem, match=said):
+        yamlfile.parse(text)
+
+
+def test_a_few_lines_may_not_mean_billions_of_values():
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    with pytest.raises(yamlfile.YamlProblem, match="more than 100000 values"):
+        yamlfile.parse("\n".join(lines))
