@@ -1,0 +1,59 @@
+# Everything sets itself up: `make demo` and `make test` need Python >= 3.11 and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
+# Path entries instead of import hooks: every interpreter of the environment starts faster for it.
+EDITABLE := --config-settings editable_mode=compat
+NAME ?= determined
+PORT ?= 8080
+
+.PHONY: menu setup demo up down test fast check bench docs clean
+.DEFAULT_GOAL := menu
+
+menu: ## show this menu
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.installed $(VENV)/.examples ## make .venv and install everything into it
+
+$(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Steadfast into $(VENV) ..."
+	@$(INSTALL) $(EDITABLE) -e contracts -e sdk -e '.[dev]'
+	@touch $@
+
+# torch is for examples only; the platform and the SDK's core do without.
+$(VENV)/.examples: constraints.txt | $(VENV)/.installed
+	@echo "installing torch and scikit-learn for the examples ..."
+	@$(INSTALL) torch scikit-learn
+	@touch $@
+
+demo: setup ## start a cluster, run a search on real data, show the best trial
+	@$(BIN)/python -P examples/digits_search/demo.py --name $(NAME) --port $(PORT)
+
+up: setup ## start the local cluster
+	@$(BIN)/det deploy local cluster-up --cluster-name $(NAME) --master-port $(PORT) --no-gpu --slots 2
+
+down: $(VENV)/.installed ## stop the local cluster; its data stays
+	@$(BIN)/det deploy local cluster-down --cluster-name $(NAME)
+
+test: setup ## run every test
+	@$(BIN)/python -m pytest -n 2 -q -m "not live"
+	@$(BIN)/python -m pytest -n 2 -q -m live
+
+fast: $(VENV)/.installed ## run the tests that start no servers, and the linters
+	@$(BIN)/python -m pytest -n 2 -q -m "not live"
+
+check: $(VENV)/.installed ## ruff and mypy
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: setup ## print the table of benchmarks
+	@$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed ## generate docs/messages.md and docs/states.md
+	@$(BIN)/python docs/generate.py
+
+clean: ## remove what was built; the cluster's data stays
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
