@@ -119,6 +119,18 @@ def test_filters_are_handed_on(talking):
     assert (query.stdtypes, query.sources, query.text) == (["stderr"], ["agent"], "x")
 
 
+def test_containers_are_known_by_allocation_and_worker(talking):
+    asked = []
+    talking.peers.values[queries.LogPage] = lambda query: asked.append(query) or {"lines": [], "through": 0}
+    (task,) = talking.get("/tasks").values()
+    talking.lines(PATH, containerIds=task["resources"][0]["container_id"])
+    talking.lines(PATH, containerIds="unknown")
+    assert [(query.allocation_ids, query.worker_ids) for query in asked] == [
+        (["1.r1.1"], ["w-1"]),
+        (["unknown"], []),
+    ]
+
+
 @pytest.mark.parametrize(
     ("params", "said"),
     [

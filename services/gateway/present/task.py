@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from services.gateway.domain import Allocation, State
@@ -26,6 +27,12 @@ def name(allocation: Allocation) -> str:
     if allocation.trial_id is not None:
         return f"Trial {allocation.trial_id} (Experiment {allocation.experiment_id})"
     return f"Checkpoint GC (Experiment {allocation.experiment_id})"
+
+
+def places_of(containers: Sequence[str], runs: Sequence[Allocation]) -> list[tuple[str, str]]:
+    """Allocation and worker of each of these containers, as far as they belong to these runs."""
+    places = [(one.id, part.worker_id) for one in runs for part in one.members]
+    return [place for place in places if container_id(*place) in containers]
 
 
 def _summary(one: Allocation) -> dict[str, Any]:

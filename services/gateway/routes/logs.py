@@ -11,7 +11,7 @@ from det_contracts.problems import invalid
 from det_contracts.queries import LogPage
 from services.gateway import follow
 from services.gateway.domain import State
-from services.gateway.present import log
+from services.gateway.present import log, task
 from services.gateway.routes.tasks import runs_of
 from services.gateway.web.visit import Asked, UserVisit
 
@@ -68,11 +68,16 @@ async def _shown(
 
 def _query(visit: UserVisit, task_id: str) -> LogPage:
     params = visit.params
+    allocations, workers = params.texts("allocation_ids"), params.texts("agent_ids")
+    if wanted := params.texts("container_ids"):
+        places = task.places_of(wanted, runs_of(visit, task_id))
+        allocations += [place[0] for place in places] or wanted
+        workers += [place[1] for place in places]
     return LogPage(
         task_id=task_id,
         descending=params.window().descending,
-        allocation_ids=params.texts("allocation_ids"),
-        worker_ids=params.texts("agent_ids"),
+        allocation_ids=allocations,
+        worker_ids=workers,
         ranks=params.integers("rank_ids"),
         levels=params.names("levels", "LOG_LEVEL_"),
         stdtypes=params.texts("stdtypes"),

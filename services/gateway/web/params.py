@@ -29,7 +29,7 @@ class Params:
 
     def texts(self, name: str) -> list[str]:
         """All values given."""
-        return self._values.get(name, [])
+        return list(self._values.get(name, []))
 
     def integer(self, name: str, default: int = 0) -> int:
         """A whole number; raises `Refused` for anything else."""

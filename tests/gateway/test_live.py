@@ -1,0 +1,206 @@
+"""The gateway as a process, beside a real broker."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+import nats
+import pytest
+
+from det_contracts import codec, queries, subjects
+from services.gateway.http import listening_socket
+from services.kit import broker
+from services.kit.bus import Answerer
+from tests.gateway import stories as story
+
+pytestmark = pytest.mark.live
+
+
+def eventually(look, what, within_s=20.0):
+    deadline = time.monotonic() + within_s
+    while True:
+        with contextlib.suppress(httpx.TransportError):
+            if found := look():
+                return found
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+class Running:
+    """A broker, and a gateway that can be stopped and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.nats_port, self.monitor_port, self.port = (broker.free_port() for _ in range(3))
+        (folder / "broker").mkdir()
+        (folder / "key").write_text("a key that is long enough")
+        config = broker.write_config(folder / "broker", port=self.nats_port, monitor_port=self.monitor_port)
+        with (folder / "broker.log").open("wb") as output:
+            self.broker = subprocess.Popen(broker.command(config), stdout=output, stderr=output)
+        broker.wait_until_healthy(self.monitor_port)
+        self.nats_url = f"nats://127.0.0.1:{self.nats_port}"
+        self.gateway: subprocess.Popen[bytes] | None = None
+        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
+
+    def start(self) -> Running:
+        environment = os.environ | {
+            "STEADFAST_NATS_URL": self.nats_url,
+            "STEADFAST_DATABASE_URL": f"sqlite:///{self.folder / 'gateway.db'}",
+            "STEADFAST_PORT": str(self.port),
+            "STEADFAST_BLOBS": str(self.folder / "blobs"),
+            "STEADFAST_CHECKPOINTS": str(self.folder / "checkpoints"),
+            "STEADFAST_TOKEN_KEY": str(self.folder / "key"),
+        }
+        with (self.folder / "gateway.log").open("ab") as output:
+            command = [sys.executable, "-P", "-m", "services.gateway"]
+            self.gateway = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        eventually(lambda: self.client.get("/info").status_code == 200, "the gateway")
+        return self
+
+    def stop(self) -> int:
+        assert self.gateway is not None
+        self.gateway.send_signal(signal.SIGTERM)
+        return self.gateway.wait(20)
+
+    def log_in(self) -> None:
+        body = b'{"username": "determined", "password": ""}'
+        token = self.client.post("/api/v1/auth/login", content=body).json()["token"]
+        self.client.headers["Authorization"] = f"Bearer {token}"
+
+    async def append(self, *events: object) -> None:
+        client = await nats.connect(self.nats_url)
+        for number, event in enumerate(events):
+            body = codec.encode(event, id=f"live-{number}", actor="test", at=1_700_000_000.0)
+            await client.jetstream().publish(codec.subject_of(event), body)
+        await client.close()
+
+    def consumers(self, stream: str) -> int:
+        answer = httpx.get(f"http://127.0.0.1:{self.monitor_port}/jsz?streams=true")
+        streams = answer.json()["account_details"][0]["stream_detail"]
+        return int(next(one["state"]["consumer_count"] for one in streams if one["name"] == stream))
+
+    def close(self) -> None:
+        self.client.close()
+        for process in (self.gateway, self.broker):
+            if process is not None and process.poll() is None:
+                process.terminate()
+                process.wait(20)
+
+
+@pytest.fixture
+def running(tmp_path):
+    started = Running(tmp_path)
+    yield started
+    started.close()
+
+
+def _run(work):
+    return asyncio.run(work)
+
+
+def _seen(running):
+    paths = ("experiments", "experiments/1", "agents", "tasks", "job-queues", "workspaces")
+    answers = [running.client.get(f"/api/v1/{path}") for path in paths]
+    assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
+    found = [answer.json() for answer in answers]
+    found[0]["experiments"][0].pop("duration")
+    found[1]["experiment"].pop("duration")
+    return found
+
+
+def test_a_lost_database_comes_back_from_the_log(running):
+    running.start().log_in()
+    _run(running.append(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1)))
+    eventually(lambda: running.client.get("/tasks").json(), "the catalogue")
+    before = _seen(running)
+    assert running.stop() == 0
+    for path in running.folder.glob("gateway.db*"):
+        path.unlink()
+    running.start()
+    assert _seen(running) == before
+    running.client.post("/api/v1/auth/logout")
+    assert running.client.get("/api/v1/me").status_code == 401
+    running.stop()
+    running.start()
+    assert running.client.get("/api/v1/me").status_code == 401
+
+
+def test_a_reader_who_goes_away_frees_what_served_him(running):
+    running.start().log_in()
+    _run(running.append(story.created(1), story.trial_created(1)))
+    eventually(lambda: running.client.get("/api/v1/experiments").json()["experiments"], "the experiment")
+
+    async def serve_and_read():
+        # A stand-in for the metrics service, which knows no line yet.
+        client = await nats.connect(running.nats_url)
+
+        async def page(query, position):
+            return 0, {"lines": [], "through": 0}
+
+        await Answerer(client, "metrics").hear_queries({queries.LogPage: page})
+        headers = dict(running.client.headers)
+        async with httpx.AsyncClient(base_url=running.client.base_url, headers=headers) as reader:
+            path = "/api/v1/trials/1/logs?follow=true"
+            async with reader.stream("GET", path) as answer:
+                assert answer.status_code == 200
+                while running.consumers(subjects.LOGS) == 0:
+                    await _tick()
+        while running.consumers(subjects.LOGS):
+            await _tick()
+        await client.close()
+
+    _run(serve_and_read())
+
+
+async def _tick():
+    await asyncio.sleep(0.02)
+
+
+def test_stopping_cuts_streams_that_are_open(running):
+    running.start().log_in()
+    _run(running.append(story.created(1), story.trial_created(1)))
+    eventually(lambda: running.client.get("/api/v1/experiments").json()["experiments"], "the experiment")
+    with running.client.stream("GET", "/api/v1/trials/1/logs?follow=true") as answer:
+        assert answer.status_code == 200
+        assert running.stop() == 0
+
+
+def test_without_the_other_services_commands_are_503(running, monkeypatch):
+    running.start().log_in()
+    answer = running.client.post("/api/v1/experiments/1/pause")
+    assert answer.status_code == 503
+    assert "searcher" in answer.json()["error"]["error"]
+
+
+def test_connections_send_small_answers_at_once():
+    listener = listening_socket("127.0.0.1", 0)
+    listener.listen()
+    with listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_port_in_use_is_one_clear_line():
+    with listening_socket("127.0.0.1", 0) as taken:
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+            listening_socket("127.0.0.1", port)
+
+
+def test_settings_that_make_no_sense_are_told(tmp_path):
+    environment = os.environ | {"STEADFAST_PORT": "many"}
+    command = [sys.executable, "-P", "-m", "services.gateway"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode != 0
+    assert "STEADFAST_PORT='many'" in done.stderr
