@@ -27,7 +27,9 @@ def det(*words: str, capture: bool = False) -> str:
 def best_trial(address: str, experiment: int) -> dict:
     """The trial with the best validation accuracy."""
     login = json.dumps({"username": "determined", "password": "", "isHashed": True}).encode()
-    with urllib.request.urlopen(f"{address}/api/v1/auth/login", login) as answer:
+    json_body = {"Content-Type": "application/json"}
+    signing_in = urllib.request.Request(f"{address}/api/v1/auth/login", login, json_body)
+    with urllib.request.urlopen(signing_in) as answer:
         token = json.load(answer)["token"]
     path = f"/api/v1/experiments/{experiment}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&limit=1"
     request = urllib.request.Request(address + path, headers={"Authorization": f"Bearer {token}"})
