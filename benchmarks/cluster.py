@@ -34,6 +34,3 @@ def address(home: Home) -> str:
     """Address of a cluster's gateway."""
     plan = home.plan()
     return f"http://127.0.0.1:{plan.port if plan else 0}"
-
-
-

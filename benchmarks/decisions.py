@@ -1,6 +1,6 @@
 """Decisions per second, durable: raw batches, and completions through the searcher without processes.
 
-    python -m benchmarks.decisions
+python -m benchmarks.decisions
 """
 
 from __future__ import annotations
@@ -99,7 +99,13 @@ async def main() -> None:
         single = median([await single_appends(server) for _ in range(3)])
         row("single durable appends, one after another", single, "events/s")
         batched = median([await raw_batches(server) for _ in range(3)])
-        row("durable decided events through batches", batched, "events/s", ">= 5,000", f"{batched / single:.1f} x single")
+        row(
+            "durable decided events through batches",
+            batched,
+            "events/s",
+            ">= 5,000",
+            f"{batched / single:.1f} x single",
+        )
     with running_broker() as server:
         rate = await completions(server)
         row("completions decided durably", rate, "/s", ">= 2,500", f"{rate / single:.2f} x single appends")

@@ -1,6 +1,6 @@
 """How fast the searcher and the scheduler fold the log: decode and evolve, per event.
 
-    python benchmarks/fold_rate.py [EVENTS]
+python benchmarks/fold_rate.py [EVENTS]
 """
 
 from __future__ import annotations

@@ -107,9 +107,7 @@ class Cluster:
             self._say(trial.Progressed(id, known.run, known.length / 2), stored, done)
         run = self.searcher.state.trials[id].run
         self._say(trial.PreemptionAcknowledged(id, run))
-        self._say(
-            worker.AllocationExited(worker_id="w", allocation_id=assigned.allocation_id, exit_code=0)
-        )
+        self._say(worker.AllocationExited(worker_id="w", allocation_id=assigned.allocation_id, exit_code=0))
 
 
 def bodies(events: list[Any]) -> list[bytes]:

@@ -1,6 +1,6 @@
 """From submit to the first line of a script that does nothing, on an idle slot; beside a bare subprocess.
 
-    python -m benchmarks.launch [TIMES]
+python -m benchmarks.launch [TIMES]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What a report costs the training loop, with the broker up and with the broker down.
 
-    python -m benchmarks.report_latency [REPORTS]
+python -m benchmarks.report_latency [REPORTS]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """200 trials of adaptive_asha with an instant objective, a fresh process for each run; and memory.
 
-    python -m benchmarks.search [TRIALS]
+python -m benchmarks.search [TRIALS]
 """
 
 from __future__ import annotations
@@ -48,7 +48,13 @@ def main(trials: int) -> None:
         runs = count_runs(rest)
         bare = bare_processes(50)
         ratio = f"{runs / took / bare:.2f} of bare interpreter starts ({bare:.0f}/s)"
-        row(f"{trials} trials ({runs} runs, {state}), {SLOTS} slots", trials / took, "trials/s", ">= 10", ratio)
+        row(
+            f"{trials} trials ({runs} runs, {state}), {SLOTS} slots",
+            trials / took,
+            "trials/s",
+            ">= 10",
+            ratio,
+        )
         row("peak memory of the whole process tree (PSS)", peak.stop() / MIB, "MiB", "<= 400")
 
 

@@ -1,4 +1,4 @@
-"""`make demo`: start a cluster, run the search, show the best trial. Uses the `det` command as a person would."""
+"""`make demo`: start a cluster, run the search, show the best trial, all through the `det` command."""
 
 import argparse
 import json
@@ -55,7 +55,9 @@ def main() -> None:
     det("e", "lt", experiment)
     best = best_trial(address, int(experiment))
     accuracy = best["bestValidation"]["metrics"]["avgMetrics"]["validation_accuracy"]
-    print(f"\nbest trial: {best['id']}, validation accuracy {accuracy:.4f}, hyperparameters {best['hparams']}")
+    print(
+        f"\nbest trial: {best['id']}, validation accuracy {accuracy:.4f}, hyperparameters {best['hparams']}"
+    )
     print(f"web address: {address}/det/")
     print("stop the cluster with: make down")
 

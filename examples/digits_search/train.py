@@ -55,7 +55,7 @@ class Training:
         self._x, self._y, self._val_x, self._val_y = load_data()
 
     def train_one_epoch(self) -> float:
-        """One pass over the training images, in an order that depends on seed and epoch; returns the mean loss."""
+        """One pass over the training images, in an order of its own; returns the mean loss."""
         generator = torch.Generator().manual_seed(self._seed + self.epochs)
         torch.manual_seed(self._seed + self.epochs)
         self.model.train()

@@ -9,8 +9,8 @@ import time
 from collections import Counter
 
 import pytest
-from det_contracts.events import scheduler, searcher, trial
 
+from det_contracts.events import scheduler, searcher, trial
 from services.local.processes import is_alive
 from services.local.supervisor import Cluster
 from tests.fixtures.local_cluster import wait_for
@@ -63,7 +63,10 @@ def outcome(cluster, id):
         rows = []
         for kind in ("training", "validation"):
             for page in cluster.stream(f"trials/metrics/{kind}_metrics", trialIds=shown["id"]):
-                rows += [(kind, m["trialRunId"], m["totalBatches"], m["archived"], str(m["metrics"])) for m in page["metrics"]]
+                rows += [
+                    (kind, m["trialRunId"], m["totalBatches"], m["archived"], str(m["metrics"]))
+                    for m in page["metrics"]
+                ]
         lines = [line for line in cluster.logs(shown["id"]) if line.startswith("step ")]
         found.append((shown["id"], shown["state"], shown["hparams"], shown["restarts"], rows, lines))
     return found
@@ -179,7 +182,9 @@ def test_a_second_replica_takes_over_and_nothing_is_decided_twice(cluster, model
             database = {"STEADFAST_DATABASE_URL": f"sqlite:///{tmp_path}/{name}-2.db"}
             with (tmp_path / f"{name}-2.log").open("wb") as log:
                 seconds.append(
-                    subprocess.Popen(program.command, env=program.environment | database, stdout=log, stderr=log)
+                    subprocess.Popen(
+                        program.command, env=program.environment | database, stdout=log, stderr=log
+                    )
                 )
         for name in ("searcher", "scheduler"):
             log = tmp_path / f"{name}-2.log"

@@ -70,11 +70,20 @@ def test_a_script_runs_and_leaves_metrics_checkpoints_and_logs(cluster, model):
     assert trial["totalBatchesProcessed"] == 20
     rows = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
     metrics = [m for row in rows for m in row["metrics"]]
-    assert [(m["totalBatches"], m["metrics"]["avg_metrics"]["x"] if "avg_metrics" in m["metrics"]
-             else m["metrics"]["avgMetrics"]["x"]) for m in metrics] == [(n, 2 * n) for n in range(1, 21)]
+    assert [
+        (
+            m["totalBatches"],
+            m["metrics"]["avg_metrics"]["x"]
+            if "avg_metrics" in m["metrics"]
+            else m["metrics"]["avgMetrics"]["x"],
+        )
+        for m in metrics
+    ] == [(n, 2 * n) for n in range(1, 21)]
     assert "starts at 0 with 0" in cluster.logs(trial["id"])
     kept = [
-        c for c in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"] if c["state"] == "STATE_COMPLETED"
+        c
+        for c in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+        if c["state"] == "STATE_COMPLETED"
     ]
     assert kept
 
@@ -149,7 +158,9 @@ def test_a_bad_configuration_lists_every_error(cluster, model):
 
 def test_scripts_beside_files_named_like_the_platform(cluster, model):
     script = "import worker, services\nprint(worker.MINE, services.MINE)\n"
-    folder = model(SINGLE, script=script, worker__py="MINE = 'my worker'", services__py="MINE = 'my services'")
+    folder = model(
+        SINGLE, script=script, worker__py="MINE = 'my worker'", services__py="MINE = 'my services'"
+    )
     id = cluster.create("config.yaml", folder)
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     assert "my worker my services" in cluster.logs(1)

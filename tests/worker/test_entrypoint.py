@@ -34,7 +34,11 @@ def test_a_class_on_one_slot_is_trained_directly(slots):
 @pytest.mark.parametrize(("slots", "nodes"), [(2, 1), (1, 2)])
 def test_a_class_on_more_gets_a_launcher(slots, nodes):
     assert command("m:T", slots=slots, nodes=nodes) == [
-        "python3", "-m", "determined.launch.torch_distributed", "--trial", "m:T",
+        "python3",
+        "-m",
+        "determined.launch.torch_distributed",
+        "--trial",
+        "m:T",
     ]
 
 

@@ -27,19 +27,35 @@ CUDA = (Slot(1, "cuda", "GPU-bb", "H200"), Slot(3, "cuda", "GPU-dd", "H200"))
 
 def task(*, config=None, latest=None, interface=None, hparams=None):
     trial = Trial(
-        trial_id=12, experiment_id=7, run=3, seed=99, hparams=hparams or {"lr": 0.1, "net": {"n": 4}},
-        config=config or {"name": "x"}, steps_completed=50, network_interface=interface,
+        trial_id=12,
+        experiment_id=7,
+        run=3,
+        seed=99,
+        hparams=hparams or {"lr": 0.1, "net": {"n": 4}},
+        config=config or {"name": "x"},
+        steps_completed=50,
+        network_interface=interface,
     )
     return Task(
-        task_id="7.abc", allocation_id="7.abc.3", resources_id="7.abc.3-w1", task_type="TRIAL",
-        session_token="st", user="ann", user_token="ut", latest_checkpoint=latest, trial=trial,
+        task_id="7.abc",
+        allocation_id="7.abc.3",
+        resources_id="7.abc.3-w1",
+        task_type="TRIAL",
+        session_token="st",
+        user="ann",
+        user_token="ut",
+        latest_checkpoint=latest,
+        trial=trial,
     )
 
 
 def place(slots=CPU):
     return Place(
-        workdir=Path("/r/workdir"), info_dir=Path("/r/info"), slots=slots,
-        ports=Ports(12351, 12361, 12366, 29401), python_path=(Path("/env/bin"),),
+        workdir=Path("/r/workdir"),
+        info_dir=Path("/r/info"),
+        slots=slots,
+        ports=Ports(12351, 12361, 12366, 29401),
+        python_path=(Path("/env/bin"),),
     )
 
 
@@ -54,17 +70,40 @@ def with_variables(value):
 def test_the_table():
     found = env(latest="uuid-1", interface="eth0")
     expected = {
-        "DET_MASTER": "http://10.0.0.1:8080", "DET_MASTER_HOST": "10.0.0.1", "DET_MASTER_ADDR": "10.0.0.1",
-        "DET_MASTER_PORT": "8080", "DET_MASTER_ID": "c-1", "DET_CLUSTER_ID": "c-1", "DET_AGENT_ID": "w1",
-        "DET_SLOT_IDS": "[0,1]", "DET_TASK_ID": "7.abc", "DET_ALLOCATION_ID": "7.abc.3",
-        "DET_TASK_TYPE": "TRIAL", "DET_SESSION_TOKEN": "st", "DET_USER": "ann", "DET_USER_TOKEN": "ut",
-        "DET_RESOURCES_ID": "7.abc.3-w1", "DET_RESOURCES_TYPE": "process", "DET_CONTAINER_ID": "7.abc.3-w1",
-        "DET_TRIAL_ID": "12", "DET_EXPERIMENT_ID": "7", "DET_TRIAL_RUN_ID": "3", "DET_TRIAL_SEED": "99",
-        "DET_STEPS_COMPLETED": "50", "DET_LATEST_CHECKPOINT": "uuid-1", "DET_USE_TLS": "false",
-        "DET_INTER_NODE_NETWORK_INTERFACE": "eth0", "DET_WORKDIR": "/r/workdir", "DET_INFO_DIR": "/r/info",
-        "DTRAIN_SSH_PORT": "12351", "INTER_TRAIN_PROCESS_COMM_PORT_1": "12361",
-        "INTER_TRAIN_PROCESS_COMM_PORT_2": "12366", "C10D_PORT": "29401",
-        "CUDA_VISIBLE_DEVICES": "", "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3",
+        "DET_MASTER": "http://10.0.0.1:8080",
+        "DET_MASTER_HOST": "10.0.0.1",
+        "DET_MASTER_ADDR": "10.0.0.1",
+        "DET_MASTER_PORT": "8080",
+        "DET_MASTER_ID": "c-1",
+        "DET_CLUSTER_ID": "c-1",
+        "DET_AGENT_ID": "w1",
+        "DET_SLOT_IDS": "[0,1]",
+        "DET_TASK_ID": "7.abc",
+        "DET_ALLOCATION_ID": "7.abc.3",
+        "DET_TASK_TYPE": "TRIAL",
+        "DET_SESSION_TOKEN": "st",
+        "DET_USER": "ann",
+        "DET_USER_TOKEN": "ut",
+        "DET_RESOURCES_ID": "7.abc.3-w1",
+        "DET_RESOURCES_TYPE": "process",
+        "DET_CONTAINER_ID": "7.abc.3-w1",
+        "DET_TRIAL_ID": "12",
+        "DET_EXPERIMENT_ID": "7",
+        "DET_TRIAL_RUN_ID": "3",
+        "DET_TRIAL_SEED": "99",
+        "DET_STEPS_COMPLETED": "50",
+        "DET_LATEST_CHECKPOINT": "uuid-1",
+        "DET_USE_TLS": "false",
+        "DET_INTER_NODE_NETWORK_INTERFACE": "eth0",
+        "DET_WORKDIR": "/r/workdir",
+        "DET_INFO_DIR": "/r/info",
+        "DTRAIN_SSH_PORT": "12351",
+        "INTER_TRAIN_PROCESS_COMM_PORT_1": "12361",
+        "INTER_TRAIN_PROCESS_COMM_PORT_2": "12366",
+        "C10D_PORT": "29401",
+        "CUDA_VISIBLE_DEVICES": "",
+        "PYTHONUNBUFFERED": "1",
+        "DET_PYTHON_EXECUTABLE": "python3",
     }
     assert {name: found.get(name) for name in expected} == expected
     assert json.loads(found["DET_HPARAMS"]) == {"lr": 0.1, "net": {"n": 4}}
@@ -95,13 +134,28 @@ def test_a_task_without_slots_sees_no_device():
 
 def test_secrets_and_paths_of_the_platform_stay_behind():
     inherited = {
-        "STEADFAST_NATS_CREDENTIALS": "/secret", "PYTHONPATH": "/platform", "PYTHONHOME": "/p",
-        "PYTHONSAFEPATH": "1", "VIRTUAL_ENV": "/v", "DET_MASTER_X": "old",
-        "LANG": "C.UTF-8", "HOME": "/root", "AWS_PROFILE": "team",
+        "STEADFAST_NATS_CREDENTIALS": "/secret",
+        "PYTHONPATH": "/platform",
+        "PYTHONHOME": "/p",
+        "PYTHONSAFEPATH": "1",
+        "VIRTUAL_ENV": "/v",
+        "DET_MASTER_X": "old",
+        "LANG": "C.UTF-8",
+        "HOME": "/root",
+        "AWS_PROFILE": "team",
     }
     found = env(inherited=inherited)
-    assert not {"STEADFAST_NATS_CREDENTIALS", "PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "VIRTUAL_ENV",
-                "DET_MASTER_X"} & found.keys()
+    assert (
+        not {
+            "STEADFAST_NATS_CREDENTIALS",
+            "PYTHONPATH",
+            "PYTHONHOME",
+            "PYTHONSAFEPATH",
+            "VIRTUAL_ENV",
+            "DET_MASTER_X",
+        }
+        & found.keys()
+    )
     assert (found["LANG"], found["HOME"], found["AWS_PROFILE"]) == ("C.UTF-8", "/root", "team")
 
 
@@ -114,11 +168,23 @@ def test_a_home_is_made_up():
 
 
 def test_users_variables_win_except_over_identity():
-    found = env(config=with_variables([
-        "A=1", "A=2=3", "PYTHONUNBUFFERED=0", "DET_MASTER=http://proxy",
-        "DET_TRIAL_ID=1", "DET_SESSION_TOKEN=x", "DET_USER_TOKEN=x",
-        "DET_INFO_DIR=/x", "PYTHONPATH=lib", "EMPTY=", "DET_PYTHON_EXECUTABLE=python3.12",
-    ]))
+    found = env(
+        config=with_variables(
+            [
+                "A=1",
+                "A=2=3",
+                "PYTHONUNBUFFERED=0",
+                "DET_MASTER=http://proxy",
+                "DET_TRIAL_ID=1",
+                "DET_SESSION_TOKEN=x",
+                "DET_USER_TOKEN=x",
+                "DET_INFO_DIR=/x",
+                "PYTHONPATH=lib",
+                "EMPTY=",
+                "DET_PYTHON_EXECUTABLE=python3.12",
+            ]
+        )
+    )
     assert (found["A"], found["EMPTY"], found["PYTHONPATH"]) == ("2=3", "", "lib")
     assert (found["PYTHONUNBUFFERED"], found["DET_MASTER"]) == ("0", "http://proxy")
     assert found["DET_PYTHON_EXECUTABLE"] == "python3.12"
@@ -156,24 +222,47 @@ def test_a_variable_too_long_for_a_process_is_left_to_the_file():
 def test_files_of_a_trial():
     files = info_files(task(latest="uuid-1", config={"debug": True}), CLUSTER, place(CUDA))
     assert files["cluster.json"] == {
-        "master_url": "http://10.0.0.1:8080", "cluster_id": "c-1", "agent_id": "w1", "slot_ids": [1, 3],
-        "task_id": "7.abc", "allocation_id": "7.abc.3", "session_token": "st", "task_type": "TRIAL",
-        "master_cert_name": None, "master_cert_file": None, "latest_checkpoint": "uuid-1",
+        "master_url": "http://10.0.0.1:8080",
+        "cluster_id": "c-1",
+        "agent_id": "w1",
+        "slot_ids": [1, 3],
+        "task_id": "7.abc",
+        "allocation_id": "7.abc.3",
+        "session_token": "st",
+        "task_type": "TRIAL",
+        "master_cert_name": None,
+        "master_cert_file": None,
+        "latest_checkpoint": "uuid-1",
     }
     assert files["trial.json"] == {
-        "trial_id": 12, "experiment_id": 7, "trial_seed": 99, "hparams": {"lr": 0.1, "net": {"n": 4}},
-        "config": {"debug": True}, "steps_completed": 50, "trial_run_id": 3, "debug": True,
+        "trial_id": 12,
+        "experiment_id": 7,
+        "trial_seed": 99,
+        "hparams": {"lr": 0.1, "net": {"n": 4}},
+        "config": {"debug": True},
+        "steps_completed": 50,
+        "trial_run_id": 3,
+        "debug": True,
         "inter_node_network_interface": None,
     }
     assert files["rendezvous.json"] == {
-        "container_addrs": ["127.0.0.1"], "container_rank": 0, "container_slot_counts": [2],
+        "container_addrs": ["127.0.0.1"],
+        "container_rank": 0,
+        "container_slot_counts": [2],
     }
     assert files["resources.json"] == {"gpu_uuids": ["GPU-bb", "GPU-dd"]}
 
 
 def test_a_task_that_is_no_trial():
-    other = Task(task_id="7.gc-1", allocation_id="7.gc-1.1", resources_id="r", task_type="CHECKPOINT_GC",
-                 session_token="st", user="ann", user_token="ut")
+    other = Task(
+        task_id="7.gc-1",
+        allocation_id="7.gc-1.1",
+        resources_id="r",
+        task_type="CHECKPOINT_GC",
+        session_token="st",
+        user="ann",
+        user_token="ut",
+    )
     files = info_files(other, CLUSTER, place(()))
     assert "trial.json" not in files
     assert files["rendezvous.json"]["container_slot_counts"] == [0]

@@ -59,7 +59,9 @@ def test_lines_come_with_stream_time_rank_and_level(run):
     spool.append(NOTICE, [b"INFO: from the shim"])
     (batch,) = drain(SpoolReader(run))
     assert [(line.stdtype, line.level, line.rank, line.text) for line in batch.lines] == [
-        ("stdout", "INFO", 1, "out"), ("stdout", None, None, ""), ("stderr", None, None, "err"),
+        ("stdout", "INFO", 1, "out"),
+        ("stdout", None, None, ""),
+        ("stderr", None, None, "err"),
         ("stderr", "WARNING", None, "INFO: from the shim"),
     ]
     assert batch.offset == 0

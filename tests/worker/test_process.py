@@ -87,7 +87,10 @@ def test_kill_of_the_workers_whole_group_does_not_either(runs):
     run = runs.dir()
     worker = subprocess.Popen(
         [sys.executable, "-c", WORKER, run, runs.folder],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT, start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        start_new_session=True,
     )
     with worker:
         assert worker.stdout.readline() == "started\n"

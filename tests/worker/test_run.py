@@ -48,13 +48,22 @@ def run_files(runs):
         unpack(archive(runs.folder / "context.tar.gz", files), root / "workdir", root / "model")
         trial = Trial(trial_id=1, experiment_id=2, run=1, seed=3, hparams={"lr": 0.5}, config=config)
         task = Task(
-            task_id="2.r", allocation_id="2.r.1", resources_id="2.r.1-w", task_type="TRIAL",
-            session_token="st", user="ann", user_token="ut", trial=trial,
+            task_id="2.r",
+            allocation_id="2.r.1",
+            resources_id="2.r.1-w",
+            task_type="TRIAL",
+            session_token="st",
+            user="ann",
+            user_token="ut",
+            trial=trial,
         )
         cluster = Cluster(master_url="http://127.0.0.1:8080", cluster_id="c", agent_id="w")
         place = Place(
-            workdir=root / "workdir", info_dir=root / "info", slots=(Slot(0, "cpu", "cpu-0", "CPU"),),
-            ports=Ports(1, 2, 3, 4), python_path=interpreter_dirs(PLAIN_PYTHON, root / "bin"),
+            workdir=root / "workdir",
+            info_dir=root / "info",
+            slots=(Slot(0, "cpu", "cpu-0", "CPU"),),
+            ports=Ports(1, 2, 3, 4),
+            python_path=interpreter_dirs(PLAIN_PYTHON, root / "bin"),
         )
         write_info(place.info_dir, info_files(task, cluster, place), {})
         argv = entrypoint.command(command, slots=1)
@@ -71,8 +80,8 @@ def run_files(runs):
 def test_a_script_gets_its_own_modules_whatever_they_are_called(run_files):
     files = {
         "train.py": "import worker, services.kit, tests.helpers, determined_helpers\n"
-                    "for module in (worker, services.kit, tests.helpers, determined_helpers):\n"
-                    "    print(module.WHOSE, module.__file__)\n",
+        "for module in (worker, services.kit, tests.helpers, determined_helpers):\n"
+        "    print(module.WHOSE, module.__file__)\n",
         "worker.py": "WHOSE = 'user'\n",
         "services/kit.py": "WHOSE = 'user'\n",
         "tests/helpers.py": "WHOSE = 'user'\n",
@@ -122,6 +131,7 @@ def test_a_hook_that_fails_ends_the_task(run_files):
 
 def test_output_is_there_while_the_script_runs(run_files, runs):
     script = "import time, pathlib\nprint('now')\nwhile not pathlib.Path('go').exists(): time.sleep(0.01)\n"
+
     def answer():
         runs.said(runs.dir(), "now")
         (runs.folder / "alloc" / "workdir" / "go").touch()

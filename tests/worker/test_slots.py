@@ -18,9 +18,13 @@ def fake_nvml(devices, *, broken=False, texts=str):
             raise FakeError("no driver")
 
     return types.SimpleNamespace(
-        NVMLError=FakeError, nvmlInit=init, nvmlShutdown=lambda: None,
-        nvmlDeviceGetCount=lambda: len(devices), nvmlDeviceGetHandleByIndex=lambda index: devices[index],
-        nvmlDeviceGetUUID=lambda device: texts(device[0]), nvmlDeviceGetName=lambda device: texts(device[1]),
+        NVMLError=FakeError,
+        nvmlInit=init,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: len(devices),
+        nvmlDeviceGetHandleByIndex=lambda index: devices[index],
+        nvmlDeviceGetUUID=lambda device: texts(device[0]),
+        nvmlDeviceGetName=lambda device: texts(device[1]),
     )
 
 
@@ -65,7 +69,8 @@ def test_none_visible_means_a_cpu_host():
 @pytest.mark.usefixtures("gpus")
 def test_artificial_slots_win_over_gpus():
     assert [(slot.id, slot.kind, slot.uuid) for slot in slots.offered(artificial=2)] == [
-        (0, "cpu", "cpu-0"), (1, "cpu", "cpu-1"),
+        (0, "cpu", "cpu-0"),
+        (1, "cpu", "cpu-1"),
     ]
 
 

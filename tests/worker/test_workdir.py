@@ -42,8 +42,15 @@ def tree(folder):
 def test_both_copies_hold_everything(tmp_path, places):
     members = [("pkg", None), ("pkg/a.py", b"x = 1\n"), ("empty", None), ("ä b.txt", b"")]
     unpack(archive(tmp_path / "c.tar.gz", *members, ("deep/er/c", b"c")), *places)
-    expected = {"pkg": None, "pkg/a.py": b"x = 1\n", "empty": None, "ä b.txt": b"",
-                "deep": None, "deep/er": None, "deep/er/c": b"c"}
+    expected = {
+        "pkg": None,
+        "pkg/a.py": b"x = 1\n",
+        "empty": None,
+        "ä b.txt": b"",
+        "deep": None,
+        "deep/er": None,
+        "deep/er/c": b"c",
+    }
     for place in places:
         assert tree(place) == expected
         assert (place / "pkg/a.py").stat().st_mtime == 1_600_000_000

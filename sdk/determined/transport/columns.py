@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from det_contracts.reports import Series
-
 from determined.transport.protocol import MetricReport
 
 Timed = tuple[float, MetricReport]

@@ -17,7 +17,10 @@ def runs(id, agent, slots, *, group="g"):
 
 def why(id, waiting, *, agents, running=(), groups=None, **settings):
     snapshot = Snapshot(
-        agents=tuple(agents), groups=groups or {}, waiting=tuple(waiting), running=tuple(running),
+        agents=tuple(agents),
+        groups=groups or {},
+        waiting=tuple(waiting),
+        running=tuple(running),
         settings=PoolSettings(**settings),
     )
     return explain(snapshot, decide(snapshot), id)
@@ -43,7 +46,10 @@ def test_all_agents_closed():
 
 def test_at_its_limit():
     sentence = why(
-        "x", [waits("x", 2)], agents=[Agent(id="a", slots=4, slots_used=2)], running=[runs("r", "a", 2)],
+        "x",
+        [waits("x", 2)],
+        agents=[Agent(id="a", slots=4, slots_used=2)],
+        running=[runs("r", "a", 2)],
         groups={"g": Group(max_slots=3)},
     )
     assert sentence == "Its job may hold 3 slots at once (resources.max_slots) and holds 2; it needs 2."
@@ -74,8 +80,14 @@ def test_all_zero_slot_places_taken():
 
 
 def test_waits_for_those_asked_to_leave():
-    sentence = why("x", [waits("x", 4, group="high")], agents=[FULL], running=[runs("low", "a", 4)],
-                   groups=HIGH, preemption=True)
+    sentence = why(
+        "x",
+        [waits("x", 4, group="high")],
+        agents=[FULL],
+        running=[runs("low", "a", 4)],
+        groups=HIGH,
+        preemption=True,
+    )
     assert sentence.startswith("It waits for low to leave")
 
 
@@ -103,8 +115,11 @@ def test_others_ahead_take_the_free_slots():
 
 
 def test_a_limit_of_others_is_no_reason():
-    waiting = [waits("capped", 4, group="high", submitted_at=1), waits("first", 4, submitted_at=2),
-               waits("x", 1, submitted_at=3)]
+    waiting = [
+        waits("capped", 4, group="high", submitted_at=1),
+        waits("first", 4, submitted_at=2),
+        waits("x", 1, submitted_at=3),
+    ]
     groups = {"high": Group(priority=1, max_slots=1), "g": Group(priority=50)}
     sentence = why("x", waiting, agents=[IDLE], groups=groups)
     assert sentence == "The free slots go to first, ahead in the queue."

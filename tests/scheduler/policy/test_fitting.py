@@ -40,8 +40,11 @@ def test_fit_dedicated_agents(case):
 @pytest.mark.parametrize("case", VECTORS["fit_scores"]["cases"])
 def test_fit_scores(case):
     agent = Agent(
-        id="a", slots=case["agent_slots"], slots_used=case["slots_used"],
-        max_zero_slot=case["max_zero_slot"], zero_slot_used=case["zero_slot_used"],
+        id="a",
+        slots=case["agent_slots"],
+        slots_used=case["slots_used"],
+        max_zero_slot=case["max_zero_slot"],
+        zero_slot_used=case["zero_slot_used"],
     )
     assert score(case["policy"], case["slots_needed"], agent) == pytest.approx(case["score"])
 

@@ -29,8 +29,12 @@ class Cluster:
         self.count += 1
         job = task.get("job", task["id"])
         request = Request(
-            allocation_id=task["id"], job_id=job, group=task["group"], slots=task["slots"],
-            preemptible=not task.get("non_preemptible"), position=Decimal(str(self.positions.get(job, 0))),
+            allocation_id=task["id"],
+            job_id=job,
+            group=task["group"],
+            slots=task["slots"],
+            preemptible=not task.get("non_preemptible"),
+            position=Decimal(str(self.positions.get(job, 0))),
             submitted_at=task.get("submitted", self.count),
         )
         if "agent" in task:
@@ -46,7 +50,9 @@ class Cluster:
         for share in shares:
             agent = self.agents[share.agent_id]
             self.agents[share.agent_id] = Agent(
-                id=agent.id, slots=agent.slots, max_zero_slot=agent.max_zero_slot,
+                id=agent.id,
+                slots=agent.slots,
+                max_zero_slot=agent.max_zero_slot,
                 slots_used=agent.slots_used + sign * share.slots,
                 zero_slot_used=agent.zero_slot_used + sign * (share.slots == 0),
             )
@@ -56,8 +62,11 @@ class Cluster:
 
     def snapshot(self):
         return Snapshot(
-            agents=tuple(self.agents.values()), groups=self.groups, settings=self.settings,
-            waiting=tuple(self.waiting.values()), running=tuple(self.running.values()),
+            agents=tuple(self.agents.values()),
+            groups=self.groups,
+            settings=self.settings,
+            waiting=tuple(self.waiting.values()),
+            running=tuple(self.running.values()),
         )
 
     def step(self, step, decision):
@@ -98,7 +107,10 @@ def runs(id, agent, slots, **more):
 def pool(waiting, *, running=(), agents=None, groups=None, **settings):
     agents = agents or [Agent(id="a", slots=4, slots_used=sum(r.request.slots for r in running))]
     return Snapshot(
-        agents=tuple(agents), groups=groups or {}, waiting=tuple(waiting), running=tuple(running),
+        agents=tuple(agents),
+        groups=groups or {},
+        waiting=tuple(waiting),
+        running=tuple(running),
         settings=PoolSettings(**settings),
     )
 
@@ -119,8 +131,12 @@ def test_the_order_inside_a_level_is_position_then_age_of_job_then_own_age_then_
 
 
 def test_a_pass_said_twice_is_the_same():
-    snapshot = pool([waits("a", 2), waits("b", 3)], running=[runs("low", "a", 2, group="low")],
-                    groups={"low": Group(priority=50)}, preemption=True)
+    snapshot = pool(
+        [waits("a", 2), waits("b", 3)],
+        running=[runs("low", "a", 2, group="low")],
+        groups={"low": Group(priority=50)},
+        preemption=True,
+    )
     assert decide(snapshot) == decide(snapshot)
 
 
@@ -139,8 +155,9 @@ def test_a_job_at_its_max_slots_waits_and_holds_up_nobody():
 
 def test_a_job_at_its_max_slots_releases_nobody():
     groups = {"capped": Group(priority=1, max_slots=3), "g": Group(priority=50)}
-    decision = decide(pool([waits("c", 4, group="capped")], running=[runs("low", "a", 4)],
-                           groups=groups, preemption=True))
+    decision = decide(
+        pool([waits("c", 4, group="capped")], running=[runs("low", "a", 4)], groups=groups, preemption=True)
+    )
     assert decision.release == ()
 
 
@@ -175,8 +192,14 @@ def test_the_least_urgent_yields_first_then_the_last_in_the_queue():
 
 def test_one_release_serves_two_requests():
     groups = {"high": Group(priority=1), "g": Group(priority=50)}
-    decision = decide(pool([waits("x", 2, group="high"), waits("y", 2, group="high")],
-                           running=[runs("low", "a", 4)], groups=groups, preemption=True))
+    decision = decide(
+        pool(
+            [waits("x", 2, group="high"), waits("y", 2, group="high")],
+            running=[runs("low", "a", 4)],
+            groups=groups,
+            preemption=True,
+        )
+    )
     assert [r.allocation_id for r in decision.release] == ["low"]
 
 
@@ -189,8 +212,15 @@ def test_without_preemption_nothing_is_released():
 def test_work_on_a_lost_agent_is_no_room():
     agents = [Agent(id="a", slots=4, slots_used=4, draining=True)]
     groups = {"high": Group(priority=1), "g": Group(priority=50)}
-    decision = decide(pool([waits("x", 1, group="high")], running=[runs("low", "a", 4)],
-                           groups=groups, agents=agents, preemption=True))
+    decision = decide(
+        pool(
+            [waits("x", 1, group="high")],
+            running=[runs("low", "a", 4)],
+            groups=groups,
+            agents=agents,
+            preemption=True,
+        )
+    )
     assert decision.release == ()
 
 

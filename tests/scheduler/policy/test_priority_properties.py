@@ -18,9 +18,14 @@ GROUPS = ("a", "b", "c")
 def requests(draw, prefix, sizes):
     return [
         Request(
-            allocation_id=f"{prefix}{number}", job_id=group, group=group, slots=draw(st.sampled_from(sizes)),
-            preemptible=draw(st.booleans()), single_agent=draw(st.booleans()),
-            position=Decimal(draw(st.integers(0, 3))), requested_at=number,
+            allocation_id=f"{prefix}{number}",
+            job_id=group,
+            group=group,
+            slots=draw(st.sampled_from(sizes)),
+            preemptible=draw(st.booleans()),
+            single_agent=draw(st.booleans()),
+            position=Decimal(draw(st.integers(0, 3))),
+            requested_at=number,
         )
         for number, group in enumerate(draw(st.lists(st.sampled_from(GROUPS), max_size=8)))
     ]
@@ -41,8 +46,12 @@ def snapshots(draw):
         used = (agent.slots_used + request.slots, agent.zero_slot_used + (request.slots == 0))
         if used[0] <= agent.slots and used[1] <= agent.max_zero_slot:
             agents[name] = Agent(
-                id=name, slots=agent.slots, max_zero_slot=2, draining=agent.draining,
-                slots_used=used[0], zero_slot_used=used[1],
+                id=name,
+                slots=agent.slots,
+                max_zero_slot=2,
+                draining=agent.draining,
+                slots_used=used[0],
+                zero_slot_used=used[1],
             )
             running.append(Running(request, (Share(name, request.slots),)))
     groups = {
@@ -52,11 +61,15 @@ def snapshots(draw):
         for name in GROUPS
     }
     settings = PoolSettings(
-        preemption=draw(st.booleans()), allow_heterogeneous_fits=draw(st.booleans()),
+        preemption=draw(st.booleans()),
+        allow_heterogeneous_fits=draw(st.booleans()),
         fitting_policy=draw(st.sampled_from(("best", "worst"))),
     )
     return Snapshot(
-        agents=tuple(agents.values()), groups=groups, settings=settings, running=tuple(running),
+        agents=tuple(agents.values()),
+        groups=groups,
+        settings=settings,
+        running=tuple(running),
         waiting=tuple(draw(requests("w", (0, 1, 1, 2, 3, 4, 8)))),
     )
 
