@@ -13,7 +13,7 @@ from det_contracts.commands import Answer
 from det_contracts.problems import Refused
 from services.gateway.catalogue import Catalogue
 
-SOFT_WAIT_S = 1.0
+SOFT_WAIT_S = 0.5
 """How long an answer may take that a page can do without."""
 
 

@@ -72,6 +72,12 @@ def test_a_body_that_does_not_fit_is_400(gateway, body):
     assert answer.json()["error"]["code"] == 3
 
 
+def test_a_body_is_json_whatever_it_is_called(gateway):
+    for kind in ("application/x-www-form-urlencoded", "text/plain", "application/json"):
+        body, headers = {"username": "determined"}, {"Content-Type": kind}
+        assert gateway.post("/api/v1/auth/login", body, headers=headers)["token"]
+
+
 def test_unknown_fields_and_nulls_are_ignored(gateway):
     body = {"username": "determined", "password": None, "isHashed": None, "more": {}}
     assert gateway.post("/api/v1/auth/login", body)["user"]["username"] == "determined"

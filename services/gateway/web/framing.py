@@ -16,7 +16,7 @@ CREATE_PATH = f"{errors.API}/experiments"
 
 
 class Framing:
-    """Ignores a trailing slash and refuses what is too large, with 413."""
+    """Ignores trailing slashes and content types, and refuses what is too large, with 413."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -27,6 +27,9 @@ class Framing:
             return
         if len(scope["path"]) > 1:
             scope = {**scope, "path": scope["path"].rstrip("/") or "/"}
+        # Every body is JSON, whatever a client calls it: `curl -d` calls it a form.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
+        scope = {**scope, "headers": headers}
         limit = CREATE_LIMIT_BYTES if scope["path"] == CREATE_PATH else LIMIT_BYTES
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > limit:
