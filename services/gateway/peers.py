@@ -80,6 +80,8 @@ class LogPage(msgspec.Struct, frozen=True):
 
     lines: list[Line]
     through: int
+    more: bool = False
+    """Cut short of what there is, to fit into one answer."""
 
 
 class Peers:
@@ -130,19 +132,19 @@ class Peers:
         while trial_ids:
             query = queries.Reports(trial_ids=trial_ids, group=group, archived=archived, after=after)
             answer = await self._asker.query(query)
-            rows = msgspec.convert(answer.value, list[Report])
+            rows = msgspec.convert(answer.value["rows"], list[Report])
             if rows:
                 yield rows
                 last = rows[-1]
                 after = (last.trial_id, last.run, last.steps_completed, last.id)
-            if len(rows) < query.limit:
+            if not answer.value["more"]:
                 return
 
     async def report_at(self, trial_id: int, run: int, group: str, steps: int) -> Report | None:
         """What a run reported at one step; None when it reported nothing there."""
         before = (trial_id, run, steps - 1, 2**62)
         query = queries.Reports(trial_ids=[trial_id], group=group, after=before, limit=1)
-        found = msgspec.convert((await self._asker.query(query)).value, list[Report])
+        found = msgspec.convert((await self._asker.query(query)).value["rows"], list[Report])
         row = found[0] if found else None
         return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None
 

@@ -56,6 +56,7 @@ def test_the_pool_counts_slots_and_jobs(busy):
     (pool,) = busy.get("/api/v1/resource-pools")["resourcePools"]
     assert (pool["numAgents"], pool["slotsAvailable"], pool["slotsUsed"]) == (1, 2, 1)
     assert pool["slotType"] == "TYPE_CPU"
+    assert (pool["slotsPerAgent"], pool["agentDockerImage"], pool["maxIdleAgentPeriod"]) == (2, "", 0)
     assert pool["stats"] == {"queuedCount": 0, "scheduledCount": 1}
 
 

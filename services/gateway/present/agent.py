@@ -22,7 +22,7 @@ def container_id(allocation_id: str, worker_id: str) -> str:
 def live_allocations(state: State) -> list[Allocation]:
     """What waits or runs, in the order it was asked for."""
     found = [state.allocations[id] for id in state.live]
-    return sorted(found, key=lambda one: (one.requested_at, one.id))
+    return sorted(found, key=lambda one: (one.requested_at, one.trial_id or 0, one.id))
 
 
 def agents(state: State) -> list[dict[str, Any]]:
@@ -107,16 +107,33 @@ def pool(state: State) -> dict[str, Any]:
         "preemptible": True,
         "minAgents": 0,
         "maxAgents": 0,
-        "slotsPerAgent": most,
         "auxContainerCapacityPerAgent": 100,
         "schedulerType": "SCHEDULER_TYPE_PRIORITY",
         "schedulerFittingPolicy": "FITTING_POLICY_BEST",
         **_NO_PROVISIONING,
+        "slotsPerAgent": most,
     }
 
 
 _NO_PROVISIONING: dict[str, Any] = {
-    **dict.fromkeys(("location", "imageId", "instanceType", "accelerator"), ""),
-    **dict.fromkeys(("startupTimeSeconds", "idleTimeSeconds"), 0),
-    "details": {},
+    **dict.fromkeys(
+        (
+            "location",
+            "imageId",
+            "instanceType",
+            "accelerator",
+            "agentDockerImage",
+            "agentDockerNetwork",
+            "agentDockerRuntime",
+            "agentFluentImage",
+            "containerStartupScript",
+            "startupScript",
+            "masterCertName",
+            "masterUrl",
+        ),
+        "",
+    ),
+    **dict.fromkeys(("maxIdleAgentPeriod", "maxAgentStartingPeriod"), 0),
+    "details": {"aws": None, "gcp": None, "priorityScheduler": None},
 }
+"""Fields of pools that grow and shrink by themselves: clients require them."""
