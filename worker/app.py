@@ -17,7 +17,7 @@ from nats.aio.client import Client
 
 from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested
-from det_contracts.events.worker import WorkerLeft, WorkerRegistered
+from det_contracts.events.worker import AllocationExited, WorkerLeft, WorkerRegistered
 from services.kit import blobs, logging
 from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
@@ -130,15 +130,20 @@ class Worker:
                 for stored in batch.messages:
                     await self._on_event(codec.decode(stored.body, stored.position).event)
                 if batch.messages:
-                    self._orders.read_up_to(batch.messages[-1].position)
+                    self._note_position(batch.messages[-1].position)
+
+    def _note_position(self, position: int) -> None:
+        try:
+            self._orders.read_up_to(position)
+        except OSError as error:
+            # Read again after a restart: every order that was taken is known by its folder.
+            log.warning("position.not_noted", position=position, error=str(error))
 
     async def _on_event(self, event: Any) -> None:
         match event:
             case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
                 if self._orders.get(event.allocation_id) is None:
-                    order = Order(event)
-                    self._orders.keep(order)
-                    self._take_up(order)
+                    await self._accept(Order(event))
             case KillRequested() if event.allocation_id in self._runs:
                 await self._runs[event.allocation_id].kill(event.reason)
             case AllocationEnded() if event.allocation_id in self._runs:
@@ -146,6 +151,25 @@ class Worker:
                 await self._runs[event.allocation_id].kill(event.reason)
                 self._runs[event.allocation_id].forget = True
                 self._clear_away(event.allocation_id)
+
+    async def _accept(self, order: Order) -> None:
+        try:
+            self._orders.keep(order)
+        except OSError as error:
+            # What cannot be written down could not be found again: it is given back at once.
+            message = f"worker {self._settings.worker_id} cannot take the task: {error}"
+            log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
+            workdir.remove(self._orders.folder(order.assigned.allocation_id))
+            await self._give_back(order.assigned.allocation_id, message)
+            return
+        self._take_up(order)
+
+    async def _give_back(self, allocation_id: str, message: str) -> None:
+        worker_id = self._settings.worker_id
+        fact = AllocationExited(worker_id=worker_id, allocation_id=allocation_id, message=message)
+        id = f"exited-{allocation_id}-{worker_id}"
+        body = codec.encode(fact, id=id, actor=f"worker:{worker_id}", at=time.time())
+        await self._journal.append(Draft(codec.subject_of(fact), body, id))
 
     def _take_up(self, order: Order) -> None:
         mine = next(p for p in order.assigned.parts if p.worker_id == self._settings.worker_id)

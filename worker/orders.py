@@ -70,5 +70,9 @@ class Orders:
 
 def _write(path: Path, content: bytes) -> None:
     fresh = path.with_name(f"{path.name}.new")
-    fresh.write_bytes(content)
-    fresh.rename(path)
+    try:
+        fresh.write_bytes(content)
+        fresh.rename(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

@@ -107,7 +107,11 @@ class Run:
 
     def _note(self, **changes: object) -> None:
         self.order = msgspec.structs.replace(self.order, **changes)
-        self._orders.keep(self.order)
+        try:
+            self._orders.keep(self.order)
+        except OSError as error:
+            # What the note is for can be found out again, or said again, after a restart.
+            log.warning("order.not_noted", allocation=self.id, error=str(error))
 
     async def _wait_for_exit(self) -> process.Exit:
         while True:

@@ -37,9 +37,10 @@ class TrialSummaries(msgspec.Struct, frozen=True, tag="trial_summaries"):
 
 
 class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
-    """To metrics: rows `{id, trial_id, run, group, steps_completed, at, metrics, batch_metrics, archived}`.
+    """To metrics: `{rows: [...], more: whether the page was cut short of what there is}`.
 
-    In order of trial, run and steps; `after` is (trial, run, steps, id) of the last row of the page before.
+    A row is `{id, trial_id, run, group, steps_completed, at, metrics, batch_metrics, archived}`, in order of
+    trial, run and steps; `after` is (trial, run, steps, id) of the last row of the page before.
     """
 
     trial_ids: list[int]
@@ -50,7 +51,7 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
-    """To metrics: `{lines: [...], through: position of LOGS that the page is complete up to}`.
+    """To metrics: `{lines: [...], more: the page was cut short, through: position of LOGS it is true at}`.
 
     A line is `{id, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`; ids grow.
     """

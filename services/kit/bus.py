@@ -76,6 +76,17 @@ class Asker:
         return answer
 
 
+def _read(decoder: msgspec.json.Decoder[Any], body: bytes | msgspec.Raw) -> Any:
+    """What was asked; raises `Refused` for what is no such request."""
+    try:
+        return decoder.decode(body)
+    except msgspec.MsgspecError as error:
+        raise invalid(f"the request cannot be read: {error}") from None
+
+
+_ASKS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(queries.Ask)
+
+
 class Answerer:
     """Hears commands and queries for one owner and answers each in its own task."""
 
@@ -91,8 +102,8 @@ class Answerer:
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, reply: Reply = reply, decoder: Any = decoder) -> tuple[int, Any]:
-                ask = msgspec.json.decode(message.data, type=queries.Ask)
-                return await reply(decoder.decode(ask.body), ask.min_position)
+                ask = _read(_ASKS, message.data)
+                return await reply(_read(decoder, ask.body), ask.min_position)
 
             name = name_of(kind)
             for subject in (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name)):
@@ -106,7 +117,7 @@ class Answerer:
 
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
                 id = (message.headers or {}).get("Steadfast-Call") or uuid.uuid4().hex
-                return await handle(decoder.decode(message.data), Call(id, time.time()))
+                return await handle(_read(decoder, message.data), Call(id, time.time()))
 
             heard.append(await self._hear(subjects.command(self._owner, name_of(kind)), work))
         return heard
@@ -127,8 +138,6 @@ class Answerer:
             answer = Answer(position, value)
         except Refused as refusal:
             answer = Answer(problem=refusal.problem)
-        except msgspec.MsgspecError as error:
-            answer = Answer(problem=invalid(f"{message.subject}: {error}").problem)
         except Exception as error:
             log.exception("answer.failed", subject=message.subject)
             answer = Answer(problem=Problem("internal", f"{self._owner} failed on this request: {error!r}"))

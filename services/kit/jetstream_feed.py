@@ -38,6 +38,11 @@ ENDED_REQUEST = "408"
 log = structlog.get_logger()
 
 
+MISSING_STREAM = 10059
+MISSING_PATIENCE_S = 5.0
+"""How long a stream that was read already may be missing before it counts as lost."""
+
+
 class Broken(Exception):
     """The consumer is of no use any more; the next one goes on behind the last position."""
 
@@ -61,6 +66,7 @@ class JetStreamFeed:
         self._subscription: Subscription | None = None
         self._broken = asyncio.Event()
         self._reconnects = 0
+        self._missing_since: float | None = None
         self._failure: BaseException | None = None
         self._keeper: asyncio.Task[None] | None = None
 
@@ -78,11 +84,12 @@ class JetStreamFeed:
     async def batch(self) -> Batch:
         while not self._news.is_set():
             await self._news.wait()
-        self._news.clear()
         if self._failure is not None:
             raise self._failure
+        # Whoever waits here may be cancelled: nothing is taken before the last await.
+        await self._ask(len(self._buffer))
+        self._news.clear()
         messages, self._buffer = self._buffer, []
-        await self._ask()
         return Batch(messages, self._pending == 0)
 
     # -- consumers come and go
@@ -157,8 +164,18 @@ class JetStreamFeed:
         )
         answer: dict[str, Any] = msgspec.json.decode(reply.data)
         if "error" in answer:
+            self._check_missing(answer["error"])
             raise Broken(f"{subject}: {answer['error'].get('description')}")
+        self._missing_since = None
         return answer
+
+    def _check_missing(self, error: dict[str, Any]) -> None:
+        if error.get("err_code") != MISSING_STREAM or not self.position:
+            return
+        now = time.monotonic()
+        self._missing_since = self._missing_since or now
+        if now - self._missing_since > MISSING_PATIENCE_S:
+            raise LogTruncated(f"stream {self._stream} is gone, but {self.position} was read already")
 
     async def _drop(self) -> None:
         if self._subscription is not None:
@@ -172,9 +189,9 @@ class JetStreamFeed:
 
     # -- messages
 
-    async def _ask(self) -> None:
-        """Keep two requests outstanding, unless enough waits here to be taken."""
-        if len(self._buffer) >= BUFFER_LIMIT:
+    async def _ask(self, taken: int = 0) -> None:
+        """Keep two requests outstanding, unless enough waits here to be taken, beside what is being taken."""
+        if len(self._buffer) - taken >= BUFFER_LIMIT:
             return
         want = {"batch": ASK, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
         while self._asked <= ASK:

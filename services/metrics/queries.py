@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -12,10 +12,13 @@ from det_contracts import subjects
 from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
 from services.kit.database import POSITIONS
 from services.metrics.domain import VALIDATION
-from services.metrics.store import LINES, REPORTS, SUMMARIES, TRIALS
+from services.metrics.store import LINES, LINES_PER_BATCH, REPORTS, SUMMARIES, TRIALS
 from services.metrics.summary import Summary
 
 C = REPORTS.c
+PAGE_BYTES = 2 * 1024 * 1024
+"""Most of an answer, well below what the broker takes in one message."""
+ROW_OVERHEAD_BYTES = 300
 
 
 def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[str, Any]:
@@ -56,7 +59,7 @@ def _validation(row: Any) -> dict[str, Any] | None:
     }
 
 
-def reports(connection: sa.Connection, query: Reports) -> list[dict[str, Any]]:
+def reports(connection: sa.Connection, query: Reports) -> dict[str, Any]:
     """A page of reports in order of trial, run, steps."""
     order = (C.trial_id, C.run, C.steps, C.id)
     chosen = sa.select(REPORTS).where(C.trial_id.in_(query.trial_ids))
@@ -67,7 +70,20 @@ def reports(connection: sa.Connection, query: Reports) -> list[dict[str, Any]]:
     if query.after is not None:
         chosen = chosen.where(sa.tuple_(*order) > sa.tuple_(*map(sa.literal, query.after)))
     rows = connection.execute(chosen.order_by(*order).limit(query.limit)).mappings()
-    return [_report(row) for row in rows]
+    found, more = _page(rows, lambda row: len(row["metrics"]) + len(row["batch_metrics"] or b""), query.limit)
+    return {"rows": [_report(row) for row in found], "more": more}
+
+
+def _page(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
+    """As many rows as one answer takes, at least one; and whether there may be more."""
+    found: list[Any] = []
+    total = 0
+    for row in rows:
+        total += size(row) + ROW_OVERHEAD_BYTES
+        if found and total > PAGE_BYTES:
+            return found, True
+        found.append(row)
+    return found, 0 < limit == len(found)
 
 
 def _report(row: Any) -> dict[str, Any]:
@@ -87,15 +103,19 @@ def _report(row: Any) -> dict[str, Any]:
 
 def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     """A page of log lines; `through` is the position of LOGS that the tables are complete up to."""
-    order = LINES.c.id.desc() if query.descending else LINES.c.id.asc()
-    chosen = sa.select(LINES).where(*_log_filters(query)).order_by(order)
-    if query.limit > 0:
-        chosen = chosen.limit(query.limit)
     through = sa.select(POSITIONS.c.position).where(
         POSITIONS.c.owner == "metrics", POSITIONS.c.stream == subjects.LOGS
     )
+    # First the position, then no line beyond it: a commit in between must not show a part of what it adds.
     position = connection.execute(through).scalar() or 0
-    return {"lines": [dict(row) for row in connection.execute(chosen).mappings()], "through": position}
+    order = LINES.c.id.desc() if query.descending else LINES.c.id.asc()
+    known = LINES.c.id < (position + 1) * LINES_PER_BATCH
+    chosen = sa.select(LINES).where(known, *_log_filters(query)).order_by(order)
+    if query.limit > 0:
+        chosen = chosen.limit(query.limit)
+    rows = connection.execute(chosen).mappings()
+    found, more = _page(rows, lambda row: len(row["text"]), query.limit)
+    return {"lines": [dict(row) for row in found], "more": more, "through": position}
 
 
 def _log_filters(query: LogPage) -> list[sa.ColumnElement[bool]]:

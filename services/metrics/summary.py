@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,6 +15,8 @@ class Summary(msgspec.Struct, frozen=True):
     """Statistics over the values of one metric name; those of text and maps count, and have a last one."""
 
     count: int = 0
+    finite: int = 0
+    """Values that are finite numbers; only they go into sum, min, max and mean."""
     sum: float = 0.0
     min: float | None = None
     max: float | None = None
@@ -25,7 +28,7 @@ class Summary(msgspec.Struct, frozen=True):
         """As it is shown: `count, sum, min, max, last, mean, type`."""
         if not self.numeric:
             return {"count": self.count, "last": self.last, "type": "other"}
-        mean = self.sum / self.count if self.count else None
+        mean = self.sum / self.finite if self.finite else None
         return {
             "count": self.count,
             "sum": self.sum,
@@ -43,13 +46,15 @@ def add(summary: Summary, steps: int, value: Any) -> Summary:
     last, last_steps = (value, steps) if steps >= summary.last_steps else (summary.last, summary.last_steps)
     if found is None or not summary.numeric:
         return Summary(summary.count + 1, last=last, last_steps=last_steps, numeric=False)
-    return Summary(
-        summary.count + 1,
-        summary.sum + found,
-        found if summary.min is None else min(summary.min, found),
-        found if summary.max is None else max(summary.max, found),
-        last,
-        last_steps,
+    told = msgspec.structs.replace(summary, count=summary.count + 1, last=last, last_steps=last_steps)
+    if not math.isfinite(found):
+        return told
+    return msgspec.structs.replace(
+        told,
+        finite=summary.finite + 1,
+        sum=summary.sum + found,
+        min=found if summary.min is None else min(summary.min, found),
+        max=found if summary.max is None else max(summary.max, found),
     )
 
 

@@ -43,7 +43,7 @@ class StandIn:
             queries.SearchProgress: {},
             queries.Waiting: {},
             queries.TrialSummaries: {},
-            queries.Reports: [],
+            queries.Reports: {"rows": [], "more": False},
             queries.LogPage: {"lines": [], "through": 0},
         }
         self.close: Any = None

@@ -162,7 +162,7 @@ def _serve_rows(gateway, rows):
             and (query.archived or not row["archived"])
             and (query.after is None or key(row) > tuple(query.after))
         ]
-        return found[: query.limit]
+        return {"rows": found[: query.limit], "more": len(found) > query.limit}
 
     gateway.peers.values[queries.Reports] = answer
 
@@ -252,7 +252,7 @@ def test_a_stream_that_fails_midway_ends_with_an_error_line(search):
     def answer(query):
         if query.after is not None:
             raise unavailable("the metrics service did not answer within 10 s")
-        return [_row(n, "training", n, {}) for n in range(1, 1001)]
+        return {"rows": [_row(n, "training", n, {}) for n in range(1, 1001)], "more": True}
 
     search.peers.values[queries.Reports] = answer
     lines = search.lines("/api/v1/trials/metrics/trial_metrics", trialIds=1)

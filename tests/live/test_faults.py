@@ -1,0 +1,218 @@
+"""Bad input and faults: a clear word for the person concerned, and the cluster goes on."""
+
+import os
+import subprocess
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+CONFIG = """
+name: faults
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss, max_length: 3}
+max_restarts: 0
+"""
+TRAIN = """
+import determined as det
+with det.core.init() as core:
+    for op in core.searcher.operations():
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    from tests.fixtures.local_cluster import LocalCluster
+
+    started = LocalCluster(tmp_path_factory.mktemp("faults")).up()
+    yield started
+    started.down()
+
+
+@pytest.fixture
+def run(cluster, tmp_path):
+    """A function that runs a script to its end; returns experiment, trial and log lines."""
+
+    def submit(script, config=CONFIG):
+        (tmp_path / "train.py").write_text(script)
+        (tmp_path / "config.yaml").write_text(config)
+        id = cluster.create("config.yaml", tmp_path)
+        experiment = cluster.wait_for_end(id)
+        (trial,) = cluster.trials(id)
+        return experiment, trial, cluster.logs(trial["id"])
+
+    return submit
+
+
+def refused(cluster, folder, config):
+    """What `det e create` says of a configuration that is refused."""
+    (folder / "train.py").write_text("pass")
+    (folder / "config.yaml").write_text(config)
+    done = cluster.det("e", "create", "config.yaml", ".", cwd=folder, check=False)
+    assert done.returncode == 1
+    return done.stderr
+
+
+def test_metrics_that_are_no_numbers(cluster, run):
+    script = TRAIN + (
+        "        core.train.report_training_metrics(1, {'loss': float('nan'), 'top': float('inf')})\n"
+        "        core.train.report_validation_metrics(1, {'loss': float('nan')})\n"
+        "        op.report_completed(float('nan'))\n"
+    )
+    experiment, trial, _ = run(script)
+    assert experiment["state"] == "STATE_COMPLETED"
+    (page,) = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
+    assert page["metrics"][0]["metrics"]["avgMetrics"] == {"loss": "NaN", "top": "Infinity"}
+    assert trial["bestValidation"] is None
+
+
+def test_metric_names_with_odd_characters(cluster, run):
+    names = ["a/b", "per cent %", 'quo"te', "naïve 🎉", "x" * 500, "a.b", "", " "]
+    script = TRAIN + (
+        f"        core.train.report_training_metrics(1, {{n: 1.0 for n in {names!r}}})\n"
+        "        op.report_completed(1.0)\n"
+    )
+    experiment, trial, _ = run(script)
+    assert experiment["state"] == "STATE_COMPLETED"
+    (page,) = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
+    assert page["metrics"][0]["metrics"]["avgMetrics"] == dict.fromkeys(names, 1.0)
+
+
+def test_a_report_twice_is_told_to_the_script(cluster, run):
+    script = TRAIN + (
+        "        core.train.report_training_metrics(1, {'loss': 1.0})\n"
+        "        core.train.report_training_metrics(1, {'loss': 2.0})\n"
+        "        import time\n"
+        "        for _ in range(600):\n"
+        "            time.sleep(0.05)\n"
+        "            core.train.set_status('waiting')\n"
+    )
+    experiment, _, lines = run(script)
+    assert experiment["state"] == "STATE_ERROR"
+    assert any("RuntimeError" in line and "conflicting key: loss" in line for line in lines)
+
+
+def test_an_identical_report_twice_is_harmless(cluster, run):
+    script = TRAIN + (
+        "        for _ in range(2):\n"
+        "            core.train.report_validation_metrics(1, {'loss': 1.0})\n"
+        "        op.report_completed(1.0)\n"
+    )
+    experiment, trial, _ = run(script)
+    assert experiment["state"] == "STATE_COMPLETED"
+    (page,) = cluster.stream("trials/metrics/validation_metrics", trialIds=trial["id"])
+    assert len(page["metrics"]) == 1
+
+
+def test_output_that_is_not_utf8(run):
+    script = "import sys\nsys.stdout.buffer.write(b'caf\\xe9 \\x00 \\xff\\nnext\\n')\n"
+    experiment, _, lines = run(script)
+    assert experiment["state"] == "STATE_COMPLETED"
+    assert any(line.startswith("caf") for line in lines)
+    assert "next" in lines
+
+
+def test_100_mb_without_a_newline(run):
+    script = "import sys\nfor _ in range(100):\n    sys.stdout.write('x' * 1_000_000)\nprint('\\nend')\n"
+    experiment, _, lines = run(script)
+    assert experiment["state"] == "STATE_COMPLETED"
+    assert lines[-1] == "end"
+    assert sum(len(line) for line in lines if line.startswith("x")) >= 100_000_000
+
+
+def test_a_checkpoint_store_that_refuses_is_told_at_submit(cluster, tmp_path):
+    blocked = tmp_path / "a-file"
+    blocked.write_text("not a directory")
+    storage = f"checkpoint_storage: {{type: shared_fs, host_path: {blocked}}}\n"
+    said = refused(cluster, tmp_path, CONFIG + storage)
+    assert str(blocked) in said
+    assert str(os.getuid()) in said
+
+
+@pytest.mark.parametrize(
+    ("config", "word"),
+    [
+        ("a: [", "line"),
+        ("name: a\nname: b\n", "duplicate"),
+        (CONFIG.replace("single", "psychic"), "is not an object where object"),
+        (CONFIG.replace("max_restarts: 0", "max_restart: 0"), "max_restart"),
+        (CONFIG.replace("entrypoint: python3 train.py", ""), "entrypoint"),
+        (CONFIG.replace("max_length: 3", "max_length: 3, source_trial_id: 777"), "777"),
+    ],
+)
+def test_configurations_that_make_no_sense(cluster, tmp_path, config, word):
+    before = cluster.get("experiments")["pagination"]["total"]
+    assert word in refused(cluster, tmp_path, config)
+    assert cluster.get("experiments")["pagination"]["total"] == before
+
+
+def test_too_large_a_context_is_refused_before_it_is_sent(cluster, tmp_path):
+    with (tmp_path / "data.bin").open("wb") as file:
+        file.truncate(96 * 1024 * 1024)
+    assert ".detignore" in refused(cluster, tmp_path, CONFIG)
+
+
+def test_a_crash_shows_its_reason(cluster, run):
+    experiment, trial, lines = run("raise SystemExit('out of cheese')")
+    assert experiment["state"] == "STATE_ERROR"
+    assert "out of cheese" in lines
+    assert "exit code 1" in trial["stateReason"]
+    assert "exit code 1" in cluster.det("e", "describe", experiment["id"]).stdout
+
+
+def test_a_startup_hook_that_fails_ends_the_task(cluster, tmp_path):
+    (tmp_path / "train.py").write_text("print('must not run')")
+    (tmp_path / "startup-hook.sh").write_text("echo preparing\nfalse\n")
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    id = cluster.create("config.yaml", tmp_path)
+    assert cluster.wait_for_end(id)["state"] == "STATE_ERROR"
+    lines = cluster.logs(cluster.trials(id)[0]["id"])
+    assert "preparing" in lines
+    assert "must not run" not in lines
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to mount a small disk")
+def test_a_full_disk_under_the_spool(local_cluster, tmp_path):
+    disk = tmp_path / "small-disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(disk)], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    try:
+        cluster = local_cluster(settings={"STEADFAST_WORKER_HOME": str(disk)})
+        model = tmp_path / "model"
+        model.mkdir()
+        (model / "train.py").write_text(
+            "for n in range(60):\n    print(str(n) * 100_000)\nprint('done', flush=True)\n"
+        )
+        (model / "config.yaml").write_text(CONFIG)
+        id = cluster.create("config.yaml", model)
+        assert cluster.wait_for_end(id, 90)["state"] == "STATE_COMPLETED"
+        again = cluster.create("config.yaml", model)
+        ended = cluster.wait_for_end(again, 90)
+        assert ended["state"] == "STATE_COMPLETED", ended["stateReason"]
+    finally:
+        cluster.down()
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+def test_a_log_that_lost_its_tail_is_refused(local_cluster, tmp_path):
+    cluster = local_cluster()
+    (tmp_path / "train.py").write_text("pass")
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    cluster.wait_for_end(cluster.create("config.yaml", tmp_path))
+    cluster.kill("broker")
+    supervisor = cluster.pid("supervisor")
+    os.kill(supervisor, 19)
+    try:
+        os.kill(cluster.pid("broker"), 9)
+        import shutil
+
+        shutil.rmtree(cluster.home.path / "broker" / "jetstream")
+    finally:
+        os.kill(supervisor, 18)
+    wait_for(lambda: "has lost its tail" in cluster.log("searcher"), 60, "the searcher to notice")
