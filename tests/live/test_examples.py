@@ -1,0 +1,51 @@
+"""The examples do what their READMEs say."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def copied(name, tmp_path):
+    return shutil.copytree(EXAMPLES / name, tmp_path / name)
+
+
+def weight(trial):
+    return trial["bestValidation"]["metrics"]["avgMetrics"]["weight"]
+
+
+def test_core_api_stages(local_cluster, tmp_path):
+    cluster = local_cluster(slots=4)
+    folder = copied("core_api", tmp_path)
+    names = ("0_plain", "1_metrics", "2_checkpoints", "3_search")
+    ids = [cluster.create(f"{name}.yaml", folder) for name in names]
+    wait_for(lambda: cluster.get(f"experiments/{ids[2]}/checkpoints")["checkpoints"], 60, "a checkpoint")
+    cluster.det("e", "pause", ids[2])
+    wait_for(lambda: cluster.trials(ids[2])[0]["state"] == "STATE_PAUSED", 60, "the pause")
+    cluster.det("e", "activate", ids[2])
+    for id in ids:
+        assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    assert cluster.logs(1)[-1] == "step 50: weight 50"
+    assert weight(cluster.trials(ids[1])[0]) == 50
+    assert weight(cluster.trials(ids[2])[0]) == 50
+    assert len(cluster.trials(ids[3])) == 8
+    again = cluster.create("2_checkpoints.yaml", folder, "--config", "searcher.source_trial_id=3")
+    assert cluster.wait_for_end(again)["state"] == "STATE_COMPLETED"
+    assert weight(cluster.trials(again)[0]) == 100
+
+
+def test_the_digits_search_finds_a_good_network(local_cluster, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cluster = local_cluster(slots=2)
+    id = cluster.create("adaptive.yaml", copied("digits_search", tmp_path))
+    assert cluster.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
+    trials = cluster.trials(id)
+    assert len(trials) == 16
+    best = max(t["bestValidation"]["metrics"]["avgMetrics"]["validation_accuracy"] for t in trials)
+    assert best >= 0.97
