@@ -1,4 +1,4 @@
-"""Stage 1: report metrics. Runs as a trial and on its own: `python 1_metrics.py` logs what it would report."""
+"""Stage 1: report metrics. Also runs on its own: `python 1_metrics.py` logs what it would report."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""Stage 2: save, and go on from what was saved, whether the trial was paused, failed, or is continued by another."""
+"""Stage 2: save, and go on from what was saved: after a pause, after a failure, or in another trial."""
 
 import json
 import logging

@@ -1,0 +1,257 @@
+"""One suite for both logs: the in-memory twin keeps the rules of the real one."""
+
+import asyncio
+import contextlib
+import gc
+
+import pytest
+
+from det_contracts import subjects
+from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, LogTruncated
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.log_memory import MemoryLog, matches
+
+FENCED = subjects.decision("tests")
+
+
+@contextlib.asynccontextmanager
+async def memory(_):
+    yield MemoryLog()
+
+
+@contextlib.asynccontextmanager
+async def jetstream(broker):
+    connection = await broker.connect()
+    await ensure_streams(connection.jetstream())
+    try:
+        yield JetStreamLog(connection)
+    finally:
+        await connection.close()
+
+
+@pytest.fixture(
+    params=["memory", pytest.param("jetstream", marks=[pytest.mark.live, pytest.mark.timeout(60)])]
+)
+def run(request):
+    """Runs a test's coroutine with a log."""
+    if request.param == "memory":
+        return lambda work: asyncio.run(_with(memory(None), work))
+    broker = request.getfixturevalue("broker")
+    return lambda work: asyncio.run(_with(jetstream(broker), work))
+
+
+async def _with(opened, work):
+    async with opened as log:
+        return await work(log)
+
+
+def draft(what, id=None, about=1):
+    return Draft(f"control.tests.thing.{about}.{what}", what.encode(), id or f"id-{what}-{about}")
+
+
+def decided(number, *drafts):
+    return [Draft(FENCED, b"decision", f"decision-{number}"), *drafts]
+
+
+async def read(log, count, stream=subjects.CONTROL, after=0, filters=()):
+    """The next `count` messages, and whether the reader has caught up by then."""
+    found, caught_up = [], False
+    async with log.read(stream, after=after, subjects=filters) as feed:
+        while len(found) < count or not caught_up:
+            batch = await asyncio.wait_for(feed.batch(), 20)
+            found += batch.messages
+            caught_up = batch.caught_up
+    return found
+
+
+def test_positions_count_from_one_and_repeats_are_dropped(run):
+    async def work(log):
+        assert await log.append(draft("a")) == 1
+        assert await log.append(draft("b")) == 2
+        assert await log.append(draft("a")) == 1
+        assert await log.bounds(subjects.CONTROL) == (1, 2)
+
+    run(work)
+
+
+def test_reading_gives_everything_in_order_and_then_waits_for_more(run):
+    async def work(log):
+        for what in "abc":
+            await log.append(draft(what))
+        async with log.read(subjects.CONTROL, after=1) as feed:
+            found = []
+            while len(found) < 2:
+                found += (await asyncio.wait_for(feed.batch(), 10)).messages
+            assert [(m.position, m.body, m.subject) for m in found] == [
+                (2, b"b", "control.tests.thing.1.b"),
+                (3, b"c", "control.tests.thing.1.c"),
+            ]
+            await log.append(draft("d"))
+            batch = await asyncio.wait_for(feed.batch(), 10)
+            while not batch.messages:
+                batch = await asyncio.wait_for(feed.batch(), 10)
+            assert [m.body for m in batch.messages] == [b"d"]
+            assert batch.caught_up
+
+    run(work)
+
+
+def test_an_empty_stream_is_caught_up_at_once(run):
+    async def work(log):
+        async with log.read(subjects.REPORTS, after=0) as feed:
+            batch = await asyncio.wait_for(feed.batch(), 10)
+            assert (list(batch.messages), batch.caught_up) == ([], True)
+
+    run(work)
+
+
+def test_filters_choose_by_wildcards(run):
+    async def work(log):
+        for about in (1, 2, 3):
+            for what in ("came", "went"):
+                await log.append(draft(what, about=about))
+        went = await read(log, 3, filters=["control.tests.thing.*.went"])
+        assert [m.position for m in went] == [2, 4, 6]
+        some = await read(log, 3, filters=["control.tests.thing.1.>", "control.tests.thing.3.came"])
+        assert [m.position for m in some] == [1, 2, 5]
+
+    run(work)
+
+
+def test_a_batch_is_stored_whole_behind_its_fence(run):
+    async def work(log):
+        last = await log.append_batch(decided(1, draft("a"), draft("b")), fence=Fence(FENCED, 0))
+        assert last == 3
+        assert await log.append_batch(decided(2, draft("c")), fence=Fence(FENCED, 1)) == 5
+        assert await log.append_batch(decided(3), fence=Fence(FENCED, 4)) == 6
+
+    run(work)
+
+
+@pytest.mark.parametrize("claimed", [0, 2, 99])
+def test_a_lost_fence_stores_nothing(run, claimed):
+    async def work(log):
+        await log.append_batch(decided(1, draft("a")), fence=Fence(FENCED, 0))
+        with pytest.raises(FenceLost):
+            await log.append_batch(decided(2, draft("b")), fence=Fence(FENCED, claimed))
+        with pytest.raises(FenceLost):
+            await log.append_batch(decided(3), fence=Fence(FENCED, claimed))
+        assert await log.bounds(subjects.CONTROL) == (1, 2)
+
+    run(work)
+
+
+def test_others_do_not_move_the_fence(run):
+    async def work(log):
+        await log.append_batch(decided(1), fence=Fence(FENCED, 0))
+        for n in range(5):
+            await log.append(draft(f"x{n}"))
+        await log.append_batch(decided(2, draft("a")), fence=Fence(FENCED, 1))
+
+    run(work)
+
+
+def test_batches_that_make_no_sense_are_refused_here(run):
+    async def work(log):
+        many = [draft(f"x{n}") for n in range(BATCH_LIMIT)]
+        with pytest.raises(ValueError, match=str(BATCH_LIMIT)):
+            await log.append_batch(decided(1, *many), fence=Fence(FENCED, 0))
+        with pytest.raises(ValueError, match="must begin on"):
+            await log.append_batch([draft("a")], fence=Fence(FENCED, 0))
+
+    run(work)
+
+
+def test_the_newest_of_a_subject(run):
+    async def work(log):
+        assert await log.last(FENCED) is None
+        await log.append_batch(decided(1), fence=Fence(FENCED, 0))
+        await log.append_batch(decided(2), fence=Fence(FENCED, 1))
+        assert (await log.last(FENCED)).position == 2
+
+    run(work)
+
+
+def test_a_position_beyond_the_end_is_refused(run):
+    async def work(log):
+        await log.append(draft("a"))
+        with pytest.raises(LogTruncated, match="ends at position 1"):
+            async with log.read(subjects.CONTROL, after=7):
+                pass
+
+    run(work)
+
+
+def test_a_large_stream_is_read_without_gaps_by_two_readers(run):
+    async def work(log):
+        fence = 0
+        for n in range(6):
+            drafts = decided(n, *(draft(f"x{n}-{i}") for i in range(600)))
+            fence = await log.append_batch(drafts, fence=Fence(FENCED, fence)) - 600
+        both = await asyncio.gather(read(log, 3606), read(log, 3600, after=6))
+        assert [m.position for m in both[0]] == list(range(1, 3607))
+        assert [m.position for m in both[1]] == list(range(7, 3607))
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "subject", "fits"),
+    [
+        ("a.*.c", "a.b.c", True),
+        ("a.*", "a.b.c", False),
+        ("a.>", "a.b.c", True),
+        ("a.>", "a", False),
+        ("a.b", "a.b", True),
+        ("*.b", "a.c", False),
+    ],
+)
+def test_wildcards_of_the_twin(pattern, subject, fits):
+    assert matches(pattern, subject) is fits
+
+
+# The client library leaves the sockets of broken connections to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+@pytest.mark.live
+@pytest.mark.timeout(60)
+def test_a_killed_broker_leaves_no_gap_and_no_double(broker):
+    async def work(log):
+        found, count = [], 300
+
+        async def follow():
+            async with log.read(subjects.CONTROL, after=0) as feed:
+                while len(found) < count:
+                    found.extend((await feed.batch()).messages)
+
+        async def write():
+            for n in range(count):
+                await log.append(draft(f"x{n}"))
+                if n in (80, 190):
+                    broker.kill9()
+                    broker.start()
+
+        await asyncio.wait_for(asyncio.gather(follow(), write()), 50)
+        assert [m.position for m in found] == list(range(1, count + 1))
+        assert [m.body.decode() for m in found] == [f"x{n}" for n in range(count)]
+
+    asyncio.run(_with(jetstream(broker), work))
+    gc.collect()
+
+
+@pytest.mark.live
+@pytest.mark.timeout(60)
+def test_a_hole_is_noticed(broker):
+    async def work(log):
+        await log.append(draft("a"))
+        await log._connection.jetstream().delete_stream(subjects.CONTROL)
+        from nats.js.api import StreamConfig
+
+        js = log._connection.jetstream()
+        await js.add_stream(StreamConfig(name=subjects.CONTROL, subjects=["control.>"], allow_direct=True))
+        for what in "abc":
+            await log.append(draft(what, id=f"again-{what}"))
+        await js.delete_msg(subjects.CONTROL, 2)
+        with pytest.raises(LogTruncated, match="hole"):
+            await read(log, 3)
+
+    asyncio.run(_with(jetstream(broker), work))

@@ -1,0 +1,120 @@
+"""Who may say what on the bus, and who leads."""
+
+import asyncio
+import gc
+import time
+
+import pytest
+from nats.errors import Error as NatsError
+
+from services.kit.credentials import Authority, trial_inbox
+from services.kit.lease import Lease
+from services.kit.log import Draft
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+
+
+async def eventually(true, within_s=10):
+    async with asyncio.timeout(within_s):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+async def _trial(broker, trial_id, errors):
+    inbox = trial_inbox(trial_id).encode()
+    return await broker.connect(broker.trial_credentials(trial_id), inbox_prefix=inbox, errors=errors)
+
+
+def test_a_script_speaks_of_its_own_trial_only(broker):
+    async def work():
+        service = await broker.connect()
+        await ensure_streams(service.jetstream())
+        errors = []
+        script = await _trial(broker, 12, errors)
+        await JetStreamLog(script).append(Draft("control.trial.12.progressed", b"{}", "a"))
+        await JetStreamLog(script).append(Draft("reports.12.metrics", b"{}", "b"))
+        foreign = [
+            "control.trial.13.progressed",
+            "control.searcher.trial.12.ended",
+            "reports.1.metrics",
+            "logs.x",
+        ]
+        for subject in [*foreign, "command.searcher.kill_trial", "query.trial.13.metrics.best_validation"]:
+            await script.publish(subject, b"{}")
+            await eventually(lambda subject=subject: any(f'"{subject}"' in error for error in errors))
+        await script.subscribe("control.>")
+        await eventually(lambda: any("subscription" in error for error in errors))
+        await script.close()
+        await service.close()
+
+    asyncio.run(work())
+
+
+def test_a_worker_states_facts_and_no_decisions(broker):
+    async def work():
+        service = await broker.connect()
+        await ensure_streams(service.jetstream())
+        errors = []
+        worker = await broker.connect(broker.authority.worker(), errors=errors)
+        await JetStreamLog(worker).append(Draft("control.worker.w.registered", b"{}", "a"))
+        await worker.publish("control.scheduler.decision", b"{}")
+        await eventually(lambda: any("control.scheduler.decision" in error for error in errors))
+        await worker.close()
+        await service.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_strangers_are_not_let_in(broker):
+    async def work():
+        with pytest.raises((NatsError, OSError)):
+            await broker.connect(
+                Authority.create().service(), max_reconnect_attempts=1, allow_reconnect=False
+            )
+
+    asyncio.run(work())
+
+
+# The client library leaves the socket of a broken connection to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
+def test_a_credential_may_expire(broker):
+    async def work():
+        credentials = broker.trial_credentials(1, valid_s=2)
+        options = {"inbox_prefix": b"_INBOX.1", "allow_reconnect": False}
+        script = await broker.connect(credentials, **options)
+        assert script.is_connected
+        await eventually(lambda: not script.is_connected, 15)
+        await script.close()
+
+    asyncio.run(work())
+    gc.collect()
+
+
+def test_one_leads_and_another_takes_over(broker):
+    async def work():
+        connections = [await broker.connect() for _ in range(3)]
+        first, second, third = (Lease(c, "searcher", str(n)) for n, c in enumerate(connections))
+        tasks = [asyncio.create_task(first.hold())]
+        await eventually(lambda: first.active)
+        tasks.append(asyncio.create_task(second.hold()))
+        tasks[0].cancel()
+        await eventually(lambda: second.active, 5)
+        assert not first.active
+        tasks.append(asyncio.create_task(third.hold()))
+        began = time.monotonic()
+        second._give_back = _nothing
+        tasks[1].cancel()
+        await eventually(lambda: third.active, 5)
+        assert time.monotonic() - began < 5
+        tasks[2].cancel()
+        await asyncio.wait(tasks)
+        for connection in connections:
+            await connection.close()
+
+    asyncio.run(work())
+
+
+async def _nothing():
+    return None

@@ -1,0 +1,337 @@
+"""The runner: fold, react, append; over the in-memory log, with a service of two rules."""
+
+import asyncio
+import contextlib
+import random
+import time
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.events import Decision, metrics, scheduler, trial
+from det_contracts.problems import Refused, invalid
+from services.kit.database import METADATA, Database
+from services.kit.log import Draft, FenceLost, OutcomeUnknown
+from services.kit.log_memory import MemoryLog
+from services.kit.rules import Call, Rules, Ruling, dump
+from services.kit.runner import Poison, Runner
+from services.kit.saving import DatabaseSaver, InMemory
+
+
+class Account(msgspec.Struct, frozen=True):
+    """Counts what was reported, and what was answered."""
+
+    asked: float = 0.0
+    answered: int = 0
+    passed: int = 0
+
+
+@dataclass
+class State:
+    accounts: dict[int, Account] = field(default_factory=dict)
+
+
+def evolve(state, recorded):
+    event = recorded.event
+    id = getattr(event, "trial_id", None) or int(getattr(event, "allocation_id", 0) or 0)
+    known = state.accounts.get(id, Account())
+    match event:
+        case trial.Progressed(units=units):
+            if units < 0:
+                raise ValueError("units cannot be negative")
+            state.accounts[id] = msgspec.structs.replace(known, asked=known.asked + units)
+        case metrics.Settled():
+            state.accounts[id] = msgspec.structs.replace(known, answered=known.answered + 1)
+        case scheduler.DeadlinePassed():
+            state.accounts[id] = msgspec.structs.replace(known, passed=known.passed + 1)
+        case _:
+            return ()
+    return [("accounts", id)]
+
+
+def react(state, key):
+    account = state.accounts[key[1]]
+    open_ = int(account.asked) - account.answered
+    return [metrics.Settled(trial_id=key[1], reason="asked")] * open_
+
+
+class Bump(msgspec.Struct, frozen=True, tag="bump"):
+    trial_id: int
+    user: str = "ann"
+
+
+def bump(state, command, call):
+    if command.trial_id < 0:
+        raise invalid("trial_id: must not be negative")
+    return Ruling(
+        [trial.Progressed(command.trial_id, 1, 1.0)], state.accounts.get(command.trial_id, Account()).asked
+    )
+
+
+def due(state):
+    return min((100.0 * (a.passed + 1) for a in state.accounts.values() if a.passed < 2), default=None)
+
+
+def expire(state, now):
+    waiting = [(id, 100.0 * (a.passed + 1)) for id, a in state.accounts.items() if a.passed < 2]
+    return [scheduler.DeadlinePassed(str(id), at) for id, at in waiting if at <= now]
+
+
+RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, commands={Bump: bump})
+TIMED = Rules(owner="toy", state=State, evolve=evolve, react=react, due=due, expire=expire)
+
+
+def draft(event, id):
+    return Draft(codec.subject_of(event), codec.encode(event, id=id, actor="t", at=0.0), id)
+
+
+def ask(id, units=1.0, tag=""):
+    return draft(trial.Progressed(id, 1, units), f"ask-{id}-{units}-{tag}")
+
+
+@contextlib.asynccontextmanager
+async def running(log, rules=RULES, saver=None, **options):
+    runner = Runner(rules, log, saver or InMemory(State), **options)
+    task = asyncio.create_task(runner.run())
+    try:
+        await asyncio.wait_for(runner.ready.wait(), 5)
+        yield runner
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def until(true):
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+def decided(log):
+    events = [codec.decode(m.body, m.position) for m in log.streams[subjects.CONTROL]]
+    return [r for r in events if isinstance(r.event, metrics.Settled)]
+
+
+def answered(runner, id=1):
+    return runner.state.accounts.get(id, Account()).answered
+
+
+def test_what_is_stated_is_answered_through_the_log():
+    async def work():
+        log = MemoryLog()
+        await log.append(ask(1, 3.0))
+        async with running(log) as runner:
+            await until(lambda: answered(runner) == 3)
+            await log.append(ask(2))
+            await until(lambda: answered(runner, 2) == 1)
+        assert len(decided(log)) == 4
+        assert decided(log)[0].cause == "ask-1-3.0-"
+        kinds = [type(codec.decode(m.body, 1).event) for m in log.streams[subjects.CONTROL]]
+        assert kinds.count(Decision) == 2
+
+    asyncio.run(work())
+
+
+def test_a_restart_decides_nothing_again():
+    async def work():
+        log = MemoryLog()
+        await log.append(ask(1, 2.0))
+        for _ in range(3):
+            async with running(log) as runner:
+                await until(lambda runner=runner: answered(runner) == 2)
+        assert len(decided(log)) == 2
+
+    asyncio.run(work())
+
+
+def test_commands_are_ruled_on_one_after_another():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            calls = [runner.command(Bump(5), Call(f"c{n}", 0.0)) for n in range(10)]
+            values = [value for _, value in await asyncio.gather(*calls)]
+            assert values == [float(n) for n in range(10)]
+            with pytest.raises(Refused, match="trial_id"):
+                await runner.command(Bump(-1), Call("bad", 0.0))
+            await until(lambda: answered(runner, 5) == 10)
+        assert len(decided(log)) == 10
+
+    asyncio.run(work())
+
+
+def test_two_that_both_believe_to_lead_decide_everything_once():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as one, running(log) as two:
+            for n in range(40):
+                await log.append(ask(n % 5 + 1, tag=n))
+                if n % 7 == 0:
+                    await asyncio.sleep(0)
+            for id in range(1, 6):
+                await until(lambda id=id: answered(one, id) == answered(two, id) == 8)
+        assert len(decided(log)) == 40
+
+    asyncio.run(work())
+
+
+class Unsure(MemoryLog):
+    """Loses every second answer, sometimes after storing the batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    async def append_batch(self, drafts, *, fence):
+        self.calls += 1
+        if self.calls % 4 == 1:
+            raise OutcomeUnknown("lost on the way there")
+        position = await super().append_batch(drafts, fence=fence)
+        if self.calls % 4 == 3:
+            raise OutcomeUnknown("lost on the way back")
+        return position
+
+
+def test_unknown_outcomes_lead_to_one_effect():
+    async def work():
+        log = Unsure()
+        async with running(log) as runner:
+            for n in range(20):
+                await log.append(ask(1, tag=n))
+                await until(lambda n=n: answered(runner) == n + 1)
+        assert len(decided(log)) == 20
+        assert log.calls > 25
+
+    asyncio.run(work())
+
+
+def test_somebody_elses_decision_is_read_before_the_next_one():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            foreign = codec.encode(Decision("toy", 0, 0, "other"), id="f", actor="toy", at=0.0)
+            await log.append(Draft(subjects.decision("toy"), foreign, "f"))
+            await log.append(ask(1))
+            await until(lambda: answered(runner) == 1)
+        with pytest.raises(FenceLost):
+            await log.append_batch([Draft(subjects.decision("toy"), b"{}", "g")], fence=_fence(1))
+
+    asyncio.run(work())
+
+
+def _fence(last):
+    from services.kit.log import Fence
+
+    return Fence(subjects.decision("toy"), last)
+
+
+def test_due_times_become_facts_once_each_also_over_a_restart():
+    async def work():
+        log, now = MemoryLog(), 0.0
+        await log.append(ask(1))
+        clock = lambda: now  # noqa: E731
+        async with running(log, TIMED, clock=clock) as runner:
+            await until(lambda: answered(runner) == 1)
+            assert runner.state.accounts[1].passed == 0
+        now = 150.0
+        async with running(log, TIMED, clock=clock) as runner:
+            await until(lambda: runner.state.accounts[1].passed == 1)
+        now = 1000.0
+        async with running(log, TIMED, clock=clock) as runner:
+            await until(lambda: runner.state.accounts[1].passed == 2)
+            await runner.reach((await log.bounds(subjects.CONTROL))[1])
+        facts = [codec.decode(m.body, 1).event for m in log.streams[subjects.CONTROL]]
+        assert [f.due_at for f in facts if isinstance(f, scheduler.DeadlinePassed)] == [100.0, 200.0]
+
+    asyncio.run(work())
+
+
+def test_an_event_that_cannot_be_folded_stops_the_service_with_its_story():
+    async def work():
+        log = MemoryLog()
+        await log.append(ask(7, 1.0))
+        await log.append(ask(7, -1.0))
+        runner = Runner(RULES, log, InMemory(State))
+        with pytest.raises(ExceptionGroup) as failure:
+            await asyncio.wait_for(runner.run(), 5)
+        (poison,) = failure.value.exceptions
+        assert isinstance(poison, Poison)
+        assert "message 2 of CONTROL" in str(poison)
+        assert "Progressed(trial_id=7, run=1, units=1.0)" in str(poison)
+
+    asyncio.run(work())
+
+
+def test_what_nobody_knows_is_skipped():
+    async def work():
+        log = MemoryLog()
+        body = b'{"id":"x","name":"future.thing","version":1,"actor":"a","at":0,"cause":"","data":{}}'
+        await log.append(Draft("control.future.1.thing", body, "x"))
+        await log.append(ask(1))
+        async with running(log) as runner:
+            await until(lambda: answered(runner) == 1)
+
+    asyncio.run(work())
+
+
+def test_only_who_leads_decides():
+    async def work():
+        log, leads = MemoryLog(), False
+        await log.append(ask(1))
+        async with running(log, leading=lambda: leads) as runner:
+            await runner.reach(1)
+            assert not decided(log)
+            leads = True
+            runner.lead()
+            await until(lambda: answered(runner) == 1)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_snapshot_and_the_rest_of_the_log_are_the_whole_log(seed, tmp_path):
+    """Stopped and started at random, with the same database: as if it had never stopped."""
+
+    async def work():
+        chance = random.Random(seed)
+        log = MemoryLog()
+        total = 0
+        for attempt in range(6):
+            database = Database(f"sqlite:///{tmp_path}/toy.db")
+            METADATA.create_all(database.engine)
+            saver = DatabaseSaver(database, "toy", State)
+            async with running(log, saver=saver):
+                for n in range(chance.randrange(30)):
+                    total += 1
+                    await log.append(ask(chance.randrange(1, 4), tag=f"{attempt}-{n}"))
+                    if chance.random() < 0.2:
+                        await asyncio.sleep(chance.random() / 100)
+            database.close()
+        async with running(log) as whole:
+            await until(lambda: sum(a.answered for a in whole.state.accounts.values()) == total)
+            database = Database(f"sqlite:///{tmp_path}/toy.db")
+            saver = DatabaseSaver(database, "toy", State)
+            async with running(log, saver=saver) as resumed:
+                last = (await log.bounds(subjects.CONTROL))[1]
+                await resumed.reach(last)
+                await saver.reach(last)
+                assert dump(resumed.state) == dump(whole.state)
+            stored, positions = await DatabaseSaver(database, "toy", State).load()
+            assert dump(stored) == dump(whole.state)
+            assert positions == {subjects.CONTROL: last}
+            database.close()
+        assert len(decided(log)) == total
+
+    asyncio.run(work())
+
+
+def test_asking_for_a_position_that_does_not_come_says_where_it_is():
+    async def work():
+        async with running(MemoryLog()) as runner:
+            began = time.monotonic()
+            with pytest.raises(Refused, match="not yet at 9"):
+                await runner.reach(9, within_s=0.05)
+            assert time.monotonic() - began < 5
+
+    asyncio.run(work())
