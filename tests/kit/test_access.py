@@ -75,6 +75,7 @@ def test_strangers_are_not_let_in(broker):
             )
 
     asyncio.run(work())
+    gc.collect()
 
 
 # The client library leaves the socket of a broken connection to the garbage collector.

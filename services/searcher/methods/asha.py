@@ -6,31 +6,22 @@ rungs of growing length; of each rung only the best `1 / divisor` go on.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from typing import Any
 
 import msgspec
 
-from services.searcher.methods.protocol import INVALID, WORST, Close, Operation, ValidateAfter
+from services.searcher.methods.protocol import (
+    INVALID,
+    WORST,
+    Close,
+    MethodError,
+    Operation,
+    ValidateAfter,
+    refuse_crowd,
+)
 from services.searcher.methods.rng import Rng
+from services.searcher.methods.rungs import Entry, Rung, rung_lengths
 from services.searcher.methods.sampling import create
-
-
-class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """A trial's result in a rung; smaller metrics are better here, whatever the user's direction."""
-
-    metric: float
-    request_id: str
-    promoted: bool = False
-
-
-class Rung(msgspec.Struct, frozen=True):
-    """One length, and what trials reported at it."""
-
-    length: int
-    entries: tuple[Entry, ...] = ()
-    outstanding: int = 0
-    """Trials on their way to a result in this rung."""
 
 
 class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
@@ -45,6 +36,8 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     rungs: tuple[Rung, ...]
     rung_of: dict[str, int] = {}
     """Every trial ever placed in a rung, and the highest rung that it was placed in."""
+    awaited: dict[str, bool] = {}
+    """Trials that have not reported in their present rung."""
     early: dict[str, bool] = {}
     """Trials that exited early."""
     closed: dict[str, bool] = {}
@@ -75,23 +68,27 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
             count = min(self.max_concurrent, self.max_trials)
         else:
             count = max(1, min(int(self.divisor ** (len(self.rungs) - 1)), self.max_trials))
+        refuse_crowd(count)
         for _ in range(count):
             work.create()
         return work.done()
 
     def trial_created(self, request_id: str) -> tuple[AshaSearch, list[Operation]]:
-        rung = self.rungs[0]
-        first = msgspec.structs.replace(rung, outstanding=rung.outstanding + 1)
-        return msgspec.structs.replace(self, rungs=(first, *self.rungs[1:])), []
+        self._known(request_id)
+        rungs = (self.rungs[0].expecting(1), *self.rungs[1:])
+        return msgspec.structs.replace(self, rungs=rungs), []
 
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[AshaSearch, list[Operation]]:
+        if self._known(request_id) not in self.awaited:
+            raise MethodError(f"trial {request_id} reported a metric that nobody asked it for")
         work = Climb(self, rng)
         work.report(request_id, metric if self.smaller_is_better else -metric)
         return work.done()
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[AshaSearch, list[Operation]]:
+        self._known(request_id)
         work = Climb(self, rng)
         if reason in INVALID:
             work.withdraw(request_id)
@@ -102,17 +99,17 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[AshaSearch, list[Operation]]:
         return msgspec.structs.replace(self, completed=self.completed + 1), []
 
-    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
         reported = len(self.rungs[0].entries)
         progress = reported / (1.2 * self.max_trials)
         if reported == self.max_trials:
             progress = max(progress, (self.completed - self.invalid) / self.max_trials)
         return min(progress, 1.0)
 
-
-def rung_lengths(num_rungs: int, max_length: int, divisor: float) -> list[int]:
-    """Absolute lengths, ascending; neighbours may be equal when `max_length` is small."""
-    return [max(int(max_length / divisor ** (num_rungs - 1 - i)), 1) for i in range(num_rungs)]
+    def _known(self, request_id: str) -> str:
+        if request_id not in self.rung_of:
+            raise MethodError(f"trial {request_id} is none of this search")
+        return request_id
 
 
 class Climb:
@@ -123,6 +120,7 @@ class Climb:
         self._rng = rng
         self._rungs = list(state.rungs)
         self._rung_of = state.rung_of
+        self._awaited = state.awaited
         self._early = state.early
         self._closed = state.closed
         self._invalid = state.invalid
@@ -134,6 +132,7 @@ class Climb:
             self._state,
             rungs=tuple(self._rungs),
             rung_of=self._rung_of,
+            awaited=self._awaited,
             early=self._early,
             closed=self._closed,
             invalid=self._invalid,
@@ -143,23 +142,34 @@ class Climb:
     def create(self) -> None:
         """A new trial, in the lowest rung."""
         made = create(self._state.space, self._rng)
-        self._rung_of = self._rung_of | {made.request_id: 0}
-        self._operations += [made, ValidateAfter(made.request_id, self._rungs[0].length)]
+        self._operations.append(made)
+        self._send(made.request_id, 0)
 
     def report(self, request_id: str, metric: float) -> None:
         """A result of a trial in its present rung."""
         index = self._rung_of[request_id]
-        self._change(index, outstanding=self._rungs[index].outstanding - 1)
-        if self._state.stop_once:
-            self._report_or_stop(request_id, metric, index)
-        else:
-            self._report_and_promote(request_id, metric, index)
+        self._awaited = _less(self._awaited, request_id)
+        self._rungs[index] = self._rungs[index].expecting(-1)
+        if index == len(self._rungs) - 1:
+            self._finish(request_id, metric)
+        elif self._state.stop_once:
+            self._stop_or_send(request_id, metric, index)
+        elif self._promotes_early(request_id, metric, index):
+            return
+        self._fill_up()
+        if not self._state.stop_once:
+            self._close_losers()
 
     def give_up(self, request_id: str) -> None:
-        """The trial failed or was stopped: it counts as the worst."""
+        """The trial failed or was stopped: it counts as the worst.
+
+        One that waits for promotion keeps its result. A second one would make the rung look full, and
+        the search would never end.
+        """
         self._early = self._early | {request_id: True}
         self._closed = self._closed | {request_id: True}
-        self.report(request_id, WORST)
+        if request_id in self._awaited:
+            self.report(request_id, WORST)
 
     def withdraw(self, request_id: str) -> None:
         """The trial's hyperparameters are invalid: as if it had never been, and another takes its place."""
@@ -168,69 +178,61 @@ class Climb:
         self._invalid += 1
         current = self._rung_of[request_id]
         for index in range(current + 1):
-            kept = tuple(e for e in self._rungs[index].entries if e.request_id != request_id)
-            if len(kept) != len(self._rungs[index].entries):
-                self._change(index, entries=kept)
-        if not self._state.stop_once:
-            self._change(current, outstanding=self._rungs[current].outstanding - 1)
+            self._rungs[index] = self._rungs[index].without(request_id)
+        if request_id in self._awaited:
+            self._awaited = _less(self._awaited, request_id)
+            self._rungs[current] = self._rungs[current].expecting(-1)
         self.create()
 
-    def _change(self, index: int, **changes: Any) -> None:
-        self._rungs[index] = msgspec.structs.replace(self._rungs[index], **changes)
-
-    def _insert(self, index: int, place: int, entry: Entry) -> None:
-        entries = self._rungs[index].entries
-        self._change(index, entries=(*entries[:place], entry, *entries[place:]))
+    def _send(self, request_id: str, index: int) -> None:
+        """Place a trial in a rung, and have it train that far unless it is gone."""
+        self._rung_of = self._rung_of | {request_id: index}
+        self._awaited = self._awaited | {request_id: True}
+        if index:
+            self._rungs[index] = self._rungs[index].expecting(1)
+        if request_id not in self._early:
+            self._operations.append(ValidateAfter(request_id, self._rungs[index].length))
 
     def _close(self, request_id: str) -> None:
         self._closed = self._closed | {request_id: True}
         self._operations.append(Close(request_id))
 
-    def _is_top(self, index: int) -> bool:
-        return index == len(self._rungs) - 1
-
-    def _finish(self, request_id: str, metric: float, index: int) -> None:
-        self._insert(index, len(self._rungs[index].entries), Entry(metric, request_id))
+    def _finish(self, request_id: str, metric: float) -> None:
+        top = self._rungs[-1]
+        self._rungs[-1] = top.with_entry(len(top.entries), Entry(metric, request_id))
         if request_id not in self._early:
             self._close(request_id)
 
     # -- the promoting form (5.4)
 
-    def _report_and_promote(self, request_id: str, metric: float, index: int) -> None:
-        if self._is_top(index):
-            self._finish(request_id, metric, index)
-        else:
-            promoted = self._enter(request_id, metric, index)
-            if promoted is not None:
-                self._rung_of = self._rung_of | {promoted: index + 1}
-                self._change(index + 1, outstanding=self._rungs[index + 1].outstanding + 1)
-                if promoted in self._early:
-                    # It can not train on: in the next rung it has the worst result at once.
-                    self.report(promoted, WORST)
-                    return
-                self._operations.append(ValidateAfter(promoted, self._rungs[index + 1].length))
-        self._fill_up()
-        self._close_losers()
+    def _promotes_early(self, request_id: str, metric: float, index: int) -> bool:
+        """Enter a result, and promote whom it lets climb; whether that one is gone, so that all is done."""
+        promoted = self._enter(request_id, metric, index)
+        if promoted is None:
+            return False
+        self._send(promoted, index + 1)
+        if promoted not in self._early:
+            return False
+        self.report(promoted, WORST)
+        return True
 
     def _enter(self, request_id: str, metric: float, index: int) -> str | None:
         """Enter a result in a rung; returns the trial that may climb on for it, if any."""
-        entries = self._rungs[index].entries
-        old = int(len(entries) / self._state.divisor)
-        new = int((len(entries) + 1) / self._state.divisor)
-        place = bisect_right(entries, metric, key=lambda e: e.metric)
+        rung, divisor = self._rungs[index], self._state.divisor
+        old, new = int(len(rung.entries) / divisor), int((len(rung.entries) + 1) / divisor)
+        place = rung.place(metric)
+        self._rungs[index] = rung = rung.with_entry(place, Entry(metric, request_id, place < new))
         if place < new:
-            self._insert(index, place, Entry(metric, request_id, True))
             return request_id
-        self._insert(index, place, Entry(metric, request_id))
-        if new == old:
+        if new == old or not self._may_climb(rung.entries[old]):
             return None
-        candidate = self._rungs[index].entries[old]
-        if candidate.promoted:
-            return None
-        climbing = msgspec.structs.replace(candidate, promoted=True)
-        entries = self._rungs[index].entries
-        self._change(index, entries=(*entries[:old], climbing, *entries[old + 1 :]))
-        return candidate.request_id
+        self._rungs[index] = rung.with_promoted(old)
+        return rung.entries[old].request_id
+
+    def _may_climb(self, entry: Entry) -> bool:
+        # A replaced trial can fill the lowest rung a second time, after its losers were closed.
+        id = entry.request_id
+        return not entry.promoted and (id not in self._closed or id in self._early)
 
     def _close_losers(self) -> None:
         """Once all trials have reported, close those that can not be promoted any more."""
@@ -240,32 +242,28 @@ class Climb:
             if rung.outstanding > 0:
                 return
             for entry in rung.entries:
-                id = entry.request_id
-                if not entry.promoted and id not in self._closed and id not in self._early:
-                    self._close(id)
+                if not entry.promoted and entry.request_id not in self._closed:
+                    self._close(entry.request_id)
 
     # -- the stopping form (5.5)
 
-    def _report_or_stop(self, request_id: str, metric: float, index: int) -> None:
-        if self._is_top(index):
-            self._finish(request_id, metric, index)
-        else:
-            entries = self._rungs[index].entries
-            keep = max(int((len(entries) + 1) / self._state.divisor), 1)
-            place = bisect_left(entries, metric, key=lambda e: e.metric)
-            early = request_id in self._early
-            climbs = place < keep and not early
-            self._insert(index, place, Entry(metric, request_id, climbs))
-            if climbs:
-                self._rung_of = self._rung_of | {request_id: index + 1}
-                self._change(index + 1, outstanding=self._rungs[index + 1].outstanding + 1)
-                self._operations.append(ValidateAfter(request_id, self._rungs[index + 1].length))
-            elif not early:
-                self._close(request_id)
-        self._fill_up()
+    def _stop_or_send(self, request_id: str, metric: float, index: int) -> None:
+        rung, early = self._rungs[index], request_id in self._early
+        keep = max(int((len(rung.entries) + 1) / self._state.divisor), 1)
+        place = rung.place(metric, before_equals=True)
+        climbs = place < keep and not early
+        self._rungs[index] = rung.with_entry(place, Entry(metric, request_id, climbs))
+        if climbs:
+            self._send(request_id, index + 1)
+        elif not early:
+            self._close(request_id)
 
     def _fill_up(self) -> None:
         """Unless a trial was sent on, make another while there may be more."""
         sent = any(isinstance(operation, ValidateAfter) for operation in self._operations)
         if not sent and len(self._rung_of) - self._invalid < self._state.max_trials:
             self.create()
+
+
+def _less(names: dict[str, bool], name: str) -> dict[str, bool]:
+    return {other: True for other in names if other != name}
