@@ -1,3 +1,7 @@
 """Fixtures that several folders share; each plug-in says what it starts."""
 
-pytest_plugins = ["tests.fixtures.broker", "tests.fixtures.local_cluster"]
+pytest_plugins = [
+    "tests.fixtures.broker",
+    "tests.fixtures.local_cluster",
+    "tests.fixtures.postgres",
+]

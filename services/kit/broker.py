@@ -38,8 +38,9 @@ def write_config(
     authority: Authority | None = None,
     host: str = "127.0.0.1",
     sync: str = "always",
+    store: Path | None = None,
 ) -> Path:
-    """Write the broker's configuration into `folder`; returns its path.
+    """Write the broker's configuration into `folder`; returns its path. The log lies in `store`, else there.
 
     With an authority, only its users may connect, each to what its role allows.
     """
@@ -48,7 +49,7 @@ def write_config(
         "http": f"127.0.0.1:{monitor_port}",
         "max_payload": 8 * 1024 * 1024,
         "write_deadline": "10s",
-        "jetstream": {"store_dir": str(folder), "sync_interval": sync},
+        "jetstream": {"store_dir": str(store or folder), "sync_interval": sync},
     }
     if authority is not None:
         settings |= authority.server_settings()

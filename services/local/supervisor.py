@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from services.kit import broker
-from services.kit.credentials import Authority
 from services.local.home import Home, Plan
+from services.local.keys import write_keys
 from services.local.processes import Child, Program
 
 SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
@@ -23,7 +23,7 @@ class Cluster:
         self.plan = plan
         self.home = home
         self._ports = self._choose_ports()
-        self._authority = self._keys()
+        self._authority = write_keys(home.folder("secrets"))
 
     def programs(self) -> list[Program]:
         """The broker first, then the services, then the workers."""
@@ -43,21 +43,6 @@ class Cluster:
             ports = {"broker": broker.free_port(), "monitor": broker.free_port()}
             self.home.write("ports.json", ports)
         return ports
-
-    def _keys(self) -> Authority:
-        path = self.home.folder("secrets") / "authority.json"
-        if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(Authority.create().to_json())
-        authority = Authority.from_json(path.read_text())
-        for role, text in (("service", authority.service()), ("worker", authority.worker())):
-            creds = self.home.folder("secrets") / f"{role}.creds"
-            creds.touch(mode=0o600)
-            creds.write_text(text)
-        signing = self.home.folder("secrets") / "trial-signing.json"
-        signing.touch(mode=0o600)
-        signing.write_text(f'{{"account": "{authority.account}", "seed": "{authority.trial_signing_seed}"}}')
-        return authority
 
     def _broker(self) -> Program:
         config = broker.write_config(

@@ -27,10 +27,11 @@ from services.searcher.methods.adaptive_asha import (
     bracket_trials,
     rung_count,
 )
-from services.searcher.methods.asha import AshaSearch, Entry, rung_lengths
-from services.searcher.methods.grid import GridSearch, grid
+from services.searcher.methods.asha import AshaSearch
+from services.searcher.methods.grid import GridSearch, point, points
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.rng import Rng
+from services.searcher.methods.rungs import Entry, rung_lengths
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "searcher-vectors.json").read_text())
 DEFAULTS = {"bracket_rungs": [], "metric": "loss", "max_rungs": 5, "mode": "standard", "stop_once": False}
@@ -155,7 +156,7 @@ def test_asha_trial_counts(case):
 @pytest.mark.parametrize("case", cases("grid"))
 def test_grid_points(case):
     space = case["hyperparameters"]
-    assert grid(space) == case["points_in_grid_order"]
+    assert [point(space, n) for n in range(points(space))] == case["points_in_grid_order"]
     config = {"name": "grid", "max_length": 1, "max_concurrent_trials": 0}
     _, operations = start(config, space, 3)
     made = [o.hparams for o in operations if isinstance(o, Create)]
@@ -168,7 +169,7 @@ def test_grid_counts(case):
         str(i): {"type": "int", "minval": 0, "maxval": 1000, "count": count}
         for i, count in enumerate(case["counts"])
     }
-    assert len(grid(space)) == case["points"]
+    assert points(space) == case["points"]
 
 
 @pytest.mark.parametrize(("seed", "words"), VECTORS["rng_raw32"].items())

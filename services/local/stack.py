@@ -1,0 +1,55 @@
+"""What a stack of containers needs before it starts: keys, credentials, the broker's configuration, a bucket.
+
+    python -m services.local.stack --keys /keys --store /data --listen 0.0.0.0:4222 --bucket steadfast
+
+Run again, it changes nothing that is there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from services.kit import broker
+from services.kit.blobs import s3_client
+from services.local.keys import write_keys
+
+MONITOR_PORT = 8222
+
+
+def main() -> None:
+    """Prepare; S3's address and keys come from `STEADFAST_S3_*`."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--keys", type=Path, required=True, help="folder for keys and credentials")
+    parser.add_argument("--store", type=Path, required=True, help="where the broker keeps the log")
+    parser.add_argument("--listen", required=True, help="address and port of the broker")
+    parser.add_argument("--monitor-port", type=int, default=MONITOR_PORT)
+    parser.add_argument("--bucket", help="bucket to make in the S3 store")
+    args = parser.parse_args()
+    authority = write_keys(args.keys)
+    host, _, port = args.listen.rpartition(":")
+    broker.write_config(
+        args.keys,
+        port=int(port),
+        monitor_port=args.monitor_port,
+        authority=authority,
+        host=host,
+        store=args.store,
+    )
+    if args.bucket:
+        _make_bucket(args.bucket)
+
+
+def _make_bucket(name: str) -> None:
+    client = s3_client(
+        os.environ.get("STEADFAST_S3_ENDPOINT_URL"),
+        os.environ.get("STEADFAST_S3_ACCESS_KEY"),
+        os.environ.get("STEADFAST_S3_SECRET_KEY"),
+    )
+    if not client.bucket_exists(name):
+        client.make_bucket(name)
+
+
+if __name__ == "__main__":
+    main()
