@@ -30,7 +30,7 @@ searcher: {{name: adaptive_asha, metric: x, max_length: 64, max_trials: {trials}
 hyperparameters: {{x: {{type: double, minval: 0, maxval: 1}}}}
 max_restarts: 0
 """
-SLOTS = 4
+SLOTS = 3
 MIB = 1024 * 1024
 
 

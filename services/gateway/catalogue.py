@@ -43,7 +43,8 @@ class Catalogue:
         await self._saver.reach(position)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Read lists, in a thread of the database."""
+        """Read lists, in a thread of the database; they show no less than the records do."""
+        await self._saver.reach(self.position)
         return await self._database.read(work)
 
     async def until(self, holds: Callable[[State], bool]) -> None:

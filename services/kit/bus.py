@@ -96,8 +96,9 @@ class Answerer:
         self._hearing: list[Subscription] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def hear_queries(self, kinds: Mapping[type, Reply]) -> None:
+    async def hear_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
         """Answer queries, from services and from scripts, sharing the work with other replicas."""
+        heard = []
         for kind, reply in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
@@ -107,7 +108,8 @@ class Answerer:
 
             name = name_of(kind)
             for subject in (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name)):
-                await self._hear(subject, work)
+                heard.append(await self._hear(subject, work))
+        return heard
 
     async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
         """Answer commands; only the replica that decides should hear them."""

@@ -165,8 +165,9 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     async def rule(command: Any, call: Call) -> tuple[int, Any]:
         return await runner.command(command, call)
 
-    questions = {k: answer(k) for k in rules.answers} | {k: read(k) for k in service.reads}
-    await parts.answerer.hear_queries(questions)
+    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers})
+    if service.always_saves:
+        await parts.answerer.hear_queries({k: read(k) for k in service.reads})
     asked = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}
     log.info("service.ready", position=runner.positions)
     heard: list[Subscription] = []
@@ -175,6 +176,9 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
         if lease.active and not led:
             led = True
             heard = await parts.answerer.hear_commands(asked)
+            if not service.always_saves:
+                # Tables are up to date only where they are written.
+                heard += await parts.answerer.hear_queries({k: read(k) for k in service.reads})
             log.info("service.leads")
             runner.lead()
         elif led and not lease.active:

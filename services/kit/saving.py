@@ -6,6 +6,7 @@ Saving runs behind the fold. What is lost of it by a crash is folded again from 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ from det_contracts.problems import unavailable
 from services.kit.database import Database, Snapshot
 from services.kit.rules import Key
 
+SAVE_EVERY_S = 0.1
+"""How long changes may wait to be saved together, when nobody asks for them."""
 BACKLOG_LIMIT = 20_000
 """Events that may wait to be saved before folding pauses."""
 
@@ -83,6 +86,8 @@ class DatabaseSaver:
         self._positions: dict[str, int] = {}
         self._saved: dict[str, int] = {}
         self._work = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._folded = self._kept = 0
         self._moved = asyncio.Condition()
 
     async def load(self) -> tuple[Any, dict[str, int]]:
@@ -98,14 +103,19 @@ class DatabaseSaver:
         if self._project is not None:
             self._events.extend(events)
         self._positions = positions
+        self._folded += 1
         self._work.set()
         if len(self._events) > BACKLOG_LIMIT:
+            self._urgent.set()
             async with self._moved:
                 await self._moved.wait_for(lambda: not self._events)
 
     async def run(self) -> None:
         while True:
             await self._work.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._urgent.wait(), SAVE_EVERY_S)
+            self._urgent.clear()
             self._work.clear()
             if not self._leading():
                 await asyncio.sleep(0.1)
@@ -116,22 +126,35 @@ class DatabaseSaver:
     async def _save(self) -> None:
         records, self._records = self._records, {}
         events, self._events = self._events, []
-        positions = dict(self._positions)
+        positions, folded = dict(self._positions), self._folded
 
         def work(connection: sa.Connection) -> None:
             if self._snapshot.save(connection, records, positions) and self._project is not None:
                 self._project(connection, records, events)
 
         await self._database.write(work)
-        self._saved = positions
+        self._saved, self._kept = positions, folded
         async with self._moved:
             self._moved.notify_all()
 
-    async def reach(self, position: int, within_s: float = 10.0) -> None:
-        """Wait until the read model shows CONTROL up to `position`; raises `Refused` (unavailable)."""
+    async def reach(self, position: int = 0, within_s: float = 10.0) -> None:
+        """Wait until the read model shows all that is folded by now, and CONTROL up to `position`.
+
+        Raises `Refused` (unavailable) when it takes too long.
+        """
+        folded = self._folded
+
+        def shown() -> bool:
+            if self._kept >= folded and self._saved.get(subjects.CONTROL, 0) >= position:
+                return True
+            self._urgent.set()
+            return False
+
         try:
             async with asyncio.timeout(within_s), self._moved:
-                await self._moved.wait_for(lambda: self._saved.get(subjects.CONTROL, 0) >= position)
+                while not shown():
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._moved.wait(), SAVE_EVERY_S)
         except TimeoutError:
             shown = self._saved.get(subjects.CONTROL, 0)
             message = f"the read side is at position {shown}, not yet at {position}; try again"
