@@ -15,6 +15,7 @@ from services.searcher.methods.protocol import (
     ValidationCompleted,
 )
 from services.searcher.methods.search import Search, progress, start, step
+from services.searcher.methods.simulate import Simulation, breakdown, simulate
 
 __all__ = [
     "Close",
@@ -24,13 +25,16 @@ __all__ = [
     "Operation",
     "Search",
     "Shutdown",
+    "Simulation",
     "TrialClosed",
     "TrialCreated",
     "TrialExitedEarly",
     "TrialProgress",
     "ValidateAfter",
     "ValidationCompleted",
+    "breakdown",
     "progress",
+    "simulate",
     "start",
     "step",
 ]

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from services.searcher.methods.asha import AshaSearch
-from services.searcher.methods.protocol import Create, Operation
+from services.searcher.methods.protocol import Create, MethodError, Operation
 from services.searcher.methods.rng import Rng
+from services.searcher.methods.rungs import MOST_RUNGS
 
 
 class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
@@ -34,25 +35,30 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
         brackets = (*self.brackets[:index], bracket, *self.brackets[index + 1 :])
         return Tournament(brackets, self.owner | made if made else self.owner), operations
 
+    def _owner(self, request_id: str) -> int:
+        if request_id not in self.owner:
+            raise MethodError(f"trial {request_id} is none of this search")
+        return self.owner[request_id]
+
     def trial_created(self, request_id: str) -> tuple[Tournament, list[Operation]]:
-        index = self.owner[request_id]
+        index = self._owner(request_id)
         return self._took(index, self.brackets[index].trial_created(request_id))
 
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[Tournament, list[Operation]]:
-        index = self.owner[request_id]
+        index = self._owner(request_id)
         return self._took(index, self.brackets[index].validation_completed(request_id, metric, rng))
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
-        index = self.owner[request_id]
+        index = self._owner(request_id)
         return self._took(index, self.brackets[index].exited_early(request_id, reason, rng))
 
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
-        index = self.owner[request_id]
+        index = self._owner(request_id)
         return self._took(index, self.brackets[index].trial_closed(request_id, rng))
 
-    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
         return sum(b.progress(units, closed) for b in self.brackets) / len(self.brackets)
 
 
@@ -94,6 +100,10 @@ def bracket_rungs(searcher: Mapping[str, Any], max_length: int) -> list[int]:
     most = min(
         searcher["max_rungs"], rung_count(max_length, divisor), rung_count(searcher["max_trials"], divisor)
     )
+    if most > MOST_RUNGS:
+        raise MethodError(
+            f"brackets of up to {most} rungs are too high: lower max_rungs to {MOST_RUNGS} or less"
+        )
     fewest = {"aggressive": most, "standard": (most - 1) // 2 + 1, "conservative": 1}[searcher["mode"]]
     return list(range(most, fewest - 1, -1))
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from services.searcher.methods.protocol import Close, MethodError, Operation, ValidateAfter
+from det_contracts.expconf import has_count, is_group, leaves
+from services.searcher.methods.protocol import Close, MethodError, Operation, ValidateAfter, refuse_crowd
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.sampling import create_with, is_group
+from services.searcher.methods.sampling import create_with
+
+MOST_POINTS = 1_000_000_000
 
 
 class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
@@ -26,13 +29,17 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
     @classmethod
     def over(cls, space: dict[str, Any], max_length: int, max_concurrent: int) -> GridSearch:
         """A search over all points of a space; raises `MethodError` when there is none."""
-        count = math.prod(len(values) for _, values in axes(space))
-        if not space or not count:
+        count = points(space)
+        if not count:
             raise MethodError("the grid has no points: give at least one hyperparameter")
+        if count > MOST_POINTS:
+            raise MethodError(f"the grid has {count} points, the most is {MOST_POINTS}: lower some count")
         return cls(space, max_length, max_concurrent, count, count)
 
     def initial(self, rng: Rng) -> tuple[GridSearch, list[Operation]]:
-        return self._create(min(self.left, self.max_concurrent) if self.max_concurrent else self.left, rng)
+        count = min(self.left, self.max_concurrent) if self.max_concurrent else self.left
+        refuse_crowd(count)
+        return self._create(count, rng)
 
     def _create(self, count: int, rng: Rng) -> tuple[GridSearch, list[Operation]]:
         operations: list[Operation] = []
@@ -55,89 +62,78 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[GridSearch, list[Operation]]:
         return self._create(1, rng) if self.left else (self, [])
 
-    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
         done = sum(self.max_length if id in closed else trained for id, trained in units.items())
         return done / (self.max_length * self.points)
 
 
-Path = tuple[str, ...]
+def points(space: dict[str, Any]) -> int:
+    """How many points a grid over the space has; 0 without hyperparameters."""
+    return math.prod(axis_size(spec) for _, spec in leaves(space)) if space else 0
 
 
-def axes(space: Mapping[str, Any], under: Path = ()) -> list[tuple[Path, list[Any]]]:
-    """An axis per leaf, names ascending, groups depth-first."""
-    found: list[tuple[Path, list[Any]]] = []
-    for name in sorted(space):
-        value = space[name]
-        if is_group(value):
-            found += axes(value, (*under, name))
-        else:
-            found.append(((*under, name), axis(value)))
-    return found
+def point(space: dict[str, Any], number: int) -> dict[str, Any]:
+    """Point `number` of the grid.
+
+    It has one axis per leaf, names ascending and groups depth-first; the first one is slowest.
+    """
+    places: list[int] = []
+    for size in reversed([axis_size(spec) for _, spec in leaves(space)]):
+        number, place = divmod(number, size)
+        places.append(place)
+    return _pick(space, reversed(places))
 
 
-def axis(spec: Any) -> list[Any]:
-    """The values of one hyperparameter on the grid."""
-    if not isinstance(spec, Mapping):
-        return [spec]
-    match spec["type"]:
-        case "const":
-            return [spec["val"]]
-        case "categorical":
-            return list(spec["vals"])
-        case "int":
-            low, high = int(spec["minval"]), int(spec["maxval"])
-            count = min(_count(spec), high - low + 1)
-            return [_round(value) for value in _spread(low, high, count)]
-        case "double":
-            return _spread(spec["minval"], spec["maxval"], _count(spec))
-        case "log":
-            return [float(spec["base"] ** e) for e in _spread(spec["minval"], spec["maxval"], _count(spec))]
-        case other:
-            raise MethodError(f"unknown hyperparameter type '{other}'")
-
-
-def _count(spec: Mapping[str, Any]) -> int:
-    if spec.get("count") is None:
-        raise MethodError("grid search is in use but count was not provided")
-    return int(spec["count"])
-
-
-def _spread(low: float, high: float, count: int) -> list[float]:
-    if count == 1:
-        return [(low + high) / 2]
-    return [low + i * (high - low) / (count - 1) for i in range(count)]
-
-
-def _round(value: float) -> int:
-    """Half away from zero, unlike `round`."""
-    return int(math.copysign(math.floor(abs(value) + 0.5), value))
-
-
-def point(space: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Point `number` of the grid, the first axis slowest."""
-    chosen: list[tuple[Path, Any]] = []
-    for path, values in reversed(axes(space)):
-        number, index = divmod(number, len(values))
-        chosen.append((path, values[index]))
-    hparams: dict[str, Any] = {}
-    for path, value in reversed(chosen):
-        group = hparams
-        for name in path[:-1]:
-            group = group.setdefault(name, {})
-        group[path[-1]] = value
-    return _with_empty_groups(space, hparams)
-
-
-def _with_empty_groups(space: Mapping[str, Any], hparams: dict[str, Any]) -> dict[str, Any]:
+def _pick(space: dict[str, Any], places: Iterator[int]) -> dict[str, Any]:
     return {
-        name: _with_empty_groups(space[name], hparams.get(name, {}))
-        if is_group(space[name])
-        else hparams[name]
+        name: _pick(space[name], places) if is_group(space[name]) else axis_value(space[name], next(places))
         for name in sorted(space)
     }
 
 
-def grid(space: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All points in grid order."""
-    total = math.prod(len(values) for _, values in axes(space))
-    return [point(space, number) for number in range(total)]
+def axis_size(spec: Any) -> int:
+    """How many values one hyperparameter has on the grid."""
+    match spec:
+        case {"type": "categorical", "vals": vals}:
+            return len(vals)
+        case {"type": "int"}:
+            return min(_count(spec), int(spec["maxval"]) - int(spec["minval"]) + 1)
+        case {"type": "double" | "log"}:
+            return _count(spec)
+    return 1
+
+
+def axis_value(spec: Any, place: int) -> Any:
+    """The value of one hyperparameter at a place of its axis, from 0."""
+    match spec:
+        case {"type": "const", "val": value}:
+            return value
+        case {"type": "categorical", "vals": vals}:
+            return vals[place]
+        case {"type": "int"}:
+            return _round(_spread(spec, place))
+        case {"type": "double"}:
+            return _spread(spec, place)
+        case {"type": "log", "base": base}:
+            return float(base ** _spread(spec, place))
+        case {"type": other}:
+            raise MethodError(f"unknown hyperparameter type '{other}'")
+    return spec
+
+
+def _count(spec: dict[str, Any]) -> int:
+    if not has_count(spec):
+        raise MethodError("grid search is in use but count was not provided")
+    return int(spec["count"])
+
+
+def _spread(spec: dict[str, Any], place: int) -> float:
+    low, high, size = spec["minval"], spec["maxval"], axis_size(spec)
+    return float((low + high) / 2 if size == 1 else low + place * (high - low) / (size - 1))
+
+
+def _round(value: float) -> int:
+    """Half away from zero, unlike `round`."""
+    below = math.floor(abs(value))
+    nearest = below + (abs(value) - below >= 0.5)
+    return nearest if value >= 0 else -nearest

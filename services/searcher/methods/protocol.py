@@ -16,8 +16,20 @@ WORST = 1.7976931348623157e308
 """Metric of a trial that gave none: the largest finite double, since JSON has no infinities (5.2)."""
 
 
+MOST_AT_ONCE = 100_000
+
+
 class MethodError(Exception):
     """The method cannot go on: its configuration or a metric makes no sense. The text says what and why."""
+
+
+def refuse_crowd(count: int) -> None:
+    """Raise `MethodError` when a search would make more trials in one step than a service can hold."""
+    if count > MOST_AT_ONCE:
+        raise MethodError(
+            f"the search would start {count} trials at once: "
+            f"set max_concurrent_trials to a number from 1 to {MOST_AT_ONCE}"
+        )
 
 
 class Create(msgspec.Struct, frozen=True, tag="create"):
@@ -111,5 +123,5 @@ class Method(Protocol):
     def trial_closed(self: M, request_id: str, rng: Rng) -> tuple[M, list[Operation]]:
         """The trial is over."""
 
-    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
         """0 to 1, from the units that open trials have trained."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from services.searcher.methods.protocol import INVALID, Close, Operation, ValidateAfter
+from services.searcher.methods.protocol import INVALID, Close, Operation, ValidateAfter, refuse_crowd
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import create
 
@@ -24,6 +24,7 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
 
     def initial(self, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
         count = min(self.max_trials, self.max_concurrent) if self.max_concurrent else self.max_trials
+        refuse_crowd(count)
         return self._create(count, rng)
 
     def _create(self, count: int, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
@@ -49,6 +50,6 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
         return self._create(1, rng) if self.created < self.max_trials else (self, [])
 
-    def progress(self, units: dict[str, float], closed: frozenset[str]) -> float:
+    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
         done = sum(self.max_length if id in closed else trained for id, trained in units.items())
         return done / (self.max_length * self.max_trials)

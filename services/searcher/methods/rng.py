@@ -13,7 +13,7 @@ import msgspec
 
 N, M = 624, 397
 _UPPER, _LOWER, _MATRIX = 0x80000000, 0x7FFFFFFF, 0x9908B0DF
-_WORDS = struct.Struct(f"<{N}I")
+_WORD, _WORDS = struct.Struct("<I"), struct.Struct(f"<{N}I")
 
 
 class RngState(msgspec.Struct, frozen=True):
@@ -31,7 +31,6 @@ class Rng:
     def __init__(self, state: RngState) -> None:
         self._key = state.key
         self._position = state.position
-        self._words: tuple[int, ...] | None = None
 
     @classmethod
     def seeded(cls, seed: int) -> Rng:
@@ -48,13 +47,10 @@ class Rng:
 
     def bits32(self) -> int:
         """The next tempered word."""
-        if self._words is None:
-            self._words = _WORDS.unpack(self._key)
         if self._position == N:
-            self._words = _twist(self._words)
-            self._key = _WORDS.pack(*self._words)
+            self._key = _WORDS.pack(*_twist(_WORDS.unpack(self._key)))
             self._position = 0
-        word = self._words[self._position]
+        word: int = _WORD.unpack_from(self._key, 4 * self._position)[0]
         self._position += 1
         word ^= word >> 11
         word ^= (word << 7) & 0x9D2C5680
@@ -94,9 +90,9 @@ class Rng:
         return str(uuid.UUID(bytes=bytes(raw)))
 
 
-def _twist(words: tuple[int, ...]) -> tuple[int, ...]:
+def _twist(words: tuple[int, ...]) -> list[int]:
     fresh = list(words)
     for index in range(N):
         joined = (fresh[index] & _UPPER) | (fresh[(index + 1) % N] & _LOWER)
         fresh[index] = fresh[(index + M) % N] ^ (joined >> 1) ^ (_MATRIX if joined & 1 else 0)
-    return tuple(fresh)
+    return fresh

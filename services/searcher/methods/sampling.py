@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from services.searcher.methods.protocol import Create
+from det_contracts.expconf import is_group
+from services.searcher.methods.protocol import Create, MethodError
 from services.searcher.methods.rng import Rng
 
 
-def is_group(value: object) -> bool:
-    """Whether a hyperparameter is a nested group: a map without a `type`."""
-    return isinstance(value, Mapping) and "type" not in value
-
-
-def sample(space: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
+def sample(space: dict[str, Any], rng: Rng) -> dict[str, Any]:
     """One value for each hyperparameter, names ascending, groups depth-first."""
     return {name: _sample_one(space[name], rng) for name in sorted(space)}
 
@@ -22,7 +17,7 @@ def sample(space: Mapping[str, Any], rng: Rng) -> dict[str, Any]:
 def _sample_one(spec: Any, rng: Rng) -> Any:
     if is_group(spec):
         return sample(spec, rng)
-    if not isinstance(spec, Mapping):
+    if not isinstance(spec, dict):
         return spec
     match spec["type"]:
         case "const":
@@ -36,10 +31,10 @@ def _sample_one(spec: Any, rng: Rng) -> Any:
         case "categorical":
             return spec["vals"][rng.below(len(spec["vals"]))]
         case other:
-            raise ValueError(f"unknown hyperparameter type '{other}'")
+            raise MethodError(f"unknown hyperparameter type '{other}'")
 
 
-def create(space: Mapping[str, Any], rng: Rng) -> Create:
+def create(space: dict[str, Any], rng: Rng) -> Create:
     """Draw a trial from the space."""
     hparams = sample(space, rng)
     return create_with(hparams, rng)

@@ -1,0 +1,57 @@
+"""Which method a configuration asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.searcher.methods.adaptive_asha import Tournament, adaptive_asha
+from services.searcher.methods.asha import AshaSearch
+from services.searcher.methods.grid import GridSearch
+from services.searcher.methods.protocol import MethodError
+from services.searcher.methods.random import RandomSearch
+
+AnyMethod = RandomSearch | GridSearch | AshaSearch | Tournament
+
+
+def choose(searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better: bool) -> AnyMethod:
+    """The method before its start. Raises `MethodError` for a name that is not known."""
+    name = searcher["name"]
+    if name == "custom":
+        raise MethodError(
+            "the 'custom' searcher is not supported yet: use single, random, grid or adaptive_asha"
+        )
+    length = length_of(searcher["max_length"])
+    match name:
+        case "single":
+            return RandomSearch(space, length, 1, 1, False)
+        case "random":
+            limits = searcher["max_trials"], searcher["max_concurrent_trials"]
+            return RandomSearch(space, length, *limits, True)
+        case "grid":
+            return GridSearch.over(space, length, searcher["max_concurrent_trials"])
+        case "async_halving":
+            return AshaSearch.bracket(
+                space,
+                num_rungs=searcher["num_rungs"],
+                max_length=length,
+                max_trials=searcher["max_trials"],
+                divisor=searcher["divisor"],
+                max_concurrent=searcher["max_concurrent_trials"],
+                stop_once=searcher["stop_once"],
+                smaller_is_better=smaller_is_better,
+            )
+        case "adaptive_asha":
+            return adaptive_asha(space, searcher, length, smaller_is_better)
+        case _:
+            raise MethodError(f"unknown searcher '{name}'")
+
+
+def length_of(value: Any) -> int:
+    """The count of a length, with or without a unit."""
+    if isinstance(value, Mapping):
+        value = next(count for count in value.values() if count is not None)
+    length = int(value)
+    if length < 1:
+        raise MethodError(f"max_length must be at least 1, not {length}")
+    return length

@@ -1,0 +1,175 @@
+"""How one result moves the trials of a halving bracket (searchers spec, 5.4 to 5.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from services.searcher.methods.protocol import WORST, Close, Operation, ValidateAfter
+from services.searcher.methods.rng import Rng
+from services.searcher.methods.rungs import Entry
+from services.searcher.methods.sampling import create
+
+if TYPE_CHECKING:
+    from services.searcher.methods.asha import AshaSearch
+
+
+class Climb:
+    """One step of a bracket: a working copy that becomes the next state."""
+
+    def __init__(self, state: AshaSearch, rng: Rng) -> None:
+        self._state = state
+        self._rng = rng
+        self._rungs = list(state.rungs)
+        self._rung_of = state.rung_of
+        self._awaited = state.awaited
+        self._early = state.early
+        self._closed = state.closed
+        self._invalid = state.invalid
+        self._operations: list[Operation] = []
+
+    def done(self) -> tuple[AshaSearch, list[Operation]]:
+        """The next state, and what it asks for."""
+        state = msgspec.structs.replace(
+            self._state,
+            rungs=tuple(self._rungs),
+            rung_of=self._rung_of,
+            awaited=self._awaited,
+            early=self._early,
+            closed=self._closed,
+            invalid=self._invalid,
+        )
+        return state, self._operations
+
+    def create(self) -> None:
+        """A new trial, in the lowest rung."""
+        made = create(self._state.space, self._rng)
+        self._operations.append(made)
+        self._send(made.request_id, 0)
+
+    def report(self, request_id: str, metric: float) -> None:
+        """A result of a trial in its present rung."""
+        index = self._rung_of[request_id]
+        self._awaited = _less(self._awaited, request_id)
+        self._rungs[index] = self._rungs[index].expecting(-1)
+        if index == len(self._rungs) - 1:
+            self._finish(request_id, metric)
+        elif self._state.stop_once:
+            self._stop_or_send(request_id, metric, index)
+        elif self._promotes_early(request_id, metric, index):
+            return
+        self._fill_up()
+        if not self._state.stop_once:
+            self._close_losers()
+
+    def give_up(self, request_id: str) -> None:
+        """The trial failed or was stopped: it counts as the worst.
+
+        One that waits for promotion keeps its result. A second one would make the rung look full, and
+        the search would never end.
+        """
+        self._early = self._early | {request_id: True}
+        self._closed = self._closed | {request_id: True}
+        if request_id in self._awaited:
+            self.report(request_id, WORST)
+
+    def withdraw(self, request_id: str) -> None:
+        """The trial's hyperparameters are invalid: as if it had never been, and another takes its place."""
+        self._early = self._early | {request_id: True}
+        if request_id not in self._closed:
+            self._close(request_id)
+        self._invalid += 1
+        current = self._rung_of[request_id]
+        for index in range(current + 1):
+            self._rungs[index] = self._rungs[index].without(request_id)
+        if request_id in self._awaited:
+            self._awaited = _less(self._awaited, request_id)
+            self._rungs[current] = self._rungs[current].expecting(-1)
+        self.create()
+
+    def _send(self, request_id: str, index: int) -> None:
+        """Place a trial in a rung, and have it train that far unless it is gone."""
+        self._rung_of = self._rung_of | {request_id: index}
+        self._awaited = self._awaited | {request_id: True}
+        if index:
+            self._rungs[index] = self._rungs[index].expecting(1)
+        if request_id not in self._early:
+            self._operations.append(ValidateAfter(request_id, self._rungs[index].length))
+
+    def _close(self, request_id: str) -> None:
+        self._closed = self._closed | {request_id: True}
+        self._operations.append(Close(request_id))
+
+    def _finish(self, request_id: str, metric: float) -> None:
+        top = self._rungs[-1]
+        self._rungs[-1] = top.with_entry(len(top.entries), Entry(metric, request_id))
+        if request_id not in self._early:
+            self._close(request_id)
+
+    # -- the promoting form (5.4)
+
+    def _promotes_early(self, request_id: str, metric: float, index: int) -> bool:
+        """Enter a result, and promote whom it lets climb; whether that one is gone, so that all is done."""
+        promoted = self._enter(request_id, metric, index)
+        if promoted is None:
+            return False
+        self._send(promoted, index + 1)
+        if promoted not in self._early:
+            return False
+        self.report(promoted, WORST)
+        return True
+
+    def _enter(self, request_id: str, metric: float, index: int) -> str | None:
+        """Enter a result in a rung; returns the trial that may climb on for it, if any."""
+        rung, divisor = self._rungs[index], self._state.divisor
+        old, new = int(len(rung.entries) / divisor), int((len(rung.entries) + 1) / divisor)
+        place = rung.place(metric)
+        self._rungs[index] = rung = rung.with_entry(place, Entry(metric, request_id, place < new))
+        if place < new:
+            return request_id
+        if new == old or not self._may_climb(rung.entries[old]):
+            return None
+        self._rungs[index] = rung.with_promoted(old)
+        return rung.entries[old].request_id
+
+    def _may_climb(self, entry: Entry) -> bool:
+        # The replacement of an invalid trial can fill a rung again whose losers were closed already.
+        id = entry.request_id
+        return not entry.promoted and (id not in self._closed or id in self._early)
+
+    def _close_losers(self) -> None:
+        """Once all trials have reported, close those that can not be promoted any more."""
+        if len(self._rungs[0].entries) != self._state.max_trials:
+            return
+        for rung in self._rungs:
+            if rung.outstanding > 0:
+                return
+            for entry in rung.entries:
+                if not entry.promoted and entry.request_id not in self._closed:
+                    self._close(entry.request_id)
+
+    # -- the stopping form (5.5)
+
+    def _stop_or_send(self, request_id: str, metric: float, index: int) -> None:
+        rung, early = self._rungs[index], request_id in self._early
+        keep = max(int((len(rung.entries) + 1) / self._state.divisor), 1)
+        place = rung.place(metric, before_equals=True)
+        climbs = place < keep and not early
+        self._rungs[index] = rung.with_entry(place, Entry(metric, request_id, climbs))
+        if climbs:
+            self._send(request_id, index + 1)
+        elif not early:
+            self._close(request_id)
+
+    def _fill_up(self) -> None:
+        """Unless a trial was sent on, make another while there may be more."""
+        sent = any(isinstance(operation, ValidateAfter) for operation in self._operations)
+        if not sent and len(self._rung_of) - self._invalid < self._state.max_trials:
+            self.create()
+
+
+def _less(names: dict[str, bool], name: str) -> dict[str, bool]:
+    rest = dict(names)
+    del rest[name]
+    return rest

@@ -1,0 +1,129 @@
+"""Plays a whole search without training: for previews and tests (searchers spec, section 10)."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from services.searcher.methods.protocol import (
+    Close,
+    Create,
+    Event,
+    MethodError,
+    Operation,
+    Shutdown,
+    TrialClosed,
+    TrialCreated,
+    ValidateAfter,
+    ValidationCompleted,
+)
+from services.searcher.methods.rng import Rng
+from services.searcher.methods.search import Search, start, step
+
+MOST_TRIALS = 100_000
+
+Lengths = tuple[int, ...]
+"""What one trial was asked to train to, in order; absolute, in the unit of `max_length`."""
+Metric = Callable[[int, int, Rng], Any]
+"""The metric of a trial: from its number in order of creation, a length, and a generator to draw from."""
+
+
+class Simulation(msgspec.Struct, frozen=True):
+    """A search that was played to its end."""
+
+    trials: dict[str, Lengths]
+    """By request id, in order of creation."""
+    shutdown: Shutdown
+    search: Search
+
+
+def random_metric(number: int, length: int, rng: Rng) -> float:
+    """A metric that says nothing: uniform in [0, 1)."""
+    return rng.unit()
+
+
+def simulate(
+    searcher: Mapping[str, Any],
+    hyperparameters: Mapping[str, Any],
+    seed: int,
+    *,
+    metric: Metric = random_metric,
+    watch: Callable[[Search], None] | None = None,
+    most_trials: int = MOST_TRIALS,
+) -> Simulation:
+    """Play a search whose trials take turns in random order; `watch` sees each state, the first included.
+
+    Equal arguments give equal simulations. Raises `MethodError` when the search cannot start, makes
+    more than `most_trials`, ends with work left, or stops asking before its end.
+    """
+    search, operations = start(searcher, hyperparameters, seed)
+    table = _Table(Rng.seeded(seed), metric, most_trials)
+    while True:
+        if watch is not None:
+            watch(search)
+        table.take(operations)
+        if table.shutdown is not None:
+            return Simulation({id: tuple(told) for id, told in table.lengths.items()}, table.shutdown, search)
+        search, operations = step(search, table.next_event())
+
+
+def breakdown(simulation: Simulation) -> dict[Lengths, int]:
+    """How many trials were asked for the same lengths, the most frequent first."""
+    return dict(Counter(simulation.trials.values()).most_common())
+
+
+class _Table:
+    """Operations that wait for their turn: in order for one trial, at random between trials."""
+
+    def __init__(self, rng: Rng, metric: Metric, most_trials: int) -> None:
+        self.lengths: dict[str, list[int]] = {}
+        self.shutdown: Shutdown | None = None
+        self._numbers: dict[str, int] = {}
+        self._waiting: dict[str, deque[Operation]] = {}
+        self._turns: list[str] = []
+        self._rng = rng
+        self._metric = metric
+        self._most_trials = most_trials
+
+    def take(self, operations: tuple[Operation, ...]) -> None:
+        for operation in operations:
+            match operation:
+                case Shutdown():
+                    self.shutdown = operation
+                case Create(request_id=id) | ValidateAfter(request_id=id) | Close(request_id=id):
+                    self._wait(id, operation)
+                case _:
+                    raise MethodError(f"{operation!r} is no operation of a search")
+        if self.shutdown is not None and self._turns:
+            raise MethodError(f"the search ended while {len(self._turns)} trials had operations left")
+
+    def _wait(self, id: str, operation: Operation) -> None:
+        if isinstance(operation, Create):
+            self._numbers[id] = len(self.lengths)
+            self.lengths[id], self._waiting[id] = [], deque()
+            if len(self.lengths) > self._most_trials:
+                raise MethodError(f"the search makes more than {self._most_trials} trials: too many to play")
+        if not self._waiting[id]:
+            self._turns.append(id)
+        self._waiting[id].append(operation)
+
+    def next_event(self) -> Event:
+        if not self._turns:
+            raise MethodError("the search asks for nothing more, yet it did not end")
+        place = self._rng.below(len(self._turns))
+        id = self._turns[place]
+        operation = self._waiting[id].popleft()
+        if not self._waiting[id]:
+            self._turns[place] = self._turns[-1]
+            self._turns.pop()
+        match operation:
+            case Create():
+                return TrialCreated(id)
+            case ValidateAfter(length=length):
+                self.lengths[id].append(length)
+                return ValidationCompleted(id, self._metric(self._numbers[id], length, self._rng), length)
+            case _:
+                return TrialClosed(id)
