@@ -44,6 +44,11 @@ def witnessed(trial_id: int | str) -> str:
     return f"control.trial.{trial_id}.>"
 
 
+def is_witnessed(subject: str) -> bool:
+    """Whether a script may have written it."""
+    return subject.startswith("control.trial.")
+
+
 def stated_by_worker(worker_id: str) -> str:
     """What one worker may state in the control log."""
     return f"control.worker.{worker_id}.>"

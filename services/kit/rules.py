@@ -16,6 +16,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
+from services.kit.log import Stored
 
 Key = tuple[str, Any]
 """A record of the state: (field of the state, id)."""
@@ -60,7 +61,7 @@ class Rules(Generic[S]):
     """Facts that due times have come, for all that are not later than the given time."""
     streams: Mapping[str, Sequence[str]] = field(default_factory=lambda: {subjects.CONTROL: ()})
     """Streams to fold, each with subject filters; none means all of it."""
-    decode: Mapping[str, Callable[[bytes, int, str], Recorded]] = field(default_factory=dict)
+    decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)
     """How messages of a stream become records, where it is not the event codec."""
 
 

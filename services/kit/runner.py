@@ -14,13 +14,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.problems import Refused, unavailable
-from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown
+from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
 from services.kit.measures import Measures
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
@@ -131,10 +132,10 @@ class Runner(Generic[S]):
         return last.position if last and last.position <= self.positions[subjects.CONTROL] else 0
 
     async def _fold_for_ever(self, stream: str, feed: Feed) -> None:
-        decode = self.rules.decode.get(stream, codec.decode)
+        read = self.rules.decode.get(stream, _read_event)
         while True:
             batch = await feed.batch()
-            events = [decode(m.body, m.position, stream) for m in batch.messages]
+            events = [read(message, stream) for message in batch.messages]
             for event in events:
                 self._fold(event)
             if events:
@@ -271,6 +272,24 @@ class Runner(Generic[S]):
         self._appended = max(self._appended, last)
         self._wake.set()
         return False
+
+
+def _read_event(message: Stored, stream: str) -> Recorded:
+    """An event. What a script wrote that is damaged, or speaks of another trial, must not stop a service."""
+    try:
+        recorded = codec.decode(message.body, message.position, stream)
+    except codec.BadRecord:
+        if not subjects.is_witnessed(message.subject):
+            raise
+        return Recorded(message.position, Unknown("damaged", 0), "", "", 0.0, "", stream)
+    event = recorded.event
+    if type(event) is Unknown or message.subject == _place_of(event):
+        return recorded
+    return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0))
+
+
+def _place_of(event: Any) -> str:
+    return subjects.decision(event.owner) if type(event) is Decision else codec.subject_of(event)
 
 
 def _id_fields(event: Any) -> list[str]:

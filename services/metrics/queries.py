@@ -12,10 +12,13 @@ from det_contracts import subjects
 from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
 from services.kit.database import POSITIONS
 from services.metrics.domain import VALIDATION
-from services.metrics.store import LINES, LINES_PER_BATCH, REPORTS, SUMMARIES, TRIALS
 from services.metrics.summary import Summary
+from services.metrics.tables import LINES, LINES_PER_BATCH, REPORTS, SUMMARIES, TRIALS
+from services.metrics.values import storable
 
 C = REPORTS.c
+_statistics = msgspec.json.Decoder(dict[str, Summary])
+PAGE_ROWS = 10_000
 PAGE_BYTES = 2 * 1024 * 1024
 """Most of an answer, well below what the broker takes in one message."""
 ROW_OVERHEAD_BYTES = 300
@@ -29,16 +32,18 @@ def trial_summaries(connection: sa.Connection, query: TrialSummaries) -> dict[st
 
 def _summary(connection: sa.Connection, trial: Any) -> dict[str, Any]:
     validations = sa.select(REPORTS).where(
-        C.trial_id == trial["trial_id"], C.kind == VALIDATION, C.archived.is_(False), C.metric.is_not(None)
+        C.trial_id == trial["trial_id"], C.kind == VALIDATION, C.archived.is_(False), C.ranked.is_(True)
     )
     better = C.metric.asc() if trial["smaller_is_better"] else C.metric.desc()
-    best = connection.execute(validations.order_by(better, C.id).limit(1)).mappings().first()
-    latest = connection.execute(validations.order_by(C.steps.desc(), C.id.desc()).limit(1)).mappings().first()
-    query = sa.select(SUMMARIES).where(SUMMARIES.c.trial_id == trial["trial_id"])
-    summary: dict[str, dict[str, Any]] = {}
-    for row in connection.execute(query.order_by(SUMMARIES.c.kind, SUMMARIES.c.name)).mappings():
-        plain = msgspec.json.decode(row["body"], type=Summary).plain()
-        summary.setdefault(row["kind"], {})[row["name"]] = plain
+    ranked = validations.where(C.metric.is_not(None)).order_by(better, C.id)
+    best = connection.execute(ranked.limit(1)).mappings().first()
+    newest = validations.order_by(C.steps.desc(), C.id.desc())
+    latest = connection.execute(newest.limit(1)).mappings().first()
+    query = sa.select(SUMMARIES.c.kind, SUMMARIES.c.body).where(SUMMARIES.c.trial_id == trial["trial_id"])
+    summary = {
+        kind: {name: found.plain() for name, found in sorted(_statistics.decode(body).items())}
+        for kind, body in connection.execute(query.order_by(SUMMARIES.c.kind))
+    }
     return {
         "total_batches": trial["total_batches"],
         "best_validation": _validation(best),
@@ -69,9 +74,15 @@ def reports(connection: sa.Connection, query: Reports) -> dict[str, Any]:
         chosen = chosen.where(C.archived.is_(False))
     if query.after is not None:
         chosen = chosen.where(sa.tuple_(*order) > sa.tuple_(*map(sa.literal, query.after)))
-    rows = connection.execute(chosen.order_by(*order).limit(query.limit)).mappings()
-    found, more = _page(rows, lambda row: len(row["metrics"]) + len(row["batch_metrics"] or b""), query.limit)
+    limit = _limit(query.limit)
+    rows = connection.execute(chosen.order_by(*order).limit(limit)).mappings()
+    found, more = _page(rows, lambda row: len(row["metrics"]) + len(row["batch_metrics"] or b""), limit)
     return {"rows": [_report(row) for row in found], "more": more}
+
+
+def _limit(wanted: int) -> int:
+    """Rows of a page; 0 asks for as many as fit."""
+    return min(wanted, PAGE_ROWS) if wanted > 0 else PAGE_ROWS
 
 
 def _page(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
@@ -83,7 +94,7 @@ def _page(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[
         if found and total > PAGE_BYTES:
             return found, True
         found.append(row)
-    return found, 0 < limit == len(found)
+    return found, len(found) == limit
 
 
 def _report(row: Any) -> dict[str, Any]:
@@ -110,15 +121,14 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     position = connection.execute(through).scalar() or 0
     order = LINES.c.id.desc() if query.descending else LINES.c.id.asc()
     known = LINES.c.id < (position + 1) * LINES_PER_BATCH
-    chosen = sa.select(LINES).where(known, *_log_filters(query)).order_by(order)
-    if query.limit > 0:
-        chosen = chosen.limit(query.limit)
-    rows = connection.execute(chosen).mappings()
-    found, more = _page(rows, lambda row: len(row["text"]), query.limit)
+    chosen = sa.select(LINES).where(known, *_log_filters(query, connection.dialect.name)).order_by(order)
+    limit = _limit(query.limit)
+    rows = connection.execute(chosen.limit(limit)).mappings()
+    found, more = _page(rows, lambda row: len(row["text"].encode()), limit)
     return {"lines": [dict(row) for row in found], "more": more, "through": position}
 
 
-def _log_filters(query: LogPage) -> list[sa.ColumnElement[bool]]:
+def _log_filters(query: LogPage, dialect: str) -> list[sa.ColumnElement[bool]]:
     columns = LINES.c
     found: list[sa.ColumnElement[bool]] = [columns.task_id == query.task_id]
     if query.after_id:
@@ -139,7 +149,9 @@ def _log_filters(query: LogPage) -> list[sa.ColumnElement[bool]]:
     if query.after_at is not None:
         found.append(columns.at > query.after_at)
     if query.text:
-        found.append(columns.text.contains(query.text, autoescape=True))
+        # Not LIKE: SQLite's takes upper and lower case for the same.
+        place = sa.func.instr if dialect == "sqlite" else sa.func.strpos
+        found.append(place(columns.text, storable(query.text)) > 0)
     return found
 
 

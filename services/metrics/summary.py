@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import sys
 from typing import Any
 
 import msgspec
 
 from services.metrics.values import number
 
+LARGEST = sys.float_info.max
+"""Where sums end, so that they stay finite."""
+replace = msgspec.structs.replace
 
-class Summary(msgspec.Struct, frozen=True):
+
+class Summary(msgspec.Struct, frozen=True, array_like=True):
     """Statistics over the values of one metric name; those of text and maps count, and have a last one."""
 
     count: int = 0
@@ -44,23 +48,17 @@ def add(summary: Summary, steps: int, value: Any) -> Summary:
     """The statistics with one more value; the last one is that of the most steps."""
     found = number(value)
     last, last_steps = (value, steps) if steps >= summary.last_steps else (summary.last, summary.last_steps)
+    count = summary.count + 1
     if found is None or not summary.numeric:
-        return Summary(summary.count + 1, last=last, last_steps=last_steps, numeric=False)
-    told = msgspec.structs.replace(summary, count=summary.count + 1, last=last, last_steps=last_steps)
+        return Summary(count=count, last=last, last_steps=last_steps, numeric=False)
     if not math.isfinite(found):
-        return told
-    return msgspec.structs.replace(
-        told,
+        return replace(summary, count=count, last=last, last_steps=last_steps)
+    return Summary(
+        count=count,
         finite=summary.finite + 1,
-        sum=summary.sum + found,
-        min=found if summary.min is None else min(summary.min, found),
-        max=found if summary.max is None else max(summary.max, found),
+        sum=max(-LARGEST, min(LARGEST, summary.sum + found)),
+        min=found if summary.min is None or found < summary.min else summary.min,
+        max=found if summary.max is None or found > summary.max else summary.max,
+        last=last,
+        last_steps=last_steps,
     )
-
-
-def from_values(values: Iterable[tuple[int, Any]]) -> Summary:
-    """The statistics of (steps, value) pairs."""
-    summary = Summary()
-    for steps, value in values:
-        summary = add(summary, steps, value)
-    return summary

@@ -3,7 +3,7 @@
 from alembic import op
 
 from services.kit.database import METADATA, POSITIONS, SNAPSHOTS
-from services.metrics.store import TABLES
+from services.metrics.tables import TABLES
 
 revision = "0001"
 down_revision = None

@@ -1,0 +1,79 @@
+"""How each event changes what the metrics service knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import metrics, searcher
+from det_contracts.reports import LogBatch, ReportBatch
+from services.metrics.domain.judge import Judge
+from services.metrics.domain.state import Judged, Open, Source, State, Trial
+
+Key = tuple[str, Any]
+replace = msgspec.structs.replace
+
+
+def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Fold one event of any of the three streams; returns the records that it replaced."""
+    fold = _FOLDS.get(type(recorded.event))
+    return fold(state, recorded.event) if fold is not None else ()
+
+
+def _judged(state: State, event: Judged) -> Iterable[Key]:
+    if isinstance(event.batch, LogBatch):
+        return _log(state, event, event.batch)
+    return _reports(state, event, event.batch)
+
+
+def _log(state: State, event: Judged, batch: LogBatch) -> Iterable[Key]:
+    key = f"{batch.allocation_id} {batch.worker_id} {batch.source}"
+    known = state.sources.get(key)
+    event.accepted = known is None or batch.offset > known.offset
+    if event.accepted:
+        state.sources[key] = Source(batch.offset)
+        yield "sources", key
+
+
+def _reports(state: State, event: Judged, batch: ReportBatch) -> Iterable[Key]:
+    known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
+    event.accepted = batch.run != known.run or batch.number > known.batch
+    if not event.accepted:
+        return
+    judge = Judge(known, state.groups, batch)
+    state.trials[known.id] = judge.take()
+    yield "trials", known.id
+    for key, group in judge.groups().items():
+        state.groups[key] = group
+        yield "groups", key
+    event.rows, event.archive = judge.rows, judge.archive
+
+
+def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
+    known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
+    stated = max(known.stated, event.number)
+    pending = tuple(finding for finding in known.pending if finding.number > stated)
+    state.trials[known.id] = replace(known, stated=stated, pending=pending)
+    yield "trials", known.id
+
+
+def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
+    state.ended[event.trial_id] = Open(event.trial_id)
+    yield "ended", event.trial_id
+
+
+def _settled(state: State, event: metrics.Settled) -> Iterable[Key]:
+    state.ended.pop(event.trial_id, None)
+    yield "ended", event.trial_id
+
+
+_FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
+    Judged: _judged,
+    metrics.Validated: _stated,
+    metrics.ReportRefused: _stated,
+    metrics.Settled: _settled,
+    searcher.TrialEnded: _trial_ended,
+}

@@ -1,0 +1,73 @@
+"""Which keys were reported at which steps (REST spec, section 4, rule 3)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from services.metrics.domain.state import Group, Kind
+from services.metrics.domain.steps import add, contains
+
+KINDS = 32
+"""Sets of names per group; when a group has more, the oldest are forgotten."""
+RECENT = 16
+"""Newest reports per group whose values are known, as a digest."""
+
+Entry = Literal["new", "merged", "same"]
+
+
+class Conflict(Exception):
+    """A report has a key that an earlier one at the same steps had."""
+
+
+class Ledger:
+    """The memory of one group while a batch is judged."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = group
+        self._highest = group.highest
+        self._kinds = list(group.kinds)
+        self._recent = list(group.recent)
+
+    def kind(self, names: tuple[str, ...], batched: bool) -> int:
+        """Number of the kind of reports with these names, for `enter`."""
+        for number, kind in enumerate(self._kinds):
+            if kind.batched == batched and kind.names == names:
+                return number
+        self._kinds.append(Kind(names, batched))
+        return len(self._kinds) - 1
+
+    def enter(self, kind: int, steps: int, digest: int) -> Entry:
+        """Note a report; raises `Conflict`, noting nothing. "same": it repeats a recent one to the letter."""
+        entry: Entry = "new"
+        if steps <= self._highest:
+            if (steps, digest) in self._recent:
+                return "same"
+            earlier = [known for known in self._kinds if contains(known.steps, steps)]
+            self._compare(self._kinds[kind], earlier)
+            entry = "merged" if earlier else "new"
+        self._remember(kind, steps, digest)
+        return entry
+
+    def _compare(self, found: Kind, earlier: list[Kind]) -> None:
+        taken = {name for known in earlier for name in known.names}
+        twice = next((name for name in found.names if name in taken), None)
+        if twice is not None:
+            raise Conflict(f"overwriting existing metric keys is not supported, conflicting key: {twice}")
+        if found.batched and any(known.batched for known in earlier):
+            raise Conflict("overwriting existing batch metrics is not supported")
+
+    def _remember(self, kind: int, steps: int, digest: int) -> None:
+        known = self._kinds[kind]
+        self._kinds[kind] = Kind(known.names, known.batched, add(known.steps, steps))
+        self._highest = max(self._highest, steps)
+        self._recent.append((steps, digest))
+
+    def close(self) -> Group:
+        """What is to be remembered from now on."""
+        kinds = [kind for kind in self._kinds if kind.steps]
+        return Group(
+            run=self._group.run,
+            highest=self._highest,
+            kinds=tuple(kinds[-KINDS:]),
+            recent=tuple(self._recent[-RECENT:]),
+        )

@@ -1,0 +1,118 @@
+"""The records that the metrics service folds. All frozen but `Judged`, which only carries a verdict along."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from det_contracts.events import metrics
+from det_contracts.reports import LogBatch, ReportBatch
+from services.metrics.domain.steps import Steps
+
+VALIDATION = "validation"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One accepted report."""
+
+    index: int
+    """Place in its batch."""
+    group: str
+    steps: int
+    at: float
+    metrics: dict[str, Any]
+    batch_metrics: Any = None
+    merges: bool = False
+    """New keys for steps that were reported before."""
+
+
+class Archive(msgspec.Struct, frozen=True):
+    """The first report of a new run: what earlier runs reported at these steps or later is outdated."""
+
+    run: int
+    group: str
+    steps: int
+
+
+@dataclass
+class Judged:
+    """A batch of a data stream; the fold writes its verdict beside it, for the read model."""
+
+    batch: ReportBatch | LogBatch
+    accepted: bool = False
+    rows: list[Row] = field(default_factory=list)
+    archive: Archive | None = None
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """Reports of a group that carried the same names, and the steps that they were made at."""
+
+    names: tuple[str, ...]
+    batched: bool
+    """They had per-batch metrics."""
+    steps: Steps = ()
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be remembered of one group of a trial's reports to know a key that comes twice."""
+
+    run: int
+    highest: int = -1
+    """Most steps reported in this run."""
+    kinds: tuple[Kind, ...] = ()
+    recent: tuple[tuple[int, int], ...] = ()
+    """(steps, digest of the values) of the newest reports: a repeat of one of them is no conflict."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a report led to: one of the two."""
+
+    number: int
+    validated: metrics.Validated | None = None
+    refused: metrics.ReportRefused | None = None
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a trial's reports have come, and what of them is not stated in CONTROL yet."""
+
+    id: int
+    run: int = 0
+    """The newest run that has reported."""
+    batch: int = 0
+    """Newest batch of that run."""
+    opened: int = 0
+    """The newest run that had a report accepted."""
+    decided: int = 0
+    """Decisions that the reports led to."""
+    stated: int = 0
+    """Decisions that are in CONTROL."""
+    pending: tuple[Finding, ...] = ()
+
+
+class Open(msgspec.Struct, frozen=True):
+    """A trial that has ended, until it is settled."""
+
+    trial_id: int
+
+
+class Source(msgspec.Struct, frozen=True):
+    """How far the log of one source of an allocation has come."""
+
+    offset: int
+
+
+@dataclass
+class State:
+    """Everything that the metrics service folds."""
+
+    trials: dict[int, Trial] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    ended: dict[int, Open] = field(default_factory=dict)
+    sources: dict[str, Source] = field(default_factory=dict)
+
+
+def group_key(trial_id: int, group: str) -> str:
+    """Where a group of a trial is kept in the state."""
+    return f"{trial_id}/{group}"

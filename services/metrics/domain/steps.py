@@ -1,0 +1,53 @@
+"""Sets of whole numbers that grow mostly in even strides, kept small.
+
+A million steps reported every hundredth batch are one stretch. What is irregular costs a stretch per one or
+two numbers, and beyond a limit the oldest are forgotten: a set then answers "no" where it once said "yes".
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+LIMIT = 1000
+"""Stretches of one set."""
+OPEN = 4
+"""Newest stretches that a number may continue."""
+
+
+class Stretch(msgspec.Struct, frozen=True, array_like=True):
+    """`first`, `first + stride`, ... : `count` numbers; the stride may be negative, never 0."""
+
+    first: int
+    stride: int = 1
+    count: int = 1
+
+    @property
+    def next(self) -> int:
+        """The number that would continue it."""
+        return self.first + self.stride * self.count
+
+
+Steps = tuple[Stretch, ...]
+
+
+def contains(steps: Steps, number: int) -> bool:
+    """Whether the number is in the set."""
+    for stretch in reversed(steps):
+        away, rest = divmod(number - stretch.first, stretch.stride)
+        if rest == 0 and 0 <= away < stretch.count:
+            return True
+    return False
+
+
+def add(steps: Steps, number: int) -> Steps:
+    """The set with a number that is not in it yet."""
+    for index in range(len(steps) - 1, max(len(steps) - OPEN, 0) - 1, -1):
+        stretch = steps[index]
+        if stretch.next == number:
+            longer = Stretch(stretch.first, stretch.stride, stretch.count + 1)
+            return (*steps[:index], longer, *steps[index + 1 :])
+    if steps and steps[-1].count == 1:
+        first = steps[-1].first
+        return (*steps[:-1], Stretch(first, number - first, 2))
+    kept = steps if len(steps) < LIMIT else steps[LIMIT // 2 :]
+    return (*kept, Stretch(number))

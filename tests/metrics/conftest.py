@@ -1,0 +1,64 @@
+"""The service's rules in a world of three streams, and its tables on both databases."""
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from services.kit.database import Snapshot
+from services.kit.migrate import open_database
+from services.metrics.domain import State
+from services.metrics.queries import READS
+from tests.metrics.world import World
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+class Tables:
+    """A migrated database of the service."""
+
+    def __init__(self, url):
+        self.database = open_database(url, "metrics")
+
+    def save(self, world):
+        with self.database.engine.begin() as connection:
+            world.save(connection)
+
+    def ask(self, query):
+        with self.database.engine.begin() as connection:
+            answer = READS[type(query)](connection, query)
+        return msgspec.json.decode(msgspec.json.encode(answer))
+
+    def state(self):
+        with self.database.engine.begin() as connection:
+            return Snapshot("metrics", State).load(connection)
+
+    def drop(self):
+        """As if the database had been deleted."""
+        with self.database.engine.begin() as connection:
+            for table in set(sa.inspect(connection).get_table_names()) - {"alembic_version"}:
+                connection.execute(sa.text(f"DELETE FROM {table}"))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
+def tables(request, tmp_path):
+    url = f"sqlite:///{tmp_path}/metrics.db"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+    found = Tables(url)
+    yield found
+    found.database.close()
+
+
+@pytest.fixture
+def told(world, tables):
+    """Fold and save all that was added; returns what to ask."""
+
+    def tell(*what):
+        world.add(*what).fold()
+        tables.save(world)
+        return tables.ask
+
+    return tell
