@@ -116,7 +116,7 @@ class Snapshot:
         )
         for kind, key, body in connection.execute(query):
             getattr(state, kind)[self._types[kind][0](key)] = decoders[kind].decode(body)
-        return state, self._positions(connection)
+        return state, self.positions(connection)
 
     def save(
         self, connection: sa.Connection, records: Mapping[Key, Any], positions: Mapping[str, int]
@@ -125,7 +125,7 @@ class Snapshot:
 
         Returns False, storing nothing, when another replica has already stored a later state.
         """
-        stored = self._positions(connection)
+        stored = self.positions(connection, hold=True)
         if any(stored.get(stream, 0) > position for stream, position in positions.items()):
             return False
         rows = [
@@ -139,8 +139,10 @@ class Snapshot:
         upsert(connection, POSITIONS, marks)
         return True
 
-    def _positions(self, connection: sa.Connection) -> dict[str, int]:
+    def positions(self, connection: sa.Connection, *, hold: bool = False) -> dict[str, int]:
+        """How far of each stream is stored; `hold` lets no other replica store before this one has."""
         query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(POSITIONS.c.owner == self.owner)
+        query = query.with_for_update() if hold else query
         return {stream: position for stream, position in connection.execute(query)}
 
     def _drop(self, connection: sa.Connection, keys: Iterable[Key]) -> None:

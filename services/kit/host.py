@@ -28,7 +28,7 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.measures import Measures
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
-from services.kit.saving import DatabaseSaver, Project
+from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.settings import BadSettings, ServiceSettings, load
 
 log = structlog.get_logger()
@@ -63,6 +63,8 @@ class Service:
     """Runs beside the runner, for as long as the service does: HTTP, heartbeats."""
     always_saves: bool = False
     """Every replica has a database of its own (the gateway); else only the leader saves."""
+    backlog: int = BACKLOG_LIMIT
+    """Events that may wait to be saved; few where one event is large."""
 
 
 def main(service: Service) -> None:
@@ -107,7 +109,14 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
         stack.callback(database.close)
         lease = Lease(connection, owner, uuid.uuid4().hex[:8])
         leading = (lambda: True) if service.always_saves else (lambda: lease.active)
-        saver = DatabaseSaver(database, owner, service.rules.state, project=service.project, leading=leading)
+        saver = DatabaseSaver(
+            database,
+            owner,
+            service.rules.state,
+            project=service.project,
+            leading=leading,
+            backlog=service.backlog,
+        )
         measures = Measures(owner)
         journal = JetStreamLog(connection)
         runner = Runner(service.rules, journal, saver, leading=lambda: lease.active, measures=measures)

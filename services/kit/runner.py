@@ -146,6 +146,7 @@ class Runner(Generic[S]):
             self._dirty = set()
             if all(self._caught_up.values()):
                 self.ready.set()
+            if self._caught_up[subjects.CONTROL]:
                 self._wake.set()
             async with self._moved:
                 self._moved.notify_all()
@@ -190,7 +191,7 @@ class Runner(Generic[S]):
         return (
             self._leading()
             and self.positions[subjects.CONTROL] >= self._appended
-            and all(self._caught_up.values())
+            and self._caught_up[subjects.CONTROL]
         )
 
     async def _decide(self) -> bool:

@@ -21,7 +21,7 @@ from services.kit.rules import Key
 SAVE_EVERY_S = 0.1
 """How long changes may wait to be saved together, when nobody asks for them."""
 BACKLOG_LIMIT = 20_000
-"""Events that may wait to be saved before folding pauses."""
+"""Events that may wait to be saved before folding pauses, where a service does not say otherwise."""
 
 
 class Saver(Protocol):
@@ -76,11 +76,14 @@ class DatabaseSaver:
         *,
         project: Project | None = None,
         leading: Callable[[], bool] = lambda: True,
+        backlog: int = BACKLOG_LIMIT,
     ) -> None:
         self._database = database
         self._snapshot = Snapshot(owner, state)
         self._project = project
         self._leading = leading
+        self._backlog = backlog
+        self._overtaken = False
         self._records: dict[Key, Any] = {}
         self._events: list[Recorded] = []
         self._positions: dict[str, int] = {}
@@ -105,10 +108,11 @@ class DatabaseSaver:
         self._positions = positions
         self._folded += 1
         self._work.set()
-        if len(self._events) > BACKLOG_LIMIT:
+        if len(self._events) > self._backlog:
             self._urgent.set()
             async with self._moved:
-                await self._moved.wait_for(lambda: not self._events)
+                # Who was overtaken must fold on, or never gets to where it may save.
+                await self._moved.wait_for(lambda: self._overtaken or len(self._events) <= self._backlog)
 
     async def run(self) -> None:
         while True:
@@ -117,25 +121,45 @@ class DatabaseSaver:
                 await asyncio.wait_for(self._urgent.wait(), SAVE_EVERY_S)
             self._urgent.clear()
             self._work.clear()
-            if not self._leading():
-                await asyncio.sleep(0.1)
+            if not self._leading() or not await self._save():
+                await self._follow()
                 self._work.set()
-                continue
-            await self._save()
 
-    async def _save(self) -> None:
+    async def _follow(self) -> None:
+        """Let go of what another replica has written already."""
+        stored = await self._database.read(self._snapshot.positions)
+        self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
+        await self._announce()
+        await asyncio.sleep(SAVE_EVERY_S)
+
+    async def _announce(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()
+
+    async def _save(self) -> bool:
+        """Whether what was folded is stored; not, when another replica is ahead in any stream."""
         records, self._records = self._records, {}
         events, self._events = self._events, []
         positions, folded = dict(self._positions), self._folded
 
-        def work(connection: sa.Connection) -> None:
-            if self._snapshot.save(connection, records, positions) and self._project is not None:
-                self._project(connection, records, events)
+        def work(connection: sa.Connection) -> bool:
+            stored = self._snapshot.positions(connection, hold=True)
+            if not self._snapshot.save(connection, records, positions):
+                return False
+            if self._project is not None:
+                # What was folded while another replica led is in the tables already.
+                new = [e for e in events if e.position > stored.get(e.stream, 0)]
+                self._project(connection, records, new)
+            return True
 
-        await self._database.write(work)
+        self._overtaken = not await self._database.write(work)
+        if self._overtaken:
+            self._records = records | self._records
+            self._events = events + self._events
+            return False
         self._saved, self._kept = positions, folded
-        async with self._moved:
-            self._moved.notify_all()
+        await self._announce()
+        return True
 
     async def reach(self, position: int = 0, within_s: float = 10.0) -> None:
         """Wait until the read model shows all that is folded by now, and CONTROL up to `position`.
@@ -156,6 +180,6 @@ class DatabaseSaver:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._moved.wait(), SAVE_EVERY_S)
         except TimeoutError:
-            shown = self._saved.get(subjects.CONTROL, 0)
-            message = f"the read side is at position {shown}, not yet at {position}; try again"
+            saved = self._saved.get(subjects.CONTROL, 0)
+            message = f"the read side is at position {saved}, not yet at {position}; try again"
             raise unavailable(message) from None

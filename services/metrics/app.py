@@ -26,4 +26,4 @@ RULES = Rules(
     },
     decode={subjects.REPORTS: read_reports, subjects.LOGS: read_logs},
 )
-SERVICE = Service(RULES, project=project, reads=READS, extra=settle_ended_trials)
+SERVICE = Service(RULES, project=project, reads=READS, extra=settle_ended_trials, backlog=500)

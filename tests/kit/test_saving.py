@@ -1,0 +1,160 @@
+"""Saving: snapshot, read model and positions together, by several replicas in turn."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+
+from det_contracts.envelope import Recorded
+from det_contracts.problems import Refused
+from services.kit.database import METADATA, Database
+from services.kit.saving import DatabaseSaver
+
+TABLES = sa.MetaData()
+SHOWN = sa.Table(
+    "shown",
+    TABLES,
+    sa.Column("stream", sa.String, primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True),
+)
+
+
+class Sum(msgspec.Struct, frozen=True):
+    total: int = 0
+
+
+@dataclass
+class State:
+    sums: dict[str, Sum] = field(default_factory=dict)
+
+
+def project(connection, records, events):
+    """Fails when it is given an event twice."""
+    if events:
+        rows = [{"stream": event.stream, "position": event.position} for event in events]
+        connection.execute(sa.insert(SHOWN), rows)
+
+
+class Replica:
+    """Folds two streams of numbers by hand, and leaves the rest to the saver."""
+
+    def __init__(self, database, *, leads, backlog=20_000):
+        self.leads = leads
+        self.saver = DatabaseSaver(
+            database, "toy", State, project=project, leading=lambda: self.leads, backlog=backlog
+        )
+        self.state = State()
+        self.at = {"CONTROL": 0, "REPORTS": 0}
+
+    async def fold(self, stream, upto):
+        events = [Recorded(p, None, "", "", 0.0, "", stream) for p in range(self.at[stream] + 1, upto + 1)]
+        self.at[stream] = max(self.at[stream], upto)
+        known = self.state.sums.get(stream, Sum())
+        self.state.sums[stream] = Sum(known.total + sum(e.position for e in events))
+        await self.saver.changed(self.state, {("sums", stream)}, events, dict(self.at))
+
+
+@pytest.fixture
+def database(tmp_path):
+    found = Database(f"sqlite:///{tmp_path}/toy.db")
+    METADATA.create_all(found.engine)
+    TABLES.create_all(found.engine)
+    yield found
+    found.close()
+
+
+@contextlib.asynccontextmanager
+async def running(*replicas):
+    tasks = [asyncio.create_task(r.saver.run()) for r in replicas]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for task in tasks:
+            assert task.cancelled(), task.exception()
+
+
+async def stored(database):
+    """Positions, sums and shown rows as they lie in the database."""
+
+    def work(connection):
+        rows = sorted(connection.execute(sa.select(SHOWN.c.stream, SHOWN.c.position)))
+        return [tuple(row) for row in rows]
+
+    state, positions = await DatabaseSaver(database, "toy", State).load()
+    return positions, {name: s.total for name, s in state.sums.items()}, await database.read(work)
+
+
+def whole(control, reports):
+    rows = [("CONTROL", p) for p in range(1, control + 1)] + [("REPORTS", p) for p in range(1, reports + 1)]
+    sums = {"CONTROL": sum(range(control + 1)), "REPORTS": sum(range(reports + 1))}
+    return {"CONTROL": control, "REPORTS": reports}, sums, rows
+
+
+def test_a_follower_takes_over_without_writing_anything_twice(database):
+    async def work():
+        first, second = Replica(database, leads=True), Replica(database, leads=False)
+        async with running(first, second):
+            for replica in (first, second):
+                await replica.fold("REPORTS", 5)
+                await replica.fold("CONTROL", 10)
+            await first.saver.reach(10)
+            first.leads, second.leads = False, True
+            await second.fold("CONTROL", 14)
+            await second.saver.reach(14)
+        assert await stored(database) == whole(14, 5)
+
+    asyncio.run(work())
+
+
+def test_who_is_behind_in_one_stream_loses_nothing_of_the_other(database):
+    async def work():
+        first, second = Replica(database, leads=True), Replica(database, leads=False)
+        async with running(first, second):
+            await first.fold("REPORTS", 8)
+            await first.fold("CONTROL", 2)
+            await first.saver.reach(2)
+            first.leads, second.leads = False, True
+            await second.fold("CONTROL", 6)
+            await second.fold("REPORTS", 3)
+            with pytest.raises(Refused, match="not yet at 6"):
+                await second.saver.reach(6, within_s=0.3)
+            assert await stored(database) == whole(2, 8)
+            await second.fold("REPORTS", 9)
+            await second.saver.reach(6)
+        assert await stored(database) == whole(6, 9)
+
+    asyncio.run(work())
+
+
+def test_folding_waits_for_saving_but_never_for_what_cannot_be_saved_yet(database):
+    async def work():
+        first, second = Replica(database, leads=True), Replica(database, leads=False, backlog=3)
+        async with running(first, second):
+            await first.fold("CONTROL", 50)
+            await first.saver.reach(50)
+            first.leads, second.leads = False, True
+            async with asyncio.timeout(10):
+                for position in range(1, 31):
+                    await second.fold("REPORTS", position)
+                for position in range(10, 61, 10):
+                    await second.fold("CONTROL", position)
+                await second.saver.reach(60)
+        assert await stored(database) == whole(60, 30)
+
+    asyncio.run(work())
+
+
+def test_a_follower_lets_go_of_what_the_leader_has_written(database):
+    async def work():
+        first, second = Replica(database, leads=True), Replica(database, leads=False, backlog=3)
+        async with running(first, second), asyncio.timeout(10):
+            await asyncio.gather(first.fold("CONTROL", 20), second.fold("CONTROL", 20))
+            await asyncio.gather(first.fold("CONTROL", 40), second.fold("CONTROL", 40))
+
+    asyncio.run(work())
