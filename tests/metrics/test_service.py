@@ -1,0 +1,137 @@
+"""The service as it runs: over a log in memory, with its tables."""
+
+import asyncio
+import contextlib
+from types import SimpleNamespace
+
+import msgspec
+
+from det_contracts import codec, subjects
+from det_contracts.events import Decision, metrics, searcher
+from det_contracts.queries import Reports
+from det_contracts.reports import ReportBatch
+from services.kit.log import Draft
+from services.kit.log_memory import MemoryLog
+from services.kit.runner import Runner
+from services.kit.saving import DatabaseSaver
+from services.metrics.app import RULES
+from services.metrics.domain import State
+from services.metrics.settling import settle_ended_trials
+from services.metrics.store import project
+from tests.metrics.world import reports, training, validation
+
+
+class Late(MemoryLog):
+    """REPORTS arrives only while `flows` is set."""
+
+    def __init__(self):
+        super().__init__()
+        self.flows = asyncio.Event()
+        self.flows.set()
+
+    @contextlib.asynccontextmanager
+    async def read(self, stream, *, after, subjects=()):
+        async with super().read(stream, after=after, subjects=subjects) as feed:
+            yield Held(feed, self.flows) if stream == "REPORTS" else feed
+
+    async def put(self, what, id=None):
+        if isinstance(what, ReportBatch):
+            subject, body = subjects.reports(what.trial_id), msgspec.json.encode(what)
+        else:
+            subject, body = codec.subject_of(what), codec.encode(what, id=id or repr(what), actor="t", at=0.0)
+        return await self.append(Draft(subject, body, id or repr(what)))
+
+    def control(self):
+        """What the service has stated, in order."""
+        own = [m for m in self.streams[subjects.CONTROL] if m.subject.startswith("control.metrics.")]
+        events = [codec.decode(m.body, m.position).event for m in own]
+        return [e for e in events if type(e) is not Decision]
+
+
+class Held:
+    def __init__(self, feed, flows):
+        self._feed, self._flows = feed, flows
+
+    async def batch(self):
+        found = await self._feed.batch()
+        await self._flows.wait()
+        return found
+
+
+@contextlib.asynccontextmanager
+async def running(log, tables):
+    saver = DatabaseSaver(tables.database, "metrics", State, project=project)
+    runner = Runner(RULES, log, saver)
+    parts = SimpleNamespace(runner=runner, journal=log, leading=lambda: True)
+    tasks = [asyncio.create_task(runner.run()), asyncio.create_task(settle_ended_trials(parts))]
+    try:
+        await asyncio.wait_for(runner.ready.wait(), 10)
+        yield runner, saver
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+async def until(true):
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.005)
+
+
+def test_a_trial_is_settled_only_after_all_its_reports(tables):
+    async def work():
+        log = Late()
+        async with running(log, tables) as (runner, _):
+            log.flows.clear()
+            await log.put(reports(validation([5], loss=[0.5])))
+            last = await log.put(
+                searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason="done")
+            )
+            await runner.reach(last)
+            before = await log.put(metrics.Settled(trial_id=99, reason="a beat of the log"))
+            await runner.reach(before)
+            assert not [e for e in log.control() if e.trial_id == 1]
+            log.flows.set()
+            await until(lambda: len(log.control()) == 3)
+        stated = [e for e in log.control() if e.trial_id == 1]
+        assert [type(e) for e in stated] == [metrics.Validated, metrics.Settled]
+
+    asyncio.run(work())
+
+
+def test_what_a_script_can_send_does_not_stop_the_service(tables):
+    async def work():
+        log = Late()
+        forged = searcher.TrialEnded(
+            trial_id=2, state="COMPLETED", restarts=0, reason="says another's script"
+        )
+        other = codec.encode(forged, id="f", actor="x", at=0.0)
+        async with running(log, tables) as (_, saver):
+            await log.append(Draft("reports.1.metrics", b"nonsense", "a"))
+            await log.append(Draft("control.trial.1.progressed", b"nonsense", "b"))
+            await log.append(Draft("control.trial.1.ended", other, "c"))
+            await log.append(Draft("logs.1.a", b"{}", "d"))
+            await log.put(reports(training([1], a=[1]), trial=2), id="e")
+            await until(lambda: len(tables.ask(Reports(trial_ids=[2]))["rows"]) == 1)
+            await saver.reach(2)
+        assert log.control() == []
+
+    asyncio.run(work())
+
+
+def test_stopped_and_started_again_it_states_and_stores_nothing_twice(tables):
+    async def work():
+        log = Late()
+        for number in range(1, 6):
+            async with running(log, tables) as (_, saver):
+                await log.put(reports(validation([number], loss=[0.1 * number]), number=number))
+                await until(lambda number=number: len(log.control()) == number)
+                if number % 2:
+                    await saver.reach((await log.bounds(subjects.CONTROL))[1])
+        async with running(log, tables) as (_, saver):
+            await saver.reach((await log.bounds(subjects.CONTROL))[1])
+        assert [e.number for e in log.control()] == [1, 2, 3, 4, 5]
+        assert [r["steps_completed"] for r in tables.ask(Reports(trial_ids=[1]))["rows"]] == [1, 2, 3, 4, 5]
+
+    asyncio.run(work())
