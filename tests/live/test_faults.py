@@ -215,4 +215,8 @@ def test_a_log_that_lost_its_tail_is_refused(local_cluster, tmp_path):
         shutil.rmtree(cluster.home.path / "broker" / "jetstream")
     finally:
         os.kill(supervisor, 18)
-    wait_for(lambda: "has lost its tail" in cluster.log("searcher"), 60, "the searcher to notice")
+    try:
+        wait_for(lambda: "has lost its tail" in cluster.log("searcher"), 120, "the searcher to notice")
+    except AssertionError:
+        print(cluster.log("searcher")[-3000:])
+        raise
