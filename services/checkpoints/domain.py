@@ -8,12 +8,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
 from services.checkpoints.retention import Keep
 
 Key = tuple[str, Any]
 CheckpointState = Literal["COMPLETED", "DELETED", "ERROR"]
+TRIES = 3
+"""Tasks that try to delete a checkpoint before it is given up as ERROR: workers can be lost."""
 replace = msgspec.structs.replace
 
 
@@ -26,8 +29,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None
     """Checkpoint that its trials started from."""
     trials: tuple[int, ...] = ()
-    stored: tuple[str, ...] = ()
-    """Its checkpoints, in the order they were stored."""
     ended: bool = False
     deletions: int = 0
     """Tasks asked for so far."""
@@ -48,8 +49,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     settled: bool = False
     """It is over, and all its validations are known."""
+    stored: tuple[str, ...] = ()
+    """Its checkpoints, in the order they were stored."""
     validations: dict[int, Validation] = {}
-    """By steps completed."""
+    """By steps completed; once it is settled, only those at steps that have a checkpoint."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,13 +72,15 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     steps_completed: int
     going: bool = False
-    """A task was asked to delete it."""
+    """A task was asked to delete it, and is not over."""
+    tries: int = 0
+    """Tasks that were asked to delete it."""
     reason: str = ""
     """Why it went, or could not."""
 
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that deletes checkpoints."""
+    """A task that deletes checkpoints, until its end is stated."""
 
     task_id: str
     experiment_id: int
@@ -83,7 +88,6 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str | None = None
     """How the task's run ended; None while it has not."""
     reason: str = ""
-    finished: bool = False
 
 
 @dataclass
@@ -131,38 +135,36 @@ def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
     event: metrics.Validated = recorded.event
-    known = state.trials[event.trial_id]
+    known = state.trials.get(event.trial_id)
+    if known is None:
+        return
     # A later run that validates at the same steps again replaces what the earlier one found.
     found = known.validations | {event.steps_completed: Validation(event.metric, recorded.position)}
     state.trials[known.id] = replace(known, validations=found)
     yield "trials", known.id
-    yield from _stored_at(state, known, event.steps_completed)
-
-
-def _stored_at(state: State, known: Trial, steps: int) -> Iterable[Key]:
-    """Checkpoints whose metric is another one now."""
-    for uuid in state.experiments[known.experiment_id].stored:
-        checkpoint = state.checkpoints[uuid]
-        if checkpoint.trial_id == known.id and checkpoint.steps_completed == steps:
-            yield "checkpoints", uuid
 
 
 def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
-    known = state.trials[recorded.event.trial_id]
-    state.trials[known.id] = replace(known, settled=True)
+    known = state.trials.get(recorded.event.trial_id)
+    if known is None:
+        return
+    steps = {state.checkpoints[uuid].steps_completed for uuid in known.stored}
+    found = {at: validation for at, validation in known.validations.items() if at in steps}
+    state.trials[known.id] = replace(known, settled=True, validations=found)
     yield "trials", known.id
     yield "experiments", known.experiment_id
 
 
 def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
     event: trial.CheckpointStored = recorded.event
-    experiment = state.experiments.get(event.experiment_id)
-    if event.uuid in state.checkpoints or experiment is None:
+    known = state.trials.get(event.trial_id)
+    # The id becomes a path that a task deletes one day, and it comes from a script.
+    if event.uuid in state.checkpoints or known is None or not ids.is_token(event.uuid):
         return
     state.checkpoints[event.uuid] = Checkpoint(
         uuid=event.uuid,
-        trial_id=event.trial_id,
-        experiment_id=event.experiment_id,
+        trial_id=known.id,
+        experiment_id=known.experiment_id,
         task_id=event.task_id,
         allocation_id=event.allocation_id,
         at=recorded.at,
@@ -171,9 +173,10 @@ def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
         metadata=event.metadata,
         steps_completed=event.steps_completed,
     )
-    state.experiments[experiment.id] = replace(experiment, stored=(*experiment.stored, event.uuid))
+    state.trials[known.id] = replace(known, stored=(*known.stored, event.uuid))
     yield "checkpoints", event.uuid
-    yield "experiments", experiment.id
+    yield "trials", known.id
+    yield "experiments", known.experiment_id
 
 
 def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -185,7 +188,7 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     state.experiments[experiment.id] = replace(experiment, deletions=experiment.deletions + 1)
     for uuid in event.uuids:
         known = state.checkpoints[uuid]
-        state.checkpoints[uuid] = replace(known, going=True, reason=event.reason)
+        state.checkpoints[uuid] = replace(known, going=True, tries=known.tries + 1, reason=event.reason)
         yield "checkpoints", uuid
     yield "deletions", event.task_id
     yield "experiments", experiment.id
@@ -193,7 +196,9 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _allocation_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationEnded = recorded.event
-    task_id = event.allocation_id.rpartition(".")[0]
+    if event.kind != "CHECKPOINT_GC":
+        return
+    task_id = ids.task_of(event.allocation_id)
     known = state.deletions.get(task_id)
     if known is None or known.outcome is not None:
         return
@@ -203,13 +208,16 @@ def _allocation_ended(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.DeletionFinished = recorded.event
-    state.deletions[event.task_id] = replace(state.deletions[event.task_id], finished=True)
+    state.deletions.pop(event.task_id, None)
     yield "deletions", event.task_id
+    yield "experiments", event.experiment_id
     for uuid in event.uuids:
-        known = state.checkpoints[uuid]
-        to: CheckpointState = "DELETED" if event.deleted else "ERROR"
-        resources = {} if event.deleted else known.resources
-        state.checkpoints[uuid] = replace(known, state=to, resources=resources, reason=event.reason)
+        known = replace(state.checkpoints[uuid], going=False, reason=event.reason)
+        if event.deleted:
+            known = replace(known, state="DELETED", resources={})
+        elif known.tries >= TRIES:
+            known = replace(known, state="ERROR")
+        state.checkpoints[uuid] = known
         yield "checkpoints", uuid
 
 

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from det_contracts.queries import Checkpoints
 from services.checkpoints.domain import Checkpoint, State
-from services.checkpoints.react import validation_of
+from services.checkpoints.react import stored_by, validation_of
 
 
 def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
     """Rows of the registry that fit all filters, oldest first."""
-    return [_row(state, c) for c in _chosen(state, query) if query.trial_id in (None, c.trial_id)]
+    found = sorted(_chosen(state, query), key=lambda c: c.order)
+    return [
+        _row(state, c)
+        for c in found
+        if query.experiment_id in (None, c.experiment_id) and query.trial_id in (None, c.trial_id)
+    ]
 
 
-def _chosen(state: State, query: Checkpoints) -> list[Checkpoint]:
+def _chosen(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
     if query.uuids:
-        found = [state.checkpoints[uuid] for uuid in query.uuids if uuid in state.checkpoints]
-        return [c for c in found if query.experiment_id in (None, c.experiment_id)]
-    experiment_id = query.experiment_id
-    if experiment_id is None and query.trial_id in state.trials:
-        experiment_id = state.trials[query.trial_id].experiment_id
-    experiment = state.experiments.get(experiment_id or 0)
-    return [state.checkpoints[uuid] for uuid in experiment.stored] if experiment else []
+        return [state.checkpoints[uuid] for uuid in set(query.uuids) if uuid in state.checkpoints]
+    if query.trial_id is not None:
+        return stored_by(state, {query.trial_id} & state.trials.keys())
+    if query.experiment_id is not None:
+        known = state.experiments.get(query.experiment_id)
+        return stored_by(state, known.trials) if known else ()
+    return state.checkpoints.values()
 
 
 def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:

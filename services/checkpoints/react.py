@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from det_contracts import ids
@@ -10,13 +10,16 @@ from det_contracts.events import checkpoints
 from services.checkpoints.domain import Checkpoint, Deletion, Experiment, State, Validation
 from services.checkpoints.retention import Candidate, kept
 
+AT_ONCE = 1000
+"""Checkpoints that one task deletes."""
+
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Events that one record calls for; none for a record at rest."""
     kind, id = key
     if kind == "experiments":
         return _experiment(state, state.experiments[id])
-    if kind == "deletions":
+    if kind == "deletions" and id in state.deletions:
         return _deletion(state.deletions[id])
     return ()
 
@@ -24,8 +27,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     if not experiment.ended or not all(state.trials[id].settled for id in experiment.trials):
         return ()
-    present = [state.checkpoints[uuid] for uuid in experiment.stored]
-    present = [c for c in present if c.state == "COMPLETED" and not c.going]
+    present = [c for c in stored_by(state, experiment.trials) if c.state == "COMPLETED" and not c.going]
     stay = kept(
         [_candidate(state, c) for c in present],
         experiment.keep,
@@ -33,18 +35,26 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         protected={e.source for e in state.experiments.values() if e.source},
     )
     going = tuple(c.uuid for c in present if c.uuid not in stay)
-    if not going:
-        return ()
     keep = experiment.keep
     return [
         checkpoints.DeletionRequested(
-            task_id=ids.deletion_task_id(experiment.id, experiment.deletions + 1),
+            task_id=ids.deletion_task_id(experiment.id, number),
             experiment_id=experiment.id,
-            uuids=going,
+            uuids=some,
             reason=f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
             f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}",
         )
+        for number, some in enumerate(_portions(going), experiment.deletions + 1)
     ]
+
+
+def _portions(uuids: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
+    return (uuids[at : at + AT_ONCE] for at in range(0, len(uuids), AT_ONCE))
+
+
+def stored_by(state: State, trial_ids: Iterable[int]) -> Iterable[Checkpoint]:
+    """All checkpoints of trials, whatever became of them."""
+    return (state.checkpoints[uuid] for id in trial_ids for uuid in state.trials[id].stored)
 
 
 def validation_of(state: State, checkpoint: Checkpoint) -> Validation | None:
@@ -65,7 +75,7 @@ def _candidate(state: State, checkpoint: Checkpoint) -> Candidate:
 
 
 def _deletion(deletion: Deletion) -> Sequence[Any]:
-    if deletion.outcome is None or deletion.finished:
+    if deletion.outcome is None:
         return ()
     deleted = deletion.outcome == "succeeded"
     return [
