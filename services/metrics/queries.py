@@ -66,18 +66,36 @@ def _validation(row: Any) -> dict[str, Any] | None:
 
 def reports(connection: sa.Connection, query: Reports) -> dict[str, Any]:
     """A page of reports in order of trial, run, steps."""
-    order = (C.trial_id, C.run, C.steps, C.id)
-    chosen = sa.select(REPORTS).where(C.trial_id.in_(query.trial_ids))
-    if query.group is not None:
-        chosen = chosen.where(C.kind == query.group)
-    if not query.archived:
-        chosen = chosen.where(C.archived.is_(False))
-    if query.after is not None:
-        chosen = chosen.where(sa.tuple_(*order) > sa.tuple_(*map(sa.literal, query.after)))
     limit = _limit(query.limit)
-    rows = connection.execute(chosen.order_by(*order).limit(limit)).mappings()
+    rows = _rows(connection, query, limit)
     found, more = _page(rows, lambda row: len(row["metrics"]) + len(row["batch_metrics"] or b""), limit)
     return {"rows": [_report(row) for row in found], "more": more}
+
+
+def _rows(connection: sa.Connection, query: Reports, limit: int) -> Iterable[Any]:
+    """Trial by trial, so that the index leads straight to where the page before ended."""
+    order = (C.run, C.steps, C.id)
+    for trial_id in sorted(set(query.trial_ids)):
+        chosen = sa.select(REPORTS).where(C.trial_id == trial_id)
+        if query.after is not None and trial_id <= query.after[0]:
+            if trial_id < query.after[0]:
+                continue
+            chosen = chosen.where(sa.tuple_(*order) > sa.tuple_(*map(sa.literal, query.after[1:])))
+        if query.group is not None:
+            chosen = chosen.where(C.kind == query.group)
+        if not query.archived:
+            chosen = chosen.where(C.archived.is_(False))
+        for row in _stream(connection, chosen.order_by(*order).limit(limit)):
+            yield row
+            limit -= 1
+        if limit == 0:
+            return
+
+
+def _stream(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
+    """Rows as they are taken: a page may end by its bytes long before its limit."""
+    with connection.execute(query.execution_options(yield_per=100)) as result:
+        yield from result.mappings()
 
 
 def _limit(wanted: int) -> int:
@@ -123,7 +141,7 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     known = LINES.c.id < (position + 1) * LINES_PER_BATCH
     chosen = sa.select(LINES).where(known, *_log_filters(query, connection.dialect.name)).order_by(order)
     limit = _limit(query.limit)
-    rows = connection.execute(chosen.limit(limit)).mappings()
+    rows = _stream(connection, chosen.limit(limit))
     found, more = _page(rows, lambda row: len(row["text"].encode()), limit)
     return {"lines": [dict(row) for row in found], "more": more, "through": position}
 
