@@ -106,6 +106,32 @@ def test_an_identical_report_twice_is_harmless(cluster, run):
     assert len(page["metrics"]) == 1
 
 
+def test_reports_with_thousands_of_names(cluster, run):
+    script = TRAIN + (
+        "        for step in range(1, 31):\n"
+        "            core.train.report_training_metrics(step, {f'name-{n}': n * 1.5 for n in range(3000)})\n"
+        "        op.report_completed(1.0)\n"
+    )
+    experiment, trial, _ = run(script)
+    assert experiment["state"] == "STATE_COMPLETED"
+    pages = cluster.stream("trials/metrics/training_metrics", trialIds=trial["id"])
+    rows = [row for page in pages for row in page["metrics"]]
+    assert [(row["totalBatches"], len(row["metrics"]["avgMetrics"])) for row in rows] == [
+        (n, 3000) for n in range(1, 31)
+    ]
+
+
+def test_a_report_that_no_message_can_hold(run):
+    script = TRAIN + (
+        "        core.train.report_training_metrics(1, {'text': 'x' * 9_000_000})\n"
+        "        core.train.report_validation_metrics(1, {'loss': 0.5})\n"
+        "        op.report_completed(0.5)\n"
+    )
+    _, trial, lines = run(script)
+    assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"loss": 0.5}
+    assert any("too large to be sent" in line for line in lines)
+
+
 def test_output_that_is_not_utf8(run):
     script = "import sys\nsys.stdout.buffer.write(b'caf\\xe9 \\x00 \\xff\\nnext\\n')\n"
     experiment, _, lines = run(script)

@@ -7,6 +7,7 @@ the trial is heard, not asked for. See the architecture, "Life of one trial, as 
 import asyncio
 import atexit
 import concurrent.futures
+import itertools
 import json
 import logging
 import threading
@@ -23,7 +24,7 @@ from det_contracts.events import metrics, scheduler, searcher, trial
 from det_contracts.queries import Ask, BestValidation, Checkpoints
 from det_contracts.reports import ReportBatch, report_id
 from determined._info import ClusterInfo, info_directory
-from determined.transport.bus_thread import BusThread
+from determined.transport.bus_thread import BusThread, TooLarge
 from determined.transport.columns import Timed, to_series
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
 
@@ -32,6 +33,8 @@ logger = logging.getLogger("determined.transport")
 GATHER_S = 0.05
 """How long reports are gathered before they go out together."""
 BATCH_REPORTS = 500
+BATCH_VALUES = 20_000
+"""Values that go into one message; the broker takes 8 MB."""
 PROGRESS_EVERY_S = 1.0
 FIRST_ANSWER_S = 5.0
 
@@ -138,9 +141,38 @@ class BusTransport:
             self._sending.clear()
             self._awake = self._urgent = False
             while self._reports:
-                await self._send(min(len(self._reports), BATCH_REPORTS))
+                await self._send(self._fitting())
+
+    def _fitting(self) -> int:
+        """How many of the waiting reports make the next message; at least one."""
+        values = 0
+        for count, (_, report) in enumerate(itertools.islice(self._reports, BATCH_REPORTS)):
+            values += len(report.metrics) + sum(map(len, report.batch_metrics or ()))
+            if values > BATCH_VALUES and count:
+                return count
+        return min(len(self._reports), BATCH_REPORTS)
 
     async def _send(self, count: int) -> None:
+        reports = [self._reports.popleft() for _ in range(count)]
+        try:
+            await self._store(reports)
+        except TooLarge:
+            for report in reports:
+                await self._send_alone(report)
+        with self._lock:
+            self._stored += count
+            self._lock.notify_all()
+
+    async def _send_alone(self, timed: Timed) -> None:
+        try:
+            await self._store([timed])
+        except TooLarge as error:
+            report = timed[1]
+            self._refusals.append(
+                f"{report.group} metrics at {report.steps_completed} steps are too large to be sent: {error}"
+            )
+
+    async def _store(self, reports: list[Timed]) -> None:
         self._batches += 1
         batch = ReportBatch(
             trial_id=self._trial,
@@ -149,13 +181,10 @@ class BusTransport:
             number=self._batches,
             searcher_metric=self._metric,
             smaller_is_better=self._smaller_is_better,
-            series=to_series([self._reports.popleft() for _ in range(count)]),
+            series=to_series(reports),
         )
         id = report_id(self._trial, self._run, self._batches)
         await self._thread.store(subjects.reports(self._trial), msgspec.json.encode(batch), id)
-        with self._lock:
-            self._stored += count
-            self._lock.notify_all()
 
     def _raise_refusal(self) -> None:
         if self._refusals:

@@ -19,6 +19,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
+from nats.errors import MaxPayloadError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError
 
@@ -30,6 +31,10 @@ RETRY_S = 0.25
 HEARTBEAT_S = 5.0
 AWAY = (NatsError, APIError, TimeoutError, OSError)
 """What a broker that is away, or in the middle of choosing a leader, looks like."""
+
+
+class TooLarge(Exception):
+    """A message that the broker will never take."""
 
 
 class BusThread:
@@ -123,6 +128,8 @@ class BusThread:
                 result = await work(await self.connection())
                 self._warned = False
                 return result
+            except MaxPayloadError as error:
+                raise TooLarge(str(error)) from error
             except AWAY as error:
                 self._note_trouble(error)
                 await asyncio.sleep(RETRY_S)
