@@ -91,8 +91,9 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
         insert = postgresql_insert(table)
     keys = [column.name for column in table.primary_key]
     changed = {name: insert.excluded[name] for name in rows[0] if name not in keys}
-    statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
-    if not changed:
+    if changed:
+        statement = insert.on_conflict_do_update(index_elements=keys, set_=changed)
+    else:
         statement = insert.on_conflict_do_nothing(index_elements=keys)
     connection.execute(statement, rows)
 

@@ -1,7 +1,8 @@
 """Brings a service's database to today's schema before the service uses it.
 
 Each service keeps its alembic revisions in `services/<owner>/migrations`. Alembic is loaded only
-when there is something to do: an up-to-date start costs one small query.
+when there is something to do: an up-to-date start costs one small query. Replicas that start at the same
+time on a shared PostgreSQL wait for each other.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import sqlalchemy as sa
 from services.kit.database import Database
 
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
+ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
+"""Held by whoever changes the schema of a PostgreSQL database, until its transaction ends."""
 
 
 def open_database(url: str, owner: str) -> Database:
@@ -31,9 +34,14 @@ def _with_schema(url: str, owner: str) -> str:
     if parsed.drivername == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
     engine = sa.create_engine(parsed)
-    with engine.begin() as connection:
-        connection.execute(sa.schema.CreateSchema(owner, if_not_exists=True))
-    engine.dispose()
+    try:
+        with engine.begin() as connection:
+            connection.execute(ONE_AT_A_TIME)
+            # Where an administrator has made the schemas, the service may lack the right to make one.
+            if not sa.inspect(connection).has_schema(owner):
+                connection.execute(sa.schema.CreateSchema(owner))
+    finally:
+        engine.dispose()
     scoped = parsed.update_query_dict({"options": f"-csearch_path={owner}"})
     return scoped.render_as_string(hide_password=False)
 
@@ -57,5 +65,7 @@ def _upgrade(database: Database, folder: Path) -> None:
     config = Config()
     config.set_main_option("script_location", str(folder))
     with database.engine.begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(ONE_AT_A_TIME)
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
