@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from services.local.keys import keep_secret
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,7 @@ class Home:
 
     def secret(self, name: str) -> Path:
         """A file with a random secret, made at first use."""
-        path = self.folder("secrets") / name
-        if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_hex(32))
-        return path
+        return keep_secret(self.folder("secrets") / name)
 
 
 def data_directory() -> Path:

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 import json
+import os
+import secrets
 from pathlib import Path
 
 from services.kit.credentials import Authority
 
 
-def write_keys(folder: Path) -> Authority:
-    """Make keys, or read those that are there, and write what services and workers are given.
+def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
+    """Make keys in `folder`, or read those that are there, and write what services and workers are given.
 
-    `service.creds` and `worker.creds` are for connecting, `trial-signing.json` is the worker's key for
-    scripts. `authority.json` stays where the cluster is administered.
+    `service.creds` goes to the folder for services; `worker.creds`, for connecting, and
+    `trial-signing.json`, the key for scripts, to that for workers. Both folders are `folder` unless named.
+    `authority.json` stays where the cluster is administered.
     """
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    services, workers = services or folder, workers or folder
+    for each in (folder, services, workers):
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = folder / "authority.json"
     if not kept.exists():
         _write(kept, Authority.create().to_json())
     authority = Authority.from_json(kept.read_text())
-    _write(folder / "service.creds", authority.service())
-    _write(folder / "worker.creds", authority.worker())
+    _write(services / "service.creds", authority.service())
+    _write(workers / "worker.creds", authority.worker())
     signing = {"account": authority.account, "seed": authority.trial_signing_seed}
-    _write(folder / "trial-signing.json", json.dumps(signing))
+    _write(workers / "trial-signing.json", json.dumps(signing))
     return authority
 
 
+def keep_secret(path: Path) -> Path:
+    """A file with a random secret, made at first use."""
+    if not path.exists():
+        _write(path, secrets.token_hex(32))
+    return path
+
+
 def _write(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text)
+    """Whole or not at all: half a key is worse than none."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.touch(mode=0o600)
+    draft.write_text(text)
+    draft.replace(path)

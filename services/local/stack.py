@@ -2,7 +2,7 @@
 
     python -m services.local.stack --keys /keys --store /data --listen 0.0.0.0:4222 --bucket steadfast
 
-Run again, it changes nothing that is there.
+Keys that are there stay; what is derived from them is written again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from services.kit import broker
 from services.kit.blobs import s3_client
-from services.local.keys import write_keys
+from services.local.keys import keep_secret, write_keys
 
 MONITOR_PORT = 8222
 
@@ -21,24 +21,31 @@ MONITOR_PORT = 8222
 def main() -> None:
     """Prepare; S3's address and keys come from `STEADFAST_S3_*`."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keys", type=Path, required=True, help="folder for keys and credentials")
+    parser.add_argument("--keys", type=Path, required=True, help="folder with one folder per kind of process")
     parser.add_argument("--store", type=Path, required=True, help="where the broker keeps the log")
     parser.add_argument("--listen", required=True, help="address and port of the broker")
     parser.add_argument("--monitor-port", type=int, default=MONITOR_PORT)
     parser.add_argument("--bucket", help="bucket to make in the S3 store")
     args = parser.parse_args()
-    authority = write_keys(args.keys)
+    _write_files(args)
+    if args.bucket:
+        _make_bucket(args.bucket)
+
+
+def _write_files(args: argparse.Namespace) -> None:
+    authority = write_keys(args.keys, services=args.keys / "services", workers=args.keys / "worker")
+    keep_secret(args.keys / "services" / "token-key")
+    folder = args.keys / "broker"
+    folder.mkdir(exist_ok=True)
     host, _, port = args.listen.rpartition(":")
     broker.write_config(
-        args.keys,
+        folder,
         port=int(port),
         monitor_port=args.monitor_port,
         authority=authority,
         host=host,
         store=args.store,
     )
-    if args.bucket:
-        _make_bucket(args.bucket)
 
 
 def _make_bucket(name: str) -> None:

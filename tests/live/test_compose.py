@@ -1,5 +1,9 @@
 """The compose file: valid, and each service runs as it says, beside a real PostgreSQL and S3 store."""
 
+import contextlib
+import dataclasses
+import importlib
+import json
 import os
 import re
 import subprocess
@@ -7,21 +11,29 @@ import sys
 from pathlib import Path
 
 import pytest
+import requests
+import sqlalchemy as sa
 import yaml
 
 from services.kit import broker
 from services.kit.blobs import s3_client
+from services.kit.settings import load
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 from tests.fixtures.s3_server import KEY, SECRET, s3_server
+from worker.settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "docker-compose.yaml"
-OURS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker")
+SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+OURS = (*SERVICES, "worker")
 BIN = Path(sys.executable).parent
+PLATFORM = {"STEADFAST_", "AWS_", "MINIO_", "DET_"}
 SCRIPT = """
 import determined as det
+print("on the way")
 with det.core.init() as core:
     for op in core.searcher.operations():
+        core.train.report_training_metrics(op.length, {"loss": 0.5})
         core.train.report_validation_metrics(op.length, {"loss": 0.25})
         with core.checkpoint.store_path({"steps_completed": op.length}) as (path, _):
             (path / "weights").write_bytes(b"w" * 1000)
@@ -35,9 +47,49 @@ max_restarts: 0
 """
 
 
-def interpolated(text):
-    """`${NAME:-default}` as compose would fill it in, without any variable set."""
-    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+def interpolated(value, variables):
+    """Fill in `$NAME`, `${NAME}` and `${NAME:-default}` in all texts of a document, as compose does."""
+    if isinstance(value, dict):
+        return {key: interpolated(each, variables) for key, each in value.items()}
+    if isinstance(value, list):
+        return [interpolated(each, variables) for each in value]
+    if not isinstance(value, str):
+        return value
+
+    def fill(match):
+        if match["dollar"]:
+            return "$"
+        found = variables.get(match["name"] or match["plain"])
+        unset = found is None or (found == "" and match["empty"])
+        if unset and match["default"] is None:
+            raise KeyError(f"{match[0]} has neither value nor default")
+        return match["default"] if unset else found
+
+    pattern = r"(?P<dollar>\$\$)|\$\{(?P<name>\w+)(?:(?P<empty>:)?-(?P<default>[^}]*))?\}|\$(?P<plain>\w+)"
+    return re.sub(pattern, fill, value)
+
+
+def read_file(**variables):
+    return interpolated(yaml.safe_load(FILE.read_text()), variables)["services"]
+
+
+def volumes(service):
+    """Named volume -> where the container sees it."""
+    return dict(text.split(":")[:2] for text in service.get("volumes", []))
+
+
+def settings_of(name):
+    if name == "worker":
+        return WorkerSettings
+    return importlib.import_module(f"services.{name}.app").SERVICE.settings
+
+
+def test_interpolation_is_that_of_compose():
+    variables = {"A": "one", "EMPTY": ""}
+    texts = ["$A ${A} ${A:-x}", "${B:-two}", "${EMPTY:-three}", "${EMPTY-x}", "$$A", {"k": ["${A}", 4]}]
+    assert interpolated(texts, variables) == ["one one one", "two", "three", "", "$A", {"k": ["one", 4]}]
+    with pytest.raises(KeyError, match="neither value nor default"):
+        interpolated("${B}", variables)
 
 
 def test_the_file_is_valid():
@@ -47,68 +99,80 @@ def test_the_file_is_valid():
 
 
 def test_every_service_of_ours_is_there():
-    assert set(OURS) <= set(yaml.safe_load(FILE.read_text())["services"])
+    assert set(OURS) | {"nats", "postgres", "minio"} <= set(read_file())
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_variable_is_a_setting(name):
+    environment = read_file()[name]["environment"]
+    known = {f"STEADFAST_{field.name.upper()}" for field in dataclasses.fields(settings_of(name))}
+    # The two that are for the whole stack are the same everywhere, whether a process reads them or not.
+    assert set(environment) <= known
+    load(settings_of(name), environment)
+
+
+def test_addresses_and_passwords_fit_together():
+    services = read_file(POSTGRES_PASSWORD="p", S3_ACCESS_KEY="k", S3_SECRET_KEY="s")
+    database, store = services["postgres"]["environment"], services["minio"]["environment"]
+    for name in SERVICES:
+        url = sa.make_url(services[name]["environment"]["STEADFAST_DATABASE_URL"])
+        assert (url.host, url.username, url.password) == ("postgres", database["POSTGRES_USER"], "p")
+        assert url.database == database["POSTGRES_DB"]
+    assert (store["MINIO_ROOT_USER"], store["MINIO_ROOT_PASSWORD"]) == ("k", "s")
+    for name in ("setup", "gateway", "worker"):
+        told = services[name]["environment"]
+        assert (told["STEADFAST_S3_ACCESS_KEY"], told["STEADFAST_S3_SECRET_KEY"]) == ("k", "s")
+    checkpoints = yaml.safe_load(services["gateway"]["environment"]["STEADFAST_CHECKPOINTS"])
+    assert (checkpoints["access_key"], checkpoints["secret_key"]) == ("k", "s")
+
+
+def test_only_the_gateway_is_open_and_only_to_this_machine():
+    opened = {name: service["ports"] for name, service in read_file().items() if "ports" in service}
+    assert opened == {"gateway": ["127.0.0.1:8080:8080"]}
+
+
+def test_each_container_is_given_its_own_keys_only():
+    keys = {name: {v for v in volumes(s) if "keys" in v} for name, s in read_file().items()}
+    assert keys.pop("setup") == {"broker-keys", "service-keys", "worker-keys"}
+    expected = {name: {"service-keys"} for name in SERVICES}
+    expected |= {"worker": {"worker-keys"}, "nats": {"broker-keys"}, "postgres": set(), "minio": set()}
+    assert keys == expected
+    assert [name for name, s in read_file().items() if "authority" in volumes(s)] == ["setup"]
 
 
 class Stack(LocalCluster):
     """The compose file's services as local processes, with the same programs in place of images."""
 
     def __init__(self, folder, database_url, s3_url):
-        self._folder = folder
+        self.folder = folder
         self.ports = {name: broker.free_port() for name in ("nats", "monitor", "gateway")}
         self.address = f"http://127.0.0.1:{self.ports['gateway']}"
         self.configuration = folder / "configuration"
-        self._mapped = {
-            r"postgresql://[^\s]+": database_url,
+        self._hosts = {
+            r"postgresql://\S+@postgres:5432/\w+": database_url,
             "http://minio:9000": s3_url,
-            "(nats|0.0.0.0):4222": f"127.0.0.1:{self.ports['nats']}",
-            "gateway:8080": f"127.0.0.1:{self.ports['gateway']}",
-            "/keys": str(folder / "keys"),
-            "/data": str(folder / "data"),
-            "/var/lib/steadfast": str(folder / "lib"),
+            r"(\bnats|0\.0\.0\.0):4222": f"127.0.0.1:{self.ports['nats']}",
+            r"\bgateway:8080": f"127.0.0.1:{self.ports['gateway']}",
         }
-        text = FILE.read_text().replace("${S3_ACCESS_KEY:-steadfast}", KEY)
-        text = text.replace("${S3_SECRET_KEY:-development-only}", SECRET)
-        self._services = yaml.safe_load(interpolated(text))["services"]
+        self._services = read_file(S3_ACCESS_KEY=KEY, S3_SECRET_KEY=SECRET)
         self._processes = []
-        self.start_all()
-
-    def start_all(self):
-        import requests
-
         self._session, self._token = requests.Session(), ""
-        setup = [*self._command("setup"), "--monitor-port", str(self.ports["monitor"])]
-        subprocess.run(setup, env=self._environment("setup"), check=True, cwd=self._folder)
+
+    def up(self):
+        monitor = ["--monitor-port", str(self.ports["monitor"])]
+        environment = self._environment("setup")
+        for _ in range(2):
+            # A stack that is started again prepares again.
+            setup = [*self._command("setup"), *monitor]
+            subprocess.run(setup, env=environment, check=True, cwd=self.folder, timeout=60)
         self._start("nats", [str(BIN / "nats-server"), *self._command("nats")])
         broker.wait_until_healthy(self.ports["monitor"])
         for name in OURS:
             self._start(name, self._command(name))
 
-    def _map(self, text):
-        for pattern, value in self._mapped.items():
-            text = re.sub(pattern, value.replace("\\", r"\\"), text)
-        return text
-
-    def _command(self, name):
-        words = [self._map(str(word)) for word in self._services[name]["command"]]
-        return [sys.executable, "-P", *words[1:]] if words[0] == "python" else words
-
-    def _environment(self, name):
-        wanted = {k: self._map(str(v)) for k, v in self._services[name].get("environment", {}).items()}
-        if "STEADFAST_PORT" in wanted:
-            wanted |= {"STEADFAST_PORT": str(self.ports["gateway"]), "STEADFAST_HOST": "127.0.0.1"}
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("STEADFAST_")}
-        return inherited | wanted
-
-    def _start(self, name, command):
-        log = (self._folder / f"{name}.log").open("wb")
-        with log:
-            process = subprocess.Popen(
-                command, env=self._environment(name), cwd=self._folder, stdout=log, stderr=subprocess.STDOUT
-            )
-        self._processes.append(process)
-
     def down(self):
+        """Stop what was started last first, as compose does."""
+        self._session.close()
         for process in reversed(self._processes):
             process.terminate()
             try:
@@ -116,6 +180,51 @@ class Stack(LocalCluster):
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+    def logs_of_processes(self):
+        logs = sorted(self.folder.glob("*.log"))
+        return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-2500:]}" for log in logs)
+
+    def _map(self, name, text):
+        for pattern, there in self._hosts.items():
+            text = re.sub(pattern, lambda _, there=there: there, text)
+        # The broker's folder is its own: who prepares the stack only writes its name down.
+        seen = volumes(self._services[name]) | ({"log": "/data"} if name == "setup" else {})
+        for volume, inside in sorted(seen.items(), key=lambda pair: -len(pair[1])):
+            if text == inside or text.startswith(f"{inside}/"):
+                return str(self.folder / "volumes" / volume) + text[len(inside) :]
+        return text
+
+    def _command(self, name):
+        self._lay_out(name)
+        words = [self._map(name, str(word)) for word in self._services[name]["command"]]
+        return [sys.executable, "-P", *words[1:]] if words[0] == "python" else words
+
+    def _lay_out(self, name):
+        """Volumes mounted inside one another, as links."""
+        seen = sorted(volumes(self._services[name]).items(), key=lambda pair: len(pair[1]))
+        for volume, inside in seen:
+            place = self.folder / "volumes" / volume
+            place.mkdir(parents=True, exist_ok=True)
+            for outer, above in seen:
+                inner = self.folder / "volumes" / outer / Path(inside).name
+                if Path(inside).parent == Path(above) and not inner.exists():
+                    inner.symlink_to(place)
+
+    def _environment(self, name):
+        told = self._services[name].get("environment", {})
+        wanted = {key: self._map(name, str(value)) for key, value in told.items()}
+        if "STEADFAST_PORT" in wanted:
+            wanted |= {"STEADFAST_PORT": str(self.ports["gateway"]), "STEADFAST_HOST": "127.0.0.1"}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(tuple(PLATFORM))}
+        return inherited | wanted
+
+    def _start(self, name, command):
+        with (self.folder / f"{name}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, env=self._environment(name), cwd=self.folder, stdout=log, stderr=subprocess.STDOUT
+            )
+        self._processes.append(process)
 
 
 @pytest.fixture
@@ -125,51 +234,77 @@ def s3_url(tmp_path):
         yield url
 
 
-@pytest.mark.live
-@pytest.mark.timeout(240)
-def test_an_experiment_goes_through_the_stack(tmp_path, postgres_url, s3_url):
-    stack = Stack(tmp_path, postgres_url, s3_url)
+@pytest.fixture
+def stack(tmp_path, postgres_url, s3_url):
+    folder = tmp_path / "stack"
+    folder.mkdir()
+    found = Stack(folder, postgres_url, s3_url)
     try:
-        model = tmp_path / "model"
-        model.mkdir()
-        (model / "train.py").write_text(SCRIPT)
-        (model / "config.yaml").write_text(CONFIG)
-        wait_for(lambda: stack.get("agents")["agents"], 60, "the worker")
-        id = stack.create("config.yaml", model)
-        ended = stack.wait_for_end(id)
-        assert ended["state"] == "STATE_COMPLETED", ended["stateReason"]
-        trials = stack.trials(id)
-        assert [t["bestValidation"]["metrics"]["avgMetrics"] for t in trials] == [{"loss": 0.25}] * 2
-        for checkpoint in stack.get(f"experiments/{id}/checkpoints")["checkpoints"]:
-            stored = s3_client(s3_url, KEY, SECRET).list_objects(
-                "steadfast", prefix=f"checkpoints/{checkpoint['uuid']}/", recursive=True
-            )
-            assert "weights" in {Path(o.object_name).name for o in stored}
-        assert schemas_with_tables(postgres_url) >= {
-            "searcher",
-            "scheduler",
-            "metrics",
-            "checkpoints",
-            "gateway",
-        }
+        found.up()
+        yield found
     except BaseException:
-        for log in sorted(tmp_path.glob("*.log")):
-            print(f"--- {log.name}\n{log.read_text(errors='replace')[-1500:]}")
+        print(found.logs_of_processes())
         raise
     finally:
-        stack.down()
+        found.down()
+    print(found.logs_of_processes())
+    assert working_inside(folder) == []
 
 
-def schemas_with_tables(url):
-    import sqlalchemy as sa
+def working_inside(folder):
+    """Command lines of processes whose working directory is in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (process / "cwd").readlink().is_relative_to(folder):
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+    return found
 
+
+@pytest.mark.live
+@pytest.mark.timeout(240)
+def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_url):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "train.py").write_text(SCRIPT)
+    (model / "config.yaml").write_text(CONFIG)
+    wait_for(lambda: stack.get("agents")["agents"], 60, "the worker")
+    id = stack.create("config.yaml", model)
+    ended = stack.wait_for_end(id)
+    assert ended["state"] == "STATE_COMPLETED", ended["stateReason"]
+    assert ended["config"]["checkpoint_storage"]["type"] == "s3"
+
+    trials = stack.trials(id)
+    assert [t["bestValidation"]["metrics"]["avgMetrics"] for t in trials] == [{"loss": 0.25}] * 2
+    for trial in trials:
+        described = json.loads(stack.det("trial", "describe", trial["id"], "--metrics", "--json").stdout)
+        assert described["trial"]["state"] == "STATE_COMPLETED"
+        assert any(line.endswith("on the way") for line in stack.logs(trial["id"]))
+
+    checkpoints = stack.get(f"experiments/{id}/checkpoints")["checkpoints"]
+    assert {c["training"]["trialId"] for c in checkpoints} == {t["id"] for t in trials}
+    stored = objects(s3_url)
+    for checkpoint in checkpoints:
+        assert stored[f"checkpoints/{checkpoint['uuid']}/weights"] == 1000
+    assert any(name.startswith("blobs/") for name in stored), "the code of the experiment"
+
+    assert positions(postgres_url).keys() == set(SERVICES)
+    assert min(positions(postgres_url).values()) > 0
+
+
+def objects(s3_url):
+    """Name -> bytes of all that is in the stack's bucket."""
+    found = s3_client(s3_url, KEY, SECRET).list_objects("steadfast", recursive=True)
+    return {each.object_name: each.size for each in found}
+
+
+def positions(url):
+    """How far each service has saved the log, by the schemas of the database."""
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
-    with engine.connect() as connection:
-        found = connection.execute(
-            sa.text(
-                "select distinct table_schema from information_schema.tables where table_name = 'snapshots'"
-            )
-        )
-        names = {row[0] for row in found}
-    engine.dispose()
-    return names
+    try:
+        with engine.connect() as connection:
+            schemas = [s for s in sa.inspect(connection).get_schema_names() if s in SERVICES]
+            highest = "select max(position) from {}.positions"
+            return {s: connection.execute(sa.text(highest.format(s))).scalar() for s in schemas}
+    finally:
+        engine.dispose()
