@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from det_contracts.events.scheduler import PoolSettings
 from det_contracts.events.searcher import Context
 from det_contracts.problems import Problem
 
-Action = Literal["activate", "pause", "cancel", "kill"]
+Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -48,6 +49,57 @@ class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
     user: str
 
 
+class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_experiment"):
+    """To the searcher: change live fields, as in `ExperimentRevised`; the gateway has checked them."""
+
+    experiment_id: int
+    changes: dict[str, Any]
+    user: str
+
+
+class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
+    """To the scheduler: change what is given of a job's place and share (scheduling spec, section 6).
+
+    `ahead_of` and `behind_of` name another job's experiment.
+    """
+
+    experiment_id: int
+    user: str
+    priority: int | msgspec.UnsetType = msgspec.UNSET
+    weight: float | msgspec.UnsetType = msgspec.UNSET
+    max_slots: int | msgspec.UnsetType | None = msgspec.UNSET
+    resource_pool: str | msgspec.UnsetType = msgspec.UNSET
+    ahead_of: int | msgspec.UnsetType = msgspec.UNSET
+    behind_of: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class ConfigurePools(msgspec.Struct, frozen=True, kw_only=True, tag="configure_pools"):
+    """To the scheduler, at its start: the pools of the cluster's configuration, by name."""
+
+    pools: dict[str, PoolSettings]
+    descriptions: dict[str, str] = {}
+    user: str = "configuration"
+
+
+class SwitchWorker(msgspec.Struct, frozen=True, kw_only=True, tag="switch_worker"):
+    """To the scheduler: open a worker for work, or close it; with `drain` what runs may come to its end."""
+
+    worker_id: str
+    enabled: bool
+    drain: bool = False
+    user: str
+
+
+class SwitchSlot(msgspec.Struct, frozen=True, kw_only=True, tag="switch_slot"):
+    """To the scheduler: the same for one slot."""
+
+    worker_id: str
+    slot_id: int
+    enabled: bool
+    drain: bool = False
+    user: str
+
+
 class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
     """To the gateway's own log: a user logged out."""
 
@@ -58,6 +110,11 @@ class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session
 OWNER_OF: dict[type, str] = {
     CreateExperiment: "searcher",
     ChangeExperiment: "searcher",
+    ReviseExperiment: "searcher",
     KillTrial: "searcher",
+    ChangeJob: "scheduler",
+    ConfigurePools: "scheduler",
+    SwitchWorker: "scheduler",
+    SwitchSlot: "scheduler",
     CloseSession: "gateway",
 }

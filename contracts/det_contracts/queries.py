@@ -23,6 +23,31 @@ class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
     experiment_id: int | None = None
 
 
+class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
+    """To the scheduler: the queue of one pool, or of all, in order.
+
+    Rows `{job_id, experiment_id, pool, state, priority, weight, max_slots, position, submitted_at,
+    slots_requested, slots_allocated, jobs_ahead, waits_for}`; `waits_for` is a sentence, empty when nothing waits.
+    """
+
+    pool: str | None = None
+
+
+class Pools(msgspec.Struct, frozen=True, tag="pools"):
+    """To the scheduler: rows `{name, description, settings, workers, slots, slots_used, aux_used, jobs}`."""
+
+
+class Fits(msgspec.Struct, frozen=True, kw_only=True, tag="fits"):
+    """To the scheduler: empty text when the pool could ever place such a request, else what would fit.
+
+    A pool without a worker refuses nothing; an unknown pool is a problem (not_found).
+    """
+
+    pool: str
+    slots: int
+    single_agent: bool = False
+
+
 class ClusterState(msgspec.Struct, frozen=True, tag="cluster_state"):
     """To the scheduler: its whole folded state, as JSON: workers, allocations, queue."""
 
@@ -94,6 +119,9 @@ OWNER_OF: dict[type, str] = {
     SearchProgress: "searcher",
     SearchState: "searcher",
     Waiting: "scheduler",
+    Jobs: "scheduler",
+    Pools: "scheduler",
+    Fits: "scheduler",
     ClusterState: "scheduler",
     TrialSummaries: "metrics",
     Reports: "metrics",

@@ -18,7 +18,11 @@ State = Literal[
     "COMPLETED",
     "CANCELED",
     "ERROR",
+    "DELETING",
+    "DELETE_FAILED",
+    "DELETED",
 ]
+"""Of experiments; trials know no deletion of their own."""
 
 AllocationState = Literal[
     "PENDING", "ASSIGNED", "PULLING", "STARTING", "RUNNING", "WAITING", "TERMINATING", "TERMINATED"
@@ -28,6 +32,8 @@ STATES: tuple[State, ...] = get_args(State)
 ALLOCATION_STATES: tuple[AllocationState, ...] = get_args(AllocationState)
 
 TERMINAL: frozenset[State] = frozenset({"COMPLETED", "CANCELED", "ERROR"})
+OVER: frozenset[State] = TERMINAL | {"DELETING", "DELETE_FAILED", "DELETED"}
+"""Nothing of it runs any more, or will."""
 STOPPING: frozenset[State] = frozenset(
     {"STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR"}
 )
@@ -44,9 +50,12 @@ EXPERIMENT_MOVES: Mapping[State, frozenset[State]] = {
     "STOPPING_KILLED": frozenset({"CANCELED", "STOPPING_ERROR"}),
     "STOPPING_COMPLETED": frozenset({"COMPLETED", "STOPPING_ERROR"}),
     "STOPPING_ERROR": frozenset({"ERROR"}),
-    "COMPLETED": frozenset(),
-    "CANCELED": frozenset(),
-    "ERROR": frozenset(),
+    "COMPLETED": _to("DELETING"),
+    "CANCELED": _to("DELETING"),
+    "ERROR": _to("DELETING"),
+    "DELETING": _to("DELETED", "DELETE_FAILED"),
+    "DELETE_FAILED": _to("DELETING"),
+    "DELETED": frozenset(),
 }
 
 TRIAL_MOVES: Mapping[State, frozenset[State]] = {

@@ -26,3 +26,13 @@ class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
     uuids: tuple[str, ...]
     deleted: bool
     reason: str
+
+
+@event("checkpoints.experiment.emptied", key="experiment_id")
+class ExperimentEmptied(msgspec.Struct, frozen=True):
+    """Every checkpoint of an experiment that shall be deleted was dealt with."""
+
+    experiment_id: int
+    emptied: bool
+    """False when files of some could not be deleted; `reason` says which."""
+    reason: str

@@ -9,6 +9,7 @@ import msgspec
 from det_contracts.codec import event
 
 TaskKind = Literal["TRIAL", "CHECKPOINT_GC"]
+SchedulerType = Literal["fair_share", "priority", "round_robin"]
 Outcome = Literal["succeeded", "failed", "killed", "worker_lost", "not_started"]
 
 
@@ -20,6 +21,20 @@ class Part(msgspec.Struct, frozen=True):
     """Slot ids on that worker, ascending; empty for a zero-slot task."""
     rank: int
     """0 is the chief."""
+
+
+class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How one pool hands out its slots."""
+
+    scheduler: SchedulerType = "fair_share"
+    fitting_policy: Literal["best", "worst"] = "best"
+    allow_heterogeneous_fits: bool = False
+    preemption: bool = False
+    """Whether the priority scheduler may ask others to leave."""
+    default_priority: int = 42
+    """Of jobs that name none; 1 to 99."""
+    max_aux_containers_per_agent: int = 100
+    """Zero-slot tasks that may run on one worker at once."""
 
 
 @event("scheduler.allocation.assigned", key="allocation_id")
@@ -44,6 +59,8 @@ class PreemptRequested(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: float
     """Seconds since the epoch, UTC."""
     reason: str
+    wanted_by: str = ""
+    """Allocation that its slots are for; empty when a person or the search wants it to leave."""
 
 
 @event("scheduler.allocation.kill_requested", key="allocation_id")
@@ -81,3 +98,52 @@ class DeadlinePassed(msgspec.Struct, frozen=True):
 
     allocation_id: str
     due_at: float
+
+
+@event("scheduler.pool.configured", key="pool")
+class PoolConfigured(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource pool's settings, from the cluster's configuration (scheduling spec, section 7)."""
+
+    pool: str
+    description: str = ""
+    settings: PoolSettings
+    reason: str
+
+
+@event("scheduler.worker.switched", key="worker_id")
+class WorkerSwitched(msgspec.Struct, frozen=True, kw_only=True):
+    """A person opened or closed a worker. Closed without `draining`: what runs there is killed."""
+
+    worker_id: str
+    enabled: bool
+    draining: bool = False
+    """Closed for new work only; what runs may come to its end."""
+    reason: str
+
+
+@event("scheduler.worker.slot_switched", key="worker_id")
+class SlotSwitched(msgspec.Struct, frozen=True, kw_only=True):
+    """The same for one slot of a worker."""
+
+    worker_id: str
+    slot_id: int
+    enabled: bool
+    draining: bool = False
+    reason: str
+
+
+@event("scheduler.job.changed", key="experiment_id")
+class JobChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's place in the queue and its share, whole, after a change by a person."""
+
+    experiment_id: int
+    pool: str
+    priority: int
+    """1 to 99, smaller first."""
+    weight: float
+    """Relative share under fair share, above 0."""
+    max_slots: int | None
+    """Most slots of all its allocations together; None is no limit."""
+    position: str
+    """Decimal number; smaller goes first. Starts as the submission time in microseconds."""
+    reason: str

@@ -74,6 +74,53 @@ class ExperimentEnded(msgspec.Struct, frozen=True):
     reason: str
 
 
+@event("searcher.experiment.kill_forced", key="experiment_id")
+class ExperimentKillForced(msgspec.Struct, frozen=True):
+    """What still runs of an experiment that is stopping anyway is killed; it ends as decided before."""
+
+    experiment_id: int
+    reason: str
+
+
+@event("searcher.experiment.archived", key="experiment_id")
+class ExperimentArchived(msgspec.Struct, frozen=True):
+    """Out of the usual lists, or back in them."""
+
+    experiment_id: int
+    archived: bool
+    reason: str
+
+
+@event("searcher.experiment.revised", key="experiment_id")
+class ExperimentRevised(msgspec.Struct, frozen=True):
+    """Fields that may change while an experiment lives were changed; the rest of its configuration stays.
+
+    `changes` goes from dotted field to new value: `name`, `description`, `labels`, `notes` and
+    `checkpoint_storage.save_*`. What concerns slots is the scheduler's: `scheduler.job.changed`.
+    """
+
+    experiment_id: int
+    changes: dict[str, Any]
+    reason: str
+
+
+@event("searcher.experiment.deleting", key="experiment_id")
+class ExperimentDeleting(msgspec.Struct, frozen=True):
+    """All of it shall go. Checkpoints empties the storage first and answers with `ExperimentEmptied`."""
+
+    experiment_id: int
+    reason: str
+
+
+@event("searcher.experiment.deleted", key="experiment_id")
+class ExperimentDeleted(msgspec.Struct, frozen=True):
+    """Final when `state` is DELETED: every service forgets it. After DELETE_FAILED one may ask again."""
+
+    experiment_id: int
+    state: State
+    reason: str
+
+
 @event("searcher.trial.created", key="trial_id")
 class TrialCreated(msgspec.Struct, frozen=True, kw_only=True):
     """The search method asked for a trial. Workers read hyperparameters and seed from here."""
@@ -173,3 +220,12 @@ class TrialEnded(msgspec.Struct, frozen=True, kw_only=True):
     early_exit: str | None = None
     """Exit reason that the search method is told (searchers spec, 1.2); None after a regular end."""
     reason: str
+
+
+@event("searcher.trial.overdue", key="trial_id")
+class TrialOverdue(msgspec.Struct, frozen=True):
+    """The script gave the trial up as invalid but still runs: a due time has come, the run is killed."""
+
+    trial_id: int
+    run: int
+    due_at: float
