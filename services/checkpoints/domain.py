@@ -32,6 +32,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     ended: bool = False
     deletions: int = 0
     """Tasks asked for so far."""
+    deleting: bool = False
+    """All its checkpoints shall go, whatever retention says."""
 
 
 class Validation(msgspec.Struct, frozen=True):
@@ -85,6 +87,7 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     experiment_id: int
     uuids: tuple[str, ...]
+    why: str = ""
     outcome: str | None = None
     """How the task's run ended; None while it has not."""
     reason: str = ""
@@ -122,6 +125,51 @@ def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     id = recorded.event.experiment_id
     state.experiments[id] = replace(state.experiments[id], ended=True)
     yield "experiments", id
+
+
+def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: searcher.ExperimentRevised = recorded.event
+    known = state.experiments[event.experiment_id]
+    changed = {f: event.changes[key] for f, key in _KEPT_BY.items() if key in event.changes}
+    state.experiments[known.id] = replace(known, keep=replace(known.keep, **changed))
+    yield "experiments", known.id
+
+
+_KEPT_BY = {
+    "experiment_best": "checkpoint_storage.save_experiment_best",
+    "trial_best": "checkpoint_storage.save_trial_best",
+    "trial_latest": "checkpoint_storage.save_trial_latest",
+}
+
+
+def _deleting(state: State, recorded: Recorded) -> Iterable[Key]:
+    known = state.experiments[recorded.event.experiment_id]
+    state.experiments[known.id] = replace(known, deleting=True)
+    yield "experiments", known.id
+    # What could not be deleted before is tried again: a person asks for it.
+    for uuid in (uuid for id in known.trials for uuid in state.trials[id].stored):
+        found = state.checkpoints[uuid]
+        if found.state == "ERROR":
+            state.checkpoints[uuid] = replace(found, state="COMPLETED", tries=0)
+            yield "checkpoints", uuid
+
+
+def _emptied(state: State, recorded: Recorded) -> Iterable[Key]:
+    known = state.experiments[recorded.event.experiment_id]
+    state.experiments[known.id] = replace(known, deleting=False)
+    yield "experiments", known.id
+
+
+def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: searcher.ExperimentDeleted = recorded.event
+    if event.state != "DELETED":
+        return
+    for id in state.experiments.pop(event.experiment_id).trials:
+        for uuid in state.trials.pop(id).stored:
+            del state.checkpoints[uuid]
+            yield "checkpoints", uuid
+        yield "trials", id
+    yield "experiments", event.experiment_id
 
 
 def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -182,7 +230,7 @@ def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
 def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.DeletionRequested = recorded.event
     state.deletions[event.task_id] = Deletion(
-        task_id=event.task_id, experiment_id=event.experiment_id, uuids=event.uuids
+        task_id=event.task_id, experiment_id=event.experiment_id, uuids=event.uuids, why=event.reason
     )
     experiment = state.experiments[event.experiment_id]
     state.experiments[experiment.id] = replace(experiment, deletions=experiment.deletions + 1)
@@ -224,11 +272,15 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.ExperimentCreated: _experiment_created,
     searcher.ExperimentEnded: _experiment_ended,
+    searcher.ExperimentRevised: _revised,
+    searcher.ExperimentDeleting: _deleting,
+    searcher.ExperimentDeleted: _deleted,
     searcher.TrialCreated: _trial_created,
     metrics.Validated: _validated,
     metrics.Settled: _settled,
     trial.CheckpointStored: _stored,
     checkpoints.DeletionRequested: _deletion_requested,
     checkpoints.DeletionFinished: _deletion_finished,
+    checkpoints.ExperimentEmptied: _emptied,
     scheduler.AllocationEnded: _allocation_ended,
 }

@@ -17,8 +17,9 @@ AT_ONCE = 1000
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Events that one record calls for; none for a record at rest."""
     kind, id = key
-    if kind == "experiments":
-        return _experiment(state, state.experiments[id])
+    if kind == "experiments" and id in state.experiments:
+        known = state.experiments[id]
+        return _empty(state, known) if known.deleting else _experiment(state, known)
     if kind == "deletions" and id in state.deletions:
         return _deletion(state.deletions[id])
     return ()
@@ -34,17 +35,48 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         smaller_is_better=experiment.smaller_is_better,
         protected={e.source for e in state.experiments.values() if e.source},
     )
-    going = tuple(c.uuid for c in present if c.uuid not in stay)
     keep = experiment.keep
+    reason = (
+        f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
+        f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}"
+    )
+    return _delete(experiment, [c.uuid for c in present if c.uuid not in stay], reason)
+
+
+def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
+    """Delete every checkpoint of an experiment that shall go; say so when none is left or some cannot."""
+    stored = list(stored_by(state, experiment.trials))
+    present = [c.uuid for c in stored if c.state == "COMPLETED" and not c.going]
+    needed = _needed_by_others(state, experiment, {c.uuid for c in stored if c.state == "COMPLETED"})
+    if needed:
+        return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
+    if present:
+        return _delete(experiment, present, f"experiment {experiment.id} is being deleted")
+    if any(c.going for c in stored):
+        return ()
+    failed = [c for c in stored if c.state == "ERROR"]
+    if failed:
+        reason = f"{len(failed)} checkpoints could not be deleted, {failed[0].uuid}: {failed[0].reason}"
+        return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
+    return [checkpoints.ExperimentEmptied(experiment.id, True, "none of its checkpoints is left")]
+
+
+def _needed_by_others(state: State, experiment: Experiment, present: set[str]) -> str:
+    for other in state.experiments.values():
+        if other.id != experiment.id and not other.ended and other.source in present:
+            return f"experiment {other.id}, which has not ended, starts from its checkpoint {other.source}"
+    return ""
+
+
+def _delete(experiment: Experiment, uuids: Sequence[str], reason: str) -> Sequence[Any]:
     return [
         checkpoints.DeletionRequested(
             task_id=ids.deletion_task_id(experiment.id, number),
             experiment_id=experiment.id,
             uuids=some,
-            reason=f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
-            f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}",
+            reason=reason,
         )
-        for number, some in enumerate(_portions(going), experiment.deletions + 1)
+        for number, some in enumerate(_portions(tuple(uuids)), experiment.deletions + 1)
     ]
 
 
@@ -84,6 +116,6 @@ def _deletion(deletion: Deletion) -> Sequence[Any]:
             experiment_id=deletion.experiment_id,
             uuids=deletion.uuids,
             deleted=deleted,
-            reason="the retention policy let them go" if deleted else f"not deleted: {deletion.reason}",
+            reason=deletion.why if deleted else f"not deleted: {deletion.reason}",
         )
     ]

@@ -7,7 +7,16 @@ from services.kit.rules import Rules
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
 from services.searcher.queries import ANSWERS
-from services.searcher.react import react
+from services.searcher.react import due, expire, react
 
-RULES = Rules(owner="searcher", state=State, evolve=evolve, react=react, commands=COMMANDS, answers=ANSWERS)
+RULES = Rules(
+    owner="searcher",
+    state=State,
+    evolve=evolve,
+    react=react,
+    commands=COMMANDS,
+    answers=ANSWERS,
+    due=due,
+    expire=expire,
+)
 SERVICE = Service(RULES)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial
+from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial, ReviseExperiment
 from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
-from det_contracts.states import STOPPING, TERMINAL
+from det_contracts.states import OVER, STOPPING, TERMINAL
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, start
@@ -47,7 +47,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
 def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ruling:
     """A person's wish (scheduling spec, 8.2); what is so already is a success without effect."""
     experiment = state.experiments.get(command.experiment_id)
-    if experiment is None:
+    if experiment is None or experiment.state == "DELETED":
         raise not_found("experiment", command.experiment_id)
     return Ruling(_CHANGES[command.action](experiment, command.user))
 
@@ -67,27 +67,72 @@ def _pause(experiment: Experiment, user: str) -> list[Any]:
 
 
 def _cancel(experiment: Experiment, user: str) -> list[Any]:
-    if experiment.state in TERMINAL or experiment.state in STOPPING:
+    if experiment.state in OVER or experiment.state in STOPPING:
         return []
     return [searcher.ExperimentStopping(experiment.id, "STOPPING_CANCELED", f"canceled by {user}")]
 
 
 def _kill(experiment: Experiment, user: str) -> list[Any]:
-    if experiment.state in TERMINAL or experiment.state == "STOPPING_KILLED":
+    if experiment.state in OVER or experiment.state == "STOPPING_KILLED":
         return []
+    reason = f"killed by {user}"
     if experiment.state in ("STOPPING_COMPLETED", "STOPPING_ERROR"):
-        raise precondition(f"experiment in incompatible state {experiment.state}")
-    return [searcher.ExperimentStopping(experiment.id, "STOPPING_KILLED", f"killed by {user}")]
+        return [] if experiment.forced else [searcher.ExperimentKillForced(experiment.id, reason)]
+    return [searcher.ExperimentStopping(experiment.id, "STOPPING_KILLED", reason)]
 
 
-_CHANGES = {"activate": _activate, "pause": _pause, "cancel": _cancel, "kill": _kill}
+def _archive(experiment: Experiment, user: str) -> list[Any]:
+    _refuse_unless_terminal(experiment)
+    if experiment.archived:
+        raise precondition("Experiment is already archived.")
+    return [searcher.ExperimentArchived(experiment.id, True, f"archived by {user}")]
+
+
+def _unarchive(experiment: Experiment, user: str) -> list[Any]:
+    _refuse_unless_terminal(experiment)
+    if not experiment.archived:
+        raise precondition("Experiment is not archived.")
+    return [searcher.ExperimentArchived(experiment.id, False, f"unarchived by {user}")]
+
+
+def _delete(experiment: Experiment, user: str) -> list[Any]:
+    if experiment.state not in TERMINAL and experiment.state != "DELETE_FAILED":
+        raise precondition(f"cannot delete experiment in {experiment.state} state")
+    return [searcher.ExperimentDeleting(experiment.id, f"deleted by {user}")]
+
+
+_CHANGES = {
+    "activate": _activate,
+    "pause": _pause,
+    "cancel": _cancel,
+    "kill": _kill,
+    "archive": _archive,
+    "unarchive": _unarchive,
+    "delete": _delete,
+}
+
+
+def _refuse_unless_terminal(experiment: Experiment) -> None:
+    if experiment.state not in TERMINAL:
+        raise precondition("Experiment is not in terminal state.")
 
 
 def _refuse_unless_open(experiment: Experiment) -> None:
     if experiment.state in TERMINAL:
         raise precondition("experiment in terminal state")
-    if experiment.state in STOPPING:
+    if experiment.state not in ("ACTIVE", "PAUSED"):
         raise precondition(f"experiment in incompatible state {experiment.state}")
+
+
+def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Ruling:
+    """Change live fields. Whether the values fit was checked by whoever holds the configuration."""
+    experiment = state.experiments.get(command.experiment_id)
+    if experiment is None or experiment.state == "DELETED":
+        raise not_found("experiment", command.experiment_id)
+    if not command.changes:
+        return Ruling()
+    reason = f"{', '.join(sorted(command.changes))} changed by {command.user}"
+    return Ruling([searcher.ExperimentRevised(experiment.id, command.changes, reason)])
 
 
 def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
@@ -103,5 +148,6 @@ def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     CreateExperiment: create_experiment,
     ChangeExperiment: change_experiment,
+    ReviseExperiment: revise_experiment,
     KillTrial: kill_trial,
 }

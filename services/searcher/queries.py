@@ -9,27 +9,24 @@ import msgspec
 
 from det_contracts.problems import not_found
 from det_contracts.queries import SearchProgress, SearchState
-from det_contracts.states import TERMINAL
 from services.searcher.domain import State
 from services.searcher.methods import progress
 
 
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
     """Progress, 0 to 1, of the experiments that exist; 1 once an experiment is complete."""
-    known = [id for id in query.experiment_ids if id in state.experiments]
+    known = [id for id in query.experiment_ids if id in state.searches]
     return {str(id): _progress(state, id) for id in known}
 
 
 def _progress(state: State, id: int) -> float:
-    if state.experiments[id].state in TERMINAL:
-        return 1.0 if state.experiments[id].state == "COMPLETED" else progress(state.searches[id])
-    return progress(state.searches[id])
+    return 1.0 if state.experiments[id].state == "COMPLETED" else progress(state.searches[id])
 
 
 def search_state(state: State, query: SearchState) -> dict[str, Any]:
     """One experiment whole: its record, its search and its trials in order."""
     experiment = state.experiments.get(query.experiment_id)
-    if experiment is None:
+    if experiment is None or experiment.id not in state.searches:
         raise not_found("experiment", query.experiment_id)
     trials = [t for _, t in sorted(state.trials.items()) if t.experiment_id == experiment.id]
     plain: dict[str, Any] = msgspec.to_builtins(

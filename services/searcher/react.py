@@ -11,13 +11,14 @@ from typing import Any
 
 from det_contracts import ids
 from det_contracts.events import searcher
-from det_contracts.states import ENDS_IN, STOPPING, TERMINAL
+from det_contracts.states import ENDS_IN, OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.searcher.domain import Experiment, State, Trial, effective_state
+from services.searcher.domain.fold import GRACE_S
 from services.searcher.verdict import judge
 
 EARLY_EXIT_OF: dict[Life, str] = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}
-LEAVE, DIE = 1, 2
+NOTHING, LEAVE, DIE = 0, 1, 2
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
@@ -25,14 +26,17 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     kind, id = key
     if kind == "experiments":
         return _experiment(state.experiments[id])
-    if kind == "trials":
+    if kind == "trials" and id in state.trials:
         trial = state.trials[id]
         return _trial(state.experiments[trial.experiment_id], trial) if trial.state not in TERMINAL else ()
     return ()
 
 
 def _experiment(experiment: Experiment) -> Sequence[Any]:
-    if experiment.state in TERMINAL:
+    if experiment.state == "DELETING" and experiment.emptied is not None:
+        to: Life = "DELETED" if experiment.emptied else "DELETE_FAILED"
+        return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason)]
+    if experiment.state in OVER:
         return ()
     if experiment.fault and experiment.state not in STOPPING:
         reason = f"the search method failed: {experiment.fault}"
@@ -113,19 +117,42 @@ def _request(experiment: Experiment, trial: Trial) -> searcher.RunRequested:
         slots=experiment.slots,
         pool=experiment.pool,
         priority=experiment.priority,
-        checkpoint=trial.checkpoint or experiment.source_checkpoint,
+        checkpoint=trial.checkpoint or trial.source or experiment.source_checkpoint,
         steps_completed=trial.steps_completed,
         reason=f"operation {trial.seq} (train to {trial.length}) is open",
     )
 
 
 def _stop(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
-    wanted = DIE if state in ("STOPPING_KILLED", "STOPPING_ERROR") else LEAVE
-    if state in ("ACTIVE", "STOPPING_COMPLETED") or trial.stop_sent >= wanted or trial.allocation_id is None:
+    wanted, reason = _wish(experiment, trial, state)
+    if trial.stop_sent >= wanted or trial.allocation_id is None:
         return ()
-    reason = trial.reason or experiment.reason
     return [
         searcher.StopRequested(
             trial_id=trial.id, allocation_id=trial.allocation_id, kill=wanted == DIE, reason=reason
         )
+    ]
+
+
+def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
+    """What shall become of a trial's present run, and why."""
+    reason = trial.reason or experiment.reason
+    if trial.overdue:
+        return DIE, f"it reported invalid hyperparameters and still ran {GRACE_S:.0f} s later"
+    if experiment.forced or state in ("STOPPING_KILLED", "STOPPING_ERROR"):
+        return DIE, reason
+    return (NOTHING if state in ("ACTIVE", "STOPPING_COMPLETED") else LEAVE), reason
+
+
+def due(state: State) -> float | None:
+    """The earliest time at which a run that gave up must have left."""
+    return min((timer.due_at for timer in state.timers.values()), default=None)
+
+
+def expire(state: State, now: float) -> Sequence[Any]:
+    """Facts about such times that have come."""
+    return [
+        searcher.TrialOverdue(id, timer.run, timer.due_at)
+        for id, timer in state.timers.items()
+        if timer.due_at <= now
     ]

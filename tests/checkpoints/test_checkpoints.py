@@ -128,7 +128,7 @@ def test_after_the_task_they_are_deleted(three):
         experiment_id=1,
         uuids=("b",),
         deleted=True,
-        reason="the retention policy let them go",
+        reason="experiment 1 has ended; kept are its best 0, and of each trial the best 1 and the latest 1",
     )
     assert states(three) == {"a": "COMPLETED", "b": "DELETED", "c": "COMPLETED"}
     assert three.state.deletions == {}

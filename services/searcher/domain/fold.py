@@ -14,10 +14,10 @@ import msgspec
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
-from det_contracts.events import scheduler, searcher, trial
+from det_contracts.events import checkpoints, scheduler, searcher, trial
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
-from services.searcher.domain.state import Exit, Experiment, Named, State, Totals, Trial, is_stopping
+from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
 from services.searcher.methods import (
     Close,
     Create,
@@ -37,10 +37,16 @@ from services.searcher.methods import TrialCreated as MethodTrialCreated
 
 Key = tuple[str, Any]
 replace = msgspec.structs.replace
+GIVEN_UP = ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP", "INVALID_HP", "INIT_INVALID_HP")
+"""Reports after which a run must leave."""
+GRACE_S = 10.0
+"""How long it may take (scheduling spec, 8.3)."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event; returns the records that it replaced. What does not concern the searcher passes by."""
+    if type(recorded.event) is trial.ExitedEarly:
+        return _exited_early(state, recorded.event, recorded.at)
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded.event) if fold is not None else ()
 
@@ -101,6 +107,7 @@ def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
     state.tasks[task] = Named(id)
     experiment = state.experiments[experiment_id]
     state.experiments[experiment_id] = replace(experiment, live=(*experiment.live, id))
+    source = _by_request(state, experiment_id, create.parent).checkpoint if create.parent else None
     yield "totals", "all"
     yield "tasks", task
     yield from _put(
@@ -112,6 +119,7 @@ def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
             task_id=task,
             seed=create.seed,
             hparams=create.hparams,
+            source=source,
         ),
     )
 
@@ -147,12 +155,54 @@ def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
     return fold
 
 
+def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
+    known = state.experiments[event.experiment_id]
+    yield from _keep(state, replace(known, forced=True))
+    for id in known.live:
+        yield "trials", id
+
+
+def _archived(state: State, event: searcher.ExperimentArchived) -> Iterable[Key]:
+    return _keep(state, replace(state.experiments[event.experiment_id], archived=event.archived))
+
+
+def _deleting(state: State, event: searcher.ExperimentDeleting) -> Iterable[Key]:
+    known = state.experiments[event.experiment_id]
+    return _keep(state, replace(known, state="DELETING", reason=event.reason, emptied=None))
+
+
+def _emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
+    known = state.experiments[event.experiment_id]
+    if known.state != "DELETING":
+        return ()
+    return _keep(state, replace(known, emptied=event.emptied, reason=event.reason))
+
+
+def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
+    id = event.experiment_id
+    yield from _keep(state, replace(state.experiments[id], state=event.state, reason=event.reason))
+    if event.state != "DELETED":
+        return
+    state.searches.pop(id, None)
+    yield "searches", id
+    for trial_id in [t.id for t in state.trials.values() if t.experiment_id == id]:
+        task = state.trials.pop(trial_id).task_id
+        state.tasks.pop(task)
+        yield "trials", trial_id
+        yield "tasks", task
+
+
+def _keep(state: State, changed: Experiment) -> Iterable[Key]:
+    state.experiments[changed.id] = changed
+    yield "experiments", changed.id
+
+
 def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
     known = state.trials[event.trial_id]
     if known.request_id != event.request_id or known.seed != event.seed:
         raise ValueError(f"trial {event.trial_id} was created otherwise than the search method now says")
-    yield from _put(state, replace(known, announced=True))
-    yield from _advance(state, event.experiment_id, MethodTrialCreated(event.request_id))
+    yield from _put(state, replace(known, announced=True, hparams=event.hparams))
+    yield from _advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
 
 
 def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
@@ -177,6 +227,7 @@ def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
             stop_sent=0,
             acknowledged=False,
             early=None,
+            overdue=False,
             exit=None,
         ),
     )
@@ -217,9 +268,10 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
 def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
     known = state.trials.get(event.trial_id or 0)
     if known is None or known.allocation_id != event.allocation_id:
-        return ()
+        return
     ended = Exit(event.outcome, event.exit_code, event.reason)
-    return _put(state, replace(known, allocation_id=None, exit=ended))
+    yield from _drop_timer(state, known.id)
+    yield from _put(state, replace(known, allocation_id=None, exit=ended))
 
 
 def _witnessed(state: State, event: Any) -> Trial | None:
@@ -244,9 +296,26 @@ def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
     return _advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
 
 
-def _exited_early(state: State, event: trial.ExitedEarly) -> Iterable[Key]:
+def _exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:
     known = _witnessed(state, event)
-    return () if known is None else _put(state, replace(known, early=known.early or event.reason))
+    if known is None or known.early is not None:
+        return
+    yield from _put(state, replace(known, early=event.reason))
+    if known.allocation_id is not None and event.reason in GIVEN_UP:
+        state.timers[known.id] = Timer(known.run, at + GRACE_S)
+        yield "timers", known.id
+
+
+def _overdue(state: State, event: searcher.TrialOverdue) -> Iterable[Key]:
+    yield from _drop_timer(state, event.trial_id)
+    known = state.trials.get(event.trial_id)
+    if known is not None and known.run == event.run:
+        yield from _put(state, replace(known, overdue=True))
+
+
+def _drop_timer(state: State, trial_id: int) -> Iterable[Key]:
+    if state.timers.pop(trial_id, None) is not None:
+        yield "timers", trial_id
 
 
 def _acknowledged(state: State, event: trial.PreemptionAcknowledged) -> Iterable[Key]:
@@ -267,6 +336,11 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.ExperimentPaused: _moved("PAUSED"),
     searcher.ExperimentStopping: _moved(),
     searcher.ExperimentEnded: _moved(),
+    searcher.ExperimentKillForced: _kill_forced,
+    searcher.ExperimentArchived: _archived,
+    searcher.ExperimentDeleting: _deleting,
+    searcher.ExperimentDeleted: _deleted,
+    checkpoints.ExperimentEmptied: _emptied,
     searcher.TrialCreated: _trial_created,
     searcher.OperationSet: _operation_set,
     searcher.TrialIdled: _idled,
@@ -275,10 +349,10 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.RunEnded: _run_ended,
     searcher.TrialStopping: _trial_stopping,
     searcher.TrialEnded: _trial_ended,
+    searcher.TrialOverdue: _overdue,
     scheduler.AllocationEnded: _allocation_ended,
     trial.OperationCompleted: _operation_completed,
     trial.Progressed: _progressed,
-    trial.ExitedEarly: _exited_early,
     trial.PreemptionAcknowledged: _acknowledged,
     trial.CheckpointStored: _checkpoint_stored,
 }

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.events.scheduler import Outcome
-from det_contracts.states import STOPPING, TERMINAL
+from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.searcher.methods import Search
 
@@ -40,6 +40,11 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Where the search method's Shutdown leads to."""
     fault: str = ""
     """What made the search method fail."""
+    forced: bool = False
+    """A person wants what still runs of it dead, wherever it is heading."""
+    archived: bool = False
+    emptied: bool | None = None
+    """What checkpoints answered to its deletion; None before that."""
     reason: str = ""
     """Of its present state."""
 
@@ -86,14 +91,25 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """The script said that its coming exit is meant."""
     early: str | None = None
     """Early exit that the script reported in the present run."""
+    overdue: bool = False
+    """It gave up, and did not leave in time."""
     exit: Exit | None = None
     """End of a run that waits for its verdict."""
     restarts: int = 0
 
+    source: str | None = None
+    """Checkpoint of its parent that it starts from; None: that of the experiment, if any."""
     checkpoint: str | None = None
     steps_completed: int = 0
     reason: str = ""
     """Why a person stopped this one trial."""
+
+
+class Timer(msgspec.Struct, frozen=True):
+    """When a run that gave up must have left."""
+
+    run: int
+    due_at: float
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -117,6 +133,8 @@ class State:
     searches: dict[int, Search] = field(default_factory=dict)
     trials: dict[int, Trial] = field(default_factory=dict)
     tasks: dict[str, Named] = field(default_factory=dict)
+    timers: dict[int, Timer] = field(default_factory=dict)
+    """By trial."""
     request_keys: dict[str, Named] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
 
@@ -132,4 +150,4 @@ def effective_state(experiment: Experiment, trial: Trial) -> Life:
 
 def is_stopping(state: Life) -> bool:
     """Whether nothing new may start in this state."""
-    return state in STOPPING or state in TERMINAL
+    return state in STOPPING or state in OVER

@@ -39,6 +39,8 @@ class Create(msgspec.Struct, frozen=True, tag="create"):
     seed: int
     """0 to 2^31 - 1."""
     hparams: dict[str, Any]
+    parent: str | None = None
+    """Request id of the trial whose latest checkpoint this one starts from."""
 
 
 class ValidateAfter(msgspec.Struct, frozen=True, tag="validate_after"):
@@ -68,6 +70,8 @@ class TrialCreated(msgspec.Struct, frozen=True, tag="trial_created"):
     """The trial exists now."""
 
     request_id: str
+    hparams: dict[str, Any] = {}
+    """As announced in the log: what counts, should the method propose otherwise when it is replayed."""
 
 
 class ValidationCompleted(msgspec.Struct, frozen=True, tag="validation_completed"):

@@ -1,0 +1,115 @@
+"""Deleting an experiment: its checkpoints go first."""
+
+import pytest
+
+from det_contracts import ids
+from det_contracts.events import checkpoints, scheduler, searcher, trial
+from services.checkpoints.app import RULES
+from services.checkpoints.domain import TRIES
+from services.kit.testing import Fold
+
+CONFIG = {
+    "checkpoint_storage": {"save_experiment_best": 0, "save_trial_best": 1, "save_trial_latest": 1},
+    "searcher": {"smaller_is_better": True},
+}
+
+
+def created(id, source=None):
+    return searcher.ExperimentCreated(
+        experiment_id=id,
+        user="ann",
+        config=CONFIG,
+        original_config="",
+        source_checkpoint=source,
+        reason="asked",
+    )
+
+
+def stored(uuid, steps):
+    return trial.CheckpointStored(
+        trial_id=1,
+        experiment_id=1,
+        run=1,
+        task_id="1.r1",
+        allocation_id="1.r1.1",
+        uuid=uuid,
+        resources={"a": 7},
+        metadata={},
+        steps_completed=steps,
+    )
+
+
+def task_ended(number, outcome="succeeded"):
+    allocation = ids.allocation_id(ids.deletion_task_id(1, number), 1)
+    return scheduler.AllocationEnded(
+        allocation_id=allocation, kind="CHECKPOINT_GC", run=1, outcome=outcome, reason=f"it {outcome}"
+    )
+
+
+def of(kind, events):
+    return [e for e in events if isinstance(e, kind)]
+
+
+@pytest.fixture
+def fold():
+    fold = Fold(RULES)
+    made = searcher.TrialCreated(
+        trial_id=1, experiment_id=1, request_id="r", task_id="1.r1", seed=0, hparams={}, reason="asked"
+    )
+    fold.given(
+        created(1), made, stored("a", 1), stored("b", 2), searcher.ExperimentEnded(1, "COMPLETED", "done")
+    )
+    fold.decide()
+    return fold
+
+
+DELETING = searcher.ExperimentDeleting(1, "deleted by bob")
+
+
+def test_everything_goes_and_then_it_is_empty(fold):
+    (asked,) = fold.given(DELETING).decide()
+    assert set(asked.uuids) == {"a", "b"}
+    assert asked.reason == "experiment 1 is being deleted"
+    decided = fold.given(task_ended(1)).decide()
+    (emptied,) = of(checkpoints.ExperimentEmptied, decided)
+    assert emptied.emptied
+    fold.given(searcher.ExperimentDeleted(1, "DELETED", "gone")).decide()
+    assert not (fold.state.checkpoints or fold.state.trials or fold.state.experiments)
+
+
+def test_an_experiment_without_checkpoints_is_empty_at_once():
+    fold = Fold(RULES).given(created(1), searcher.ExperimentEnded(1, "CANCELED", "done"), DELETING)
+    (emptied,) = fold.decide()
+    assert emptied.emptied
+
+
+def test_files_that_stay_fail_the_deletion_and_may_be_tried_again(fold):
+    fold.given(DELETING).decide()
+    decided = []
+    for number in range(1, TRIES + 1):
+        decided = fold.given(task_ended(number, "failed")).decide()
+    (emptied,) = of(checkpoints.ExperimentEmptied, decided)
+    assert not emptied.emptied
+    assert "2 checkpoints could not be deleted, a: not deleted: it failed" in emptied.reason
+    (asked,) = fold.given(DELETING).decide()
+    assert set(asked.uuids) == {"a", "b"}
+
+
+def test_what_another_experiment_starts_from_is_not_deleted(fold):
+    decided = fold.given(created(2, source="b"), DELETING).decide()
+    (emptied,) = decided
+    assert not emptied.emptied
+    assert emptied.reason == "experiment 2, which has not ended, starts from its checkpoint b"
+    assert fold.state.checkpoints["a"].state == "COMPLETED"
+
+
+def test_a_changed_retention_counts_from_then_on(fold):
+    assert not fold.decide()
+    changes = {
+        "checkpoint_storage.save_trial_best": 0,
+        "checkpoint_storage.save_trial_latest": 0,
+        "name": "x",
+    }
+    fold.given(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
+    keep = fold.state.experiments[1].keep
+    assert (keep.trial_best, keep.trial_latest) == (0, 0)
