@@ -25,17 +25,18 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Events that one record calls for; none for a record at rest."""
     kind, id = key
     if kind == "experiments":
-        return _experiment(state.experiments[id])
+        return _experiment(state, state.experiments[id])
     if kind == "trials" and id in state.trials:
         trial = state.trials[id]
         return _trial(state.experiments[trial.experiment_id], trial) if trial.state not in TERMINAL else ()
     return ()
 
 
-def _experiment(experiment: Experiment) -> Sequence[Any]:
+def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     if experiment.state == "DELETING" and experiment.emptied is not None:
         to: Life = "DELETED" if experiment.emptied else "DELETE_FAILED"
-        return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason)]
+        trials = tuple(sorted(t.id for t in state.trials.values() if t.experiment_id == experiment.id))
+        return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason, trials)]
     if experiment.state in OVER:
         return ()
     if experiment.fault and experiment.state not in STOPPING:

@@ -74,7 +74,8 @@ def test_everything_goes_and_then_it_is_empty(fold):
     (emptied,) = of(checkpoints.ExperimentEmptied, decided)
     assert emptied.emptied
     fold.given(searcher.ExperimentDeleted(1, "DELETED", "gone")).decide()
-    assert not (fold.state.checkpoints or fold.state.trials or fold.state.experiments)
+    state = fold.state
+    assert (state.checkpoints, state.trials, state.experiments) == ({}, {}, {})
 
 
 def test_an_experiment_without_checkpoints_is_empty_at_once():

@@ -119,6 +119,8 @@ class ExperimentDeleted(msgspec.Struct, frozen=True):
     experiment_id: int
     state: State
     reason: str
+    trial_ids: tuple[int, ...] = ()
+    """The trials that go with it."""
 
 
 @event("searcher.trial.created", key="trial_id")

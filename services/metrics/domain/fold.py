@@ -11,7 +11,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
 from det_contracts.reports import LogBatch, ReportBatch
 from services.metrics.domain.judge import Judge
-from services.metrics.domain.state import Judged, Open, Source, State, Trial
+from services.metrics.domain.state import Gone, Judged, Open, Source, State, Trial
 
 Key = tuple[str, Any]
 replace = msgspec.structs.replace
@@ -32,7 +32,7 @@ def _judged(state: State, event: Judged) -> Iterable[Key]:
 def _log(state: State, event: Judged, batch: LogBatch) -> Iterable[Key]:
     key = f"{batch.allocation_id} {batch.worker_id} {batch.source}"
     known = state.sources.get(key)
-    event.accepted = known is None or batch.offset > known.offset
+    event.accepted = not _is_gone(state, batch.task_id) and (known is None or batch.offset > known.offset)
     if event.accepted:
         state.sources[key] = Source(batch.offset)
         yield "sources", key
@@ -40,7 +40,8 @@ def _log(state: State, event: Judged, batch: LogBatch) -> Iterable[Key]:
 
 def _reports(state: State, event: Judged, batch: ReportBatch) -> Iterable[Key]:
     known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
-    event.accepted = batch.run != known.run or batch.number > known.batch
+    new = batch.run != known.run or batch.number > known.batch
+    event.accepted = new and batch.experiment_id not in state.gone
     if not event.accepted:
         return
     judge = Judge(known, state.groups, batch)
@@ -70,10 +71,30 @@ def _settled(state: State, event: metrics.Settled) -> Iterable[Key]:
     yield "ended", event.trial_id
 
 
+def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
+    if event.state != "DELETED":
+        return
+    state.gone[event.experiment_id] = Gone(event.experiment_id)
+    yield "gone", event.experiment_id
+    mine = set(event.trial_ids)
+    groups = {key for key in state.groups if int(key.partition("/")[0]) in mine}
+    sources = {key for key in state.sources if key.startswith(f"{event.experiment_id}.")}
+    for name, keys in (("trials", mine), ("ended", mine), ("groups", groups), ("sources", sources)):
+        for key in keys & getattr(state, name).keys():
+            del getattr(state, name)[key]
+            yield name, key
+
+
+def _is_gone(state: State, task_id: str) -> bool:
+    owner = task_id.partition(".")[0]
+    return owner.isdecimal() and int(owner) in state.gone
+
+
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     Judged: _judged,
     metrics.Validated: _stated,
     metrics.ReportRefused: _stated,
     metrics.Settled: _settled,
     searcher.TrialEnded: _trial_ended,
+    searcher.ExperimentDeleted: _deleted,
 }

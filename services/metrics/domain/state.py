@@ -97,6 +97,12 @@ class Open(msgspec.Struct, frozen=True):
     trial_id: int
 
 
+class Gone(msgspec.Struct, frozen=True):
+    """An experiment that was deleted: what still comes of it is not kept."""
+
+    experiment_id: int
+
+
 class Source(msgspec.Struct, frozen=True):
     """How far the log of one source of an allocation has come."""
 
@@ -111,6 +117,7 @@ class State:
     groups: dict[str, Group] = field(default_factory=dict)
     ended: dict[int, Open] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
+    gone: dict[int, Gone] = field(default_factory=dict)
 
 
 def group_key(trial_id: int, group: str) -> str:

@@ -185,7 +185,7 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
         return
     state.searches.pop(id, None)
     yield "searches", id
-    for trial_id in [t.id for t in state.trials.values() if t.experiment_id == id]:
+    for trial_id in event.trial_ids:
         task = state.trials.pop(trial_id).task_id
         state.tasks.pop(task)
         yield "trials", trial_id
