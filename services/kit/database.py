@@ -108,7 +108,7 @@ class Snapshot:
 
     def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
         """The state and the position of each stream that it is true at; empty when nothing was stored."""
-        state = self._state()
+        tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
         decoders: dict[str, msgspec.json.Decoder[Any]] = {
             kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()
         }
@@ -116,8 +116,8 @@ class Snapshot:
             SNAPSHOTS.c.owner == self.owner
         )
         for kind, key, body in connection.execute(query):
-            getattr(state, kind)[self._types[kind][0](key)] = decoders[kind].decode(body)
-        return state, self.positions(connection)
+            tables[kind][self._types[kind][0](key)] = decoders[kind].decode(body)
+        return self._state(**tables), self.positions(connection)
 
     def save(
         self, connection: sa.Connection, records: Mapping[Key, Any], positions: Mapping[str, int]

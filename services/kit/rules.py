@@ -65,18 +65,27 @@ class Rules(Generic[S]):
     """How messages of a stream become records, where it is not the event codec."""
 
 
+def derived() -> Any:
+    """A field of a state that `__post_init__` makes of the records: no record itself, never stored."""
+    return field(init=False, repr=False, compare=False, metadata={"derived": True})
+
+
+def _records(state: Any) -> list[str]:
+    return [f.name for f in fields(state) if "derived" not in f.metadata]
+
+
 def record_types(state: type[Any]) -> dict[str, tuple[type, type]]:
     """Field of a state -> (type of its ids, type of its records)."""
     hints = typing.get_type_hints(state)
-    return {f.name: typing.get_args(hints[f.name]) for f in fields(state)}
+    return {name: typing.get_args(hints[name]) for name in _records(state)}
 
 
-def every_key(state: object) -> set[Key]:
-    """All records that a state holds."""
-    return {(f.name, key) for f in fields(state) for key in getattr(state, f.name)}  # type: ignore[arg-type]
+def every_key(state: object) -> list[Key]:
+    """All records that a state holds, in the order in which they came."""
+    return [(name, key) for name in _records(state) for key in getattr(state, name)]
 
 
 def dump(state: object) -> dict[str, Any]:
     """A whole state as plain data, ordered: what a rebuild must reproduce."""
-    tables = {f.name: getattr(state, f.name) for f in fields(state)}  # type: ignore[arg-type]
+    tables = {name: getattr(state, name) for name in _records(state)}
     return {name: {str(k): msgspec.to_builtins(t[k]) for k in sorted(t)} for name, t in tables.items()}
