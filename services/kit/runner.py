@@ -63,7 +63,9 @@ class Runner(Generic[S]):
         clock: Callable[[], float] = time.time,
         replica: str | None = None,
         measures: Measures | None = None,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
+        """`new_id` names batches and, where `replica` is not given, the replica."""
         self.rules = rules
         self.state: S = rules.state()
         self.positions: dict[str, int] = dict.fromkeys(rules.streams, 0)
@@ -72,7 +74,8 @@ class Runner(Generic[S]):
         self._saver = saver
         self._leading = leading
         self._clock = clock
-        self._replica = replica or uuid.uuid4().hex[:8]
+        self._new_id = new_id
+        self._replica = replica or new_id()[:8]
         self._measures = measures or Measures(rules.owner)
         self._fence = 0
         self._appended = 0
@@ -242,7 +245,7 @@ class Runner(Generic[S]):
     async def _append(self, events: Sequence[tuple[Any, str]], *, actor: str) -> bool:
         now = self._clock()
         owner = self.rules.owner
-        batch = uuid.uuid4().hex
+        batch = self._new_id()
         record = Decision(owner, self.positions[subjects.CONTROL], len(events), self._replica)
         drafts = [Draft(subjects.decision(owner), codec.encode(record, id=batch, actor=owner, at=now), batch)]
         for index, (event, cause) in enumerate(events):
