@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 
 from services.searcher.methods.asha import AshaSearch
-from services.searcher.methods.protocol import Create, MethodError, Operation
+from services.searcher.methods.protocol import MethodError, Operation
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.rungs import MOST_RUNGS
+from services.searcher.methods.table import Table
 
 
 class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
     """Independent brackets that share one random generator; a trial belongs to the bracket that made it."""
 
     brackets: tuple[AshaSearch, ...]
-    owner: dict[str, int] = {}
 
     def initial(self, rng: Rng) -> tuple[Tournament, list[Operation]]:
         state, operations = self, list[Operation]()
@@ -31,35 +31,35 @@ class Tournament(msgspec.Struct, frozen=True, tag="tournament"):
         self, index: int, step: tuple[AshaSearch, list[Operation]]
     ) -> tuple[Tournament, list[Operation]]:
         bracket, operations = step
-        made = {o.request_id: index for o in operations if isinstance(o, Create)}
-        brackets = (*self.brackets[:index], bracket, *self.brackets[index + 1 :])
-        return Tournament(brackets, self.owner | made if made else self.owner), operations
+        return Tournament((*self.brackets[:index], bracket, *self.brackets[index + 1 :])), operations
 
-    def _owner(self, request_id: str) -> int:
-        if request_id not in self.owner:
-            raise MethodError(f"trial {request_id} is none of this search")
-        return self.owner[request_id]
+    def owner(self, request_id: str) -> int:
+        """Number of the bracket that a trial belongs to."""
+        for index, bracket in enumerate(self.brackets):
+            if request_id in bracket.rung_of:
+                return index
+        raise MethodError(f"trial {request_id} is none of this search")
 
     def trial_created(self, request_id: str) -> tuple[Tournament, list[Operation]]:
-        index = self._owner(request_id)
+        index = self.owner(request_id)
         return self._took(index, self.brackets[index].trial_created(request_id))
 
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[Tournament, list[Operation]]:
-        index = self._owner(request_id)
+        index = self.owner(request_id)
         return self._took(index, self.brackets[index].validation_completed(request_id, metric, rng))
 
     def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
-        index = self._owner(request_id)
+        index = self.owner(request_id)
         return self._took(index, self.brackets[index].exited_early(request_id, reason, rng))
 
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[Tournament, list[Operation]]:
-        index = self._owner(request_id)
+        index = self.owner(request_id)
         return self._took(index, self.brackets[index].trial_closed(request_id, rng))
 
-    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
-        return sum(b.progress(units, closed) for b in self.brackets) / len(self.brackets)
+    def progress(self, units: Table[float], finished: int) -> float:
+        return sum(b.progress(units, finished) for b in self.brackets) / len(self.brackets)
 
 
 def adaptive_asha(

@@ -14,6 +14,7 @@ from services.searcher.methods.climb import Climb
 from services.searcher.methods.protocol import INVALID, MethodError, Operation, refuse_crowd
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.rungs import Rung, rung_lengths
+from services.searcher.methods.table import Table
 
 
 class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
@@ -26,13 +27,13 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     stop_once: bool
     smaller_is_better: bool
     rungs: tuple[Rung, ...]
-    rung_of: dict[str, int] = {}
+    rung_of: Table[int] = Table()
     """Every trial ever placed in a rung, and the highest rung that it was placed in."""
-    awaited: dict[str, bool] = {}
+    awaited: Table[bool] = Table()
     """Trials that have not reported in their present rung."""
-    early: dict[str, bool] = {}
+    early: Table[bool] = Table()
     """Trials that exited early."""
-    closed: dict[str, bool] = {}
+    closed: Table[bool] = Table()
     """Trials that were told to close."""
     completed: int = 0
     invalid: int = 0
@@ -91,7 +92,7 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[AshaSearch, list[Operation]]:
         return msgspec.structs.replace(self, completed=self.completed + 1), []
 
-    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
+    def progress(self, units: Table[float], finished: int) -> float:
         reported = len(self.rungs[0].entries)
         progress = reported / (1.2 * self.max_trials)
         if reported == self.max_trials:

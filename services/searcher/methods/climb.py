@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from services.searcher.methods.protocol import WORST, Close, Operation, ValidateAfter
+from services.searcher.methods.ranking import Entry
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.rungs import Entry
 from services.searcher.methods.sampling import create
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class Climb:
         self._closed = state.closed
         self._invalid = state.invalid
         self._operations: list[Operation] = []
+        self._sent = False
 
     def done(self) -> tuple[AshaSearch, list[Operation]]:
         """The next state, and what it asks for."""
@@ -51,7 +52,7 @@ class Climb:
     def report(self, request_id: str, metric: float) -> None:
         """A result of a trial in its present rung."""
         index = self._rung_of[request_id]
-        self._awaited = _less(self._awaited, request_id)
+        self._awaited = self._awaited.drop(request_id)
         self._rungs[index] = self._rungs[index].expecting(-1)
         if index == len(self._rungs) - 1:
             self._finish(request_id, metric)
@@ -69,41 +70,43 @@ class Climb:
         One that waits for promotion keeps its result. A second one would make the rung look full, and
         the search would never end.
         """
-        self._early = self._early | {request_id: True}
-        self._closed = self._closed | {request_id: True}
+        self._early = self._early.put(request_id, True)
+        self._closed = self._closed.put(request_id, True)
         if request_id in self._awaited:
             self.report(request_id, WORST)
 
     def withdraw(self, request_id: str) -> None:
         """The trial's hyperparameters are invalid: as if it had never been, and another takes its place."""
-        self._early = self._early | {request_id: True}
+        self._early = self._early.put(request_id, True)
         if request_id not in self._closed:
             self._close(request_id)
         self._invalid += 1
         current = self._rung_of[request_id]
-        for index in range(current + 1):
+        awaited = request_id in self._awaited
+        for index in range(current if awaited else current + 1):
             self._rungs[index] = self._rungs[index].without(request_id)
-        if request_id in self._awaited:
-            self._awaited = _less(self._awaited, request_id)
+        if awaited:
+            self._awaited = self._awaited.drop(request_id)
             self._rungs[current] = self._rungs[current].expecting(-1)
         self.create()
 
     def _send(self, request_id: str, index: int) -> None:
         """Place a trial in a rung, and have it train that far unless it is gone."""
-        self._rung_of = self._rung_of | {request_id: index}
-        self._awaited = self._awaited | {request_id: True}
+        self._rung_of = self._rung_of.put(request_id, index)
+        self._awaited = self._awaited.put(request_id, True)
         if index:
             self._rungs[index] = self._rungs[index].expecting(1)
         if request_id not in self._early:
             self._operations.append(ValidateAfter(request_id, self._rungs[index].length))
+            self._sent = True
 
     def _close(self, request_id: str) -> None:
-        self._closed = self._closed | {request_id: True}
+        self._closed = self._closed.put(request_id, True)
         self._operations.append(Close(request_id))
 
     def _finish(self, request_id: str, metric: float) -> None:
         top = self._rungs[-1]
-        self._rungs[-1] = top.with_entry(len(top.entries), Entry(metric, request_id))
+        self._rungs[-1] = top.with_entry(top.entries.end(), Entry(metric, request_id))
         if request_id not in self._early:
             self._close(request_id)
 
@@ -124,14 +127,18 @@ class Climb:
         """Enter a result in a rung; returns the trial that may climb on for it, if any."""
         rung, divisor = self._rungs[index], self._state.divisor
         old, new = int(len(rung.entries) / divisor), int((len(rung.entries) + 1) / divisor)
-        place = rung.place(metric)
-        self._rungs[index] = rung = rung.with_entry(place, Entry(metric, request_id, place < new))
-        if place < new:
+        place = rung.entries.place(metric)
+        climbs = place.rank < new
+        self._rungs[index] = rung = rung.with_entry(place, Entry(metric, request_id, climbs))
+        if climbs:
             return request_id
-        if new == old or not self._may_climb(rung.entries[old]):
+        if new == old:
             return None
-        self._rungs[index] = rung.with_promoted(old)
-        return rung.entries[old].request_id
+        next_best = rung.entries.at(old)
+        if not self._may_climb(rung.entries[next_best]):
+            return None
+        self._rungs[index] = rung.with_promoted(next_best)
+        return rung.entries[next_best].request_id
 
     def _may_climb(self, entry: Entry) -> bool:
         # The replacement of an invalid trial can fill a rung again whose losers were closed already.
@@ -142,20 +149,25 @@ class Climb:
         """Once all trials have reported, close those that can not be promoted any more."""
         if len(self._rungs[0].entries) != self._state.max_trials:
             return
-        for rung in self._rungs:
+        for index, rung in enumerate(self._rungs):
             if rung.outstanding > 0:
                 return
-            for entry in rung.entries:
-                if not entry.promoted and entry.request_id not in self._closed:
-                    self._close(entry.request_id)
+            if not rung.settled:
+                self._settle(index)
+
+    def _settle(self, index: int) -> None:
+        for entry in self._rungs[index].entries:
+            if not entry.promoted and entry.request_id not in self._closed:
+                self._close(entry.request_id)
+        self._rungs[index] = msgspec.structs.replace(self._rungs[index], settled=True)
 
     # -- the stopping form (5.5)
 
     def _stop_or_send(self, request_id: str, metric: float, index: int) -> None:
         rung, early = self._rungs[index], request_id in self._early
         keep = max(int((len(rung.entries) + 1) / self._state.divisor), 1)
-        place = rung.place(metric, before_equals=True)
-        climbs = place < keep and not early
+        place = rung.entries.place(metric, before_equals=True)
+        climbs = place.rank < keep and not early
         self._rungs[index] = rung.with_entry(place, Entry(metric, request_id, climbs))
         if climbs:
             self._send(request_id, index + 1)
@@ -164,12 +176,5 @@ class Climb:
 
     def _fill_up(self) -> None:
         """Unless a trial was sent on, make another while there may be more."""
-        sent = any(isinstance(operation, ValidateAfter) for operation in self._operations)
-        if not sent and len(self._rung_of) - self._invalid < self._state.max_trials:
+        if not self._sent and len(self._rung_of) - self._invalid < self._state.max_trials:
             self.create()
-
-
-def _less(names: dict[str, bool], name: str) -> dict[str, bool]:
-    rest = dict(names)
-    del rest[name]
-    return rest

@@ -12,6 +12,7 @@ from det_contracts.expconf import has_count, is_group, leaves
 from services.searcher.methods.protocol import Close, MethodError, Operation, ValidateAfter, refuse_crowd
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import create_with
+from services.searcher.methods.table import Table
 
 MOST_POINTS = 1_000_000_000
 
@@ -62,8 +63,8 @@ class GridSearch(msgspec.Struct, frozen=True, tag="grid"):
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[GridSearch, list[Operation]]:
         return self._create(1, rng) if self.left else (self, [])
 
-    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
-        done = sum(self.max_length if id in closed else trained for id, trained in units.items())
+    def progress(self, units: Table[float], finished: int) -> float:
+        done = self.max_length * finished + sum(units.values())
         return done / (self.max_length * self.points)
 
 

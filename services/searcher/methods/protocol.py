@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from services.searcher.methods.rng import Rng
+from services.searcher.methods.table import Table
 
 WORST = 1.7976931348623157e308
 """Metric of a trial that gave none: the largest finite double, since JSON has no infinities (5.2)."""
@@ -127,5 +128,5 @@ class Method(Protocol):
     def trial_closed(self: M, request_id: str, rng: Rng) -> tuple[M, list[Operation]]:
         """The trial is over."""
 
-    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
-        """0 to 1, from the units that open trials have trained."""
+    def progress(self, units: Table[float], finished: int) -> float:
+        """0 to 1, from the units that open trials have trained and how many valid trials are over."""

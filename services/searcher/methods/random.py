@@ -9,6 +9,7 @@ import msgspec
 from services.searcher.methods.protocol import INVALID, Close, Operation, ValidateAfter, refuse_crowd
 from services.searcher.methods.rng import Rng
 from services.searcher.methods.sampling import create
+from services.searcher.methods.table import Table
 
 
 class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
@@ -50,6 +51,6 @@ class RandomSearch(msgspec.Struct, frozen=True, tag="random"):
     def trial_closed(self, request_id: str, rng: Rng) -> tuple[RandomSearch, list[Operation]]:
         return self._create(1, rng) if self.created < self.max_trials else (self, [])
 
-    def progress(self, units: dict[str, float], closed: dict[str, bool]) -> float:
-        done = sum(self.max_length if id in closed else trained for id, trained in units.items())
+    def progress(self, units: Table[float], finished: int) -> float:
+        done = self.max_length * finished + sum(units.values())
         return done / (self.max_length * self.max_trials)

@@ -7,13 +7,13 @@ Seeded with one word by the classic initialiser, so the stream is that of
 from __future__ import annotations
 
 import struct
-import uuid
+from itertools import pairwise
 
 import msgspec
 
 N, M = 624, 397
 _UPPER, _LOWER, _MATRIX = 0x80000000, 0x7FFFFFFF, 0x9908B0DF
-_WORD, _WORDS = struct.Struct("<I"), struct.Struct(f"<{N}I")
+_WORD, _FOUR_WORDS, _WORDS = struct.Struct("<I"), struct.Struct("<4I"), struct.Struct(f"<{N}I")
 
 
 class RngState(msgspec.Struct, frozen=True):
@@ -47,11 +47,12 @@ class Rng:
 
     def bits32(self) -> int:
         """The next tempered word."""
-        if self._position == N:
+        position = self._position
+        if position == N:
             self._key = _WORDS.pack(*_twist(_WORDS.unpack(self._key)))
-            self._position = 0
-        word: int = _WORD.unpack_from(self._key, 4 * self._position)[0]
-        self._position += 1
+            position = 0
+        word: int = _WORD.unpack_from(self._key, 4 * position)[0]
+        self._position = position + 1
         word ^= word >> 11
         word ^= (word << 7) & 0x9D2C5680
         word ^= (word << 15) & 0xEFC60000
@@ -84,15 +85,22 @@ class Rng:
 
     def request_id(self) -> str:
         """16 bytes from four words, marked as a UUID of version 4."""
-        raw = bytearray(struct.pack("<4I", *(self.bits32() for _ in range(4))))
+        raw = bytearray(_FOUR_WORDS.pack(self.bits32(), self.bits32(), self.bits32(), self.bits32()))
         raw[6] = (raw[6] & 0x0F) | 0x40
         raw[8] = (raw[8] & 0x3F) | 0x80
-        return str(uuid.UUID(bytes=bytes(raw)))
+        text = raw.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def _twist(words: tuple[int, ...]) -> list[int]:
-    fresh = list(words)
-    for index in range(N):
-        joined = (fresh[index] & _UPPER) | (fresh[(index + 1) % N] & _LOWER)
-        fresh[index] = fresh[(index + M) % N] ^ (joined >> 1) ^ (_MATRIX if joined & 1 else 0)
+    mixed = [
+        (((high & _UPPER) | (low & _LOWER)) >> 1) ^ (_MATRIX if low & 1 else 0)
+        for high, low in pairwise(words)
+    ]
+    fresh = [far ^ mix for far, mix in zip(words[M:], mixed, strict=False)]
+    for index in range(N - M, N - 1):
+        fresh.append(fresh[index + M - N] ^ mixed[index])
+    # The last word wraps round to one that is fresh already.
+    joined = (words[-1] & _UPPER) | (fresh[0] & _LOWER)
+    fresh.append(fresh[M - 1] ^ (joined >> 1) ^ (_MATRIX if joined & 1 else 0))
     return fresh

@@ -26,6 +26,7 @@ from services.searcher.methods.protocol import (
 )
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.rng import Rng, RngState
+from services.searcher.methods.table import Table
 
 SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 replace = msgspec.structs.replace
@@ -42,10 +43,12 @@ class Search(msgspec.Struct, frozen=True):
     smaller_is_better: bool
     requested: int = 0
     """Trials asked for."""
-    units: dict[str, float] = {}
-    """Units trained by each announced trial, as far as it told; without those of invalid hyperparameters."""
-    closed: dict[str, bool] = {}
-    exited: dict[str, str] = {}
+    units: Table[float] = Table()
+    """Units trained by each open trial, as far as it told; without those of invalid hyperparameters."""
+    finished: int = 0
+    """Trials that are over, without those of invalid hyperparameters."""
+    closed: Table[bool] = Table()
+    exited: Table[str] = Table()
     """Trials that exited early, and why."""
     shutdown: bool = False
 
@@ -77,23 +80,27 @@ def step(search: Search, event: Event) -> Step:
     if take is None:
         raise MethodError(f"a search is not told of {event!r}")
     id = event.request_id
-    if id not in search.units and id not in search.exited and take is not _created:
+    if take is not _created and not _is_announced(search, id):
         raise MethodError(f"trial {id} was not announced to this search")
     return take(search, event, Rng(search.rng))
 
 
+def _is_announced(search: Search, id: str) -> bool:
+    return id in search.units or id in search.closed or id in search.exited
+
+
 def _created(search: Search, event: TrialCreated, rng: Rng) -> Step:
     id = event.request_id
-    if id in search.units or id in search.exited:
+    if _is_announced(search, id):
         return search, ()
-    told = replace(search, units=search.units | {id: 0.0})
+    told = replace(search, units=search.units.put(id, 0.0))
     return _asked(told, search.method.trial_created(id), rng)
 
 
 def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
     if event.request_id not in search.units or not math.isfinite(event.units):
         return search, ()
-    return replace(search, units=search.units | {event.request_id: float(event.units)}), ()
+    return replace(search, units=search.units.put(event.request_id, float(event.units))), ()
 
 
 def _completed(search: Search, event: ValidationCompleted, rng: Rng) -> Step:
@@ -106,8 +113,8 @@ def _exited(search: Search, event: TrialExitedEarly, rng: Rng) -> Step:
     id, reason = event.request_id, event.reason
     if id in search.exited or id in search.closed:
         return search, ()
-    units = {k: v for k, v in search.units.items() if k != id} if reason in INVALID else search.units
-    told = replace(search, exited=search.exited | {id: reason}, units=units)
+    units = search.units.drop(id) if reason in INVALID else search.units
+    told = replace(search, exited=search.exited.put(id, reason), units=units)
     return _end(*_asked(told, search.method.exited_early(id, reason, rng), rng), closing=False)
 
 
@@ -115,7 +122,9 @@ def _closed(search: Search, event: TrialClosed, rng: Rng) -> Step:
     id = event.request_id
     if id in search.closed:
         return search, ()
-    told = replace(search, closed=search.closed | {id: True})
+    told = replace(search, closed=search.closed.put(id, True))
+    if id in search.units:
+        told = replace(told, units=search.units.drop(id), finished=search.finished + 1)
     return _end(*_asked(told, search.method.trial_closed(id, rng), rng), closing=True)
 
 
@@ -130,7 +139,7 @@ _STEPS: dict[type, Callable[[Search, Any, Rng], Step]] = {
 
 def _asked(search: Search, stepped: tuple[AnyMethod, list[Operation]], rng: Rng) -> Step:
     method, operations = stepped
-    requested = search.requested + sum(isinstance(o, Create) for o in operations)
+    requested = search.requested + sum([isinstance(o, Create) for o in operations])
     after = replace(search, method=method, rng=rng.state(), requested=requested)
     return after, tuple(operations)
 
@@ -161,5 +170,5 @@ def rankable(metric: Any, smaller_is_better: bool) -> float:
 
 def progress(search: Search) -> float:
     """How far the search is, 0 to 1."""
-    value = search.method.progress(search.units, search.closed)
+    value = search.method.progress(search.units, search.finished)
     return value if math.isfinite(value) else 0.0

@@ -30,11 +30,19 @@ from services.searcher.methods.adaptive_asha import (
 from services.searcher.methods.asha import AshaSearch
 from services.searcher.methods.grid import GridSearch, point, points
 from services.searcher.methods.random import RandomSearch
+from services.searcher.methods.ranking import Entry, Ranking
 from services.searcher.methods.rng import Rng
-from services.searcher.methods.rungs import Entry, rung_lengths
+from services.searcher.methods.rungs import Rung, rung_lengths
+from services.searcher.methods.table import Table
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "searcher-vectors.json").read_text())
+VECTORS.pop("_about")
 DEFAULTS = {"bracket_rungs": [], "metric": "loss", "max_rungs": 5, "mode": "standard", "stop_once": False}
+
+
+def test_every_family_of_vectors_is_used():
+    source = Path(__file__).read_text()
+    assert [key for key in VECTORS if f'"{key}"' not in source] == []
 
 
 def cases(key):
@@ -75,8 +83,9 @@ def test_adaptive_asha(case):
     assert [b.max_trials for b in brackets] == case["bracket_trials"]
     assert [b.max_concurrent for b in brackets] == case["bracket_concurrent"]
     assert [[r.length for r in b.rungs] for b in brackets] == case["rung_lengths_per_bracket"]
-    owners = [search.method.owner[o.request_id] for o in operations if isinstance(o, Create)]
+    owners = [search.method.owner(o.request_id) for o in operations if isinstance(o, Create)]
     assert [owners.count(i) for i in range(len(brackets))] == case["initial_trials_per_bracket"]
+    assert sum(b.max_trials for b in brackets) == case["total_trials"]
 
 
 def replay(search, operations, trials):
@@ -133,8 +142,8 @@ def test_tournament_of_two_brackets():
     brackets = []
     for sub in case["sub_searches"]:
         search, _ = start(DEFAULTS | sub, {}, 1)
-        fresh = [msgspec.structs.replace(r, entries=(), outstanding=0) for r in search.method.rungs]
-        brackets.append(msgspec.structs.replace(search.method, rungs=tuple(fresh), rung_of={}))
+        fresh = tuple(Rung(rung.length) for rung in search.method.rungs)
+        brackets.append(msgspec.structs.replace(search.method, rungs=fresh, rung_of=Table(), awaited=Table()))
     rng = Rng.seeded(1)
     method, operations = Tournament(tuple(brackets)).initial(rng)
     search = Search(method, rng.state(), True, requested=len(case["metrics"]))
@@ -227,7 +236,7 @@ def searched(case):
             stop_once=False,
             smaller_is_better=True,
         )
-        entries = tuple(Entry(float(i), str(i)) for i in range(case["rung0_reported"]))
+        entries = Ranking.of(Entry(float(i), str(i)) for i in range(case["rung0_reported"]))
         first = msgspec.structs.replace(bracket.rungs[0], entries=entries)
         method = msgspec.structs.replace(
             bracket,
@@ -240,6 +249,5 @@ def searched(case):
         method = RandomSearch({}, case["max_length"], case["max_trials"], 0, True)
     else:
         method = GridSearch({}, case["max_length"], 0, case["points"], 0)
-    closed = {f"closed{i}": True for i in range(case["closed"])}
-    units = dict.fromkeys(closed, 1.0) | {f"open{i}": u for i, u in enumerate(case["open_progress"])}
-    return Search(method, Rng.seeded(1).state(), True, units=units, closed=closed)
+    units = Table.of({f"open{i}": u for i, u in enumerate(case["open_progress"])})
+    return Search(method, Rng.seeded(1).state(), True, units=units, finished=case["closed"])

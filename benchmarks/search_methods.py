@@ -1,0 +1,81 @@
+"""Search methods alone: whole searches played without training, and what it costs to save one.
+
+python -m benchmarks.search_methods [TRIALS]
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+import msgspec
+
+from benchmarks.table import head, median, row
+from services.searcher.methods import Search, Simulation, simulate
+
+SPACE = {
+    "learning_rate": {"type": "log", "base": 10, "minval": -4, "maxval": -1},
+    "layers": {"type": "int", "minval": 1, "maxval": 9},
+}
+RUNS = 3
+MIB = 1024 * 1024
+
+
+def main(trials: int) -> None:
+    head()
+    for stop_once in (False, True):
+        form = "stopping" if stop_once else "promoting"
+        asked = adaptive_asha(trials, stop_once)
+        small = play(adaptive_asha(1_000, stop_once))[0]
+        rate, played = play(asked)
+        ratio = f"{rate / small:.2f} of the rate with 1,000 trials"
+        row(f"adaptive_asha, {form}, {trials:,} trials played", rate, "completions/s", ">= 20,000", ratio)
+        save(played.search)
+
+
+def adaptive_asha(trials: int, stop_once: bool) -> dict[str, Any]:
+    """The searcher section of a completed configuration."""
+    return {
+        "name": "adaptive_asha",
+        "smaller_is_better": True,
+        "max_length": {"batches": 6400},
+        "max_trials": trials,
+        "max_concurrent_trials": 16,
+        "divisor": 4,
+        "max_rungs": 5,
+        "mode": "standard",
+        "bracket_rungs": [],
+        "stop_once": stop_once,
+    }
+
+
+def play(searcher: dict[str, Any]) -> tuple[float, Simulation]:
+    """Completions per second, the median of a few runs; and the last run."""
+    rates = []
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        played = simulate(searcher, SPACE, 7)
+        took = time.perf_counter() - began
+        rates.append(sum(map(len, played.trials.values())) / took)
+    return median(rates), played
+
+
+def save(search: Search) -> None:
+    """The cost of one snapshot, written whole whenever the search has moved."""
+    writing, reading, size = [], [], 0
+    for _ in range(RUNS):
+        began = time.perf_counter()
+        encoded = msgspec.json.encode(search)
+        writing.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        msgspec.json.decode(encoded, type=Search)
+        reading.append(time.perf_counter() - began)
+        size = len(encoded)
+    row("its snapshot", size / MIB, "MiB")
+    row("its snapshot, encoded", median(writing) * 1000, "ms")
+    row("its snapshot, decoded", median(reading) * 1000, "ms")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)

@@ -1,0 +1,108 @@
+"""An ordered list of results whose next version shares with it what did not change."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+
+LONGEST_RUN = 512
+_METRIC = attrgetter("metric")
+
+
+class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A trial's result in a rung; smaller metrics are better here, whatever the user's direction."""
+
+    metric: float
+    request_id: str
+    promoted: bool = False
+
+
+Run = tuple[Entry, ...]
+
+
+class Place(NamedTuple):
+    """Somewhere in a ranking: how many entries stand before it, and where that is."""
+
+    rank: int
+    run: int
+    offset: int
+
+
+def _first_metric(run: Run) -> float:
+    return run[0].metric
+
+
+class Ranking(msgspec.Struct, frozen=True, array_like=True):
+    """Entries in order, cut into runs of at most `LONGEST_RUN`, of which a change copies one."""
+
+    sizes: tuple[int, ...] = (0,)
+    runs: tuple[Run, ...] = ((),)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> Ranking:
+        """A ranking of entries that are in order."""
+        ranking = cls()
+        for entry in entries:
+            ranking = ranking.insert(ranking.end(), entry)
+        return ranking
+
+    def place(self, metric: float, *, before_equals: bool = False) -> Place:
+        """Where a metric belongs: behind those that equal it, or before them."""
+        bisect = bisect_left if before_equals else bisect_right
+        run = bisect(self.runs, metric, lo=1, key=_first_metric) - 1
+        offset = bisect(self.runs[run], metric, key=_METRIC)
+        return Place(sum(self.sizes[:run]) + offset, run, offset)
+
+    def at(self, index: int) -> Place:
+        """The place of the entry that `index` others stand before; it must exist."""
+        before = 0
+        for run, size in enumerate(self.sizes):
+            if index < before + size:
+                return Place(index, run, index - before)
+            before += size
+        raise IndexError(index)
+
+    def end(self) -> Place:
+        """The place behind the last entry."""
+        return Place(len(self), len(self.sizes) - 1, self.sizes[-1])
+
+    def insert(self, place: Place, entry: Entry) -> Ranking:
+        """With one entry more."""
+        run = self.runs[place.run]
+        longer = (*run[: place.offset], entry, *run[place.offset :])
+        half = len(longer) // 2
+        parts = (longer,) if len(longer) <= LONGEST_RUN else (longer[:half], longer[half:])
+        return self._swapped(place.run, *parts)
+
+    def promote(self, place: Place) -> Ranking:
+        """With the entry at a place marked as gone on."""
+        run, offset = self.runs[place.run], place.offset
+        climbing = msgspec.structs.replace(run[offset], promoted=True)
+        return self._swapped(place.run, (*run[:offset], climbing, *run[offset + 1 :]))
+
+    def without(self, request_id: str) -> Ranking:
+        """Without the results of one trial."""
+        for number, run in enumerate(self.runs):
+            kept = tuple(entry for entry in run if entry.request_id != request_id)
+            if len(kept) < len(run):
+                # A run may be empty only where it is the only one: the others are found by their first entry.
+                return self._swapped(number, *([kept] if kept or len(self.runs) == 1 else []))
+        return self
+
+    def _swapped(self, number: int, *runs: Run) -> Ranking:
+        sizes = (*self.sizes[:number], *map(len, runs), *self.sizes[number + 1 :])
+        return Ranking(sizes, (*self.runs[:number], *runs, *self.runs[number + 1 :]))
+
+    def __len__(self) -> int:
+        return sum(self.sizes)
+
+    def __getitem__(self, place: Place) -> Entry:
+        return self.runs[place.run][place.offset]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return chain.from_iterable(self.runs)
