@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import msgspec
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.capacity import counted, never_fits
+from services.scheduler.policy.group_queue import Place, place_of
+from services.scheduler.policy.records import Decision, Request
 
-from services.scheduler.policy.fitting import Pool
-from services.scheduler.policy.priority import order, room_of
-from services.scheduler.policy.snapshot import Decision, Request, Snapshot
 
+def explain(book: Book, decision: Decision, allocation_id: str) -> str:
+    """Say why a waiting request has no slots, given what the pass over that book decided.
 
-def explain(snapshot: Snapshot, decision: Decision, allocation_id: str) -> str:
-    """Say why a waiting request has no slots, given what the pass over that snapshot decided.
-
-    Raises KeyError when no request of that id waits in the snapshot.
+    Raises KeyError when no request of that id waits in the book.
     """
-    request = next((r for r in snapshot.waiting if r.allocation_id == allocation_id), None)
+    request = book.waiting.get(allocation_id)
     if request is None:
         raise KeyError(f"allocation {allocation_id} does not wait in this pool")
     return (
         _placed(decision, request)
-        or _over_limit(snapshot, request)
-        or _never_fits(snapshot, request)
+        or _over_limit(book, request)
+        or never_fits(book.agents.values(), book.settings, request.slots, request.single_agent)
         or _releases_under_way(decision, request)
-        or _taken(snapshot, request)
-        or _behind(snapshot, decision, request)
+        or _taken(book, request)
+        or _behind(book, decision, request)
     )
 
 
@@ -32,43 +31,15 @@ def _placed(decision: Decision, request: Request) -> str:
     return "It fits and is about to start." if placed else ""
 
 
-def _over_limit(snapshot: Snapshot, request: Request) -> str:
-    room = room_of(snapshot).get(request.group, request.slots)
-    if request.slots <= room:
+def _over_limit(book: Book, request: Request) -> str:
+    room = book.room(request.group)
+    if room is None or request.slots <= room:
         return ""
-    limit = snapshot.group_of(request).max_slots or 0
+    limit = book.group(request.group).max_slots or 0
     return (
-        f"Its job may hold {_slots(limit)} at once (resources.max_slots) and holds {limit - room}; "
+        f"Its job may hold {counted(limit)} at once (resources.max_slots) and holds {limit - room}; "
         f"it needs {request.slots}."
     )
-
-
-def _never_fits(snapshot: Snapshot, request: Request) -> str:
-    """What cannot work even when everything else has left."""
-    agents = [a for a in snapshot.agents if a.open]
-    if not agents:
-        return _no_agents(snapshot)
-    idle = [msgspec.structs.replace(a, slots_used=0, zero_slot_used=0) for a in agents]
-    if Pool(idle, snapshot.settings).fit(request) is not None:
-        return ""
-    if request.slots == 0:
-        return "No agent of the pool takes tasks without slots (max_aux_containers_per_agent is 0)."
-    total, largest = sum(a.slots for a in agents), max(a.slots for a in agents)
-    if request.slots > total:
-        return f"It needs {_slots(request.slots)}, the whole pool has {total}."
-    if request.single_agent:
-        return f"It needs {_slots(request.slots)} on one agent, the largest agent has {largest}."
-    sizes = ", ".join(str(a.slots) for a in sorted(agents, key=lambda a: (-a.slots, a.id))[:8])
-    return (
-        f"It needs {_slots(request.slots)}, more than the largest agent has: then it takes whole agents "
-        f"of equal size, and {request.slots} cannot be made of these (sizes {sizes})."
-    )
-
-
-def _no_agents(snapshot: Snapshot) -> str:
-    if not snapshot.agents:
-        return "No agent is connected to the resource pool."
-    return "Every agent of the resource pool is disabled, draining or out of reach."
 
 
 def _releases_under_way(decision: Decision, request: Request) -> str:
@@ -76,46 +47,56 @@ def _releases_under_way(decision: Decision, request: Request) -> str:
     return f"It waits for {_some(leaving)} to leave, of lower rank and asked to." if leaving else ""
 
 
-def _taken(snapshot: Snapshot, request: Request) -> str:
+def _taken(book: Book, request: Request) -> str:
     """Whether the agents as they are have no place for it."""
-    if Pool(snapshot.agents, snapshot.settings).fit(request) is not None:
+    if book.pool.fits(request):
         return ""
-    agents = [a for a in snapshot.agents if a.open]
     if request.slots == 0:
         return "Every agent runs as many tasks without slots as it may (max_aux_containers_per_agent)."
-    free, most = sum(a.empty for a in agents), max(a.empty for a in agents)
-    sentence = f"It needs {_slots(request.slots)}, {free} of {sum(a.slots for a in agents)} are free"
-    return f"{sentence}, at most {most} on one agent." if request.slots <= free else f"{sentence}."
+    usable = [agent for agent in book.agents.values() if agent.open]
+    empty = [max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in usable]
+    total, free = sum(agent.slots for agent in usable), sum(empty)
+    sentence = f"It needs {counted(request.slots)}, {free} of {total} are free"
+    if request.slots <= free:
+        sentence += f", at most {max(empty)} on one agent"
+    leaving = [id for id, running in book.leaving.items() if running.request.slots]
+    return f"{sentence}; {_some(leaving)} {_was(leaving)} asked to leave." if leaving else f"{sentence}."
 
 
-def _behind(snapshot: Snapshot, decision: Decision, request: Request) -> str:
+def _behind(book: Book, decision: Decision, request: Request) -> str:
     """It would fit: somebody ahead in the queue has the better claim."""
     placed = {p.allocation_id for p in decision.allocate}
-    ahead = _ahead(snapshot, request)
+    ahead = _ahead(book, request)
     blocked = [r for r in ahead if r.allocation_id not in placed]
     if blocked:
         first = blocked[0]
         return (
-            f"It waits behind {first.allocation_id} (priority {snapshot.group_of(first).priority}, "
-            f"needs {_slots(first.slots)}), which does not fit yet."
+            f"It waits behind {first.allocation_id} (priority {book.priority(first.group)}, "
+            f"needs {counted(first.slots)}), which does not fit yet."
         )
     if ahead:
         return f"The free slots go to {_some([r.allocation_id for r in ahead])}, ahead in the queue."
     return "It fits, and is placed when those that were asked to leave have left."
 
 
-def _ahead(snapshot: Snapshot, request: Request) -> list[Request]:
+def _ahead(book: Book, request: Request) -> list[Request]:
     """Requests of the same kind before it in the queue, first one first, without those at their limit."""
-    room = room_of(snapshot)
-    place = order(snapshot, request)
-    rivals = (r for r in snapshot.waiting if (r.slots == 0) == (request.slots == 0))
-    counted = (r for r in rivals if r.slots <= room.get(r.group, r.slots))
-    return sorted((r for r in counted if order(snapshot, r) < place), key=lambda r: order(snapshot, r))
 
+    def order(rival: Request) -> tuple[int, Place]:
+        return book.priority(rival.group), place_of(rival)
 
-def _slots(count: int) -> str:
-    return f"{count} slot" if count == 1 else f"{count} slots"
+    def has_room(rival: Request) -> bool:
+        room = book.room(rival.group)
+        return room is None or rival.slots <= room
+
+    rivals = (r for r in book.waiting.values() if (r.slots == 0) == (request.slots == 0))
+    mine = order(request)
+    return sorted((r for r in rivals if order(r) < mine and has_room(r)), key=order)
 
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _was(names: list[str]) -> str:
+    return "was" if len(names) == 1 else "were"

@@ -8,31 +8,60 @@ from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left, bisect_right, insort
-from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-import msgspec
+from services.scheduler.policy.records import FittingPolicy, PoolSettings, Request, Share
 
-from services.scheduler.policy.snapshot import Agent, FittingPolicy, PoolSettings, Request, Share
-
-Shape = tuple[int, int, int, int]
 Member = tuple[int, str]
+"""An agent within its shape: the hash of its address, and its id."""
 _WRAP = 1 << 64
 
 
-def score(policy: FittingPolicy, slots_needed: int, agent: Agent) -> float:
+class Shape(NamedTuple):
+    """All that matters about an agent that takes work: its slots and how many are taken."""
+
+    slots: int
+    used: int
+    max_zero: int
+    zero_used: int
+
+    @property
+    def empty(self) -> int:
+        """Slots that new work may take."""
+        return max(0, self.slots - self.used)
+
+    @property
+    def empty_zero(self) -> int:
+        """Zero-slot tasks that may still come."""
+        return max(0, self.max_zero - self.zero_used)
+
+    def takes(self, slots: int) -> bool:
+        """Whether a request of that size fits here whole."""
+        return self.slots - self.used >= slots if slots else self.zero_used < self.max_zero
+
+    def with_share(self, slots: int, sign: int) -> Shape:
+        """The shape after a share has come (1) or left (-1)."""
+        if slots:
+            return Shape(self.slots, self.used + sign * slots, self.max_zero, self.zero_used)
+        return Shape(self.slots, self.used, self.max_zero, self.zero_used + sign)
+
+
+def score(policy: FittingPolicy, slots_needed: int, shape: Shape) -> float:
     """How good an agent is for a request of that size, 0 to 1: `best` packs, `worst` spreads."""
-    if slots_needed > 0 or agent.slots_used > 0:
+    if slots_needed > 0 or shape.used > 0:
         if policy == "best":
-            return 1 / (1 + agent.empty)
-        return agent.empty / agent.slots if agent.slots else 0.0
-    if agent.max_zero_slot == 0:
+            return 1 / (1 + shape.empty)
+        return shape.empty / shape.slots if shape.slots else 0.0
+    if shape.max_zero == 0:
         return 0.0
     if policy == "best":
-        return 1 / (1 + agent.empty_zero)
-    return agent.empty_zero / agent.max_zero_slot
+        return 1 / (1 + shape.empty_zero)
+    return shape.empty_zero / shape.max_zero
 
 
+@lru_cache(maxsize=1 << 16)
 def hash_of(text: str) -> int:
     """The first 8 bytes of the MD5, little endian: a tie-break that is the same everywhere."""
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:8], "little")
@@ -44,33 +73,40 @@ def address_of(agent_id: str) -> str:
 
 
 class Pool:
-    """The agents of a pool while a pass gives out and takes back their slots."""
+    """The open agents of a pool, while slots are given out and taken back."""
 
-    def __init__(self, agents: Iterable[Agent], settings: PoolSettings) -> None:
-        self._settings = settings
-        self._agents = {agent.id: agent for agent in agents if agent.open}
-        self._shapes: dict[Shape, list[Member]] = defaultdict(list)
-        for agent in self._agents.values():
-            self._shapes[_shape(agent)].append(_member(agent))
-        for members in self._shapes.values():
-            members.sort()
+    def __init__(self, settings: PoolSettings) -> None:
+        self.settings = settings
+        self._shape_of: dict[str, Shape] = {}
+        self._members: dict[Shape, list[Member]] = {}
+        self._idle: dict[int, list[Member]] = {}
 
     def copy(self) -> Pool:
         """A pool to try things on."""
-        twin = Pool((), self._settings)
-        twin._agents = dict(self._agents)
-        twin._shapes.update((shape, list(members)) for shape, members in self._shapes.items())
+        twin = Pool(self.settings)
+        twin._shape_of = dict(self._shape_of)
+        twin._members = {shape: list(members) for shape, members in self._members.items()}
+        twin._idle = {slots: list(members) for slots, members in self._idle.items()}
         return twin
 
-    def fit(self, request: Request) -> tuple[Share, ...] | None:
-        """Choose agents for a request, in order of rank; None when it does not fit whole."""
-        key = hash_of(request.allocation_id)
-        shared = self._one_agent(request.slots, key)
-        if shared is not None:
-            return (Share(shared, request.slots),)
-        if request.single_agent or request.slots <= 1:
-            return None
-        return self._gang(request.slots, key)
+    def put(self, agent_id: str, shape: Shape) -> None:
+        """Let an agent take work, or say how it is now."""
+        self.drop(agent_id)
+        self._shape_of[agent_id] = shape
+        member = hash_of(address_of(agent_id)), agent_id
+        insort(self._members.setdefault(shape, []), member)
+        if shape.used == 0 and shape.slots > 0:
+            insort(self._idle.setdefault(shape.slots, []), member)
+
+    def drop(self, agent_id: str) -> None:
+        """Take an agent out, if it is there."""
+        shape = self._shape_of.pop(agent_id, None)
+        if shape is None:
+            return
+        member = hash_of(address_of(agent_id)), agent_id
+        _remove(self._members, shape, member)
+        if shape.used == 0 and shape.slots > 0:
+            _remove(self._idle, shape.slots, member)
 
     def take(self, shares: Iterable[Share]) -> None:
         """Count the shares as used."""
@@ -83,45 +119,54 @@ class Pool:
             self._count(share, -1)
 
     def _count(self, share: Share, sign: int) -> None:
-        agent = self._agents.get(share.agent_id)
-        if agent is None:
-            return
-        members = self._shapes[_shape(agent)]
-        del members[bisect_left(members, _member(agent))]
-        if not members:
-            del self._shapes[_shape(agent)]
-        if share.slots:
-            agent = msgspec.structs.replace(agent, slots_used=agent.slots_used + sign * share.slots)
-        else:
-            agent = msgspec.structs.replace(agent, zero_slot_used=agent.zero_slot_used + sign)
-        self._agents[agent.id] = agent
-        insort(self._shapes[_shape(agent)], _member(agent))
+        shape = self._shape_of.get(share.agent_id)
+        if shape is not None:
+            self.put(share.agent_id, shape.with_share(share.slots, sign))
+
+    def fit(self, request: Request) -> tuple[Share, ...] | None:
+        """Choose agents for a request, in order of rank; None when it does not fit whole."""
+        key = hash_of(request.allocation_id)
+        shared = self._one_agent(request.slots, key)
+        if shared is not None:
+            return (Share(shared, request.slots),)
+        if request.single_agent or request.slots <= 1:
+            return None
+        return self._gang(request.slots, key)
+
+    def fits(self, request: Request) -> bool:
+        """Whether it has a place at all."""
+        if any(shape.takes(request.slots) for shape in self._members):
+            return True
+        return not request.single_agent and request.slots > 1 and self._gang(request.slots, 0) is not None
+
+    def fits_after(self, shares: Iterable[Share], request: Request) -> bool:
+        """Whether a request fits that did not fit until these shares were freed."""
+        gang = False
+        for share in shares:
+            shape = self._shape_of.get(share.agent_id)
+            if shape is not None:
+                if shape.takes(request.slots):
+                    return True
+                gang = gang or shape.used == 0
+        gang = gang and not request.single_agent and request.slots > 1
+        return gang and self._gang(request.slots, 0) is not None
 
     def _one_agent(self, slots: int, key: int) -> str | None:
         best: tuple[float, int, str] | None = None
-        for members in self._shapes.values():
-            agent = self._agents[_id(members[0])]
-            if slots > agent.empty or (slots == 0 and agent.empty_zero == 0):
-                continue
-            nearest = _nearest(members, key)
-            rank = (-score(self._settings.fitting_policy, slots, agent), _distance(key, nearest), nearest[1])
-            best = rank if best is None else min(best, rank)
-        return None if best is None else _id((0, best[2]))
+        for shape, members in self._members.items():
+            if shape.takes(slots):
+                nearest = _nearest(members, key)
+                worth = -score(self.settings.fitting_policy, slots, shape)
+                rank = (worth, (key - nearest[0]) % _WRAP, nearest[1])
+                best = rank if best is None else min(best, rank)
+        return None if best is None else best[2]
 
     def _gang(self, slots: int, key: int) -> tuple[Share, ...] | None:
         """Whole idle agents: equal ones where possible, else largest first if the pool allows a mix."""
-        idle = self._idle()
-        for size in sorted(idle, reverse=True):
-            if size * len(idle[size]) >= slots and slots % size == 0:
-                return _nearest_of(idle[size], size, slots // size, key)
-        return _mixed(idle, slots, key) if self._settings.allow_heterogeneous_fits else None
-
-    def _idle(self) -> dict[int, list[Member]]:
-        idle: dict[int, list[Member]] = defaultdict(list)
-        for (slots, used, _, _), members in self._shapes.items():
-            if slots > 0 and used == 0:
-                idle[slots] += members
-        return idle
+        for size in sorted(self._idle, reverse=True):
+            if slots % size == 0 and size * len(self._idle[size]) >= slots:
+                return _nearest_of(self._idle[size], size, slots // size, key)
+        return _mixed(self._idle, slots, key) if self.settings.allow_heterogeneous_fits else None
 
 
 def _mixed(idle: dict[int, list[Member]], slots: int, key: int) -> tuple[Share, ...] | None:
@@ -133,28 +178,23 @@ def _mixed(idle: dict[int, list[Member]], slots: int, key: int) -> tuple[Share, 
     return chosen if slots == 0 else None
 
 
-def _nearest_of(members: list[Member], size: int, count: int, key: int) -> tuple[Share, ...]:
-    nearest = sorted(members, key=lambda member: (_distance(key, member), member[1]))[:count]
-    return tuple(Share(agent_id, size) for agent_id in sorted(map(_id, nearest)))
-
-
-def _shape(agent: Agent) -> Shape:
-    return agent.slots, agent.slots_used, agent.max_zero_slot, agent.zero_slot_used
-
-
-def _member(agent: Agent) -> Member:
-    address = address_of(agent.id)
-    return hash_of(address), address
-
-
-def _id(member: Member) -> str:
-    return member[1][1:]
-
-
-def _distance(key: int, member: Member) -> int:
-    return (key - member[0]) % _WRAP
+def _start(members: list[Member], key: int) -> int:
+    """Where the member with the smallest distance stands; -1 is the wrap-around to the last."""
+    return bisect_right(members, key, key=lambda member: member[0]) - 1
 
 
 def _nearest(members: list[Member], key: int) -> Member:
-    """The member with the smallest distance; index -1 is the wrap-around."""
-    return members[bisect_right(members, key, key=lambda member: member[0]) - 1]
+    return members[_start(members, key)]
+
+
+def _nearest_of(members: list[Member], size: int, count: int, key: int) -> tuple[Share, ...]:
+    # Going down from the nearest, and around, distances grow.
+    start = _start(members, key)
+    return tuple(Share(id, size) for id in sorted(members[start - step][1] for step in range(count)))
+
+
+def _remove(index: dict[Any, list[Member]], key: Any, member: Member) -> None:
+    members = index[key]
+    del members[bisect_left(members, member)]
+    if not members:
+        del index[key]

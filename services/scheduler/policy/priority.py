@@ -1,161 +1,193 @@
 """The priority scheduler: smaller numbers first, and on wish they may push others out.
 
 Source: scheduling spec, section 4. Zero-slot tasks and tasks with slots do not compete, so each kind
-has a pass of its own. A group at its `max_slots` waits without holding up anybody.
+has a pass of its own. A group at its `max_slots` waits without holding up anybody. What was already
+asked to leave counts as released: a blocked request takes its slots first, and nobody behind that
+request takes them meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from decimal import Decimal
-from itertools import groupby
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
+from services.scheduler.policy.book import Book
 from services.scheduler.policy.fitting import Pool
-from services.scheduler.policy.snapshot import Decision, Placement, Release, Request, Running, Snapshot
+from services.scheduler.policy.group_queue import Size, Slice, Walk, size_of
+from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request, Running, Share
+from services.scheduler.policy.victims import Rank, Victims
 
-Order = tuple[int, Decimal, float, float, str]
-Size = tuple[int, bool]
 
-
-def decide(snapshot: Snapshot) -> Decision:
+def decide(book: Book) -> Decision:
     """One pass over a pool."""
-    with_slots, without = (_Pass(snapshot, zero_slot=kind) for kind in (False, True))
+    with_slots, without = (_Pass(book, zero_slot=kind) for kind in (False, True))
     with_slots.run()
     without.run()
-    return Decision(
+    decision = Decision(
         tuple(with_slots.placements + without.placements),
         tuple(with_slots.releases.values()) + tuple(without.releases.values()),
     )
-
-
-def order(snapshot: Snapshot, request: Request) -> Order:
-    """The place of a request in the queue: priority, position, age of its job, own age, id."""
-    return (
-        snapshot.group_of(request).priority,
-        request.position,
-        request.submitted_at,
-        request.requested_at,
-        request.allocation_id,
-    )
-
-
-def room_of(snapshot: Snapshot) -> dict[str, int]:
-    """Slots that each limited group may still take."""
-    room = {name: g.max_slots for name, g in snapshot.groups.items() if g.max_slots is not None}
-    for running in snapshot.running:
-        if running.request.group in room:
-            room[running.request.group] -= running.request.slots
-    return room
+    if decision == NOTHING:
+        book.quiet.begin(lambda request: (with_slots if request.slots else without).ignores(request))
+    return decision
 
 
 class _Pass:
     """One pass over requests of one kind, on a copy of the agents."""
 
-    def __init__(self, snapshot: Snapshot, *, zero_slot: bool) -> None:
+    def __init__(self, book: Book, *, zero_slot: bool) -> None:
         self.placements: list[Placement] = []
         self.releases: dict[str, Release] = {}
-        self._snapshot = snapshot
-        self._pool = Pool(snapshot.agents, snapshot.settings)
-        self._room = room_of(snapshot)
-        self._backfilling = False
-        self._waiting = sorted(
-            (r for r in snapshot.waiting if (r.slots == 0) == zero_slot), key=lambda r: order(snapshot, r)
-        )
-        self._last_first = sorted(
-            (r for r in snapshot.running if (r.request.slots == 0) == zero_slot),
-            key=lambda r: order(snapshot, r.request),
-            reverse=True,
-        )
-        # Within a pass slots only shrink and later requests may remove no more than earlier ones, so
-        # a size that failed once fails again until releases have changed the pool. Not so for greedy
-        # mixes of agents: there a smaller pool can succeed.
+        self._book = book
+        self._zero_slot = zero_slot
+        self._preemption = book.settings.preemption
+        self._mixed = book.settings.allow_heterogeneous_fits
+        self._pool = book.pool.copy()
+        self._taken: Counter[str] = Counter()
+        self._blocked_at: int | None = None
+        self._victims = Victims(book, zero_slot)
+        # Within a pass slots only shrink until something is released, and a later request may push
+        # out no more than an earlier one: so a size that did not fit need not be tried again before a
+        # release, and one that found no victims not at all. Not so for greedy mixes of agents, where
+        # a smaller pool can succeed: there every change of the pool clears both.
         self._no_fit: set[Size] = set()
-        self._no_release: set[Size] = set()
+        self._hopeless: dict[Size, Rank] = {}
 
     def run(self) -> None:
-        """Go through the levels that have waiting requests, most urgent first."""
-        for _, level in groupby(self._waiting, key=lambda r: self._snapshot.group_of(r).priority):
-            self._level(list(level))
+        """Go through the levels that have requests, most urgent first."""
+        for priority in sorted(self._book.levels):
+            self._level(priority)
+            if self._blocked_at is not None and not self._preemption:
+                return
 
-    def _level(self, requests: list[Request]) -> None:
-        fitting, blocked = self._try(requests)
-        if not self.releases:
+    def ignores(self, request: Request) -> bool:
+        """After a pass that decided nothing: whether it would have, were this request there too."""
+        priority, room = self._book.priority(request.group), self._book.room(request.group)
+        if room is not None and request.slots > room:
+            return True
+        if not self._preemption:
+            blocked = self._blocked_at is not None and self._blocked_at < priority
+            return blocked or not self._book.pool.fits(request)
+        if self._mixed or self._book.leaving or self._book.pool.fits(request):
+            return False
+        known = self._hopeless.get(size_of(request))
+        rank = priority, request.position
+        return (known is not None and known <= rank) or not self._victims.any_behind(rank)
+
+    def _level(self, priority: int) -> None:
+        queues = (self._book.queues[name] for name in self._book.levels[priority])
+        lanes = [lane for queue in queues for lane in queue.lanes(self._zero_slot)]
+        if not lanes:
+            return
+        fitting, blocked = self._try((lane, 0, len(lane)) for lane in lanes)
+        if not self._victims.taken:
             self._allocate(fitting)
-        self._backfilling = self._backfilling or bool(blocked)
-        if self._snapshot.settings.preemption:
-            for request in blocked:
-                self._make_room(request)
+        if blocked and self._blocked_at is None:
+            self._blocked_at = priority
+        if self._preemption:
+            self._make_room(blocked)
 
-    def _try(self, requests: list[Request]) -> tuple[list[tuple[Request, Placement]], list[Request]]:
-        fitting, blocked = [], []
-        for request in requests:
-            if request.slots > self._room.get(request.group, request.slots):
+    def _try(self, slices: Iterable[Slice]) -> tuple[list[tuple[Request, Placement]], list[Slice]]:
+        fitting: list[tuple[Request, Placement]] = []
+        blocked: list[Slice] = []
+        claims = _Claims(self._pool, self._victims.on_their_way() if self._preemption else ())
+        walk = Walk(slices)
+        for request in walk:
+            if not self._has_room(request):
+                walk.leave_lane()
                 continue
             placement = self._reserve(request)
-            if placement is None:
-                blocked.append(request)
-            else:
+            if placement is not None:
+                claims.note(placement)
                 fitting.append((request, placement))
+            else:
+                alone = claims.claim(request) or self._mixed
+                blocked.append(walk.this() if alone else walk.leave_lane())
+        if claims.give_back():
+            self._no_fit.clear()
         return fitting, blocked
+
+    def _has_room(self, request: Request) -> bool:
+        room = self._book.room(request.group)
+        return room is None or request.slots <= room - self._taken[request.group]
 
     def _reserve(self, request: Request) -> Placement | None:
         """Take slots for a request if they are there."""
-        shares = None if self._failed(self._no_fit, request) else self._pool.fit(request)
+        size = size_of(request)
+        shares = None if size in self._no_fit else self._pool.fit(request)
         if shares is None:
-            self._no_fit.add(_size(request))
+            self._no_fit.add(size)
             return None
         self._pool.take(shares)
-        if request.group in self._room:
-            self._room[request.group] -= request.slots
-        return Placement(request.allocation_id, shares, backfilled=self._backfilling)
+        self._changed()
+        self._taken[request.group] += request.slots
+        return Placement(request.allocation_id, shares, backfilled=self._blocked_at is not None)
 
-    def _failed(self, failures: set[Size], request: Request) -> bool:
-        return not self._snapshot.settings.allow_heterogeneous_fits and _size(request) in failures
+    def _changed(self) -> None:
+        if self._mixed:
+            self._no_fit.clear()
+            self._hopeless.clear()
 
     def _allocate(self, fitting: list[tuple[Request, Placement]]) -> None:
-        if not self._backfilling:
+        if self._blocked_at is None:
             self.placements += [placement for _, placement in fitting]
-        elif self._snapshot.settings.preemption:
+        elif self._preemption:
             self.placements += [placement for request, placement in fitting if request.preemptible]
 
-    def _make_room(self, request: Request) -> None:
-        """Release others until a blocked request fits, or leave everything as it is."""
-        if request.slots > self._room.get(request.group, request.slots):
-            return
-        if self._reserve(request) is not None:
-            return
-        victims = None if self._failed(self._no_release, request) else self._enough_victims(request)
-        if victims is None:
-            self._no_release.add(_size(request))
-            return
-        for victim in victims:
+    def _make_room(self, blocked: Iterable[Slice]) -> None:
+        """Release others until blocked requests fit; what cannot be helped leaves all as it is."""
+        walk = Walk(blocked)
+        for request in walk:
+            size = size_of(request)
+            if size in self._hopeless or not self._has_room(request):
+                walk.leave_lane()
+            elif self._reserve(request) is None and not self._release_for(request):
+                self._hopeless[size] = self._book.priority(request.group), request.position
+
+    def _release_for(self, request: Request) -> bool:
+        rank = self._book.priority(request.group), request.position
+        enough = self._victims.enough(self._pool, request, rank)
+        for victim in enough:
             self._pool.free(victim.shares)
-            self.releases[victim.request.allocation_id] = Release(
-                victim.request.allocation_id, wanted_by=request.allocation_id
-            )
+            if not victim.leaving:
+                id = victim.request.allocation_id
+                self.releases[id] = Release(id, wanted_by=request.allocation_id)
+        if not enough:
+            return False
         self._no_fit.clear()
-        self._no_release.clear()
+        self._changed()
         self._reserve(request)
-
-    def _enough_victims(self, request: Request) -> list[Running] | None:
-        pool, removed = self._pool.copy(), []
-        for victim in self._victims(request):
-            pool.free(victim.shares)
-            removed.append(victim)
-            if pool.fit(request) is not None:
-                return removed
-        return None
-
-    def _victims(self, request: Request) -> Iterator[Running]:
-        """What may be removed for a request, least urgent first; in its own level only jobs behind it."""
-        level = self._snapshot.group_of(request).priority
-        for running in self._last_first:
-            priority = self._snapshot.group_of(running.request).priority
-            if priority < level or (priority == level and running.request.position <= request.position):
-                return
-            if running.request.preemptible and running.request.allocation_id not in self.releases:
-                yield running
+        return True
 
 
-def _size(request: Request) -> Size:
-    return request.slots, request.single_agent
+class _Claims:
+    """Keeps free slots for those ahead who wait for slots that are on their way back to join them."""
+
+    def __init__(self, pool: Pool, on_their_way: Sequence[Running]) -> None:
+        self._pool = pool
+        self._claimed: list[tuple[Share, ...]] = []
+        self._soon = pool.copy() if on_their_way else None
+        if self._soon is not None:
+            for running in on_their_way:
+                self._soon.free(running.shares)
+
+    def note(self, placement: Placement) -> None:
+        """A request got free slots."""
+        if self._soon is not None:
+            self._soon.take(placement.shares)
+
+    def claim(self, request: Request) -> bool:
+        """Keep what a blocked request will hold once those have left; False if that is no help."""
+        shares = self._soon.fit(request) if self._soon is not None else None
+        if shares is None or self._soon is None:
+            return False
+        self._soon.take(shares)
+        self._pool.take(shares)
+        self._claimed.append(shares)
+        return True
+
+    def give_back(self) -> bool:
+        """The level was tried: claims end. False if there were none."""
+        for shares in self._claimed:
+            self._pool.free(shares)
+        return bool(self._claimed)

@@ -2,9 +2,10 @@
 
 import pytest
 
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.decide import decide
 from services.scheduler.policy.explain import explain
-from services.scheduler.policy.priority import decide
-from services.scheduler.policy.snapshot import Agent, Group, PoolSettings, Request, Running, Share, Snapshot
+from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
 
 def waits(id, slots, *, group="g", **more):
@@ -16,18 +17,12 @@ def runs(id, agent, slots, *, group="g"):
 
 
 def why(id, waiting, *, agents, running=(), groups=None, **settings):
-    snapshot = Snapshot(
-        agents=tuple(agents),
-        groups=groups or {},
-        waiting=tuple(waiting),
-        running=tuple(running),
-        settings=PoolSettings(**settings),
-    )
-    return explain(snapshot, decide(snapshot), id)
+    settings = PoolSettings(**{"type": "priority", **settings})
+    book = Book.of(settings, agents=agents, groups=groups, waiting=waiting, running=running)
+    return explain(book, decide(book), id)
 
 
 IDLE = Agent(id="a", slots=4)
-FULL = Agent(id="a", slots=4, slots_used=4)
 HIGH = {"high": Group(priority=1), "g": Group(priority=50)}
 
 
@@ -48,7 +43,7 @@ def test_at_its_limit():
     sentence = why(
         "x",
         [waits("x", 2)],
-        agents=[Agent(id="a", slots=4, slots_used=2)],
+        agents=[Agent(id="a", slots=4)],
         running=[runs("r", "a", 2)],
         groups={"g": Group(max_slots=3)},
     )
@@ -56,17 +51,22 @@ def test_at_its_limit():
 
 
 def test_larger_than_the_pool():
-    assert why("x", [waits("x", 12)], agents=[FULL]) == "It needs 12 slots, the whole pool has 4."
+    assert why("x", [waits("x", 12)], agents=[IDLE]) == (
+        "It needs 12 slots, the whole pool has 4. What would fit: up to 4 slots."
+    )
 
 
 def test_not_made_of_whole_agents():
     sentence = why("x", [waits("x", 6)], agents=[IDLE, Agent(id="b", slots=4)])
     assert "cannot be made of these (sizes 4, 4)" in sentence
+    assert sentence.endswith("What would fit: up to 4 slots or a multiple of 4 up to 8.")
 
 
 def test_too_large_for_one_agent():
     sentence = why("x", [waits("x", 6, single_agent=True)], agents=[IDLE, Agent(id="b", slots=4)])
-    assert sentence == "It needs 6 slots on one agent, the largest agent has 4."
+    assert (
+        sentence == "It needs 6 slots on one agent, the largest agent has 4. What would fit: up to 4 slots."
+    )
 
 
 def test_no_zero_slot_tasks_here():
@@ -75,15 +75,16 @@ def test_no_zero_slot_tasks_here():
 
 
 def test_all_zero_slot_places_taken():
-    agents = [Agent(id="a", slots=1, max_zero_slot=1, zero_slot_used=1)]
-    assert "as many tasks without slots as it may" in why("x", [waits("x", 0)], agents=agents)
+    agents = [Agent(id="a", slots=1, max_zero_slot=1)]
+    sentence = why("x", [waits("x", 0)], agents=agents, running=[runs("r", "a", 0)])
+    assert "as many tasks without slots as it may" in sentence
 
 
 def test_waits_for_those_asked_to_leave():
     sentence = why(
         "x",
         [waits("x", 4, group="high")],
-        agents=[FULL],
+        agents=[IDLE],
         running=[runs("low", "a", 4)],
         groups=HIGH,
         preemption=True,
@@ -92,19 +93,28 @@ def test_waits_for_those_asked_to_leave():
 
 
 def test_slots_are_taken():
-    assert why("x", [waits("x", 2)], agents=[FULL], running=[runs("r", "a", 4)]) == (
+    assert why("x", [waits("x", 2)], agents=[IDLE], running=[runs("r", "a", 4)]) == (
         "It needs 2 slots, 0 of 4 are free."
     )
 
 
 def test_slots_are_free_but_scattered():
-    agents = [Agent(id="a", slots=4, slots_used=2), Agent(id="b", slots=4, slots_used=2)]
-    assert why("x", [waits("x", 4)], agents=agents).endswith("4 of 8 are free, at most 2 on one agent.")
+    agents = [Agent(id="a", slots=4), Agent(id="b", slots=4)]
+    sentence = why("x", [waits("x", 4)], agents=agents, running=[runs("r", "a", 2), runs("s", "b", 2)])
+    assert sentence.endswith("4 of 8 are free, at most 2 on one agent.")
+
+
+def test_slots_are_on_their_way():
+    running = [runs("r", "a", 4), runs("s", "b", 4)]
+    running[1] = Running(running[1].request, running[1].shares, leaving=True)
+    agents = [IDLE, Agent(id="b", slots=4)]
+    sentence = why("x", [waits("x", 3)], agents=agents, running=running)
+    assert sentence == "It needs 3 slots, 0 of 8 are free; s was asked to leave."
 
 
 def test_behind_a_blocked_one_of_higher_priority():
     waiting = [waits("big", 4, group="high"), waits("x", 1)]
-    agents = [Agent(id="a", slots=4, slots_used=2)]
+    agents = [Agent(id="a", slots=4)]
     sentence = why("x", waiting, agents=agents, running=[runs("r", "a", 2, group="high")], groups=HIGH)
     assert sentence == "It waits behind big (priority 1, needs 4 slots), which does not fit yet."
 

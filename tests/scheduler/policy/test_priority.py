@@ -6,22 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from services.scheduler.policy.priority import decide
-from services.scheduler.policy.snapshot import Agent, Group, PoolSettings, Request, Running, Share, Snapshot
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.decide import decide
+from services.scheduler.policy.fitting import Pool
+from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "scheduling-vectors.json").read_text())
 SCENARIOS = [s for s in VECTORS["placement"] if s["scheduler"] == "priority"]
 
 
 class Cluster:
-    """Applies the steps of a scenario to agents and tasks."""
+    """Applies the steps of a scenario to a book."""
 
     def __init__(self, scenario):
-        self.agents = {a["id"]: Agent(**a) for a in scenario["agents"]}
-        self.groups = {g["id"]: Group(priority=g["priority"]) for g in scenario["groups"]}
-        self.positions = scenario.get("job_positions", {})
-        self.settings = PoolSettings(preemption=scenario["preemption"])
-        self.waiting, self.running, self.count = {}, {}, 0
+        self.positions, self.count = scenario.get("job_positions", {}), 0
+        self.book = Book(PoolSettings(type="priority", preemption=scenario["preemption"]))
+        for agent in scenario["agents"]:
+            self.book.put_agent(Agent(**agent))
+        for group in scenario["groups"]:
+            self.book.put_group(group["id"], Group(priority=group["priority"]))
         for task in scenario["tasks"]:
             self.add(task)
 
@@ -38,43 +41,16 @@ class Cluster:
             submitted_at=task.get("submitted", self.count),
         )
         if "agent" in task:
-            self.start(request, (Share(task["agent"], task["slots"]),))
+            self.book.run(request, (Share(task["agent"], task["slots"]),))
         else:
-            self.waiting[request.allocation_id] = request
-
-    def start(self, request, shares):
-        self.running[request.allocation_id] = Running(request, shares)
-        self.count_shares(shares, 1)
-
-    def count_shares(self, shares, sign):
-        for share in shares:
-            agent = self.agents[share.agent_id]
-            self.agents[share.agent_id] = Agent(
-                id=agent.id,
-                slots=agent.slots,
-                max_zero_slot=agent.max_zero_slot,
-                slots_used=agent.slots_used + sign * share.slots,
-                zero_slot_used=agent.zero_slot_used + sign * (share.slots == 0),
-            )
-
-    def finish(self, task_id):
-        self.count_shares(self.running.pop(task_id).shares, -1)
-
-    def snapshot(self):
-        return Snapshot(
-            agents=tuple(self.agents.values()),
-            groups=self.groups,
-            settings=self.settings,
-            waiting=tuple(self.waiting.values()),
-            running=tuple(self.running.values()),
-        )
+            self.book.wait(request)
 
     def step(self, step, decision):
         if step.get("apply_allocations"):
             for placement in decision.allocate:
-                self.start(self.waiting.pop(placement.allocation_id), placement.shares)
+                self.book.run(self.book.waiting[placement.allocation_id], placement.shares)
         for task_id in step.get("finish_tasks", ()):
-            self.finish(task_id)
+            self.book.leave(task_id)
         for task in step.get("add_tasks", ()):
             self.add(task)
 
@@ -88,11 +64,11 @@ def check(expected, decision):
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
 def test_placement(scenario):
     cluster = Cluster(scenario)
-    decision = decide(cluster.snapshot())
+    decision = decide(cluster.book)
     check(scenario["expect"], decision)
     for step in scenario.get("steps", ()):
         cluster.step(step, decision)
-        decision = decide(cluster.snapshot())
+        decision = decide(cluster.book)
         check(step["expect"], decision)
 
 
@@ -105,13 +81,12 @@ def runs(id, agent, slots, **more):
 
 
 def pool(waiting, *, running=(), agents=None, groups=None, **settings):
-    agents = agents or [Agent(id="a", slots=4, slots_used=sum(r.request.slots for r in running))]
-    return Snapshot(
-        agents=tuple(agents),
-        groups=groups or {},
-        waiting=tuple(waiting),
-        running=tuple(running),
-        settings=PoolSettings(**settings),
+    return Book.of(
+        PoolSettings(type="priority", **settings),
+        agents=agents or [Agent(id="a", slots=4)],
+        groups=groups,
+        waiting=waiting,
+        running=running,
     )
 
 
@@ -131,13 +106,13 @@ def test_the_order_inside_a_level_is_position_then_age_of_job_then_own_age_then_
 
 
 def test_a_pass_said_twice_is_the_same():
-    snapshot = pool(
+    book = pool(
         [waits("a", 2), waits("b", 3)],
         running=[runs("low", "a", 2, group="low")],
         groups={"low": Group(priority=50)},
         preemption=True,
     )
-    assert decide(snapshot) == decide(snapshot)
+    assert decide(book) == decide(book)
 
 
 def test_a_gang_is_placed_whole_with_its_ranks():
@@ -210,7 +185,7 @@ def test_without_preemption_nothing_is_released():
 
 
 def test_work_on_a_lost_agent_is_no_room():
-    agents = [Agent(id="a", slots=4, slots_used=4, draining=True)]
+    agents = [Agent(id="a", slots=4, draining=True)]
     groups = {"high": Group(priority=1), "g": Group(priority=50)}
     decision = decide(
         pool(
@@ -231,30 +206,11 @@ def test_a_mix_of_agents_is_looked_for_again_after_others_took_theirs():
     assert allocated(decision) == ["second", "third"]
 
 
-class CountingPool:
-    """Stands in for the pool and counts how often a fit is asked for."""
-
-    def __init__(self, real, counter):
-        self.real, self.counter = real, counter
-
-    def fit(self, request):
-        self.counter.append(request.allocation_id)
-        return self.real.fit(request)
-
-    def copy(self):
-        return CountingPool(self.real.copy(), self.counter)
-
-    def __getattr__(self, name):
-        return getattr(self.real, name)
-
-
 @pytest.mark.parametrize("preemption", [False, True])
 def test_many_equal_requests_on_a_full_cluster_are_tried_once_not_500_times(preemption, monkeypatch):
-    from services.scheduler.policy import priority
-
-    asked, real = [], priority.Pool
-    monkeypatch.setattr(priority, "Pool", lambda *args: CountingPool(real(*args), asked))
-    agents = [Agent(id=f"a{i}", slots=8, slots_used=8) for i in range(50)]
+    asked, real = [], Pool.fit
+    monkeypatch.setattr(Pool, "fit", lambda pool, request: asked.append(request) or real(pool, request))
+    agents = [Agent(id=f"a{i}", slots=8) for i in range(50)]
     running = [runs(f"r{i}", f"a{i}", 8, position=Decimal(i)) for i in range(50)]
     waiting = [waits(f"w{i}", 1, position=Decimal(100 + i)) for i in range(500)]
     decision = decide(pool(waiting, running=running, agents=agents, preemption=preemption))

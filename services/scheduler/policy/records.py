@@ -1,31 +1,28 @@
-"""What one scheduling pass looks at, and what it decides (scheduling spec, sections 1 and 7).
+"""What a scheduling pass looks at, and what it decides (scheduling spec, sections 1 and 7).
 
-A pass is a pure function `Snapshot -> Decision` over one resource pool. "Release" asks a running
-allocation to leave; it keeps its slots until it has left.
+"Release" asks a running allocation to leave; it keeps its slots until it has left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal
 
 import msgspec
 
+SchedulerType = Literal["fair_share", "priority", "round_robin"]
 FittingPolicy = Literal["best", "worst"]
 DEFAULT_PRIORITY = 42
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
-    """A host as the pass sees it."""
+    """A host as the pass sees it. What runs on it is counted elsewhere."""
 
     id: str
     slots: int
     """Usable slots: those that a user disabled are not counted."""
-    slots_used: int = 0
-    max_zero_slot: int = 100
-    """How many zero-slot tasks may run here at once."""
-    zero_slot_used: int = 0
+    max_zero_slot: int | None = None
+    """How many zero-slot tasks may run here at once; None: as many as the pool's settings say."""
     enabled: bool = True
     draining: bool = False
 
@@ -33,16 +30,6 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     def open(self) -> bool:
         """Whether new work may come here."""
         return self.enabled and not self.draining
-
-    @property
-    def empty(self) -> int:
-        """Slots that new work may take."""
-        return max(0, self.slots - self.slots_used) if self.open else 0
-
-    @property
-    def empty_zero(self) -> int:
-        """Zero-slot tasks that may still come."""
-        return max(0, self.max_zero_slot - self.zero_slot_used) if self.open else 0
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -55,11 +42,13 @@ class Share(msgspec.Struct, frozen=True):
 class Group(msgspec.Struct, frozen=True, kw_only=True):
     """What a job's owner chose for all of its tasks together."""
 
-    priority: int = DEFAULT_PRIORITY
-    """1 to 99; smaller goes first."""
+    priority: int | None = None
+    """1 to 99; smaller goes first. None: the pool's default."""
     weight: float = 1.0
     max_slots: int | None = None
     """Most slots that the group may hold at once; None: no limit."""
+    registered: float = 0.0
+    """When the group came, in any unit: a smaller number is an older group."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +57,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: str
     job_id: str
     group: str
-    """Key into the snapshot's groups."""
+    """Name of its group; one that nobody described has the defaults."""
     slots: int
     preemptible: bool = True
     single_agent: bool = False
@@ -78,7 +67,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     submitted_at: float = 0.0
     """When the job was submitted; seconds since the epoch."""
     requested_at: float = 0.0
-    """When this allocation was asked for; seconds since the epoch."""
+    """When this allocation was asked for; any unit that grows."""
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -86,30 +75,22 @@ class Running(msgspec.Struct, frozen=True):
 
     request: Request
     shares: tuple[Share, ...]
+    leaving: bool = False
+    """Whether it was already asked to give its slots back."""
+    backfilled: bool = False
+    """Whether it was placed in front of a request of higher priority that did not fit."""
 
 
 class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a resource pool was configured (scheduling spec, section 7)."""
 
+    type: SchedulerType = "fair_share"
     fitting_policy: FittingPolicy = "best"
     allow_heterogeneous_fits: bool = False
     preemption: bool = False
-
-
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a pass depends on."""
-
-    agents: tuple[Agent, ...]
-    """`slots_used` and `zero_slot_used` already count what is in `running`."""
-    groups: Mapping[str, Group]
-    """A group that is not listed has the default priority and no limit."""
-    waiting: tuple[Request, ...]
-    running: tuple[Running, ...] = ()
-    settings: PoolSettings = PoolSettings()
-
-    def group_of(self, request: Request) -> Group:
-        """The group of a request; the defaults when it has none."""
-        return self.groups.get(request.group, Group())
+    """Whether the priority scheduler may ask others to leave."""
+    default_priority: int = DEFAULT_PRIORITY
+    max_aux_containers_per_agent: int = 100
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -122,14 +103,18 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class Release(msgspec.Struct, frozen=True):
-    """An allocation to ask to leave, for the sake of `wanted_by`."""
+    """An allocation to ask to leave."""
 
     allocation_id: str
-    wanted_by: str
+    wanted_by: str = ""
+    """The request for whose sake; empty when its group holds more than its fair share."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What one pass leads to. Asked again about the same snapshot, a pass says the same."""
+    """What one pass leads to. Asked again about the same book, a pass says the same."""
 
     allocate: tuple[Placement, ...] = ()
     release: tuple[Release, ...] = ()
+
+
+NOTHING = Decision()

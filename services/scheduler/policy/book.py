@@ -1,0 +1,201 @@
+"""One resource pool as the scheduler keeps it: changed piece by piece, in order at any time.
+
+A pass (`decide`) reads the book and leaves it as it is, but for one note: after a pass with nothing
+to do, the book remembers how to tell that a new request changes nothing either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from services.scheduler.policy.fitting import Pool, Shape
+from services.scheduler.policy.group_queue import GroupQueue
+from services.scheduler.policy.quiet import Quiet
+from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
+
+_DEFAULTS = Group()
+
+
+class Book:
+    """The agents of a pool, its groups, and the requests that wait or hold slots."""
+
+    def __init__(self, settings: PoolSettings | None = None) -> None:
+        self._settings = settings or PoolSettings()
+        self.pool = Pool(self._settings)
+        self.agents: dict[str, Agent] = {}
+        self.groups: dict[str, Group] = {}
+        self.waiting: dict[str, Request] = {}
+        self.running: dict[str, Running] = {}
+        self.queues: dict[str, GroupQueue] = {}
+        self.levels: dict[int, set[str]] = {}
+        """Names of the groups that have requests, by priority."""
+        self.leaving: dict[str, Running] = {}
+        self.used: dict[str, tuple[int, int]] = {}
+        """Slots and zero-slot places that are taken, by agent, also on agents that went."""
+        self.quiet = Quiet()
+
+    @classmethod
+    def of(
+        cls,
+        settings: PoolSettings,
+        *,
+        agents: Iterable[Agent] = (),
+        groups: Mapping[str, Group] | None = None,
+        running: Iterable[Running] = (),
+        waiting: Iterable[Request] = (),
+    ) -> Book:
+        """A book of everything at once."""
+        book = cls(settings)
+        for agent in agents:
+            book.put_agent(agent)
+        for name, group in (groups or {}).items():
+            book.put_group(name, group)
+        for run in running:
+            book.run(run.request, run.shares, leaving=run.leaving, backfilled=run.backfilled)
+        for request in waiting:
+            book.wait(request)
+        return book
+
+    @property
+    def settings(self) -> PoolSettings:
+        """How the pool was configured."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: PoolSettings) -> None:
+        if settings == self._settings:
+            return
+        self.quiet.end()
+        self._settings = self.pool.settings = settings
+        for agent in self.agents.values():
+            self._open(agent)
+        self.levels = {}
+        for name in self.queues:
+            self.levels.setdefault(self.priority(name), set()).add(name)
+
+    def put_agent(self, agent: Agent) -> None:
+        """A new agent, or one that changed. What runs on it is counted from the runs."""
+        if self.agents.get(agent.id) != agent:
+            self.quiet.end()
+            self.agents[agent.id] = agent
+            self._open(agent)
+
+    def drop_agent(self, agent_id: str) -> None:
+        """An agent went. Runs that have shares there stay known, and count again when it is back."""
+        if self.agents.pop(agent_id, None) is not None:
+            self.quiet.end()
+            self.pool.drop(agent_id)
+
+    def put_group(self, name: str, group: Group) -> None:
+        """What the owner of a job chose, or chooses now; known before its requests or after."""
+        if self.groups.get(name) == group:
+            return
+        self.quiet.end()
+        self._unlist(name)
+        self.groups[name] = group
+        self._list(name)
+
+    def drop_group(self, name: str) -> None:
+        """Forget what was chosen; requests that are left over have the defaults."""
+        if name in self.groups:
+            self.quiet.end()
+            self._unlist(name)
+            del self.groups[name]
+            self._list(name)
+
+    def wait(self, request: Request) -> None:
+        """A request waits for slots, or waits on with other wishes."""
+        id = request.allocation_id
+        if self.waiting.get(id) == request:
+            return
+        self.leave(id)
+        self.waiting[id] = request
+        self._queue(request.group).wait(request)
+        self.quiet.came(request)
+
+    def run(
+        self, request: Request, shares: Iterable[Share], *, leaving: bool = False, backfilled: bool = False
+    ) -> None:
+        """A request holds slots; `leaving`: it was already asked to give them back."""
+        id = request.allocation_id
+        running = Running(request, tuple(shares), leaving, backfilled)
+        if self.running.get(id) == running:
+            return
+        self.leave(id)
+        self.quiet.end()
+        self.running[id] = running
+        self._queue(request.group).run(running)
+        if leaving:
+            self.leaving[id] = running
+        self._count(running.shares, 1)
+        self.pool.take(running.shares)
+
+    def leave(self, allocation_id: str) -> None:
+        """Forget a request, wherever it is; one that is not known is nothing."""
+        waited = self.waiting.pop(allocation_id, None)
+        if waited is not None:
+            self.quiet.end()
+            self.queues[waited.group].unwait(waited)
+            self._tidy(waited.group)
+        ran = self.running.pop(allocation_id, None)
+        if ran is not None:
+            self.quiet.end()
+            self.leaving.pop(allocation_id, None)
+            self.queues[ran.request.group].unrun(ran)
+            self._tidy(ran.request.group)
+            self._count(ran.shares, -1)
+            self.pool.free(ran.shares)
+
+    def group(self, name: str) -> Group:
+        """A group by name; the defaults when nobody described it."""
+        return self.groups.get(name, _DEFAULTS)
+
+    def priority(self, group: str) -> int:
+        """The priority that a group's requests have."""
+        chosen = self.group(group).priority
+        return self._settings.default_priority if chosen is None else chosen
+
+    def room(self, group: str) -> int | None:
+        """Slots that a group may still take; None: no limit."""
+        limit = self.group(group).max_slots
+        return None if limit is None else limit - self.queues[group].held
+
+    def _open(self, agent: Agent) -> None:
+        if not agent.open:
+            self.pool.drop(agent.id)
+            return
+        limit = agent.max_zero_slot
+        most = self._settings.max_aux_containers_per_agent if limit is None else limit
+        used, zero_used = self.used.get(agent.id, (0, 0))
+        self.pool.put(agent.id, Shape(agent.slots, used, most, zero_used))
+
+    def _queue(self, group: str) -> GroupQueue:
+        if group not in self.queues:
+            self.queues[group] = GroupQueue()
+            self._list(group)
+        return self.queues[group]
+
+    def _tidy(self, group: str) -> None:
+        if not self.queues[group]:
+            self._unlist(group)
+            del self.queues[group]
+
+    def _list(self, group: str) -> None:
+        if group in self.queues:
+            self.levels.setdefault(self.priority(group), set()).add(group)
+
+    def _unlist(self, group: str) -> None:
+        if group in self.queues:
+            level = self.levels[self.priority(group)]
+            level.discard(group)
+            if not level:
+                del self.levels[self.priority(group)]
+
+    def _count(self, shares: Iterable[Share], sign: int) -> None:
+        for share in shares:
+            slots, zero = self.used.get(share.agent_id, (0, 0))
+            used = slots + sign * share.slots, zero + sign * (share.slots == 0)
+            if used == (0, 0):
+                self.used.pop(share.agent_id, None)
+            else:
+                self.used[share.agent_id] = used

@@ -1,0 +1,76 @@
+"""What a pool could hold if nothing ran: which requests can never be served, and what could be instead."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from services.scheduler.policy.fitting import Pool, Shape
+from services.scheduler.policy.records import Agent, PoolSettings, Request
+
+
+def never_fits(
+    agents: Iterable[Agent], settings: PoolSettings, slots: int, single_agent: bool = False
+) -> str:
+    """Say why a request of that size cannot be served even by the idle pool, and what could be.
+
+    Empty when it can be. Agents that are disabled or draining count as absent (scheduling spec, section 2).
+    """
+    known = list(agents)
+    usable = [agent for agent in known if agent.open]
+    if not usable:
+        return _no_agents(known)
+    wanted = Request(allocation_id="", job_id="", group="", slots=slots, single_agent=single_agent)
+    if idle_pool(usable, settings).fits(wanted):
+        return ""
+    if slots == 0:
+        return "No agent of the pool takes tasks without slots (max_aux_containers_per_agent is 0)."
+    return f"{_reason(usable, slots, single_agent)} {_would_fit(usable, single_agent)}"
+
+
+def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:
+    """The agents with nothing on them."""
+    pool = Pool(settings)
+    for agent in agents:
+        limit = agent.max_zero_slot
+        pool.put(
+            agent.id,
+            Shape(agent.slots, 0, settings.max_aux_containers_per_agent if limit is None else limit, 0),
+        )
+    return pool
+
+
+def counted(slots: int) -> str:
+    """A number of slots in words."""
+    return f"{slots} slot" if slots == 1 else f"{slots} slots"
+
+
+def _no_agents(agents: Sequence[Agent]) -> str:
+    if not agents:
+        return "No agent is connected to the resource pool."
+    return "Every agent of the resource pool is disabled, draining or out of reach."
+
+
+def _reason(agents: Sequence[Agent], slots: int, single_agent: bool) -> str:
+    total, largest = sum(a.slots for a in agents), max(a.slots for a in agents)
+    if slots > total:
+        return f"It needs {counted(slots)}, the whole pool has {total}."
+    if single_agent:
+        return f"It needs {counted(slots)} on one agent, the largest agent has {largest}."
+    sizes = ", ".join(str(slots) for slots in sorted((a.slots for a in agents), reverse=True)[:8])
+    more = ", ..." if len(agents) > 8 else ""
+    return (
+        f"It needs {counted(slots)}, more than the largest agent has: then it takes whole agents "
+        f"of equal size, and {slots} cannot be made of these (sizes {sizes}{more})."
+    )
+
+
+def _would_fit(agents: Sequence[Agent], single_agent: bool) -> str:
+    sizes = Counter(a.slots for a in agents if a.slots)
+    if not sizes:
+        return "The pool has no slots at all."
+    choices = [f"up to {counted(max(sizes))}"]
+    if not single_agent:
+        several = sorted((size for size, count in sizes.items() if count > 1), reverse=True)
+        choices += [f"a multiple of {size} up to {size * sizes[size]}" for size in several[:3]]
+    return f"What would fit: {' or '.join(choices)}."

@@ -1,0 +1,20 @@
+"""One scheduling pass over a pool, by the policy that the pool was configured with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from services.scheduler.policy import priority
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.records import NOTHING, Decision
+
+_POLICIES: Mapping[str, Callable[[Book], Decision]] = {
+    "priority": priority.decide,
+}
+
+
+def decide(book: Book) -> Decision:
+    """Who gets slots, and who is asked to leave; the book stays as it is."""
+    if book.quiet.holds():
+        return NOTHING
+    return _POLICIES[book.settings.type](book)
