@@ -7,8 +7,9 @@ INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints
 EDITABLE := --config-settings editable_mode=compat
 NAME ?= determined
 PORT ?= 8080
+SEEDS ?= 2000
 
-.PHONY: menu setup demo up down test fast check bench docs clean
+.PHONY: menu setup demo up down test fast check bench soak docs clean
 .DEFAULT_GOAL := menu
 
 menu: ## show this menu
@@ -51,6 +52,9 @@ check: $(VENV)/.installed ## ruff and mypy
 
 bench: setup ## print the table of benchmarks
 	@$(BIN)/python -m benchmarks
+
+soak: $(VENV)/.installed ## simulate SEEDS clusters with everything that can go wrong
+	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
 docs: $(VENV)/.installed ## generate docs/messages.md and docs/states.md
 	@$(BIN)/python docs/generate.py

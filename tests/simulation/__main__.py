@@ -1,0 +1,73 @@
+"""As many worlds as asked, on all cores; failing seeds are printed with their story."""
+
+import argparse
+import os
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+from tests.simulation.activity import too_little
+from tests.simulation.plan import KINDS
+from tests.simulation.simulate import simulate
+
+PORTION = 20
+
+
+def some(first, count, off, steps):
+    """Simulate `count` seeds; what all of them together did, and the stories of those that failed."""
+    counts, stories, done = Counter(), {}, 0
+    for seed in range(first, first + count):
+        result = simulate(seed, off, steps)
+        counts.update(result.counts)
+        done += result.steps
+        if result.violation is not None:
+            stories[seed] = minimal(seed, off, steps, result).story
+    return counts, stories, done
+
+
+def minimal(seed, off, steps, result):
+    """The same failure with as few kinds of trouble as it takes."""
+    name = str(result.violation).partition(":")[0]
+    off = list(off)
+    for kind in KINDS:
+        if kind in off:
+            continue
+        tried = simulate(seed, [*off, kind], steps)
+        if str(tried.violation).partition(":")[0] == name:
+            off, result = [*off, kind], tried
+    return result
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--seeds", type=int, default=200)
+    asked.add_argument("--first", type=int, default=0)
+    asked.add_argument("--steps", type=int, default=300, help="events that the trouble lasts for, at least")
+    asked.add_argument("--jobs", type=int, default=os.cpu_count())
+    asked.add_argument("--off", default="", help=f"kinds of trouble to leave out: {', '.join(KINDS)}")
+    given = asked.parse_args()
+    off = [kind for kind in given.off.split(",") if kind]
+    began = time.monotonic()
+    counts, failed, steps = Counter(), 0, 0
+    with ProcessPoolExecutor(given.jobs) as pool:
+        firsts = range(given.first, given.first + given.seeds, PORTION)
+        last = given.first + given.seeds
+        waiting = [pool.submit(some, f, min(PORTION, last - f), off, given.steps) for f in firsts]
+        for portion in waiting:
+            found, stories, done = portion.result()
+            counts.update(found)
+            steps += done
+            failed += len(stories)
+            for story in stories.values():
+                print(story, flush=True)
+    spent = time.monotonic() - began
+    print(f"{given.seeds} seeds, {steps} steps, {given.seeds / spent:.1f} seeds/s, {failed} failed")
+    print(", ".join(f"{what} {count}" for what, count in sorted(counts.items())))
+    lacking = too_little(counts, given.seeds) if given.seeds >= PORTION and not off else ""
+    print(lacking or "there was enough activity")
+    return 1 if failed or lacking else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""How much must have happened for a quiet run to mean anything."""
+
+EACH = {
+    "trials": 8,
+    "completions": 8,
+    "promotions": 0.7,
+    "assignments": 10,
+    "gangs": 0.2,
+    "preemptions": 0.2,
+    "acknowledgements": 5,
+    "kills": 0.2,
+    "runs failed": 1,
+    "runs worker_lost": 0.3,
+    "workers lost": 0.3,
+    "early exits": 0.1,
+    "checkpoints": 2,
+    "deletions": 0.4,
+    "trials ERROR": 0.4,
+    "trials CANCELED": 0.4,
+    "faults": 8,
+    "user actions": 4,
+}
+"""What to count, and how often a seed must do it at least on average."""
+
+
+def too_little(counts, seeds):
+    """In words what happened too seldom; empty when nothing did."""
+    lacking = [
+        f"{what} {counts.get(what, 0)}" for what, least in EACH.items() if counts.get(what, 0) < least * seeds
+    ]
+    return f"too little happened in {seeds} seeds: {', '.join(lacking)}" if lacking else ""

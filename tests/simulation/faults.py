@@ -1,0 +1,206 @@
+"""What goes wrong, and how it is put right. `FAULTS` is the table to extend."""
+
+import asyncio
+import dataclasses
+
+from det_contracts.events import worker as worker_events
+from services.scheduler.heartbeats import RECONNECT_WAIT_S
+
+# Each is (world, chance) -> coroutine that breaks something and mends it, or None where nothing is to break.
+
+
+async def crash(world, chance):
+    """One replica dies and comes back; its service's database is as it was."""
+    replica = chance.choice(world.replicas)
+    if not replica.up:
+        return
+    world.fault("crash", replica.name)
+    replica.crash()
+    await asyncio.sleep(chance.expovariate(0.5))
+    _start(world, replica)
+
+
+async def power(world, chance):
+    """All replicas of a service die, and the newest commits of its database with them."""
+    owner = chance.choice(list(world.rules))
+    world.fault("power", owner)
+    for replica in world.of(owner):
+        if replica.up:
+            replica.crash()
+    world.shelves[owner].go_back(chance)
+    await asyncio.sleep(chance.expovariate(0.3))
+    for replica in world.of(owner):
+        _start(world, replica)
+
+
+async def blackout(world, chance):
+    """Every service dies."""
+    world.fault("blackout", "all services")
+    down = [replica for replica in world.replicas if replica.up]
+    for replica in down:
+        replica.crash()
+    await asyncio.sleep(chance.expovariate(0.3))
+    for replica in down:
+        _start(world, replica)
+
+
+def _start(world, replica):
+    if not replica.up:
+        replica.start()
+
+
+async def lease(world, chance):
+    """Leadership moves, is doubled or is nobody's for a while."""
+    owner = chance.choice(list(world.rules))
+    replicas = world.of(owner)
+    how = chance.choice(("both", "nobody", "next"))
+    world.fault("lease", f"{owner}: {how}")
+    for replica in replicas:
+        replica.lead(how == "both")
+    await asyncio.sleep(chance.expovariate(0.2) if how != "next" else 0.0)
+    leader = chance.choice(replicas)
+    for replica in replicas:
+        replica.lead(replica is leader)
+
+
+async def clock(world, chance):
+    """One process's clock jumps."""
+    replica = chance.choice(world.replicas)
+    replica.ahead_s = chance.choice((-3000.0, -5.0, 0.0, 5.0, 600.0))
+    world.fault("clock", f"{replica.name} is {replica.ahead_s} s ahead")
+    await asyncio.sleep(60)
+    replica.ahead_s = 0.0
+
+
+async def full(world, chance):
+    """The log takes nothing for a while."""
+    seconds = chance.choice((2.0, 8.0, 40.0))
+    world.fault("full", f"the log takes nothing for {seconds} s")
+    world.disk.full = True
+    await asyncio.sleep(seconds)
+    world.disk.full = False
+
+
+def _worker(world, chance):
+    there = [w for w in world.workers.values() if w.up]
+    return chance.choice(there) if there else None
+
+
+async def worker(world, chance):
+    """A worker's process dies; its scripts run on."""
+    broken = _worker(world, chance)
+    if broken is None:
+        return
+    seconds = chance.choice((0.5, 5.0, RECONNECT_WAIT_S - 1, 2 * RECONNECT_WAIT_S))
+    world.fault("worker", f"{broken.id} dies for {seconds} s, its scripts run on")
+    broken.kill()
+    await asyncio.sleep(seconds)
+    broken.start()
+
+
+async def host(world, chance):
+    """A host goes down with all scripts; perhaps it comes back without its disk."""
+    broken = _worker(world, chance)
+    if broken is None:
+        return
+    seconds, fresh = chance.choice((1.0, 10.0, 40.0)), chance.random() < 0.3
+    world.fault("host", f"{broken.id} is down for {seconds} s" + (", its disk is lost" if fresh else ""))
+    broken.reboot()
+    if fresh:
+        broken.forget_all()
+    await asyncio.sleep(seconds)
+    broken.start()
+
+
+async def partition(world, chance):
+    """A process cannot reach the log, nor the log it."""
+    one = _worker(world, chance) if chance.random() < 0.6 else chance.choice(world.replicas)
+    if one is None or not one.up or one.line.cut:
+        return
+    line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0))
+    name = getattr(one, "name", None) or one.id
+    world.fault("partition", f"{name} is cut off for {seconds} s")
+    line.cut = True
+    await asyncio.sleep(seconds)
+    line.cut = False
+
+
+async def deaf(world, chance):
+    """A worker's signs of life get lost, nothing else."""
+    one = _worker(world, chance)
+    if one is None:
+        return
+    world.fault("deaf", f"nobody hears that {one.id} lives")
+    one.deaf = True
+    await asyncio.sleep(chance.choice((10.0, 40.0)))
+    one.deaf = False
+
+
+async def resize(world, chance):
+    """The cluster gets another worker, or one leaves and comes back with other slots."""
+    one = _worker(world, chance)
+    if one is None or (len(world.workers) < 5 and chance.random() < 0.5):
+        world.fault("resize", f"worker w{len(world.workers)} joins")
+        world.add_worker(f"w{len(world.workers)}")
+        return
+    world.fault("resize", f"worker {one.id} leaves")
+    await one.leave()
+    await asyncio.sleep(chance.choice((1.0, 20.0)))
+    one.slots = chance.choice((1, 2, 4))
+    if not one.up:
+        one.start()
+
+
+FAULTS = {
+    "crash": (10, crash),
+    "power": (3, power),
+    "blackout": (1, blackout),
+    "lease": (6, lease),
+    "clock": (3, clock),
+    "full": (2, full),
+    "worker": (5, worker),
+    "host": (4, host),
+    "partition": (5, partition),
+    "deaf": (2, deaf),
+    "resize": (3, resize),
+}
+"""Name to (how often, what)."""
+
+
+async def trouble(world, running):
+    """Break things, several at once if chance says so; `running` holds what is not mended yet."""
+    chance = world.plan.chance("faults")
+    table = {name: row for name, row in FAULTS.items() if name not in world.plan.off}
+    weights = [often for often, _ in table.values()]
+    while table:
+        await asyncio.sleep(chance.expovariate(1 / world.plan.fault_every_s))
+        name = chance.choices(list(table), weights)[0]
+        task = asyncio.get_running_loop().create_task(table[name][1](world, chance))
+        task.add_done_callback(lambda done: _over(world, done))
+        running.append(task)
+
+
+def _over(world, task):
+    if not task.cancelled() and task.exception() is not None:
+        world.fail(task.exception())
+
+
+def mend(world):
+    """From now on nothing breaks any more, and all that is broken is mended."""
+    plan = dataclasses.replace(world.plan, losses=0.0, repeats=0.0, stalls=0.0)
+    world.plan_now = plan
+    world.disk.full = False
+    for owner in world.rules:
+        for number, replica in enumerate(world.of(owner)):
+            replica.ahead_s = 0.0
+            replica.lead(number == 0)
+            _start(world, replica)
+            replica.line.heal(plan)
+    for one in world.workers.values():
+        one.deaf = False
+        one.line.heal(plan)
+        if not one.up:
+            one.start()
+
+
+__all__ = ["FAULTS", "mend", "trouble", "worker_events"]

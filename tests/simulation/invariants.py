@@ -1,0 +1,358 @@
+"""What must hold, whatever happens: one small function each, asked before an event becomes history.
+
+A check gets the ledger as it was, the event, and what is known of its writing (`Stated`). It returns None,
+or in words what is wrong.
+"""
+
+from dataclasses import dataclass
+
+from det_contracts.envelope import Unknown
+from det_contracts.events import Decision, checkpoints, scheduler, searcher, worker
+from det_contracts.states import EXPERIMENT_MOVES, OVER, STOPPING, TERMINAL, TRIAL_MOVES
+from tests.simulation.verdict import expected
+
+DECIDERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+ONCE = {
+    searcher.ExperimentCreated: ("experiment_id",),
+    searcher.ExperimentEnded: ("experiment_id",),
+    searcher.TrialCreated: ("trial_id",),
+    searcher.OperationSet: ("trial_id", "seq"),
+    searcher.TrialIdled: ("trial_id", "seq"),
+    searcher.RunRequested: ("allocation_id",),
+    searcher.StopRequested: ("allocation_id", "kill"),
+    searcher.RunEnded: ("trial_id", "run"),
+    searcher.TrialEnded: ("trial_id",),
+    scheduler.AllocationAssigned: ("allocation_id",),
+    scheduler.PreemptRequested: ("allocation_id",),
+    scheduler.KillRequested: ("allocation_id",),
+    scheduler.AllocationEnded: ("allocation_id",),
+    checkpoints.DeletionRequested: ("task_id",),
+    checkpoints.DeletionFinished: ("task_id",),
+}
+
+
+class Violation(Exception):
+    """An invariant does not hold."""
+
+    def __init__(self, name, text, event=None):
+        super().__init__(f"{name}: {text}")
+        self.name = name
+        self.event = event
+
+
+@dataclass
+class Stated:
+    """How an event came into the log."""
+
+    name: str
+    actor: str
+    subject: str
+    position: int
+    cause: str
+    batch: str
+    """Owner of the decision that leads the batch it is in; empty for a fact."""
+    seen: int
+    """What the decider had folded."""
+    again: bool
+    """A fact that the log repeats."""
+
+
+def owned_by_one(ledger, event, stated):
+    """G5: who decides an event is in its name, and nobody else states it."""
+    owner, _, _ = stated.name.partition(".")
+    if type(event) is Decision:
+        return None
+    if owner in DECIDERS:
+        allowed = stated.actor == owner or stated.actor.startswith("user:")
+        if stated.batch != owner or not allowed:
+            return f"{stated.name} is stated by {stated.actor} in a batch of {stated.batch or 'nobody'}"
+        return None
+    id = event.worker_id if owner == "worker" else event.trial_id
+    if stated.batch or stated.actor != f"{owner}:{id}":
+        return f"{stated.name} of {owner} {id} is stated by {stated.actor}"
+    return None
+
+
+def decided_once(ledger, event, stated):
+    """G3: nothing is decided a second time."""
+    names = ONCE.get(type(event))
+    if names is None:
+        return None
+    key = (type(event), *(getattr(event, name) for name in names))
+    if key in ledger.decided:
+        return f"decided at {ledger.decided[key]} already"
+    ledger.decided[key] = stated.position
+    return None
+
+
+def has_a_reason(ledger, event, stated):
+    """Every decision says why."""
+    if hasattr(event, "reason") and stated.batch and not event.reason:
+        return "it gives no reason"
+    return None
+
+
+# -- experiments and trials
+
+
+def experiment_moves_along_the_table(ledger, event, stated):
+    known = ledger.experiments.get(event.experiment_id)
+    to = {searcher.ExperimentActivated: "ACTIVE", searcher.ExperimentPaused: "PAUSED"}.get(type(event))
+    to = to or getattr(event, "to", None) or getattr(event, "state", "DELETING")
+    if to not in EXPERIMENT_MOVES[known.state.now]:
+        return f"experiment {known.id} cannot go from {known.state.now} to {to}"
+    return None
+
+
+def ends_without_trials(ledger, event, stated):
+    known = ledger.experiments[event.experiment_id]
+    live = [t.id for t in ledger.trials.values() if t.experiment is known and not t.over]
+    return f"trials {live} have not ended" if live else None
+
+
+def announces_what_the_search_says(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    asked = known.asked()
+    if asked is None or asked.now != (event.seq, event.length):
+        return (
+            f"operation {event.seq} of length {event.length}, but the search asks for {asked and asked.now}"
+        )
+    return None if event.seq == known.announced + 1 else f"operation {known.announced} came before it"
+
+
+def follows_a_completion(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    last = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
+    # The end of a trial closes its operation without an answer.
+    if last > 0 and last not in known.completed and not known.over:
+        return f"operation {last} was not completed"
+    return None
+
+
+def one_live_allocation(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    if known.live:
+        return f"allocation {known.live} of the trial has not ended"
+    if known.exit is not None:
+        return f"run {known.run} is not judged yet"
+    return None if event.run == known.run + 1 else f"run {event.run} follows run {known.run}"
+
+
+def asks_only_while_active(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    states = known.experiment.state.at(stated.seen), known.state.at(stated.seen)
+    if states != ("ACTIVE", "ACTIVE"):
+        return f"experiment and trial are {states}"
+    return "its operation is complete" if known.complete_at(stated.seen) else None
+
+
+def resumes_from_the_newest_checkpoint(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    stored = [c for c in known.checkpoints if c[0] <= stated.seen]
+    if stored and (event.checkpoint, event.steps_completed) != stored[-1][1:]:
+        return (
+            f"it resumes from {event.checkpoint} at {event.steps_completed}, the newest is {stored[-1][1:]}"
+        )
+    return None
+
+
+def trial_moves_along_the_table(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    to = getattr(event, "to", None) or event.state
+    if to not in TRIAL_MOVES[known.state.now]:
+        return f"trial {known.id} cannot go from {known.state.now} to {to}"
+    return None
+
+
+def ends_without_a_run(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    return f"allocation {known.live} has not ended" if known.live else None
+
+
+def run_is_judged_by_the_table(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    if known.exit is None:
+        if isinstance(event, searcher.RunEnded):
+            return "no run waits for a verdict"
+        return None
+    state, restarts, early = expected(known, stated.seen)
+    if isinstance(event, searcher.RunEnded):
+        found = (None, event.restarts, None)
+    else:
+        told = event.early_exit if event.early_exit not in ("ERRORED", "USER_CANCELED") else None
+        found = (event.state, event.restarts, told)
+    wanted = (state, restarts, early)
+    return None if found == wanted else f"it says {found}, by the table it is {wanted} ({known.exit.outcome})"
+
+
+def search_may_tell(ledger, event, stated):
+    known = ledger.trials[event.trial_id]
+    wanted = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}.get(event.state)
+    if wanted is not None and event.early_exit != wanted:
+        return f"trial {known.id} ends {event.state}, the search is told {event.early_exit}"
+    return None
+
+
+# -- allocations
+
+
+def holds_no_slot_twice(ledger, event, stated):
+    for part in event.parts:
+        for slot in part.slots:
+            holder = ledger.slots.get((part.worker_id, slot))
+            if holder is not None:
+                return f"slot {slot} of {part.worker_id} is held by {holder}"
+    return None
+
+
+def places_the_whole_gang(ledger, event, stated):
+    known = ledger.allocations[event.allocation_id]
+    given = sum(len(part.slots) for part in event.parts)
+    if given != known.slots or not event.parts:
+        return f"it asks for {known.slots} slots and is given {given}"
+    workers = [part.worker_id for part in event.parts]
+    if len(set(workers)) < len(workers) or [p.rank for p in event.parts] != list(range(len(workers))):
+        return f"its parts are {event.parts}"
+    return None
+
+
+def places_only_where_there_is_room(ledger, event, stated):
+    known = ledger.allocations[event.allocation_id]
+    for part in event.parts:
+        host = ledger.workers_at(part.worker_id, stated.seen)
+        if host is None or host.presence != "here" or host.pool != known.pool:
+            return f"worker {part.worker_id} is not there for it: {host}"
+        for slot in (*part.slots, None):
+            if slot is not None and slot not in host.slots:
+                return f"worker {part.worker_id} has no slot {slot}"
+            enabled = ledger.switch_at(part.worker_id, slot, stated.seen)
+            if not enabled:
+                return f"slot {slot} of worker {part.worker_id} takes no new work"
+    return None
+
+
+def is_waiting(ledger, event, stated):
+    known = ledger.allocations.get(event.allocation_id)
+    if known is None or known.parts or known.outcome:
+        return f"it does not wait: {known}"
+    return None
+
+
+def is_not_over(ledger, event, stated):
+    known = ledger.allocations.get(event.allocation_id)
+    return f"the allocation is over: {known}" if known is None or known.outcome else None
+
+
+def ends_when_all_parts_are_gone(ledger, event, stated):
+    known = ledger.allocations[event.allocation_id]
+    there = [p.worker_id for p in known.parts if not known.gone(p.worker_id)]
+    return f"{there} still run parts of it" if there else None
+
+
+def outcome_fits_the_exits(ledger, event, stated):
+    known = ledger.allocations[event.allocation_id]
+    codes = list(known.exits.values())
+    right = {
+        "succeeded": not known.lost and all(code == 0 for code in codes) and bool(known.parts),
+        "failed": any(code not in (0, None) for code in codes),
+        "not_started": None in codes,
+        "worker_lost": bool(known.lost),
+        "killed": known.killed < stated.position or not known.parts,
+    }
+    return (
+        None
+        if right[event.outcome]
+        else f"outcome {event.outcome}, but exits {known.exits}, lost {known.lost}"
+    )
+
+
+BEFORE = {
+    searcher.ExperimentActivated: [experiment_moves_along_the_table],
+    searcher.ExperimentPaused: [experiment_moves_along_the_table],
+    searcher.ExperimentStopping: [experiment_moves_along_the_table],
+    searcher.ExperimentEnded: [experiment_moves_along_the_table, ends_without_trials],
+    searcher.ExperimentDeleting: [experiment_moves_along_the_table],
+    searcher.ExperimentDeleted: [experiment_moves_along_the_table],
+    searcher.OperationSet: [announces_what_the_search_says, follows_a_completion],
+    searcher.TrialIdled: [follows_a_completion],
+    searcher.RunRequested: [one_live_allocation, asks_only_while_active, resumes_from_the_newest_checkpoint],
+    searcher.RunEnded: [run_is_judged_by_the_table],
+    searcher.TrialStopping: [trial_moves_along_the_table],
+    searcher.TrialEnded: [
+        trial_moves_along_the_table,
+        ends_without_a_run,
+        run_is_judged_by_the_table,
+        search_may_tell,
+    ],
+    scheduler.AllocationAssigned: [
+        is_waiting,
+        holds_no_slot_twice,
+        places_the_whole_gang,
+        places_only_where_there_is_room,
+    ],
+    scheduler.PreemptRequested: [is_not_over],
+    scheduler.KillRequested: [is_not_over],
+    scheduler.AllocationEnded: [is_not_over, ends_when_all_parts_are_gone, outcome_fits_the_exits],
+}
+ALWAYS = [owned_by_one, decided_once, has_a_reason]
+
+
+def check_before(ledger, event, stated):
+    """Raise the first `Violation`."""
+    if type(event) is Unknown:
+        raise Violation("readable", f"{stated.name} cannot be read back")
+    for check in (*ALWAYS, *BEFORE.get(type(event), ())):
+        wrong = check(ledger, event, stated)
+        if wrong:
+            raise Violation(check.__name__, wrong, event)
+
+
+# -- states, asked after an event
+
+
+def search_is_its_replay(ledger, state, id):
+    """The searcher's search is the one that follows from the events alone."""
+    found, right = state.searches[id], ledger.experiments[id].search
+    return None if found == right else f"search of experiment {id}: {found} is not its replay {right}"
+
+
+def equals_tie_in_order_of_arrival(ledger, state, id):
+    """Searchers spec, 5.2 and 5.4: of equal metrics the earlier one is ahead; when stopping once, behind."""
+    for bracket in _brackets(state.searches[id].method):
+        for rung in bracket.rungs[:-1]:
+            wrong = _untidy(ledger.experiments[id], ledger, rung, bracket)
+            if wrong:
+                return wrong
+    return None
+
+
+def _brackets(method):
+    return getattr(method, "brackets", None) or ((method,) if hasattr(method, "rungs") else ())
+
+
+def _untidy(experiment, ledger, rung, bracket):
+    for one, two in zip(rung.entries, rung.entries[1:], strict=False):
+        if one.metric > two.metric:
+            return f"rung of {rung.length} is not in order: {one}, {two}"
+        if one.metric == two.metric:
+            first, second = (_arrival(experiment, ledger, e, rung) for e in (one, two))
+            if first is not None and second is not None and (first < second) == bracket.stop_once:
+                return f"rung of {rung.length} breaks a tie the wrong way: {one}, {two}"
+    return None
+
+
+def _arrival(experiment, ledger, entry, rung):
+    """Position of the completion behind an entry; None for one that was given up."""
+    trial = ledger.trials.get(experiment.trials.get(entry.request_id))
+    asked = experiment.asked.get(entry.request_id)
+    if trial is None or asked is None or entry.request_id in experiment.search.exited:
+        return None
+    seqs = [seq for seq, length in asked._values if length == rung.length]
+    return trial.completed.get(seqs[0]) if len(seqs) == 1 else None
+
+
+def is_over(experiment):
+    return experiment.state.now in OVER
+
+
+__all__ = ["OVER", "STOPPING", "TERMINAL", "Stated", "Violation", "worker"]

@@ -1,0 +1,430 @@
+"""What happened, kept apart from how the services keep it: by it their decisions are judged."""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
+from det_contracts.states import OVER, STOPPING
+from services.searcher.methods import (
+    Close,
+    MethodError,
+    Shutdown,
+    TrialClosed,
+    TrialCreated,
+    TrialExitedEarly,
+    TrialProgress,
+    ValidateAfter,
+    ValidationCompleted,
+    start,
+    step,
+)
+
+NEVER = math.inf
+
+
+class History:
+    """Values of one thing over the log."""
+
+    def __init__(self, value, position=0):
+        self._positions = [position]
+        self._values = [value]
+
+    def add(self, position, value):
+        self._positions.append(position)
+        self._values.append(value)
+
+    def at(self, position):
+        return self._values[bisect_right(self._positions, position) - 1]
+
+    @property
+    def now(self):
+        return self._values[-1]
+
+
+@dataclass
+class Experiment:
+    id: int
+    slots: int
+    max_restarts: int
+    search: Any
+    state: History
+    trials: dict = field(default_factory=dict)
+    """Request id to trial id."""
+    asked: dict = field(default_factory=dict)
+    """Request id to (sequence number, length) over time."""
+    closed: dict = field(default_factory=dict)
+    """Request id to the position at which the method closed it."""
+    shutdown: bool = False
+    fault: bool = False
+
+
+@dataclass
+class Trial:
+    id: int
+    experiment: Experiment
+    request_id: str
+    state: History
+    run: int = 0
+    live: str = ""
+    """Allocation of the present run; empty when there is none."""
+    exit: Any = None
+    """`AllocationEnded` that waits for its verdict."""
+    restarts: int = 0
+    acked: dict = field(default_factory=dict)
+    """Run to the position of the acknowledgement."""
+    early: dict = field(default_factory=dict)
+    completed: dict = field(default_factory=dict)
+    """Sequence number to the position of the completion that counts."""
+    announced: int = 0
+    idled: int = 0
+    checkpoints: list = field(default_factory=list)
+
+    @property
+    def over(self):
+        return self.state.now in OVER
+
+    def asked(self):
+        return self.experiment.asked.get(self.request_id)
+
+    def complete_at(self, position):
+        asked = self.asked()
+        seq = asked.at(position)[0] if asked else 0
+        return seq == 0 or self.completed.get(seq, NEVER) <= position
+
+    def closed_at(self, position):
+        return self.experiment.closed.get(self.request_id, NEVER) <= position
+
+
+@dataclass
+class Allocation:
+    id: str
+    kind: str
+    experiment_id: int
+    trial_id: int | None
+    run: int
+    slots: int
+    pool: str
+    requested: int
+    parts: tuple = ()
+    assigned: float = NEVER
+    exits: dict = field(default_factory=dict)
+    """Worker to exit code."""
+    lost: dict = field(default_factory=dict)
+    started: dict = field(default_factory=dict)
+    preempted: float = NEVER
+    killed: float = NEVER
+    outcome: str = ""
+
+    def gone(self, worker_id):
+        return worker_id in self.exits or worker_id in self.lost
+
+
+@dataclass(frozen=True)
+class Worker:
+    id: str
+    session: str
+    pool: str
+    slots: tuple
+    presence: str = "here"
+
+
+class Ledger:
+    """All of it, by id."""
+
+    def __init__(self):
+        self.position = 0
+        self.experiments = {}
+        self.trials = {}
+        self.allocations = {}
+        self.workers = {}
+        self.deletions = {}
+        self.slots = {}
+        """(worker, slot) to the allocation that holds it."""
+        self.hosts = {}
+        """Worker to its `Worker` over time."""
+        self.switches = {}
+        """(worker, slot or None) to whether it is open for new work, over time."""
+        self.decided = {}
+        self.counts = {}
+
+    def host(self, worker, position):
+        """Note what a worker is now."""
+        self.workers[worker.id] = worker
+        self.hosts.setdefault(worker.id, History(None)).add(position, worker)
+
+    def count(self, what):
+        self.counts[what] = self.counts.get(what, 0) + 1
+
+    def workers_at(self, worker_id, position):
+        """What was known of a worker; None before it registered."""
+        known = self.hosts.get(worker_id)
+        return known.at(position) if known else None
+
+    def switch_at(self, worker_id, slot, position):
+        """Whether a worker (slot None) or one of its slots was open for new work."""
+        known = self.switches.get((worker_id, slot))
+        return known.at(position) if known else True
+
+    def take(self, recorded):
+        """Note one event of CONTROL."""
+        self.position = recorded.position
+        note = _NOTES.get(type(recorded.event))
+        if note is not None:
+            note(self, recorded.event, recorded.position)
+
+    def spoken_of(self, event):
+        """The trial whose present run states something; None when it is an old run or no trial."""
+        known = self.trials.get(event.trial_id)
+        return known if known and known.run == event.run and not known.over else None
+
+    def advance(self, experiment, happened, position):
+        """One step of an experiment's search."""
+        try:
+            experiment.search, operations = step(experiment.search, happened)
+        except MethodError:
+            experiment.fault, operations = True, ()
+        self.ask(experiment, operations, position)
+
+    def ask(self, experiment, operations, position):
+        if experiment.state.now in STOPPING or experiment.state.now in OVER:
+            return
+        for operation in operations:
+            match operation:
+                case ValidateAfter(request_id=id, length=length):
+                    known = experiment.asked.setdefault(id, History((0, 0)))
+                    known.add(position, (known.now[0] + 1, length))
+                case Close(request_id=id):
+                    experiment.closed.setdefault(id, position)
+                case Shutdown():
+                    experiment.shutdown = True
+
+
+def _experiment_created(ledger, event, position):
+    config = event.config
+    search, operations = start(
+        config["searcher"], config["hyperparameters"], config["reproducibility"]["experiment_seed"]
+    )
+    experiment = Experiment(
+        id=event.experiment_id,
+        slots=config["resources"]["slots_per_trial"],
+        max_restarts=config["max_restarts"],
+        search=search,
+        state=History("PAUSED"),
+    )
+    ledger.experiments[event.experiment_id] = experiment
+    ledger.ask(experiment, operations, position)
+
+
+def _state(name=None):
+    def note(ledger, event, position):
+        to = name or getattr(event, "to", None) or event.state
+        ledger.experiments[event.experiment_id].state.add(position, to)
+
+    return note
+
+
+def _trial_created(ledger, event, position):
+    experiment = ledger.experiments[event.experiment_id]
+    experiment.trials[event.request_id] = event.trial_id
+    ledger.trials[event.trial_id] = Trial(event.trial_id, experiment, event.request_id, History("ACTIVE"))
+    ledger.advance(experiment, TrialCreated(event.request_id), position)
+    ledger.count("trials")
+
+
+def _operation_set(ledger, event, position):
+    ledger.trials[event.trial_id].announced = event.seq
+    if event.seq > 1:
+        ledger.count("promotions")
+
+
+def _idled(ledger, event, position):
+    ledger.trials[event.trial_id].idled = event.seq
+
+
+def _run_requested(ledger, event, position):
+    known = ledger.trials[event.trial_id]
+    known.run, known.live, known.exit = event.run, event.allocation_id, None
+    ledger.allocations[event.allocation_id] = Allocation(
+        id=event.allocation_id,
+        kind="TRIAL",
+        experiment_id=event.experiment_id,
+        trial_id=event.trial_id,
+        run=event.run,
+        slots=event.slots,
+        pool=event.pool,
+        requested=position,
+    )
+
+
+def _deletion_requested(ledger, event, position):
+    id = f"{event.task_id}.1"
+    ledger.deletions[event.task_id] = position
+    ledger.allocations[id] = Allocation(
+        id, "CHECKPOINT_GC", event.experiment_id, None, 1, 0, "default", position
+    )
+    ledger.count("deletions")
+
+
+def _run_ended(ledger, event, position):
+    known = ledger.trials[event.trial_id]
+    known.exit, known.restarts = None, event.restarts
+
+
+def _trial_stopping(ledger, event, position):
+    ledger.trials[event.trial_id].state.add(position, event.to)
+
+
+def _trial_ended(ledger, event, position):
+    known = ledger.trials[event.trial_id]
+    known.state.add(position, event.state)
+    known.exit, known.live, known.restarts = None, "", event.restarts
+    if event.early_exit is not None:
+        ledger.advance(known.experiment, TrialExitedEarly(known.request_id, event.early_exit), position)
+    ledger.advance(known.experiment, TrialClosed(known.request_id), position)
+    ledger.count(f"trials {event.state}")
+
+
+def _assigned(ledger, event, position):
+    known = ledger.allocations[event.allocation_id]
+    known.parts, known.assigned = event.parts, position
+    for part in event.parts:
+        for slot in part.slots:
+            ledger.slots[part.worker_id, slot] = known.id
+    ledger.count("gangs" if len(event.parts) > 1 else "assignments")
+
+
+def _preempted(ledger, event, position):
+    ledger.allocations[event.allocation_id].preempted = position
+    ledger.count("preemptions")
+
+
+def _killed(ledger, event, position):
+    ledger.allocations[event.allocation_id].killed = position
+    ledger.count("kills")
+
+
+def _allocation_ended(ledger, event, position):
+    known = ledger.allocations[event.allocation_id]
+    known.outcome = event.outcome
+    for part in known.parts:
+        for slot in part.slots:
+            ledger.slots.pop((part.worker_id, slot), None)
+    owner = ledger.trials.get(known.trial_id)
+    if owner is not None and owner.live == known.id:
+        owner.live, owner.exit = "", event
+    ledger.count(f"runs {event.outcome}")
+
+
+def _on(ledger, worker_id):
+    """Allocations that the worker has a living part of."""
+    return [
+        a
+        for a in ledger.allocations.values()
+        if not a.outcome and any(p.worker_id == worker_id and not a.gone(worker_id) for p in a.parts)
+    ]
+
+
+def _registered(ledger, event, position):
+    for allocation in _on(ledger, event.worker_id):
+        if allocation.assigned <= event.reads_after and allocation.id not in event.running:
+            allocation.lost[event.worker_id] = position
+    slots = tuple(slot.id for slot in event.slots)
+    ledger.host(Worker(event.worker_id, event.session, event.pool, slots), position)
+    ledger.count("registrations")
+
+
+def _worker_gone(ledger, event, position):
+    known = ledger.workers.get(event.worker_id)
+    left = isinstance(event, worker.WorkerLeft)
+    if known is None or (left and known.session != event.session):
+        return
+    ledger.host(replace(known, presence="left" if left else "lost"), position)
+    for allocation in _on(ledger, event.worker_id):
+        allocation.lost[event.worker_id] = position
+    ledger.count("workers left" if left else "workers lost")
+
+
+def _started(ledger, event, position):
+    known = ledger.allocations.get(event.allocation_id)
+    if known is not None:
+        known.started.setdefault(event.worker_id, position)
+
+
+def _exited(ledger, event, position):
+    known = ledger.allocations.get(event.allocation_id)
+    if known is not None and not known.gone(event.worker_id):
+        known.exits[event.worker_id] = event.exit_code
+
+
+def _completed(ledger, event, position):
+    known = ledger.spoken_of(event)
+    if known is None or not known.asked() or known.asked().now != (event.seq, event.length):
+        return
+    if event.seq in known.completed:
+        return
+    known.completed[event.seq] = position
+    happened = ValidationCompleted(known.request_id, event.metric, event.length)
+    ledger.advance(known.experiment, happened, position)
+    ledger.count("completions")
+
+
+def _progressed(ledger, event, position):
+    known = ledger.spoken_of(event)
+    if known is not None:
+        ledger.advance(known.experiment, TrialProgress(known.request_id, event.units), position)
+
+
+def _acknowledged(ledger, event, position):
+    known = ledger.spoken_of(event)
+    if known is not None:
+        known.acked.setdefault(event.run, position)
+        ledger.count("acknowledgements")
+
+
+def _early(ledger, event, position):
+    known = ledger.spoken_of(event)
+    if known is not None:
+        known.early.setdefault(event.run, (position, event.reason))
+        ledger.count("early exits")
+
+
+def _stored(ledger, event, position):
+    known = ledger.spoken_of(event)
+    if known is not None:
+        known.checkpoints.append((position, event.uuid, event.steps_completed))
+        ledger.count("checkpoints")
+
+
+_NOTES = {
+    searcher.ExperimentCreated: _experiment_created,
+    searcher.ExperimentActivated: _state("ACTIVE"),
+    searcher.ExperimentPaused: _state("PAUSED"),
+    searcher.ExperimentStopping: _state(),
+    searcher.ExperimentEnded: _state(),
+    searcher.ExperimentDeleting: _state("DELETING"),
+    searcher.ExperimentDeleted: _state(),
+    searcher.TrialCreated: _trial_created,
+    searcher.OperationSet: _operation_set,
+    searcher.TrialIdled: _idled,
+    searcher.RunRequested: _run_requested,
+    searcher.RunEnded: _run_ended,
+    searcher.TrialStopping: _trial_stopping,
+    searcher.TrialEnded: _trial_ended,
+    checkpoints.DeletionRequested: _deletion_requested,
+    scheduler.AllocationAssigned: _assigned,
+    scheduler.PreemptRequested: _preempted,
+    scheduler.KillRequested: _killed,
+    scheduler.AllocationEnded: _allocation_ended,
+    scheduler.WorkerLost: _worker_gone,
+    worker.WorkerRegistered: _registered,
+    worker.WorkerLeft: _worker_gone,
+    worker.AllocationStarted: _started,
+    worker.AllocationExited: _exited,
+    trial.OperationCompleted: _completed,
+    trial.Progressed: _progressed,
+    trial.PreemptionAcknowledged: _acknowledged,
+    trial.ExitedEarly: _early,
+    trial.CheckpointStored: _stored,
+}

@@ -1,0 +1,51 @@
+"""What a seed decides at the start: how bad this world is, and how large."""
+
+import random
+from dataclasses import dataclass
+
+KINDS = (
+    "crash", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
+    "losses", "repeats", "stalls", "scripts", "users",
+)  # fmt: skip
+"""Everything that can be left out, to see whether a seed fails without it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One seed's world."""
+
+    seed: int
+    off: frozenset = frozenset()
+    lag_s: float = 0.02
+    losses: float = 0.0
+    repeats: float = 0.0
+    stalls: float = 0.0
+    fault_every_s: float = 5.0
+    user_every_s: float = 8.0
+    steps: int = 300
+
+    def chance(self, name):
+        """A stream of chance of its own, so that leaving one thing out does not move all the others."""
+        return random.Random(f"{self.seed}/{name}")
+
+
+def plan_of(seed, off=(), steps=300):
+    """The plan of a seed without the kinds of trouble in `off`."""
+    off = frozenset(off)
+    chance = random.Random(f"{seed}/plan")
+
+    def share(kind, most):
+        value = chance.choice((0.0, most / 4, most))
+        return 0.0 if kind in off else value
+
+    return Plan(
+        seed=seed,
+        off=off,
+        lag_s=chance.choice((0.005, 0.02, 0.1)),
+        losses=share("losses", 0.05),
+        repeats=share("repeats", 0.1),
+        stalls=share("stalls", 0.02),
+        fault_every_s=chance.choice((3.0, 8.0, 20.0)),
+        user_every_s=chance.choice((3.0, 8.0, 20.0)),
+        steps=steps,
+    )

@@ -1,0 +1,111 @@
+"""One replica of a service: the real runner with the real rules, in a process that can die."""
+
+import asyncio
+from types import SimpleNamespace
+
+from services.kit.runner import Runner
+from services.scheduler import heartbeats
+from tests.simulation.disk import Line
+from tests.simulation.invariants import Violation
+from tests.simulation.shelf import ShelfSaver
+
+
+class Replica:
+    """A process that starts, leads or follows, and dies."""
+
+    def __init__(self, world, rules, number, shelf):
+        self.name = f"{rules.owner}-{number}"
+        self.rules = rules
+        self.shelf = shelf
+        self.leads = False
+        self.ahead_s = 0.0
+        self.runner = None
+        self._world = world
+        self._tasks = []
+
+    @property
+    def up(self):
+        return self.runner is not None
+
+    @property
+    def answers(self):
+        """Whether it hears commands."""
+        return self.up and self.leads and self.runner.ready.is_set()
+
+    def clock(self):
+        return self._world.clock() + self.ahead_s
+
+    def start(self):
+        world = self._world
+        self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
+        saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads)
+        self.runner = Runner(
+            self.rules,
+            self.line,
+            saver,
+            leading=lambda: self.leads,
+            clock=self.clock,
+            replica=self.name,
+            measures=QUIET,
+            new_id=world.new_id,
+        )
+        self._run(self.runner.run())
+        parts = SimpleNamespace(
+            runner=self.runner,
+            journal=self.line,
+            leading=lambda: self.leads,
+            connection=SimpleNamespace(subscribe=self._subscribe),
+        )
+        for beside in world.beside.get(self.rules.owner, ()):
+            self._run(beside(parts))
+
+    async def _subscribe(self, subject, cb):
+        self.on_beat = cb
+
+    def hear_beat(self, worker_id):
+        """A sign of life of a worker."""
+        if self.up and not self.line.cut and hasattr(self, "on_beat"):
+            return self.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}"))
+        return None
+
+    def _run(self, work):
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._over)
+        self._tasks.append(task)
+
+    def _over(self, task):
+        if not task.cancelled() and task.exception() is not None:
+            self._world.fail(Violation("services stay up", f"{self.name}: {_why(task.exception())}"))
+
+    def lead(self, leads):
+        self.leads = leads
+        if self.up:
+            self.runner.lead()
+
+    def crash(self):
+        """Die wherever it is."""
+        for task in self._tasks:
+            task.remove_done_callback(self._over)
+            task.cancel()
+        self._tasks, self.runner = [], None
+
+
+def _why(error):
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{error!r} after {error.__cause__!r}" if error.__cause__ else repr(error)
+
+
+class _Quiet:
+    """Measures that nobody reads."""
+
+    def __getattr__(self, name):
+        return lambda *_, **__: None
+
+
+QUIET = _Quiet()
+
+
+async def watch_workers(parts):
+    """The scheduler's watch, with its usual patience."""
+    await heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S)

@@ -1,0 +1,306 @@
+"""A script, as the SDK lets it speak: operations, checkpoints, preemption; and all its bad manners."""
+
+import asyncio
+
+import msgspec
+
+from det_contracts import codec, subjects
+from det_contracts.events import scheduler, searcher, trial
+from det_contracts.reports import ReportBatch, Series, report_id
+from services.kit.log import Draft, OutcomeUnknown
+
+MANNERS = {
+    "good": 60,
+    "crashes": 14,
+    "invalid": 4,
+    "invalid and hangs": 1,
+    "quits": 4,
+    "rude": 4,
+    "stubborn": 5,
+    "hangs": 1,
+    "fails after completion": 4,
+    "fails after acknowledging": 4,
+}
+"""How often a script behaves how."""
+LATE_S = 4000.0
+
+
+class Process:
+    """What a worker starts: a script on the chief, a companion on other ranks, or a deletion."""
+
+    def __init__(self, world, assigned, part, host):
+        self.id = assigned.allocation_id
+        self.assigned = assigned
+        self.slots = part.slots
+        self.rank = part.rank
+        self.host = host
+        self.code = None
+        self.ended = asyncio.Event()
+        self.world = world
+        self._task = None
+
+    def start(self):
+        work = {True: Deletion, False: Script if self.rank == 0 else Companion}[
+            self.assigned.trial_id is None
+        ]
+        self._task = asyncio.get_running_loop().create_task(self._live(work(self)))
+        self.world.processes[self.id, self.host.id] = self
+        if self.rank == 0:
+            self.world.chiefs[self.id] = self
+
+    async def _live(self, work):
+        try:
+            code = await work.run()
+        except Exception as error:
+            self.world.fail(error)
+            raise
+        self._end(code)
+
+    def _end(self, code):
+        if not self.ended.is_set():
+            self.code = code
+            self.ended.set()
+            self.world.processes.pop((self.id, self.host.id), None)
+
+    def kill(self):
+        """SIGKILL."""
+        if self._task is not None:
+            self._task.cancel()
+        self._end(137)
+
+    def vanish(self):
+        """The host went down: no exit code was written."""
+        if not self.ended.is_set():
+            self._task.cancel()
+            self._end(None)
+
+
+class Deletion:
+    """A task that deletes checkpoints."""
+
+    def __init__(self, process):
+        self._chance = process.world.plan.chance(process.id)
+
+    async def run(self):
+        await asyncio.sleep(self._chance.random())
+        return 1 if self._chance.random() < 0.1 else 0
+
+
+class Companion:
+    """Another rank: leaves with its chief, or is left hanging."""
+
+    def __init__(self, process):
+        self._process = process
+        self._chance = process.world.plan.chance(f"{process.id}/{process.rank}")
+
+    async def run(self):
+        if "scripts" not in self._process.world.plan.off and self._chance.random() < 0.05:
+            await asyncio.sleep(10 * self._chance.random())
+            return 1
+        chiefs = self._process.world.chiefs
+        while self._process.id not in chiefs:
+            await asyncio.sleep(2.0)
+        chief = chiefs[self._process.id]
+        await chief.ended.wait()
+        await asyncio.sleep(self._chance.random())
+        if chief.code == 0:
+            return 0
+        if self._chance.random() < 0.5:
+            return 1
+        await asyncio.Event().wait()
+
+
+class Script:
+    """The chief's script."""
+
+    def __init__(self, process):
+        self.process = process
+        self.world = world = process.world
+        self.line = process.host.line
+        assigned = process.assigned
+        self.allocation, self.trial, self.run_number = assigned.allocation_id, assigned.trial_id, assigned.run
+        self.chance = world.plan.chance(self.allocation)
+        self.manner = self._manner()
+        self._op = (0, 0)
+        self._idled = 0
+        self._preempted = False
+        self._moved = asyncio.Event()
+        self._heard_at = 0.0
+        self._checkpoints = self._batches = self._facts = 0
+
+    def _manner(self):
+        if "scripts" in self.world.plan.off:
+            return "good"
+        manner = self.chance.choices(list(MANNERS), list(MANNERS.values()))[0]
+        self.world.tell("script", f"{self.allocation} {manner}") if manner != "good" else None
+        return manner
+
+    # -- life
+
+    async def run(self):
+        await asyncio.sleep(self.chance.random())
+        briefing = await self._brief()
+        self.world.listeners.setdefault(self.trial, []).append(self)
+        try:
+            return await self._train(briefing.steps_completed)
+        finally:
+            self.world.listeners[self.trial].remove(self)
+
+    async def _brief(self):
+        """What worker and SDK read of the log at the start."""
+        for about in (searcher.OperationSet, searcher.TrialIdled, scheduler.PreemptRequested):
+            key = self.allocation if about is scheduler.PreemptRequested else self.trial
+            self.hear(await self._last(about, key))
+        return await self._last(searcher.RunRequested, self.trial)
+
+    async def _last(self, record, key):
+        name = next(kind.name for kind in codec.kinds() if kind.record is record)
+        stored = await self.line.last(subjects.control(name, key))
+        return codec.decode(stored.body, stored.position).event if stored else None
+
+    def hear_soon(self, event):
+        """In order, and some time later."""
+        loop = asyncio.get_running_loop()
+        self._heard_at = max(self._heard_at, loop.time() + 0.05 * self.chance.random())
+        loop.call_at(self._heard_at, self.hear, event)
+
+    def hear(self, event):
+        match event:
+            case searcher.OperationSet(seq=seq, length=length) if seq > self._op[0]:
+                self._op = (seq, length)
+            case searcher.TrialIdled(seq=seq):
+                self._idled = max(self._idled, seq)
+            case scheduler.PreemptRequested(allocation_id=self.allocation):
+                self._preempted = True
+        self._moved.set()
+
+    async def _until(self, true):
+        while not true():
+            self._moved.clear()
+            await self._moved.wait()
+
+    # -- training
+
+    async def _train(self, steps):
+        breaks_at = steps + self.chance.randrange(1, 9)
+        while True:
+            await self._until(lambda: self._op[0] > 0)
+            seq, length = self._op
+            if seq <= self._idled:
+                await self._acknowledge()
+                return 1 if self.manner == "fails after acknowledging" else 0
+            while steps < length:
+                await asyncio.sleep(0.3 + self.chance.random())
+                steps = min(length, steps + self.chance.randrange(1, 5))
+                code = await self._step(steps, steps >= breaks_at)
+                if code is not None:
+                    return code
+            await self._report("validation", steps)
+            await self._complete(seq, length)
+            if self.manner == "fails after completion":
+                return 1
+
+    async def _step(self, steps, breaks):
+        """One round of training; an exit code when it is the last one."""
+        if breaks:
+            code = await self._break(steps)
+            if code is not None:
+                return code
+        if self.chance.random() < 0.3:
+            await self._state_soon(trial.Progressed(self.trial, self.run_number, float(steps)))
+        if self.chance.random() < 0.1:
+            await self._report("training", steps)
+        if self._preempted and self.manner != "stubborn":
+            return await self._leave(steps)
+        if self.chance.random() < 0.1:
+            await self._store(steps)
+        return None
+
+    async def _break(self, steps):
+        if self.manner == "crashes":
+            return self.chance.choice((1, 2, 139))
+        if self.manner == "quits":
+            return 0
+        if self.manner.startswith("invalid"):
+            said = trial.ExitedEarly(self.trial, self.run_number, "EXITED_REASON_INVALID_HP")
+            await self._state(said, f"early-{self.trial}-{self.run_number}")
+            if self.manner == "invalid and hangs":
+                await asyncio.sleep(60)
+            return self.chance.choice((0, 0, 1))
+        return None
+
+    async def _leave(self, steps):
+        if self.manner == "hangs":
+            await asyncio.sleep(LATE_S)
+        if self.manner != "rude":
+            await self._acknowledge()
+        if self.manner == "fails after acknowledging":
+            return 1
+        await self._store(steps)
+        return 0
+
+    # -- facts
+
+    async def _acknowledge(self):
+        fact = trial.PreemptionAcknowledged(self.trial, self.run_number)
+        await self._state(fact, f"ack-{self.trial}-{self.run_number}")
+
+    async def _complete(self, seq, length):
+        metric = self._metric(length)
+        fact = trial.OperationCompleted(
+            trial_id=self.trial, run=self.run_number, seq=seq, length=length, metric=metric
+        )
+        await self._state(fact, f"completed-{self.trial}-{self.run_number}-{seq}")
+        await self._until(lambda: self._idled >= seq or self._op[0] > seq)
+
+    def _metric(self, length):
+        """Few values, so that many are equal; now and then none at all."""
+        chance = self.world.plan.chance(f"{self.trial}/{length}")
+        return "NaN" if chance.random() < 0.03 else float(chance.randrange(4))
+
+    async def _store(self, steps):
+        self._checkpoints += 1
+        uuid = f"c-{self.allocation.replace('.', '-')[-40:]}-{self._checkpoints}"
+        fact = trial.CheckpointStored(
+            trial_id=self.trial,
+            experiment_id=self.process.assigned.experiment_id,
+            run=self.run_number,
+            task_id=self.process.assigned.task_id,
+            allocation_id=self.allocation,
+            uuid=uuid,
+            resources={"model": 1},
+            metadata={"steps_completed": steps},
+            steps_completed=steps,
+        )
+        await self._state(fact, f"checkpoint-{uuid}")
+
+    async def _state_soon(self, event):
+        self._facts += 1
+        await self._state(event, f"fact-{self.allocation}-{self._facts}")
+
+    async def _state(self, event, id):
+        body = codec.encode(event, id=id, actor=f"trial:{self.trial}", at=self.world.clock())
+        await self._send(Draft(codec.subject_of(event), body, id))
+
+    async def _send(self, draft):
+        while True:
+            try:
+                await self.line.append(draft)
+                return
+            except OutcomeUnknown:
+                continue
+
+    async def _report(self, group, steps):
+        self._batches += 1
+        series = Series(group, [steps], [self.world.clock()], {"loss": [self._metric(steps)]})
+        batch = ReportBatch(
+            trial_id=self.trial,
+            experiment_id=self.process.assigned.experiment_id,
+            run=self.run_number,
+            number=self._batches,
+            searcher_metric="loss",
+            smaller_is_better=True,
+            series=[series],
+        )
+        id = report_id(self.trial, self.run_number, self._batches)
+        await self._send(Draft(subjects.reports(self.trial), msgspec.json.encode(batch), id))

@@ -1,0 +1,167 @@
+"""One seed from beginning to end: trouble, then peace, then the questions that only the end can answer."""
+
+import asyncio
+import json
+
+from det_contracts import codec, subjects
+from det_contracts.queries import Waiting
+from det_contracts.states import OVER
+from services.kit.rules import dump, every_key
+from tests.simulation import story
+from tests.simulation.faults import mend, trouble
+from tests.simulation.invariants import Violation
+from tests.simulation.loop import VirtualLoop, run
+from tests.simulation.plan import plan_of
+from tests.simulation.users import people
+from tests.simulation.world import World, parts
+
+TROUBLE_S = 1500.0
+PEACE_S = 30_000.0
+STILL_S = 60.0
+
+
+class Result:
+    """What came of a seed."""
+
+    def __init__(self, world):
+        self.seed = world.plan.seed
+        self.steps = world.steps
+        self.counts = dict(world.ledger.counts)
+        self.violation = world.failure
+        self.story = story.tell(world, world.failure) if world.failure is not None else ""
+        self.log = [m.body for m in world.disk.streams[subjects.CONTROL]]
+
+
+def simulate(seed, off=(), steps=300):
+    """Run one seed; the same seed always gives the same log."""
+    worlds = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        with parts(loop.time):
+            world = World(plan_of(seed, off, steps))
+            worlds.append(world)
+            try:
+                await _live(world)
+            except Violation as violation:
+                world.fail(violation)
+            except Exception as error:
+                if world.failure is not error:
+                    raise
+
+    run(main())
+    return Result(worlds[0])
+
+
+async def _live(world):
+    loop = asyncio.get_running_loop()
+    world.start()
+    broken = []
+    tasks = [loop.create_task(people(world)), loop.create_task(trouble(world, broken))]
+    chance = world.plan.chance("looks")
+    while world.steps < world.plan.steps and loop.time() < TROUBLE_S:
+        await world.sleep(5.0)
+        world.compare(chance.choice(world.replicas))
+    for task in [*tasks, *broken]:
+        task.cancel()
+    await world.sleep(0.1)
+    world.tell("peace", "nothing breaks any more")
+    mend(world)
+    await _settle(world)
+    await _ask_at_the_end(world)
+
+
+async def _settle(world):
+    """Wait until nothing happens any more."""
+    until = asyncio.get_running_loop().time() + PEACE_S
+    last, still = 0, 0.0
+    while still < STILL_S or world.processes or not _all_read(world):
+        await world.sleep(10.0)
+        still = still + 10.0 if world.steps == last else 0.0
+        last = world.steps
+        if asyncio.get_running_loop().time() > until:
+            raise Violation("it comes to rest", f"{_unfinished(world)}; processes {list(world.processes)}")
+
+
+def _all_read(world):
+    return all(
+        at == len(world.disk.streams[stream])
+        for replica in world.replicas
+        for stream, at in replica.runner.positions.items()
+    )
+
+
+def _unfinished(world):
+    return [(e.id, e.state.now) for e in world.ledger.experiments.values() if e.state.now not in OVER]
+
+
+async def _ask_at_the_end(world):
+    for replica in world.replicas:
+        if not world.compare(replica):
+            raise Violation("every replica reads on", f"{replica.name} is at {replica.runner.positions}")
+    nothing_is_left_to_decide(world)
+    everything_is_over_or_waits(world)
+    rebuild_is_the_same(world)
+    if world.failure is not None:
+        raise world.failure
+
+
+def nothing_is_left_to_decide(world):
+    """G3: no decision is lost."""
+    for owner, rules in world.rules.items():
+        for key in every_key(world.truth[owner]):
+            missing = rules.react(world.truth[owner], key)
+            if missing:
+                raise Violation("no decision is lost", f"{owner} should decide {missing}", missing[0])
+
+
+def everything_is_over_or_waits(world):
+    """Liveness: every experiment is over, paused, or waits for what it cannot have, and says so."""
+    ledger = world.ledger
+    why = world.rules["scheduler"].answers[Waiting](world.truth["scheduler"], Waiting())
+    for experiment in ledger.experiments.values():
+        if experiment.state.now in OVER:
+            continue
+        trials = [t for t in ledger.trials.values() if t.experiment is experiment and not t.over]
+        waiting = [ledger.allocations[t.live] for t in trials if t.live]
+        for allocation in waiting:
+            _waits_with_reason(ledger, allocation, why)
+        if experiment.state.now != "PAUSED" and not waiting:
+            raise Violation(
+                "everything that can end does",
+                f"experiment {experiment.id} is {experiment.state.now} with trials {[t.id for t in trials]}",
+                codec.decode(world.disk.streams[subjects.CONTROL][0].body, 1).event,
+            )
+
+
+def _waits_with_reason(ledger, allocation, why):
+    if allocation.parts:
+        raise Violation("everything that can end does", f"{allocation} still runs")
+    if not why.get(allocation.id):
+        raise Violation("who waits is told why", f"{allocation.id} waits for nothing")
+    if any(
+        other.id in why[allocation.id] for other in ledger.allocations.values() if other is not allocation
+    ):
+        # It stands behind somebody of higher rank, who is asked the same.
+        return
+    for host in ledger.workers.values():
+        free = [s for s in host.slots if (host.id, s) not in ledger.slots]
+        open_ = host.presence == "here" and ledger.switch_at(host.id, None, ledger.position)
+        if open_ and host.pool == allocation.pool and len(free) >= allocation.slots:
+            there = f"{host.id} has {free} free: {why[allocation.id]}"
+            raise Violation("who fits is placed", f"{allocation.id} needs {allocation.slots}, {there}")
+
+
+def rebuild_is_the_same(world):
+    """G4: each service's state, folded again from nothing."""
+    for owner, rules in world.rules.items():
+        state = rules.state()
+        for stream in rules.streams:
+            decode = rules.decode.get(stream) or (lambda m, s: codec.decode(m.body, m.position, s))
+            for message in world.disk.streams[stream]:
+                tuple(rules.evolve(state, decode(message, stream)))
+        if json.dumps(dump(state), default=str) != json.dumps(dump(world.truth[owner]), default=str):
+            raise Violation("a rebuild is the same", owner)
+
+
+__all__ = ["Result", "VirtualLoop", "simulate"]

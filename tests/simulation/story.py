@@ -1,0 +1,75 @@
+"""What a person reads when a seed fails: what happened to the thing that went wrong, and around it."""
+
+from det_contracts import codec, subjects
+
+LINES = 70
+
+
+class Story:
+    """Troubles and wishes, each with the position of the log that it came at."""
+
+    def __init__(self):
+        self.lines = []
+
+    def tell(self, position, at, kind, text):
+        self.lines.append((position, at, kind, text))
+
+
+def tell(world, violation):
+    """The failure, its entity's events, the troubles between them, and how to see it again."""
+    wanted = _ids(violation.event) if getattr(violation, "event", None) is not None else {}
+    _widen(wanted, world.ledger)
+    events = [(r.position, f"{r.at - world.epoch:9.2f}  {r.actor:<16} {r.event}") for r in _history(world)]
+    chosen = [(p, text) for p, text, r in zip_events(events, world) if not wanted or _about(r.event, wanted)]
+    told = [(p, f"{at:9.2f}  ** {kind}: {text}") for p, at, kind, text in world.story.lines]
+    lines = [text for _, text in sorted(chosen + told, key=lambda line: line[0])][-LINES:]
+    plan = world.plan
+    left_out = f" --off {','.join(sorted(plan.off))}" if plan.off else ""
+    return "\n".join(
+        [
+            f"seed {plan.seed}: {violation}",
+            *(f"  {line}" for line in lines),
+            f"  the event: {getattr(violation, 'event', None)}",
+            f"again: python -m tests.simulation --first {plan.seed} --seeds 1{left_out}",
+        ]
+    )
+
+
+def zip_events(events, world):
+    for (position, text), recorded in zip(events, _history(world), strict=True):
+        yield position, text, recorded
+
+
+def _history(world):
+    for message in world.disk.streams[subjects.CONTROL]:
+        yield codec.decode(message.body, message.position)
+
+
+NAMES = ("experiment_id", "trial_id", "allocation_id", "worker_id", "task_id")
+
+
+def _ids(event):
+    return {name: {getattr(event, name)} for name in NAMES if getattr(event, name, None) is not None}
+
+
+def _widen(wanted, ledger):
+    """A trial's story has its allocations in it, and an allocation's its trial."""
+    for id in list(wanted.get("allocation_id", ())):
+        known = ledger.allocations.get(id)
+        if known is not None and known.trial_id is not None:
+            wanted.setdefault("trial_id", set()).add(known.trial_id)
+    for id in list(wanted.get("trial_id", ())):
+        known = ledger.trials.get(id)
+        if known is not None:
+            wanted.setdefault("experiment_id", set()).add(known.experiment.id)
+    trials = wanted.get("trial_id", set())
+    for allocation in ledger.allocations.values():
+        if allocation.trial_id in trials:
+            wanted.setdefault("allocation_id", set()).add(allocation.id)
+
+
+def _about(event, wanted):
+    found = _ids(event)
+    if "trial_id" in wanted and "trial_id" in found:
+        return bool(found["trial_id"] & wanted["trial_id"])
+    return any(found[name] & wanted.get(name, set()) for name in found)

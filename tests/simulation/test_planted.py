@@ -1,0 +1,97 @@
+"""Bugs put in on purpose: a simulation that does not find these proves nothing."""
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from det_contracts.events import scheduler, searcher, trial
+from services.kit.log import Fence
+from services.kit.log_memory import MemoryLog
+from services.searcher import verdict
+from services.searcher.domain import fold
+from services.searcher.methods.rungs import Rung
+from tests.simulation import world
+from tests.simulation.simulate import simulate
+
+ENOUGH = 1000
+
+
+def dropped_fence(patch):
+    """The log takes a batch from whoever sends one."""
+    append_batch = MemoryLog.append_batch
+
+    async def unfenced(self, drafts, *, fence):
+        newest = await self.last(fence.subject)
+        return await append_batch(self, drafts, fence=Fence(fence.subject, newest.position if newest else 0))
+
+    patch.setattr(MemoryLog, "append_batch", unfenced)
+
+
+def double_restart_count(patch):
+    """A failure counts twice."""
+    failed = verdict._failed
+
+    def twice(*args):
+        event = failed(*args)
+        if isinstance(event, searcher.RunEnded):
+            return msgspec.structs.replace(event, restarts=event.restarts + 1)
+        return event
+
+    patch.setattr(verdict, "_failed", twice)
+
+
+def lost_preemption_ack(patch):
+    """Nobody hears that the exit to come is meant."""
+    patch.setitem(fold._FOLDS, trial.PreemptionAcknowledged, lambda state, event: ())
+
+
+def tie_the_wrong_way(patch):
+    """Of two equal results the later one is ahead."""
+    place = Rung.place
+
+    def turned(self, metric, *, before_equals=False):
+        return place(self, metric, before_equals=not before_equals)
+
+    patch.setattr(Rung, "place", turned)
+
+
+def slot_freed_too_early(patch):
+    """Who is to be killed counts as gone."""
+    react = world.SCHEDULER.react
+
+    def hasty(state, key):
+        events = list(react(state, key))
+        killed = [e.allocation_id for e in events if isinstance(e, scheduler.KillRequested)]
+        return events + [_ended(state.allocations[id]) for id in killed]
+
+    patch.setattr(world, "SCHEDULER", dataclasses.replace(world.SCHEDULER, react=hasty))
+
+
+def _ended(allocation):
+    return scheduler.AllocationEnded(
+        allocation_id=allocation.id,
+        kind=allocation.kind,
+        trial_id=allocation.trial_id,
+        run=allocation.run,
+        outcome="killed",
+        reason="planted",
+    )
+
+
+PLANTED = [
+    (dropped_fence, None),
+    (double_restart_count, "run_is_judged_by_the_table"),
+    (lost_preemption_ack, "run_is_judged_by_the_table"),
+    (tie_the_wrong_way, "equals_tie_in_order_of_arrival"),
+    (slot_freed_too_early, "ends_when_all_parts_are_gone"),
+]
+
+
+@pytest.mark.parametrize(("plant", "found_by"), PLANTED, ids=lambda x: getattr(x, "__name__", None))
+def test_a_planted_bug_is_found(plant, found_by, monkeypatch):
+    plant(monkeypatch)
+    found = next((r for r in map(simulate, range(ENOUGH)) if r.violation is not None), None)
+    assert found is not None, f"{plant.__doc__} And nobody noticed in {ENOUGH} seeds."
+    assert found_by in (None, getattr(found.violation, "name", "")), found.story
+    assert f"--first {found.seed}" in found.story

@@ -1,0 +1,179 @@
+"""People: what they submit, and what they do to it. `ACTIONS` is the table to extend."""
+
+import asyncio
+
+from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial
+from det_contracts.expconf import complete
+from det_contracts.problems import Refused
+from det_contracts.states import OVER
+
+SPACE = {
+    "lr": {"type": "double", "minval": 0, "maxval": 1},
+    "width": {"type": "categorical", "vals": [1, 2]},
+}
+GRID = {
+    "width": {"type": "categorical", "vals": [1, 2, 3]},
+    "depth": {"type": "int", "minval": 1, "maxval": 2, "count": 2},
+}
+
+
+def _single(chance):
+    return {"name": "single", "max_length": chance.randrange(4, 20)}
+
+
+def _random(chance):
+    return {
+        "name": "random",
+        "max_length": chance.randrange(2, 12),
+        "max_trials": chance.randrange(1, 6),
+        "max_concurrent_trials": chance.randrange(0, 4),
+    }
+
+
+def _grid(chance):
+    return {
+        "name": "grid",
+        "max_length": chance.randrange(2, 8),
+        "max_concurrent_trials": chance.randrange(0, 4),
+    }
+
+
+def _halving(chance):
+    return {
+        "name": "async_halving",
+        "max_length": chance.randrange(8, 28),
+        "max_trials": chance.randrange(3, 9),
+        "num_rungs": chance.randrange(1, 4),
+        "divisor": chance.choice((2, 3, 4)),
+        "max_concurrent_trials": chance.randrange(0, 5),
+        "stop_once": chance.random() < 0.4,
+    }
+
+
+def _adaptive(chance):
+    return {
+        "name": "adaptive_asha",
+        "max_length": chance.randrange(8, 28),
+        "max_trials": chance.randrange(3, 9),
+        "divisor": chance.choice((2, 4)),
+        "mode": chance.choice(("aggressive", "standard", "conservative")),
+        "max_concurrent_trials": chance.randrange(0, 5),
+        "stop_once": chance.random() < 0.3,
+    }
+
+
+SEARCHES = (_single, _random, _grid, _halving, _halving, _adaptive)
+
+
+def random_config(chance):
+    """A completed configuration of a small experiment."""
+    make = chance.choice(SEARCHES)
+    return complete(
+        {
+            "entrypoint": "python3 train.py",
+            "searcher": {
+                "metric": "loss",
+                "smaller_is_better": chance.random() < 0.7,
+                **make(chance),
+            },
+            "hyperparameters": GRID if make is _grid else SPACE,
+            "checkpoint_storage": {
+                "type": "shared_fs",
+                "host_path": "/tmp",
+                "save_experiment_best": chance.randrange(2),
+                "save_trial_best": chance.randrange(2),
+                "save_trial_latest": chance.randrange(2),
+            },
+            "resources": {
+                "slots_per_trial": chance.choice((0, 1, 1, 1, 1, 2, 2, 4, 8)),
+                "priority": chance.choice((1, 42, 42, 99)),
+            },
+            "max_restarts": chance.randrange(3),
+        },
+        seed=chance.randrange(2**31),
+        name="simulated",
+    )
+
+
+# -- what people do: (world, chance) -> (owner, command), or None when there is nothing to do it to
+
+
+def submit(world, chance):
+    return "searcher", CreateExperiment(
+        user="ann",
+        config=random_config(chance),
+        original_config="",
+        activate=chance.random() < 0.9,
+        request_key=f"key-{world.new_id()}",
+    )
+
+
+def _some_experiment(world, chance):
+    """Mostly one that is not over."""
+    known = list(world.ledger.experiments.values())
+    open_ = [e for e in known if e.state.now not in OVER]
+    among = open_ if open_ and chance.random() < 0.85 else known
+    return chance.choice(among).id if among else None
+
+
+def change(action):
+    def make(world, chance):
+        id = _some_experiment(world, chance)
+        return id and ("searcher", ChangeExperiment(experiment_id=id, action=action, user="bob"))
+
+    return make
+
+
+def kill_trial(world, chance):
+    known = list(world.ledger.trials)
+    return ("searcher", KillTrial(trial_id=chance.choice(known), user="bob")) if known else None
+
+
+ACTIONS = {
+    "pause": (6, change("pause")),
+    "activate": (8, change("activate")),
+    "cancel": (1, change("cancel")),
+    "kill": (1, change("kill")),
+    "kill trial": (2, kill_trial),
+}
+"""Name to (how often, what)."""
+
+
+async def act(world, name, make, chance):
+    """Ask, and ask again when nobody answered: the second time with the same key."""
+    made = make(world, chance)
+    if made is None:
+        return
+    owner, command = made
+    for _ in range(3):
+        try:
+            position, _ = await world.ask(owner, command)
+        except Refused as refusal:
+            world.tell("user", f"{name} {_short(command)}: {refusal}")
+            if refusal.problem.code != "unavailable":
+                return
+        else:
+            world.ledger.count("user actions")
+            world.tell("user", f"{name} {_short(command)}: done at {position}")
+            return
+
+
+def _short(command):
+    shown = {n: getattr(command, n) for n in command.__struct_fields__ if "config" not in n}
+    return ", ".join(f"{n}={v}" for n, v in shown.items() if n != "user")
+
+
+async def people(world):
+    """Submit until enough has happened, and meddle meanwhile."""
+    chance = world.plan.chance("users")
+    loop = asyncio.get_running_loop()
+    busy = [loop.create_task(act(world, "submit", submit, chance))]
+    while True:
+        await asyncio.sleep(chance.expovariate(1 / world.plan.user_every_s))
+        open_ = [e for e in world.ledger.experiments.values() if e.state.now not in OVER]
+        if len(open_) < (1 if chance.random() < 0.5 else 3):
+            busy.append(loop.create_task(act(world, "submit", submit, chance)))
+        elif "users" not in world.plan.off:
+            weights = [often for often, _ in ACTIONS.values()]
+            name = chance.choices(list(ACTIONS), weights)[0]
+            busy.append(loop.create_task(act(world, name, ACTIONS[name][1], chance)))

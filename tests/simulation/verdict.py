@@ -1,0 +1,36 @@
+"""What the end of a run means, told once more and otherwise: by the table of the scheduling spec, 8.3."""
+
+from det_contracts.states import ENDS_IN, STOPPING
+from tests.simulation.ledger import NEVER
+
+REASONS = {
+    "EXITED_REASON_INVALID_HP": "INVALID_HP",
+    "EXITED_REASON_INIT_INVALID_HP": "INIT_INVALID_HP",
+    "EXITED_REASON_USER_REQUESTED_STOP": "USER_REQUESTED_STOP",
+}
+SEVERITY = ("STOPPING_COMPLETED", "STOPPING_CANCELED", "STOPPING_KILLED", "STOPPING_ERROR")
+
+
+def expected(trial, seen):
+    """(state that the trial ends in or None, counted restarts, early exit), as seen at a position."""
+    run, experiment = trial.run, trial.experiment
+    meant = trial.acked.get(run, NEVER) <= seen
+    bad = trial.exit.outcome in ("failed", "not_started") and not meant
+    lives = {experiment.state.at(seen), trial.state.at(seen)} & STOPPING
+    if lives:
+        return "ERROR" if bad else ENDS_IN[max(lives, key=SEVERITY.index)], trial.restarts, None
+    if trial.complete_at(seen) and trial.closed_at(seen):
+        return "ERROR" if bad else "COMPLETED", trial.restarts, None
+    if trial.exit.outcome == "worker_lost":
+        return None, trial.restarts, None
+    position, said = trial.early.get(run, (NEVER, ""))
+    reason = REASONS.get(said, said) if position <= seen else ""
+    if reason.endswith("INVALID_HP"):
+        return "COMPLETED", trial.restarts, reason
+    if bad and trial.restarts == experiment.max_restarts:
+        return "ERROR", trial.restarts, None
+    if bad:
+        return None, trial.restarts + 1, None
+    if trial.exit.outcome == "succeeded" and not meant:
+        return "COMPLETED", trial.restarts, "USER_REQUESTED_STOP"
+    return None, trial.restarts, None

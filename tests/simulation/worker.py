@@ -1,0 +1,243 @@
+"""A worker and its host, as `worker/` behaves: what is on disk outlives the process, scripts outlive both."""
+
+import asyncio
+
+from det_contracts import codec, subjects
+from det_contracts.events import scheduler, worker
+from services.kit.log import Draft, OutcomeUnknown
+from tests.simulation.disk import Line
+from tests.simulation.invariants import Violation
+from tests.simulation.script import Process
+
+BEAT_S = 8.0
+KILLED = 137
+HEARD = ["control.scheduler.allocation.>"]
+
+
+class Order:
+    """One assignment on disk."""
+
+    def __init__(self, assigned):
+        self.assigned = assigned
+        self.started = False
+        self.reported = False
+
+
+class Run:
+    """One assignment in the memory of a worker process."""
+
+    def __init__(self, order):
+        self.order = order
+        self.id = order.assigned.allocation_id
+        self.killed = ""
+        self.done = False
+        self.forget = False
+
+
+class Worker:
+    """A host with slots."""
+
+    def __init__(self, world, id, slots, pool="default"):
+        self.id = id
+        self.slots = slots
+        self.pool = pool
+        self.up = False
+        self.deaf = False
+        """Its signs of life get lost; all else works."""
+        self.position = None
+        self.orders = {}
+        self.processes = {}
+        self._world = world
+        self._sessions = 0
+        self._tasks = []
+        self._new_line()
+
+    def _new_line(self):
+        world = self._world
+        self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
+
+    # -- life
+
+    def start(self):
+        self.up = True
+        self._sessions += 1
+        self.session = f"{self.id}-{self._sessions}"
+        self._runs = {}
+        self._registered = 0
+        self._spawn(self._work())
+
+    def _spawn(self, work):
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(self._over)
+        self._tasks.append(task)
+
+    def _over(self, task):
+        if not task.cancelled() and task.exception() is not None:
+            error = task.exception()
+            self._world.fail(
+                error if isinstance(error, Violation) else Violation("workers stay up", repr(error))
+            )
+
+    def kill(self):
+        """The worker process dies; scripts run on."""
+        self.up = False
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = []
+
+    def reboot(self):
+        """The host goes down, and all that runs on it."""
+        self.kill()
+        for process in self.processes.values():
+            process.vanish()
+
+    def forget_all(self):
+        """A new disk."""
+        self.position, self.orders, self.processes = None, {}, {}
+
+    async def leave(self):
+        """Stopped on purpose."""
+        for run in self._runs.values():
+            self._kill(run, "the worker is stopped")
+        await asyncio.sleep(2.0)
+        if self.up:
+            await self._state(worker.WorkerLeft(self.id, self.session), f"left-{self.id}-{self.session}")
+        self.kill()
+
+    async def _work(self):
+        after = self.position
+        while after is None:
+            try:
+                after = self.position = (await self.line.bounds(subjects.CONTROL))[1]
+            except OutcomeUnknown:
+                continue
+        for order in self.orders.values():
+            self._take_up(order)
+        self._spawn(self._beat())
+        await self._register(after)
+        await self._listen(after)
+
+    async def _register(self, after):
+        registered = worker.WorkerRegistered(
+            worker_id=self.id,
+            session=self.session,
+            pool=self.pool,
+            address="10.0.0.1",
+            version="0.1.0",
+            slots=tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots)),
+            reads_after=after,
+            running=tuple(self._runs),
+        )
+        self._registered = await self._state(registered, f"registered-{self.id}-{self.session}")
+
+    async def _state(self, event, id):
+        body = codec.encode(event, id=id, actor=f"worker:{self.id}", at=self._world.clock())
+        while True:
+            try:
+                return await self.line.append(Draft(codec.subject_of(event), body, id))
+            except OutcomeUnknown:
+                continue
+
+    async def _beat(self):
+        while True:
+            if not self.line.cut and not self.deaf:
+                await self._world.beat(self.id)
+            await asyncio.sleep(BEAT_S)
+
+    async def _listen(self, after):
+        heard = [*HEARD, f"control.scheduler.worker.{self.id}.lost"]
+        async with self.line.read(subjects.CONTROL, after=after, subjects=heard) as feed:
+            while True:
+                batch = await feed.batch()
+                for stored in batch.messages:
+                    await self._on_event(codec.decode(stored.body, stored.position))
+                if batch.messages:
+                    self.position = batch.messages[-1].position
+
+    # -- orders
+
+    async def _on_event(self, recorded):
+        event = recorded.event
+        match event:
+            case scheduler.AllocationAssigned() if any(p.worker_id == self.id for p in event.parts):
+                if event.allocation_id not in self.orders:
+                    self.orders[event.allocation_id] = Order(event)
+                    self._take_up(self.orders[event.allocation_id])
+            case scheduler.KillRequested() if event.allocation_id in self._runs:
+                self._kill(self._runs[event.allocation_id], event.reason)
+            case scheduler.AllocationEnded() if event.allocation_id in self._runs:
+                run = self._runs[event.allocation_id]
+                self._kill(run, event.reason)
+                run.forget = True
+                self._clear_away(run)
+            case scheduler.WorkerLost() if event.worker_id == self.id:
+                if recorded.position > self._registered:
+                    self._come_back(recorded.position)
+
+    def _come_back(self, position):
+        """Given up for lost, but here: say so, as another session."""
+        self._sessions += 1
+        self.session = f"{self.id}-{self._sessions}"
+        self._registered = position
+        self.position = position
+        self._spawn(self._register(position))
+
+    def _take_up(self, order):
+        run = Run(order)
+        self._runs[run.id] = run
+        self._spawn(self._carry_out(run))
+
+    async def _carry_out(self, run):
+        if not run.order.reported:
+            code, message = await self._follow(run)
+            await self._report(run, code, message)
+        run.done = True
+        self._clear_away(run)
+
+    async def _follow(self, run):
+        process = self.processes.get(run.id)
+        if process is None and not run.killed:
+            await asyncio.sleep(0.5 * self._world.chance.random())
+            if not run.killed:
+                process = self._launch(run)
+        if process is None:
+            return None, f"ended before it was started: {run.killed}"
+        run.order.started = True
+        await self._state(worker.AllocationStarted(self.id, run.id), f"started-{run.id}-{self.id}")
+        if run.killed:
+            process.kill()
+        await process.ended.wait()
+        return (KILLED, "its shim is gone") if process.code is None else (process.code, "")
+
+    def _launch(self, run):
+        mine = next(p for p in run.order.assigned.parts if p.worker_id == self.id)
+        for other in self.processes.values():
+            shared = set(other.slots) & set(mine.slots)
+            if shared and not other.ended.is_set():
+                raise Violation(
+                    "no slot held twice",
+                    f"{other.id} still runs on {shared} of {self.id}",
+                    run.order.assigned,
+                )
+        process = Process(self._world, run.order.assigned, mine, self)
+        self.processes[run.id] = process
+        process.start()
+        return process
+
+    async def _report(self, run, code, message):
+        fact = worker.AllocationExited(
+            worker_id=self.id, allocation_id=run.id, exit_code=code, message=message
+        )
+        await self._state(fact, f"exited-{run.id}-{self.id}")
+        run.order.reported = True
+
+    def _kill(self, run, reason):
+        run.killed = reason
+        if run.id in self.processes:
+            self.processes[run.id].kill()
+
+    def _clear_away(self, run):
+        if run.done and run.forget:
+            self._runs.pop(run.id, None)
+            self.orders.pop(run.id, None)
+            self.processes.pop(run.id, None)

@@ -1,0 +1,239 @@
+"""The whole cluster in one thread: what is there, what happens at each step, and when it is over."""
+
+import asyncio
+from contextlib import ExitStack
+from types import SimpleNamespace
+from unittest import mock
+
+from det_contracts import codec, subjects
+from det_contracts.events import Decision, searcher
+from det_contracts.problems import Refused, unavailable
+from services.checkpoints.app import RULES as CHECKPOINTS
+from services.kit import runner, saving
+from services.kit.rules import Call, dump
+from services.metrics import settling
+from services.metrics.app import RULES as METRICS
+from services.scheduler import heartbeats
+from services.scheduler.app import RULES as SCHEDULER
+from services.searcher.app import RULES as SEARCHER
+from tests.simulation import invariants
+from tests.simulation.disk import Disk
+from tests.simulation.invariants import Stated, Violation
+from tests.simulation.ledger import Ledger
+from tests.simulation.loop import run
+from tests.simulation.replica import QUIET, Replica, watch_workers
+from tests.simulation.shelf import Shelf
+from tests.simulation.story import Story
+from tests.simulation.worker import Worker
+
+EPOCH = 1_700_000_000.0
+PATIENCE_S = 10.0
+LOOK_EVERY_S = 4.0
+SEARCH_CHECKS = [invariants.equals_tie_in_order_of_arrival, invariants.search_is_its_replay]
+
+
+class World:
+    """One seed's cluster."""
+
+    epoch = EPOCH
+
+    def __init__(self, plan):
+        self.plan = self.plan_now = plan
+        self.chance = plan.chance("world")
+        self.story = Story()
+        self.ledger = Ledger()
+        self.disk = Disk(self._on_stored)
+        self.failure = None
+        self.steps = 0
+        self.workers = {}
+        self.processes = {}
+        self.chiefs = {}
+        self.listeners = {}
+        self.asked = []
+        self._ids = 0
+        self._batch = ("", 0, 0)
+        self._failed = asyncio.get_running_loop().create_future()
+        self.rules = {r.owner: r for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
+        self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
+        self.beside = {"scheduler": [watch_workers], "metrics": [settling.settle_ended_trials]}
+        self.shelves = {owner: Shelf(self.chance) for owner in self.rules}
+        self.replicas = [
+            Replica(self, rules, number, self.shelves[owner])
+            for owner, rules in self.rules.items()
+            for number in range(1 + (self.chance.random() < 0.4))
+        ]
+
+    # -- small things that all use
+
+    def clock(self):
+        return EPOCH + asyncio.get_running_loop().time()
+
+    def new_id(self):
+        self._ids += 1
+        return f"b{self._ids:07d}"
+
+    def tell(self, kind, text):
+        self.story.tell(self.ledger.position, asyncio.get_running_loop().time(), kind, text)
+
+    def fault(self, kind, text):
+        self.ledger.count("faults")
+        self.tell(kind, text)
+
+    def fail(self, error):
+        if self.failure is None:
+            self.failure = error
+            if not self._failed.done():
+                self._failed.set_result(None)
+
+    def of(self, owner):
+        return [r for r in self.replicas if r.rules.owner == owner]
+
+    def answering(self, owner):
+        return [r for r in self.of(owner) if r.answers]
+
+    async def beat(self, worker_id):
+        for replica in self.of("scheduler"):
+            heard = replica.hear_beat(worker_id)
+            if heard is not None:
+                await heard
+
+    async def ask(self, owner, command):
+        """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
+        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        while not (there := self.answering(owner)):
+            if asyncio.get_running_loop().time() > deadline:
+                raise unavailable(f"no {owner}")
+            await asyncio.sleep(0.5)
+        chosen = self.chance.choice(there)
+        call = Call(f"call-{self.new_id()}", chosen.clock())
+        work = asyncio.get_running_loop().create_task(chosen.runner.command(command, call))
+        work.add_done_callback(lambda task: task.cancelled() or task.exception())
+        await asyncio.wait([work], timeout=PATIENCE_S)
+        if not work.done():
+            raise unavailable(f"{owner} does not answer")
+        position, value = work.result()
+        self._check_acknowledged(call, position)
+        return position, value
+
+    def _check_acknowledged(self, call, position):
+        """G2: what was answered is in the log."""
+        if position > len(self.disk.streams[subjects.CONTROL]):
+            self.fail(Violation("acknowledged is stored", f"{call.id} was answered with position {position}"))
+
+    # -- every step
+
+    def _on_stored(self, stored):
+        if self.failure is not None:
+            return
+        try:
+            self._step(stored)
+        except Violation as violation:
+            self.fail(violation)
+
+    def _step(self, stored):
+        stream = stored.subject.partition(".")[0].upper()
+        if stream != subjects.CONTROL:
+            self._fold("metrics", METRICS.decode[stream](stored, stream))
+            return
+        recorded = codec.decode(stored.body, stored.position)
+        self.steps += 1
+        invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
+        touched = [key for owner in self.rules for key in self._fold(owner, recorded)]
+        self.ledger.take(recorded)
+        for kind, id in touched:
+            if kind == "searches":
+                self._check_search(id, recorded.event)
+        for script in self.listeners.get(getattr(recorded.event, "trial_id", None), ()):
+            script.hear_soon(recorded.event)
+        for heard in self._listeners_of(recorded.event):
+            heard.hear_soon(recorded.event)
+
+    def _listeners_of(self, event):
+        allocation = self.ledger.allocations.get(getattr(event, "allocation_id", None))
+        if allocation is None or getattr(event, "trial_id", None) is not None:
+            return ()
+        return self.listeners.get(allocation.trial_id, ())
+
+    def _fold(self, owner, recorded):
+        try:
+            return tuple(self.rules[owner].evolve(self.truth[owner], recorded))
+        except Exception as error:
+            raise Violation("events can be folded", f"{owner}: {error!r}", recorded.event) from error
+
+    def _stated(self, stored, recorded):
+        event = recorded.event
+        owner, left, seen = self._batch
+        if type(event) is Decision:
+            if left:
+                raise Violation("batches are whole", f"{left} events of {owner} are missing", event)
+            self._batch = (event.owner, event.count, event.seen)
+            batch = event.owner
+        elif left:
+            self._batch, batch = (owner, left - 1, seen), owner
+        else:
+            batch, seen = "", 0
+        name = codec.kind_of(event).name
+        return Stated(
+            name, recorded.actor, stored.subject, stored.position, recorded.cause, batch, seen, False
+        )
+
+    def _check_search(self, id, event):
+        for check in SEARCH_CHECKS:
+            wrong = check(self.ledger, self.truth["searcher"], id)
+            if wrong:
+                raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))
+
+    # -- G1
+
+    def compare(self, replica):
+        """A replica that has read all there is holds what the fold of the log holds."""
+        if not replica.up or any(
+            at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
+        ):
+            return False
+        found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
+        if found != right:
+            what = next(f"{k}: {found[k]} is not {right[k]}" for k in right if found[k] != right[k])
+            self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
+        return True
+
+    # -- life
+
+    def start(self):
+        for owner in self.rules:
+            for number, replica in enumerate(self.of(owner)):
+                replica.leads = number == 0
+                replica.start()
+        for number in range(self.chance.randrange(1, 5)):
+            self.add_worker(f"w{number}")
+
+    def add_worker(self, id):
+        slots = self.chance.choice((0, 1, 2, 2, 4, 4, 8))
+        self.workers[id] = Worker(self, id, slots)
+        self.workers[id].start()
+
+    async def sleep(self, seconds):
+        """Let time pass; returns early when something went wrong."""
+        if self.failure is None:
+            await asyncio.wait([self._failed], timeout=seconds)
+        if self.failure is not None:
+            raise self.failure
+
+
+def parts(loop_time):
+    """Everything of the services that looks at a clock or writes to a terminal, held still."""
+    clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
+    stack = ExitStack()
+    for target, name, value in (
+        (heartbeats, "time", clock),
+        (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (settling, "time", clock),
+        (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (saving, "SAVE_EVERY_S", LOOK_EVERY_S / 2),
+        (runner, "log", QUIET),
+    ):
+        stack.enter_context(mock.patch.object(target, name, value))
+    return stack
+
+
+__all__ = ["Refused", "World", "parts", "run"]
