@@ -30,6 +30,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Checkpoint that its trials started from."""
     trials: tuple[int, ...] = ()
     ended: bool = False
+    pool: str = "default"
     deletions: int = 0
     """Tasks asked for so far."""
     deleting: bool = False
@@ -117,6 +118,7 @@ def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
         keep=Keep(storage["save_experiment_best"], storage["save_trial_best"], storage["save_trial_latest"]),
         smaller_is_better=event.config["searcher"].get("smaller_is_better", True),
         source=event.source_checkpoint,
+        pool=(event.config.get("resources") or {}).get("resource_pool") or "default",
     )
     yield "experiments", event.experiment_id
 

@@ -75,6 +75,7 @@ def _delete(experiment: Experiment, uuids: Sequence[str], reason: str) -> Sequen
             experiment_id=experiment.id,
             uuids=some,
             reason=reason,
+            pool=experiment.pool,
         )
         for number, some in enumerate(_portions(tuple(uuids)), experiment.deletions + 1)
     ]

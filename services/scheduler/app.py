@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from services.kit.host import Parts, Service
-from services.kit.rules import Rules
+from services.kit.rules import Call, Rules
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
 from services.scheduler.domain import State, evolve
 from services.scheduler.heartbeats import RECONNECT_WAIT_S, watch
+from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
 from services.scheduler.react import due, expire, react
 
@@ -30,11 +34,21 @@ class Settings(ServiceSettings):
     """What the scheduler needs beside the common settings."""
 
     reconnect_wait_s: float = RECONNECT_WAIT_S
+    pools: Path | None = None
+    """File with the resource pools; none: one pool `default` with the defaults, and those of the workers."""
 
 
-async def _watch(parts: Parts) -> None:
+async def _beside(parts: Parts) -> None:
     assert isinstance(parts.settings, Settings)
-    await watch(parts, parts.settings.reconnect_wait_s)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(watch(parts, parts.settings.reconnect_wait_s))
+        if parts.settings.pools is not None:
+            # A command waits until this replica leads; what is configured already has no effect.
+            tasks.create_task(_configure(parts, parts.settings.pools))
 
 
-SERVICE = Service(RULES, settings=Settings, extra=_watch)
+async def _configure(parts: Parts, path: Path) -> None:
+    await parts.runner.command(read_pools(path), Call("configuration", time.time()))
+
+
+SERVICE = Service(RULES, settings=Settings, extra=_beside)

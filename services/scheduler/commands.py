@@ -7,9 +7,12 @@ from typing import Any
 
 import msgspec
 
+from det_contracts.commands import ChangeJob, ConfigurePools, SwitchSlot, SwitchWorker
 from det_contracts.events import scheduler
+from det_contracts.problems import not_found, precondition
 from services.kit.rules import Call, Ruling
-from services.scheduler.domain import State
+from services.scheduler.domain import Pool, State, Worker
+from services.scheduler.jobs import change_job
 
 
 class ReportSilence(msgspec.Struct, frozen=True, tag="report_silence"):
@@ -30,4 +33,81 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
     return Ruling([scheduler.WorkerLost(worker.id, reason)])
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {ReportSilence: report_silence}
+def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling:
+    """Take over what the configuration says of pools; those that it does not name stay as they are."""
+    events = []
+    for name, settings in command.pools.items():
+        wanted = Pool(name=name, description=command.descriptions.get(name, ""), settings=settings)
+        if state.pools.get(name) != wanted:
+            events.append(
+                scheduler.PoolConfigured(
+                    pool=name,
+                    description=wanted.description,
+                    settings=settings,
+                    reason=f"set by {command.user}",
+                )
+            )
+    return Ruling(events)
+
+
+def switch_worker(state: State, command: SwitchWorker, call: Call) -> Ruling:
+    """Open or close a worker; what is so already has no effect."""
+    worker = _present(state, command.worker_id)
+    draining = command.drain and not command.enabled
+    if (worker.switch.enabled, worker.switch.draining) == (command.enabled, draining):
+        return Ruling()
+    return Ruling(
+        [
+            scheduler.WorkerSwitched(
+                worker_id=worker.id,
+                enabled=command.enabled,
+                draining=draining,
+                reason=_switch_reason(command),
+            )
+        ]
+    )
+
+
+def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
+    """Open or close a slot; what is so already has no effect."""
+    worker = _present(state, command.worker_id)
+    if all(slot.id != command.slot_id for slot in worker.slots):
+        raise not_found("slot", f"{worker.id}/{command.slot_id}")
+    draining = command.drain and not command.enabled
+    known = worker.slot_switch(command.slot_id)
+    if (known.enabled, known.draining) == (command.enabled, draining):
+        return Ruling()
+    return Ruling(
+        [
+            scheduler.SlotSwitched(
+                worker_id=worker.id,
+                slot_id=command.slot_id,
+                enabled=command.enabled,
+                draining=draining,
+                reason=_switch_reason(command),
+            )
+        ]
+    )
+
+
+def _switch_reason(command: SwitchWorker | SwitchSlot) -> str:
+    done = "enabled" if command.enabled else "drained" if command.drain else "disabled"
+    return f"{done} by {command.user}"
+
+
+def _present(state: State, worker_id: str) -> Worker:
+    worker = state.workers.get(worker_id)
+    if worker is None or worker.presence == "left":
+        raise not_found("agent", worker_id)
+    if worker.presence == "lost":
+        raise precondition(f"agent disconnected, wait for recovery: {worker_id}")
+    return worker
+
+
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+    ReportSilence: report_silence,
+    ConfigurePools: configure_pools,
+    SwitchWorker: switch_worker,
+    SwitchSlot: switch_slot,
+    ChangeJob: change_job,
+}

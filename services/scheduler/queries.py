@@ -5,21 +5,97 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.queries import ClusterState, Waiting
+import msgspec
+
+from det_contracts.ids import job_id
+from det_contracts.queries import ClusterState, Fits, Jobs, Pools, Waiting
 from services.kit.rules import dump
-from services.scheduler.domain import State
-from services.scheduler.passes import why_waiting
+from services.scheduler.domain import Allocation, Job, State
+from services.scheduler.jobs import unknown_pool
+from services.scheduler.policy.explain import explain, never_fits
+from services.scheduler.policy.queue import JobInfo
+from services.scheduler.policy.queue import jobs as queue_of
+
+MOST_EXPLAINED = 1000
+"""Waiting allocations that one answer explains; those behind them wait for the same reasons."""
 
 
 def waiting(state: State, query: Waiting) -> dict[str, str]:
     """One sentence for each waiting allocation, of one experiment or of all."""
-    pending = [id for pool in state.pools.values() for id in pool.pending]
-    wanted = [
-        id
-        for id in pending
-        if query.experiment_id is None or state.allocations[id].experiment_id == query.experiment_id
-    ]
-    return {id: why_waiting(state, id) for id in wanted}
+    if query.experiment_id is None:
+        ids = [id for book in state.index.books.values() for id in book.waiting]
+    else:
+        ids = [id for id in state.index.of_job(query.experiment_id) if _waits(state.allocations[id])]
+    return {id: _why(state, state.allocations[id]) for id in ids[:MOST_EXPLAINED]}
+
+
+def _waits(allocation: Allocation) -> bool:
+    return allocation.state == "PENDING" and not allocation.stop
+
+
+def _why(state: State, allocation: Allocation) -> str:
+    return explain(state.index.books[allocation.pool], allocation.id)
+
+
+def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
+    """The queue of one pool or of all; a job without a request stands in it as QUEUED."""
+    if query.pool is not None and query.pool not in state.pools:
+        raise unknown_pool(state, query.pool)
+    pools = [query.pool] if query.pool is not None else sorted(state.pools)
+    return [row for pool in pools for row in _queue(state, pool)]
+
+
+def _queue(state: State, pool: str) -> list[dict[str, Any]]:
+    found = {info.job_id: info for info in queue_of(state.index.books[pool])}
+    members = [job for job in state.jobs.values() if job.pool == pool]
+    members.sort(key=lambda job: (job.priority, job.place, job.experiment_id))
+    return [_row(state, job, found.get(job_id(job.experiment_id))) for job in members]
+
+
+def _row(state: State, job: Job, info: JobInfo | None) -> dict[str, Any]:
+    mine = state.index.of_job(job.experiment_id)
+    first = next((state.allocations[id] for id in mine if _waits(state.allocations[id])), None)
+    row: dict[str, Any] = msgspec.to_builtins(job)
+    return row | {
+        "job_id": job_id(job.experiment_id),
+        "position": str(job.place),
+        "state": info.state if info else "QUEUED",
+        "slots_requested": info.requested_slots if info else 0,
+        "slots_allocated": info.allocated_slots if info else 0,
+        "jobs_ahead": info.jobs_ahead if info else 0,
+        "waits_for": _why(state, first) if first else "",
+    }
+
+
+def pools(state: State, query: Pools) -> list[dict[str, Any]]:
+    """Settings and counts of every pool."""
+    return [_pool(state, name) for name in sorted(state.pools)]
+
+
+def _pool(state: State, name: str) -> dict[str, Any]:
+    pool = state.pools[name]
+    workers = [w for w in state.workers.values() if w.pool == name and w.presence == "here"]
+    held = [state.allocations[id] for w in workers for id in state.index.held_on(w.id)]
+    return {
+        "name": name,
+        "description": pool.description,
+        "settings": msgspec.to_builtins(pool.settings),
+        "workers": len(workers),
+        "slots": sum(len(w.slots) for w in workers),
+        "slots_used": sum(len(state.index.taken_on(w.id)) for w in workers),
+        "aux_used": sum(a.slots == 0 for a in held),
+        "jobs": sum(job.pool == name for job in state.jobs.values()),
+    }
+
+
+def fits(state: State, query: Fits) -> str:
+    """Whether such a request could ever be placed, and what would fit."""
+    if query.pool not in state.pools and query.pool != "default":
+        raise unknown_pool(state, query.pool)
+    book = state.index.books.get(query.pool)
+    if book is None or not book.agents:
+        return ""
+    return never_fits(book, slots=query.slots, single_agent=query.single_agent)
 
 
 def cluster_state(state: State, query: ClusterState) -> dict[str, Any]:
@@ -27,4 +103,10 @@ def cluster_state(state: State, query: ClusterState) -> dict[str, Any]:
     return dump(state)
 
 
-ANSWERS: dict[Any, Callable[[State, Any], Any]] = {Waiting: waiting, ClusterState: cluster_state}
+ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
+    Waiting: waiting,
+    Jobs: jobs,
+    Pools: pools,
+    Fits: fits,
+    ClusterState: cluster_state,
+}

@@ -2,9 +2,8 @@
 
 import pytest
 
-from det_contracts.events import checkpoints, scheduler, searcher, worker
+from det_contracts.events import checkpoints, scheduler, worker
 from services.kit.rules import Call
-from services.kit.testing import Fold
 from services.scheduler.app import RULES
 from services.scheduler.commands import ReportSilence
 from services.scheduler.queries import waiting
@@ -13,76 +12,6 @@ from services.scheduler.react import PREEMPTION_DEADLINE_S
 
 def of(kind, events):
     return [e for e in events if isinstance(e, kind)]
-
-
-class Scheduling:
-    """A cluster of workers, and trials that ask for slots."""
-
-    def __init__(self):
-        self.fold = Fold(RULES)
-        self.position = 0
-
-    @property
-    def state(self):
-        return self.fold.state
-
-    def told(self, *events):
-        self.fold.given(*events)
-        return self.fold.decide()
-
-    def worker(self, id="w1", slots=2, session="s1", running=(), reads_after=0, **fields):
-        offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(slots))
-        return self.told(
-            worker.WorkerRegistered(
-                worker_id=id,
-                session=session,
-                pool="default",
-                address="127.0.0.1",
-                version="1",
-                slots=offered,
-                reads_after=reads_after,
-                running=tuple(running),
-                **fields,
-            )
-        )
-
-    def request(self, trial_id, slots=1, run=1, priority=42, experiment=1):
-        task = f"1.t{trial_id}"
-        return self.told(
-            searcher.RunRequested(
-                trial_id=trial_id,
-                experiment_id=experiment,
-                task_id=task,
-                allocation_id=f"{task}.{run}",
-                run=run,
-                slots=slots,
-                pool="default",
-                priority=priority,
-                reason="test",
-            )
-        )
-
-    def started(self, trial_id, worker_id="w1"):
-        return self.told(worker.AllocationStarted(worker_id, f"1.t{trial_id}.1"))
-
-    def exited(self, trial_id, code=0, message="", worker_id="w1"):
-        return self.told(
-            worker.AllocationExited(
-                worker_id=worker_id, allocation_id=f"1.t{trial_id}.1", exit_code=code, message=message
-            )
-        )
-
-    def stop(self, trial_id, kill=False):
-        return self.told(
-            searcher.StopRequested(
-                trial_id=trial_id, allocation_id=f"1.t{trial_id}.1", kill=kill, reason="paused by ann"
-            )
-        )
-
-
-@pytest.fixture
-def cluster():
-    return Scheduling()
 
 
 def test_a_request_waits_until_a_worker_comes(cluster):
@@ -103,8 +32,11 @@ def test_slots_are_given_in_order_of_requests_and_never_twice(cluster):
 
 
 def test_a_higher_priority_goes_first(cluster):
-    cluster.request(1, priority=50)
-    cluster.request(2, priority=10, experiment=2)
+    cluster.pool(scheduler="priority")
+    cluster.job(1, priority=50)
+    cluster.job(2, priority=10)
+    cluster.request(1)
+    cluster.request(2, experiment=2)
     (assigned,) = of(scheduler.AllocationAssigned, cluster.worker(slots=1))
     assert assigned.trial_id == 2
 
@@ -124,7 +56,7 @@ def test_a_ready_run_is_asked_to_leave_with_a_deadline(cluster):
     cluster.started(1)
     (asked,) = cluster.stop(1)
     assert isinstance(asked, scheduler.PreemptRequested)
-    assert asked.deadline_at == cluster.fold.now + PREEMPTION_DEADLINE_S
+    assert asked.within_s == PREEMPTION_DEADLINE_S
     (ended,) = of(scheduler.AllocationEnded, cluster.exited(1))
     assert ended.outcome == "succeeded"
 

@@ -15,6 +15,8 @@ class DeletionRequested(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     uuids: tuple[str, ...]
     reason: str
+    pool: str = "default"
+    """Whose workers see the storage: the experiment's."""
 
 
 @event("checkpoints.deletion.finished", key="task_id")

@@ -49,18 +49,22 @@ class AllocationAssigned(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     run: int
     reason: str
+    backfilled: bool = False
+    """It fills a gap in front of a request of higher priority that does not fit yet."""
 
 
 @event("scheduler.allocation.preempt_requested", key="allocation_id")
 class PreemptRequested(msgspec.Struct, frozen=True, kw_only=True):
-    """The script is asked to save and leave; it listens. Killed when it has not left by `deadline_at`."""
+    """The script is asked to save and leave; it listens. Killed when it has not left `within_s`."""
 
     allocation_id: str
-    deadline_at: float
-    """Seconds since the epoch, UTC."""
     reason: str
     wanted_by: str = ""
     """Allocation that its slots are for; empty when a person or the search wants it to leave."""
+    within_s: float = 3600.0
+    """Counted from the time of this event."""
+    deadline_at: float | None = None
+    """The deadline itself, in events written before there was `within_s`."""
 
 
 @event("scheduler.allocation.kill_requested", key="allocation_id")

@@ -1,6 +1,7 @@
-"""What the scheduler knows: workers, allocations, the queue; and how each event changes that."""
+"""What the scheduler knows: pools, workers, jobs, allocations; and how each event changes that."""
 
 from services.scheduler.domain.fold import evolve
-from services.scheduler.domain.state import Allocation, Member, State, Worker
+from services.scheduler.domain.records import Allocation, Job, Member, Pool, Worker
+from services.scheduler.domain.state import State
 
-__all__ = ["Allocation", "Member", "State", "Worker", "evolve"]
+__all__ = ["Allocation", "Job", "Member", "Pool", "State", "Worker", "evolve"]

@@ -1,89 +1,18 @@
-"""The scheduler's records. All frozen: an event replaces a record, nothing is changed in place."""
+"""All that the scheduler folds, and the only places where a record of it is put or dropped."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any
 
 import msgspec
 
-from det_contracts.events.scheduler import TaskKind
-from det_contracts.events.worker import Slot
-from det_contracts.states import AllocationState
+from services.kit.rules import derived
+from services.scheduler.domain.index import Index
+from services.scheduler.domain.records import Allocation, Deadline, Job, Pool, Worker
 
-Presence = Literal["here", "lost", "left"]
-Stop = Literal["", "leave", "die"]
-
-
-class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A host that offers slots."""
-
-    id: str
-    session: str
-    pool: str
-    address: str
-    version: str
-    slots: tuple[Slot, ...]
-    presence: Presence = "here"
-    registered_at: float
-
-
-class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation's share of one worker."""
-
-    worker_id: str
-    slots: tuple[int, ...]
-    rank: int
-    started: bool = False
-    over: bool = False
-    lost: bool = False
-    """The worker is gone, and the processes with it."""
-    exit_code: int | None = None
-    message: str = ""
-
-
-class Allocation(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of a task, from the request until its slots are free again."""
-
-    id: str
-    task_id: str
-    kind: TaskKind
-    experiment_id: int
-    trial_id: int | None
-    run: int
-    slots: int
-    pool: str
-    priority: int
-    requested_at: float
-    requested: int
-    """Position of the request in the log."""
-    state: AllocationState = "PENDING"
-    members: tuple[Member, ...] = ()
-    assigned: int = 0
-    """Position of the assignment in the log."""
-    stop: Stop = ""
-    """What the searcher wants of it."""
-    stop_reason: str = ""
-    stop_at: float = 0.0
-    deadline_at: float | None = None
-    """Until when it may take to leave; None unless it was asked to."""
-    deadline_passed: bool = False
-    killed: bool = False
-
-
-class Job(msgspec.Struct, frozen=True):
-    """A unit of the queue: one per experiment."""
-
-    experiment_id: int
-    submitted_at: float
-
-
-class Pool(msgspec.Struct, frozen=True):
-    """A resource pool; its record moves whenever a pass over the queue might decide something new."""
-
-    name: str
-    pending: tuple[str, ...] = ()
-    """Allocations that wait for slots, in the order of their requests."""
+Key = tuple[str, Any]
 
 
 @dataclass
@@ -94,3 +23,68 @@ class State:
     allocations: dict[str, Allocation] = field(default_factory=dict)
     jobs: dict[int, Job] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
+    deadlines: dict[str, Deadline] = field(default_factory=dict)
+    """By allocation."""
+    index: Index = derived()  # noqa: RUF009
+    """The same records, arranged for quick passes; see `Index`."""
+
+    def __post_init__(self) -> None:
+        self.index = Index(self.pools, self.jobs, self.workers, self.allocations)
+
+    def put_pool(self, pool: Pool) -> Iterable[Key]:
+        """Keep a pool."""
+        self.pools[pool.name] = pool
+        self.index.put_pool(pool)
+        yield "pools", pool.name
+
+    def put_job(self, job: Job) -> Iterable[Key]:
+        """Keep a job, and put its requests where it stands now."""
+        self.jobs[job.experiment_id] = job
+        yield "jobs", job.experiment_id
+        self.index.put_job(job)
+        for id in self.index.of_job(job.experiment_id):
+            allocation = self.allocations[id]
+            if allocation.state == "PENDING" and allocation.pool != job.pool:
+                self.index.drop_allocation(allocation)
+                yield "pools", allocation.pool
+                yield from self.put_allocation(msgspec.structs.replace(allocation, pool=job.pool))
+            else:
+                self.index.put_allocation(allocation, job)
+        yield from self.touch_pool(job.pool)
+
+    def drop_job(self, experiment_id: int) -> Iterable[Key]:
+        """Forget a job; allocations that it still has keep running."""
+        job = self.jobs.pop(experiment_id, None)
+        if job is not None:
+            self.index.drop_job(job)
+            for id in self.index.of_job(experiment_id):
+                self.index.put_allocation(self.allocations[id], None)
+            yield "jobs", experiment_id
+
+    def put_worker(self, worker: Worker) -> Iterable[Key]:
+        """Keep a worker."""
+        self.workers[worker.id] = worker
+        self.index.put_worker(worker)
+        yield "workers", worker.id
+        yield from self.touch_pool(worker.pool)
+
+    def put_allocation(self, allocation: Allocation) -> Iterable[Key]:
+        """Keep an allocation."""
+        self.allocations[allocation.id] = allocation
+        self.index.put_allocation(allocation, self.jobs.get(allocation.experiment_id))
+        yield "allocations", allocation.id
+
+    def drop_allocation(self, allocation: Allocation) -> Iterable[Key]:
+        """Forget an allocation: its slots are free."""
+        del self.allocations[allocation.id]
+        self.index.drop_allocation(allocation)
+        yield "allocations", allocation.id
+        if self.deadlines.pop(allocation.id, None) is not None:
+            yield "deadlines", allocation.id
+        yield from self.touch_pool(allocation.pool)
+
+    def touch_pool(self, name: str) -> Iterable[Key]:
+        """A pass over this pool may decide something new."""
+        if name not in self.pools:
+            yield from self.put_pool(Pool(name=name))
+        yield "pools", name

@@ -1,0 +1,90 @@
+"""Workers and their slots, as events change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler, worker
+from services.scheduler.domain.records import Allocation, Member, Presence, Switch, Worker
+from services.scheduler.domain.state import Key, State
+
+replace = msgspec.structs.replace
+
+
+def registered(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker is there, or back. What it does not hold any more, and what ran on slots it lost, is over."""
+    event: worker.WorkerRegistered = recorded.event
+    known = state.workers.get(event.worker_id)
+    offered = {slot.id for slot in event.slots}
+    yield from state.touch_pool(event.pool)
+    yield from state.put_worker(
+        Worker(
+            id=event.worker_id,
+            session=event.session,
+            pool=event.pool,
+            address=event.address,
+            version=event.version,
+            slots=event.slots,
+            registered_at=recorded.at,
+            switch=known.switch if known else Switch(),
+            slot_switches=known.slot_switches if known else {},
+            shrunk=known is not None and any(slot.id not in offered for slot in known.slots),
+        )
+    )
+    kept = set(event.running)
+    for id in state.index.held_on(event.worker_id):
+        allocation = state.allocations[id]
+        gone = id not in kept and allocation.assigned <= event.reads_after
+        if gone or not _slots_on(allocation, event.worker_id) <= offered:
+            yield from _lose(state, allocation, event.worker_id)
+
+
+def gone(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker left, or was declared lost: whatever ran there is over."""
+    event: scheduler.WorkerLost | worker.WorkerLeft = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is None or (isinstance(event, worker.WorkerLeft) and event.session != known.session):
+        return
+    presence: Presence = "left" if isinstance(event, worker.WorkerLeft) else "lost"
+    yield from state.put_worker(replace(known, presence=presence))
+    for id in state.index.held_on(known.id):
+        yield from _lose(state, state.allocations[id], known.id)
+
+
+def switched(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person opened or closed a worker."""
+    event: scheduler.WorkerSwitched = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is not None:
+        yield from _switch(state, replace(known, switch=Switch(event.enabled, event.draining)))
+
+
+def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person opened or closed a slot."""
+    event: scheduler.SlotSwitched = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is not None:
+        switches = known.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
+        yield from _switch(state, replace(known, slot_switches=switches))
+
+
+def _switch(state: State, changed: Worker) -> Iterable[Key]:
+    yield from state.put_worker(changed)
+    for id in state.index.held_on(changed.id):
+        yield "allocations", id
+
+
+def _slots_on(allocation: Allocation, worker_id: str) -> set[int]:
+    return {slot for m in allocation.members if m.worker_id == worker_id for slot in m.slots}
+
+
+def _lose(state: State, allocation: Allocation, worker_id: str) -> Iterable[Key]:
+    def after(member: Member) -> Member:
+        lost = member.worker_id == worker_id and not member.over
+        return replace(member, over=True, lost=True) if lost else member
+
+    members = tuple(after(member) for member in allocation.members)
+    return state.put_allocation(replace(allocation, members=members)) if members != allocation.members else ()

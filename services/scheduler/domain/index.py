@@ -1,0 +1,183 @@
+"""The scheduler's records arranged for its questions: one book per pool, who holds which slot.
+
+A function of the records alone, kept up as they change and built anew after a restart.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from det_contracts.ids import job_id
+from services.scheduler.domain.records import Allocation, Job, Pool, Worker, first_place
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Share
+
+
+class Index:
+    """See the module."""
+
+    def __init__(
+        self,
+        pools: Mapping[str, Pool],
+        jobs: Mapping[int, Job],
+        workers: Mapping[str, Worker],
+        allocations: Mapping[str, Allocation],
+    ) -> None:
+        self.books: dict[str, Book] = {}
+        self._held: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
+        """Worker -> allocation -> slots."""
+        self._groups: dict[str, set[str]] = defaultdict(set)
+        self._workers: dict[str, Worker] = {}
+        self._of_job: dict[int, dict[str, None]] = defaultdict(dict)
+        for pool in pools.values():
+            self.put_pool(pool)
+        for job in jobs.values():
+            self.put_job(job)
+        for worker in workers.values():
+            self.put_worker(worker)
+        for allocation in sorted(allocations.values(), key=lambda a: a.requested):
+            self.put_allocation(allocation, jobs.get(allocation.experiment_id))
+
+    def put_pool(self, pool: Pool) -> None:
+        """A pool is there, or changed its settings."""
+        settings = policy_of(pool)
+        if pool.name in self.books:
+            self.books[pool.name].settings = settings
+        else:
+            self.books[pool.name] = Book(settings)
+
+    def put_job(self, job: Job) -> None:
+        """A job is there, or its share changed; its requests are put again by whoever changed it."""
+        for name in self.books:
+            if name != job.pool:
+                self._drop_group(name, str(job.experiment_id))
+        self._put_group(job.pool, job)
+
+    def drop_job(self, job: Job) -> None:
+        """A job is over."""
+        for name in self.books:
+            self._drop_group(name, str(job.experiment_id))
+
+    def put_worker(self, worker: Worker) -> None:
+        """A worker is there, was switched, or went."""
+        self._workers[worker.id] = worker
+        for name, book in self.books.items():
+            if name != worker.pool or worker.presence != "here":
+                book.drop_agent(worker.id)
+        if worker.presence == "here":
+            self._put_agent(worker)
+
+    def _put_agent(self, worker: Worker) -> None:
+        book = self.books[worker.pool]
+        # A slot that is closed but still held counts as a held slot, not as a missing one.
+        counted = {slot.id for slot in worker.slots if worker.slot_switch(slot.id).open}
+        agent = Agent(
+            id=worker.id,
+            slots=len(counted | self.taken_on(worker.id)),
+            enabled=worker.switch.enabled,
+            draining=worker.switch.draining,
+        )
+        book.put_agent(agent)
+
+    def put_allocation(self, allocation: Allocation, job: Job | None) -> None:
+        """An allocation is new, or changed."""
+        self._of_job[allocation.experiment_id][allocation.id] = None
+        book = self.books[allocation.pool]
+        if job is not None and allocation.pool != job.pool:
+            self._put_group(allocation.pool, job)
+        if allocation.members:
+            self._hold(allocation)
+            shares = tuple(Share(m.worker_id, len(m.slots)) for m in allocation.members)
+            book.run(
+                request_of(allocation, job),
+                shares,
+                leaving=allocation.leaving,
+                backfilled=allocation.backfilled,
+            )
+        elif allocation.stop:
+            book.leave(allocation.id)
+        else:
+            book.wait(request_of(allocation, job))
+
+    def drop_allocation(self, allocation: Allocation) -> None:
+        """An allocation is over."""
+        self.books[allocation.pool].leave(allocation.id)
+        for member in allocation.members:
+            self._held[member.worker_id].pop(allocation.id, None)
+            self._recount(member.worker_id)
+        mine = self._of_job[allocation.experiment_id]
+        mine.pop(allocation.id, None)
+        if not mine:
+            del self._of_job[allocation.experiment_id]
+
+    def _hold(self, allocation: Allocation) -> None:
+        for member in allocation.members:
+            if allocation.id not in self._held[member.worker_id]:
+                self._held[member.worker_id][allocation.id] = member.slots
+                self._recount(member.worker_id)
+
+    def _recount(self, worker_id: str) -> None:
+        worker = self._workers.get(worker_id)
+        if worker is not None and worker.presence == "here" and (worker.slot_switches or worker.shrunk):
+            self._put_agent(worker)
+
+    def _put_group(self, pool: str, job: Job) -> None:
+        name = str(job.experiment_id)
+        self._groups[pool].add(name)
+        self.books[pool].put_group(
+            name,
+            Group(
+                priority=job.priority,
+                weight=job.weight,
+                max_slots=job.max_slots,
+                registered=job.submitted_at,
+            ),
+        )
+
+    def _drop_group(self, pool: str, name: str) -> None:
+        if name in self._groups[pool]:
+            self._groups[pool].discard(name)
+            self.books[pool].drop_group(name)
+
+    def of_job(self, experiment_id: int) -> list[str]:
+        """The allocations of a job, oldest first."""
+        return list(self._of_job.get(experiment_id, ()))
+
+    def held_on(self, worker_id: str) -> list[str]:
+        """The allocations that have a share of a worker."""
+        return list(self._held.get(worker_id, ()))
+
+    def taken_on(self, worker_id: str) -> set[int]:
+        """The slots of a worker that somebody holds."""
+        return {slot for slots in self._held.get(worker_id, {}).values() for slot in slots}
+
+
+def policy_of(pool: Pool) -> PoolSettings:
+    """A pool's settings as a policy sees them."""
+    settings = pool.settings
+    return PoolSettings(
+        type=settings.scheduler,
+        fitting_policy=settings.fitting_policy,
+        allow_heterogeneous_fits=settings.allow_heterogeneous_fits,
+        preemption=settings.preemption,
+        default_priority=settings.default_priority,
+        max_aux_containers_per_agent=settings.max_aux_containers_per_agent,
+    )
+
+
+def request_of(allocation: Allocation, job: Job | None) -> Request:
+    """An allocation as a policy sees it."""
+    submitted_at = job.submitted_at if job else allocation.requested_at
+    return Request(
+        allocation_id=allocation.id,
+        job_id=job_id(allocation.experiment_id),
+        group=str(allocation.experiment_id),
+        slots=allocation.slots,
+        preemptible=allocation.kind == "TRIAL",
+        single_agent=allocation.kind != "TRIAL",
+        position=job.place if job else first_place(submitted_at),
+        submitted_at=submitted_at,
+        # The log's order is finer than its clock: requests of one batch have the same time.
+        requested_at=float(allocation.requested),
+    )

@@ -1,0 +1,108 @@
+"""Pools, jobs and requests, as events change them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from det_contracts import ids
+from det_contracts.envelope import Recorded
+from det_contracts.events import checkpoints, scheduler, searcher
+from services.scheduler.domain.records import DEFAULT_POOL, Allocation, Job, Pool
+from services.scheduler.domain.state import Key, State
+
+
+def pool_configured(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The cluster's configuration names a pool, or says something new of it."""
+    event: scheduler.PoolConfigured = recorded.event
+    yield from state.put_pool(Pool(name=event.pool, description=event.description, settings=event.settings))
+    for worker in [w for w in state.workers.values() if w.pool == event.pool]:
+        yield from state.put_worker(worker)
+
+
+def experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A job enters the queue."""
+    event: searcher.ExperimentCreated = recorded.event
+    resources = event.config.get("resources") or {}
+    pool = resources.get("resource_pool") or DEFAULT_POOL
+    yield from state.touch_pool(pool)
+    yield from state.put_job(
+        Job(
+            experiment_id=event.experiment_id,
+            submitted_at=recorded.at,
+            pool=pool,
+            priority=resources.get("priority") or state.pools[pool].settings.default_priority,
+            weight=resources.get("weight") or 1.0,
+            max_slots=resources.get("max_slots"),
+        )
+    )
+
+
+def experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A job leaves the queue."""
+    return state.drop_job(recorded.event.experiment_id)
+
+
+def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person changed a job's place or share."""
+    event: scheduler.JobChanged = recorded.event
+    known = state.jobs.get(event.experiment_id)
+    if known is None:
+        return
+    yield from state.touch_pool(event.pool)
+    yield from state.put_job(
+        Job(
+            experiment_id=known.experiment_id,
+            submitted_at=known.submitted_at,
+            pool=event.pool,
+            priority=event.priority,
+            weight=event.weight,
+            max_slots=event.max_slots,
+            position=event.position,
+        )
+    )
+
+
+def run_requested(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A trial wants slots."""
+    event: searcher.RunRequested = recorded.event
+    job = state.jobs.get(event.experiment_id)
+    return _wait(
+        state,
+        Allocation(
+            id=event.allocation_id,
+            task_id=event.task_id,
+            kind="TRIAL",
+            experiment_id=event.experiment_id,
+            trial_id=event.trial_id,
+            run=event.run,
+            slots=event.slots,
+            pool=job.pool if job else event.pool,
+            requested_at=recorded.at,
+            requested=recorded.position,
+        ),
+    )
+
+
+def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Checkpoints shall be deleted by a task without slots."""
+    event: checkpoints.DeletionRequested = recorded.event
+    return _wait(
+        state,
+        Allocation(
+            id=ids.allocation_id(event.task_id, 1),
+            task_id=event.task_id,
+            kind="CHECKPOINT_GC",
+            experiment_id=event.experiment_id,
+            trial_id=None,
+            run=1,
+            slots=0,
+            pool=event.pool,
+            requested_at=recorded.at,
+            requested=recorded.position,
+        ),
+    )
+
+
+def _wait(state: State, allocation: Allocation) -> Iterable[Key]:
+    yield from state.touch_pool(allocation.pool)
+    yield from state.put_allocation(allocation)

@@ -1,0 +1,141 @@
+"""The scheduler's records. All frozen: an event replaces a record, nothing is changed in place."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from det_contracts.events.scheduler import PoolSettings, TaskKind
+from det_contracts.events.worker import Slot
+from det_contracts.states import AllocationState
+
+Presence = Literal["here", "lost", "left"]
+Stop = Literal["", "leave", "die"]
+DEFAULT_PRIORITY = 42
+DEFAULT_POOL = "default"
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """Whether a worker or slot takes work, as a person set it."""
+
+    enabled: bool = True
+    draining: bool = False
+    """Not enabled for new work only."""
+
+    @property
+    def open(self) -> bool:
+        """New work may come."""
+        return self.enabled and not self.draining
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A host that offers slots."""
+
+    id: str
+    session: str
+    pool: str
+    address: str
+    version: str
+    slots: tuple[Slot, ...]
+    presence: Presence = "here"
+    registered_at: float
+    switch: Switch = Switch()
+    slot_switches: dict[int, Switch] = {}
+    """By slot id; those that are not listed are open."""
+    shrunk: bool = False
+    """It came back with fewer slots than it had; what ran on those may not be over yet."""
+
+    def slot_switch(self, slot_id: int) -> Switch:
+        """How one slot is switched."""
+        return self.slot_switches.get(slot_id, Switch())
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """An allocation's share of one worker."""
+
+    worker_id: str
+    slots: tuple[int, ...]
+    rank: int
+    started: bool = False
+    over: bool = False
+    lost: bool = False
+    """The worker is gone, or the slots, and the processes with them."""
+    exit_code: int | None = None
+    message: str = ""
+
+
+class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a task, from the request until its slots are free again."""
+
+    id: str
+    task_id: str
+    kind: TaskKind
+    experiment_id: int
+    trial_id: int | None
+    run: int
+    slots: int
+    pool: str
+    requested_at: float
+    requested: int
+    """Position of the request in the log."""
+    state: AllocationState = "PENDING"
+    members: tuple[Member, ...] = ()
+    assigned: int = 0
+    """Position of the assignment in the log."""
+    backfilled: bool = False
+    """It was placed in front of a request of higher priority that did not fit."""
+    stop: Stop = ""
+    """What the searcher wants of it."""
+    stop_reason: str = ""
+    stop_at: float = 0.0
+    asked_to_leave: bool = False
+    late: bool = False
+    """It was asked to leave and did not in time."""
+    killed: str = ""
+    """Why it is being killed; empty when it is not."""
+    killed_whole: bool = False
+    """Nothing of it had ended by itself before it was killed."""
+
+    @property
+    def leaving(self) -> bool:
+        """Its slots come free without anybody asking again."""
+        return self.asked_to_leave or bool(self.killed) or bool(self.stop)
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A unit of the queue: one per experiment."""
+
+    experiment_id: int
+    submitted_at: float
+    pool: str = "default"
+    priority: int = DEFAULT_PRIORITY
+    weight: float = 1.0
+    max_slots: int | None = None
+    position: str = ""
+    """Decimal number; smaller goes first."""
+
+    @property
+    def place(self) -> Decimal:
+        """Its position as a number."""
+        return Decimal(self.position) if self.position else first_place(self.submitted_at)
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource pool; its key moves whenever a pass over the queue might decide something new."""
+
+    name: str
+    description: str = ""
+    settings: PoolSettings = PoolSettings()
+
+
+class Deadline(msgspec.Struct, frozen=True):
+    """Until when an allocation may take to leave."""
+
+    due_at: float
+
+
+def first_place(submitted_at: float) -> Decimal:
+    """Where a new job stands: its submission time in microseconds (scheduling spec, section 6)."""
+    return Decimal(int(submitted_at * 1e6))

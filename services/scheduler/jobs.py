@@ -1,0 +1,125 @@
+"""Changes of a job's place in the queue and of its share (scheduling spec, section 6)."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET
+
+from det_contracts.commands import ChangeJob
+from det_contracts.events import scheduler
+from det_contracts.ids import job_id
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from services.kit.rules import Call, Ruling
+from services.scheduler.domain import Job, State
+from services.scheduler.policy.queue import CannotMove, QueuedJob, move
+
+replace = msgspec.structs.replace
+
+
+def change_job(state: State, command: ChangeJob, call: Call) -> Ruling:
+    """All that is given of one job changes, or nothing."""
+    known = _job(state, command.experiment_id)
+    job = _take_pool(state, known, command)
+    job = _take_priority(job, command)
+    job = _take_share(job, command)
+    job = _take_place(state, job, command, call.at)
+    if job == known:
+        return Ruling()
+    return Ruling(
+        [
+            scheduler.JobChanged(
+                experiment_id=job.experiment_id,
+                pool=job.pool,
+                priority=job.priority,
+                weight=job.weight,
+                max_slots=job.max_slots,
+                position=job.position,
+                reason=f"{_what(known, job)} changed by {command.user}",
+            )
+        ]
+    )
+
+
+def _what(old: Job, new: Job) -> str:
+    fields = {"pool": "resource pool", "max_slots": "max_slots", "position": "place in the queue"}
+    names = ("pool", "priority", "weight", "max_slots", "position")
+    return ", ".join(fields.get(n, n) for n in names if getattr(old, n) != getattr(new, n))
+
+
+def _job(state: State, experiment_id: int) -> Job:
+    if experiment_id not in state.jobs:
+        raise not_found("job of experiment", experiment_id)
+    return state.jobs[experiment_id]
+
+
+def _take_pool(state: State, job: Job, command: ChangeJob) -> Job:
+    pool = command.resource_pool
+    if pool is UNSET or pool == job.pool:
+        return job
+    if pool not in state.pools:
+        raise unknown_pool(state, pool)
+    return replace(job, pool=pool, position="")
+
+
+def unknown_pool(state: State, name: str) -> Refused:
+    """The refusal of a pool that nobody configured and no worker is in."""
+    known = ", ".join(sorted(state.pools)) or "none"
+    return Refused(Problem("not_found", f"resource pool '{name}' not found; there are: {known}"))
+
+
+def _take_priority(job: Job, command: ChangeJob) -> Job:
+    if command.priority is UNSET:
+        return job
+    if not 1 <= command.priority <= 99:
+        raise invalid("priority must be between 1 and 99")
+    return replace(job, priority=command.priority, position="")
+
+
+def _take_share(job: Job, command: ChangeJob) -> Job:
+    if command.weight is not UNSET:
+        if not command.weight > 0:
+            raise invalid("weight must be greater than 0")
+        job = replace(job, weight=command.weight)
+    if command.max_slots is not UNSET:
+        if command.max_slots is not None and command.max_slots < 0:
+            raise invalid(f"max_slots must be 0 or more, not {command.max_slots}")
+        job = replace(job, max_slots=command.max_slots)
+    return job
+
+
+def _take_place(state: State, job: Job, command: ChangeJob, at: float) -> Job:
+    ahead = command.ahead_of is not UNSET
+    anchor_id = command.ahead_of if ahead else command.behind_of
+    if anchor_id is UNSET or anchor_id == job.experiment_id:
+        return job
+    anchor = _job(state, anchor_id)
+    settings = state.pools[job.pool].settings
+    if settings.scheduler != "priority":
+        raise precondition(f"unable to perform operation on resource pool with {settings.scheduler}")
+    if anchor.pool != job.pool:
+        raise invalid(
+            f"job of experiment {job.experiment_id} is in resource pool '{job.pool}', "
+            f"that of experiment {anchor.experiment_id} in '{anchor.pool}': move it there first"
+        )
+    queue = [
+        _queued(j) for j in state.jobs.values() if j.pool == job.pool and j.experiment_id != job.experiment_id
+    ]
+    try:
+        moved = move([*queue, _queued(job)], _name(job), _name(anchor), ahead=ahead, now=at)
+    except CannotMove as refusal:
+        raise precondition(str(refusal)) from None
+    place = job.position if moved.position == job.place else str(moved.position)
+    return replace(job, priority=moved.priority, position=place)
+
+
+def _name(job: Job) -> str:
+    return job_id(job.experiment_id)
+
+
+def _queued(job: Job) -> QueuedJob:
+    return QueuedJob(
+        job_id=_name(job),
+        priority=job.priority,
+        position=job.place,
+        submitted_at=job.submitted_at,
+    )

@@ -1,0 +1,97 @@
+"""The resource pools of the cluster's configuration file (scheduling spec, section 7).
+
+scheduler: {type: priority, preemption: true}     # for pools that have none of their own
+resource_pools:
+  - pool_name: default
+    description: the lab's GPUs
+    scheduler: {type: fair_share, fitting_policy: best}
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from det_contracts.commands import ConfigurePools
+from det_contracts.events.scheduler import PoolSettings
+from services.kit.settings import BadSettings
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_POOL_FIELDS = {"pool_name", "description", "scheduler", "max_aux_containers_per_agent"}
+_OLD_NAME = "max_cpu_containers_per_agent"
+_SCHEDULER_FIELDS = {"type", "fitting_policy", "allow_heterogeneous_fits", "preemption", "default_priority"}
+
+
+def read_pools(path: Path) -> ConfigurePools:
+    """The pools of a file. Raises `BadSettings` with every problem and where it is."""
+    try:
+        found = yaml.safe_load(path.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise BadSettings(f"cannot read the resource pools in {path}: {error}") from None
+    problems: list[str] = []
+    command = _pools(found, problems) if isinstance(found, dict) else None
+    if command is None or problems:
+        told = problems or ["expected a mapping with `resource_pools`"]
+        raise BadSettings(f"{path} does not make sense:\n" + "\n".join(f"  {p}" for p in told))
+    return command
+
+
+def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
+    problems += _unknown("", found, {"resource_pools", "scheduler"})
+    pools: dict[str, PoolSettings] = {}
+    descriptions: dict[str, str] = {}
+    listed = found.get("resource_pools") or [{"pool_name": "default"}]
+    if not isinstance(listed, list) or not all(isinstance(pool, dict) for pool in listed):
+        problems.append("resource_pools: expected a list of mappings, one per pool")
+        listed = []
+    for number, pool in enumerate(listed):
+        at = f"resource_pools[{number}]"
+        name = pool.get("pool_name") or ""
+        problems += _unknown(f"{at}.", pool, {*_POOL_FIELDS, _OLD_NAME})
+        problems += _bad_name(at, name, pools)
+        scheduler = pool.get("scheduler") or found.get("scheduler") or {}
+        aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_NAME))
+        settings = _settings(at, scheduler, aux, problems)
+        if settings is not None:
+            pools[name] = settings
+        descriptions[name] = pool.get("description") or ""
+    return ConfigurePools(pools=pools, descriptions=descriptions)
+
+
+def _settings(
+    at: str, scheduler: Mapping[str, Any], aux: int | None, problems: list[str]
+) -> PoolSettings | None:
+    problems += _unknown(f"{at}.scheduler.", scheduler, _SCHEDULER_FIELDS)
+    given = {("scheduler" if k == "type" else k): v for k, v in scheduler.items() if k in _SCHEDULER_FIELDS}
+    if aux is not None:
+        given["max_aux_containers_per_agent"] = aux
+    try:
+        settings = msgspec.convert(given, PoolSettings)
+    except msgspec.ValidationError as error:
+        problems.append(f"{at}: {error}".replace("$.scheduler", "$.scheduler.type"))
+        return None
+    if not 1 <= settings.default_priority <= 99:
+        problems.append(f"{at}.scheduler.default_priority: priority must be between 1 and 99")
+    if settings.max_aux_containers_per_agent < 0:
+        problems.append(f"{at}.max_aux_containers_per_agent must be 0 or more")
+    return settings
+
+
+def _bad_name(at: str, name: str, seen: Mapping[str, Any]) -> Iterable[str]:
+    if not name:
+        yield f"{at}.pool_name: resource pool name cannot be empty"
+    elif not _NAME.fullmatch(name):
+        yield f"{at}.pool_name: '{name}' may have letters, digits, '_' and '-' only"
+    elif name in seen:
+        yield f"{at}.pool_name: '{name}' is given twice"
+
+
+def _unknown(at: str, found: Mapping[str, Any], known: set[str]) -> Iterable[str]:
+    return [
+        f"{at}{name} is not a field; there are: {', '.join(sorted(known))}" for name in found.keys() - known
+    ]

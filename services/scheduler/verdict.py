@@ -1,0 +1,56 @@
+"""How an allocation ended, from how each of its members did (scheduling spec, 8.4)."""
+
+from __future__ import annotations
+
+import signal
+
+from det_contracts.events import scheduler
+from services.scheduler.domain import Allocation, Member
+
+KILLED_BY_US = 128 + signal.SIGKILL
+
+
+def judge(allocation: Allocation) -> scheduler.AllocationEnded:
+    """Its end; all of its members are over."""
+    if allocation.killed_whole:
+        return _ended(allocation, "killed", None, allocation.killed)
+    bad = [m for m in allocation.members if m.lost or m.exit_code != 0]
+    # Of a part that fails because its peer's host is gone nobody is to blame, so a loss goes first.
+    lost = next((m for m in bad if m.lost), None)
+    if lost is not None:
+        return _ended(allocation, "worker_lost", None, describe(lost))
+    # Parts that we killed tell nothing; the first that ended badly on its own does.
+    own = [m for m in bad if not (allocation.killed and m.exit_code == KILLED_BY_US)]
+    if own:
+        outcome: scheduler.Outcome = "not_started" if own[0].exit_code is None else "failed"
+        return _ended(allocation, outcome, own[0].exit_code, describe(own[0]))
+    if bad:
+        return _ended(allocation, "killed", None, allocation.killed)
+    return _ended(allocation, "succeeded", 0, "exit code 0")
+
+
+def _ended(
+    allocation: Allocation, outcome: scheduler.Outcome, exit_code: int | None, reason: str
+) -> scheduler.AllocationEnded:
+    return scheduler.AllocationEnded(
+        allocation_id=allocation.id,
+        kind=allocation.kind,
+        trial_id=allocation.trial_id,
+        run=allocation.run,
+        outcome=outcome,
+        exit_code=exit_code,
+        reason=reason,
+    )
+
+
+def describe(member: Member) -> str:
+    """How a member of an allocation ended, for a person."""
+    if member.lost:
+        return f"worker {member.worker_id} was lost"
+    if member.exit_code is None:
+        return member.message or "it could not be started"
+    if member.exit_code > 128 and member.exit_code - 128 in list(signal.Signals):
+        said = f"killed by {signal.Signals(member.exit_code - 128).name} (exit code {member.exit_code})"
+    else:
+        said = f"exit code {member.exit_code}"
+    return f"{said}: {member.message}" if member.message else said

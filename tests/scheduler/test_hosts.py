@@ -1,0 +1,116 @@
+"""Opening and closing workers and slots, and slots that vanish (scheduling spec, section 7)."""
+
+import pytest
+
+from det_contracts.commands import SwitchSlot, SwitchWorker
+from det_contracts.events import scheduler, worker
+from det_contracts.problems import Refused
+
+
+def of(kind, events):
+    return [e for e in events if isinstance(e, kind)]
+
+
+def switch(cluster, enabled, drain=False, worker_id="w1"):
+    return cluster.rule(SwitchWorker(worker_id=worker_id, enabled=enabled, drain=drain, user="bob"))
+
+
+def switch_slot(cluster, slot, enabled, drain=False):
+    return cluster.rule(SwitchSlot(worker_id="w1", slot_id=slot, enabled=enabled, drain=drain, user="bob"))
+
+
+@pytest.fixture
+def busy(cluster):
+    """A worker of two slots; trial 1 runs on its slot 0."""
+    cluster.worker()
+    cluster.request(1)
+    cluster.started(1)
+    return cluster
+
+
+def test_a_disabled_worker_loses_its_work_without_blame(busy):
+    (kill,) = of(scheduler.KillRequested, switch(busy, False))
+    assert kill.reason == "agent disabled: w1"
+    (ended,) = of(scheduler.AllocationEnded, busy.exited(1, 137))
+    assert ended.outcome == "killed"
+    assert busy.request(2) == []
+    assert of(scheduler.AllocationAssigned, switch(busy, True))
+
+
+def test_a_draining_worker_ends_its_work_and_takes_none(busy):
+    assert of(scheduler.KillRequested, switch(busy, False, drain=True)) == []
+    assert busy.request(2) == []
+    (ended,) = busy.exited(1)
+    assert ended.outcome == "succeeded"
+    (assigned,) = of(scheduler.AllocationAssigned, switch(busy, True))
+    assert assigned.trial_id == 2
+    assert not busy.state.workers["w1"].switch.draining
+
+
+def test_a_switch_outlives_the_worker_process(busy):
+    switch(busy, False, drain=True)
+    busy.worker(session="s2", running=["1.t1.1"], reads_after=1000)
+    assert busy.request(2) == []
+
+
+def test_a_disabled_slot_loses_its_task_and_counts_no_more(busy):
+    (kill,) = of(scheduler.KillRequested, switch_slot(busy, 0, False))
+    assert kill.reason == "slot disabled: 0 of w1"
+    busy.exited(1, 137)
+    (assigned,) = busy.request(2)
+    assert assigned.parts[0].slots == (1,)
+    assert busy.request(3) == []
+
+
+def test_a_draining_slot_keeps_its_task_and_is_not_offered(busy):
+    assert of(scheduler.KillRequested, switch_slot(busy, 0, False, drain=True)) == []
+    (assigned,) = busy.request(2)
+    assert assigned.parts[0].slots == (1,)
+    busy.exited(1)
+    assert busy.request(3) == []
+    assert of(scheduler.AllocationAssigned, switch_slot(busy, 0, True))
+
+
+def test_a_free_slot_that_is_disabled_leaves_the_others(busy):
+    switch_slot(busy, 1, False)
+    assert busy.request(2) == []
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_what_is_so_already_decides_nothing(busy, enabled):
+    switch(busy, enabled)
+    assert of(scheduler.WorkerSwitched, switch(busy, enabled)) == []
+    switch_slot(busy, 1, enabled)
+    assert of(scheduler.SlotSwitched, switch_slot(busy, 1, enabled)) == []
+
+
+def test_unknown_and_absent_workers_are_refused(busy):
+    with pytest.raises(Refused, match="agent 'w9' not found"):
+        switch(busy, False, worker_id="w9")
+    with pytest.raises(Refused, match="slot 'w1/7' not found"):
+        switch_slot(busy, 7, False)
+    busy.told(scheduler.WorkerLost("w1", "silent"))
+    with pytest.raises(Refused, match="agent disconnected, wait for recovery"):
+        switch(busy, False)
+    busy.told(worker.WorkerLeft("w1", "s1"))
+    with pytest.raises(Refused, match="agent 'w1' not found"):
+        switch(busy, False)
+
+
+def test_what_ran_on_a_slot_that_vanished_is_lost(busy):
+    busy.request(2)
+    busy.started(2)
+    decided = busy.worker(session="s2", slots=[1], running=["1.t1.1", "1.t2.1"], reads_after=1000)
+    (ended,) = of(scheduler.AllocationEnded, decided)
+    assert (ended.trial_id, ended.outcome) == (1, "worker_lost")
+    assert busy.state.allocations["1.t2.1"].state == "RUNNING"
+    assert busy.request(3) == []
+
+
+def test_a_worker_may_move_to_another_pool(cluster):
+    cluster.worker()
+    assert cluster.worker(session="s2", pool="b") == []
+    assert cluster.request(1) == []
+    cluster.job(2, pool="b")
+    (assigned,) = cluster.request(2, experiment=2)
+    assert assigned.parts[0].worker_id == "w1"

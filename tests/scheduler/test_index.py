@@ -1,0 +1,144 @@
+"""The index is a function of the records: kept up piece by piece it equals one built anew."""
+
+import contextlib
+import random
+
+import pytest
+
+from det_contracts.commands import ChangeJob, SwitchSlot, SwitchWorker
+from det_contracts.events import scheduler, searcher, worker
+from det_contracts.problems import Refused
+from services.scheduler.domain import State
+
+
+def picture(index, state):
+    """What an index holds, without what it keeps only to be quick."""
+    books = {
+        name: {
+            "agents": book.agents,
+            "groups": {n: g for n, g in book.groups.items() if n in book.queues},
+            "waiting": book.waiting,
+            "running": book.running,
+            "used": book.used,
+        }
+        for name, book in index.books.items()
+    }
+    held = {w: (sorted(index.held_on(w)), index.taken_on(w)) for w in state.workers}
+    return books, held, {job: sorted(index.of_job(job)) for job in range(1, 8)}
+
+
+def anew(state):
+    records = {
+        name: getattr(state, name) for name in ("workers", "allocations", "jobs", "pools", "deadlines")
+    }
+    return State(**{name: dict(table) for name, table in records.items()})
+
+
+class Chance:
+    """Random messages to a scheduler."""
+
+    def __init__(self, cluster, seed):
+        self.cluster = cluster
+        self.random = random.Random(seed)
+        self.trials = 0
+
+    def step(self):
+        kinds = [self.host, self.job, self.request, self.request, self.begin, self.end, self.end]
+        kinds += [self.switch, self.change, self.stop, self.lose, self.finish]
+        self.random.choice(kinds)()
+
+    def host(self):
+        name = f"w{self.random.randint(1, 4)}"
+        slots = sorted(self.random.sample(range(4), self.random.randint(1, 4)))
+        held = [id for id in self.cluster.state.index.held_on(name) if self.random.random() < 0.7]
+        session = f"s{self.random.random()}"
+        pool = self.random.choice(["default", "b"])
+        self.cluster.worker(name, slots, session, held, 10**9, pool)
+
+    def job(self):
+        known = self.cluster.state.jobs
+        free = [id for id in range(1, 8) if id not in known]
+        if free:
+            resources = {
+                "priority": self.random.choice([None, 10, 60]),
+                "max_slots": self.random.choice([None, 2]),
+            }
+            self.cluster.job(self.random.choice(free), self.random.choice(["", "b"]), **resources)
+
+    def request(self):
+        self.trials += 1
+        experiment = self.random.randint(1, 7)
+        self.cluster.request(self.trials, self.random.choice([0, 1, 1, 2, 4]), experiment=experiment)
+
+    def allocation(self):
+        known = [a for a in self.cluster.state.allocations.values() if a.members]
+        return self.random.choice(known) if known else None
+
+    def begin(self):
+        if one := self.allocation():
+            member = self.random.choice(one.members)
+            self.cluster.told(worker.AllocationStarted(member.worker_id, one.id))
+
+    def end(self):
+        if one := self.allocation():
+            member = self.random.choice(one.members)
+            code = self.random.choice([0, 1, 137, None])
+            self.cluster.told(
+                worker.AllocationExited(worker_id=member.worker_id, allocation_id=one.id, exit_code=code)
+            )
+
+    def stop(self):
+        known = list(self.cluster.state.allocations.values())
+        if known:
+            one = self.random.choice(known)
+            stop = searcher.StopRequested(
+                trial_id=1, allocation_id=one.id, kill=self.random.random() < 0.5, reason="a whim"
+            )
+            self.cluster.told(stop)
+
+    def lose(self):
+        if self.random.random() < 0.3:
+            self.cluster.told(scheduler.WorkerLost(f"w{self.random.randint(1, 4)}", "silent"))
+
+    def finish(self):
+        if self.random.random() < 0.3:
+            self.cluster.told(searcher.ExperimentEnded(self.random.randint(1, 7), "COMPLETED", "done"))
+
+    def switch(self):
+        enabled, drain = self.random.random() < 0.6, self.random.random() < 0.5
+        name, slot = f"w{self.random.randint(1, 4)}", self.random.randint(0, 3)
+        self.command(SwitchWorker(worker_id=name, enabled=enabled, drain=drain, user="bob"))
+        self.command(SwitchSlot(worker_id=name, slot_id=slot, enabled=not enabled, drain=drain, user="bob"))
+
+    def change(self):
+        changes = self.random.choice(
+            [{"priority": 5}, {"weight": 3.0}, {"max_slots": 1}, {"resource_pool": "b"}, {"ahead_of": 2}]
+        )
+        self.command(ChangeJob(experiment_id=self.random.randint(1, 7), user="bob", **changes))
+
+    def command(self, command):
+        with contextlib.suppress(Refused):
+            self.cluster.rule(command)
+
+
+@pytest.mark.parametrize("kind", ["priority", "fair_share", "round_robin"])
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
+    for pool in ("default", "b"):
+        cluster.pool(pool, scheduler=kind, preemption=seed % 2 == 0)
+    chance = Chance(cluster, seed)
+    assigned = 0
+    for _ in range(150):
+        chance.step()
+        state = cluster.state
+        assert picture(state.index, state) == picture(anew(state).index, state)
+        holders = [
+            (m.worker_id, slot)
+            for a in state.allocations.values()
+            for m in a.members
+            if not m.over
+            for slot in m.slots
+        ]
+        assert len(holders) == len(set(holders)), "a slot is held twice"
+        assigned += len(holders)
+    assert assigned > 25

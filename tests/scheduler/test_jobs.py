@@ -1,0 +1,154 @@
+"""The queue: places, shares, moves between pools; and what is refused."""
+
+import pytest
+
+from det_contracts.commands import ChangeJob
+from det_contracts.events import scheduler
+from det_contracts.problems import Refused
+from det_contracts.queries import Fits, Jobs, Pools, Waiting
+from services.scheduler.queries import ANSWERS
+
+
+def change(cluster, id, **changes):
+    return cluster.rule(ChangeJob(experiment_id=id, user="bob", **changes))
+
+
+def ask(cluster, query):
+    return ANSWERS[type(query)](cluster.state, query)
+
+
+@pytest.fixture
+def queue(cluster):
+    """Three jobs of equal priority that wait for one slot."""
+    cluster.pool(scheduler="priority")
+    for id in (1, 2, 3):
+        cluster.job(id)
+        cluster.request(id, experiment=id)
+    return cluster
+
+
+def order(cluster):
+    return [row["experiment_id"] for row in ask(cluster, Jobs())]
+
+
+def test_jobs_stand_in_the_order_of_their_submission(queue):
+    rows = ask(queue, Jobs())
+    assert [row["experiment_id"] for row in rows] == [1, 2, 3]
+    assert [row["jobs_ahead"] for row in rows] == [0, 1, 2]
+    assert {row["state"] for row in rows} == {"QUEUED"}
+    assert all(row["waits_for"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("id", "where", "expected"),
+    [
+        (3, {"ahead_of": 1}, [3, 1, 2]),
+        (3, {"ahead_of": 2}, [1, 3, 2]),
+        (1, {"behind_of": 3}, [2, 3, 1]),
+        (1, {"behind_of": 2}, [2, 1, 3]),
+    ],
+)
+def test_a_moved_job_is_served_in_its_new_place(queue, id, where, expected):
+    change(queue, id, **where)
+    assert order(queue) == expected
+    (assigned,) = queue.worker(slots=1)
+    assert assigned.experiment_id == expected[0]
+
+
+def test_moving_to_another_priority_takes_that_priority(queue):
+    queue.job(4, priority=10)
+    change(queue, 3, ahead_of=4)
+    assert order(queue) == [3, 4, 1, 2]
+    assert queue.state.jobs[3].priority == 10
+
+
+def test_a_new_priority_resets_the_place(queue):
+    change(queue, 3, ahead_of=1)
+    change(queue, 3, priority=42)
+    assert order(queue) == [1, 2, 3]
+
+
+def test_moving_relative_to_itself_changes_nothing(queue):
+    before = queue.state.jobs[1]
+    assert change(queue, 1, ahead_of=1) == []
+    assert queue.state.jobs[1] == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"priority": 0}, "priority must be between 1 and 99"),
+        ({"priority": 100}, "priority must be between 1 and 99"),
+        ({"weight": 0.0}, "weight must be greater than 0"),
+        ({"weight": float("nan")}, "weight must be greater than 0"),
+        ({"max_slots": -1}, "max_slots must be 0 or more"),
+        ({"resource_pool": "nope"}, "resource pool 'nope' not found; there are: default"),
+        ({"ahead_of": 9}, "job of experiment '9' not found"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_whole(queue, changes, message):
+    before = dict(queue.state.jobs)
+    with pytest.raises(Refused, match=message):
+        change(queue, 1, **{"weight": 2.0, **changes})
+    assert queue.state.jobs == before
+
+
+def test_an_unknown_job_is_named(queue):
+    with pytest.raises(Refused, match="job of experiment '9' not found"):
+        change(queue, 9, priority=1)
+
+
+def test_only_the_priority_scheduler_moves_jobs(cluster):
+    for id in (1, 2):
+        cluster.job(id)
+    with pytest.raises(Refused, match="unable to perform operation on resource pool with fair_share"):
+        change(cluster, 2, ahead_of=1)
+
+
+def test_a_job_moves_to_another_pool_with_what_waits(cluster):
+    cluster.job(1)
+    cluster.request(1)
+    cluster.worker("other", pool="b")
+    (assigned,) = change(cluster, 1, resource_pool="b")
+    assert assigned.parts[0].worker_id == "other"
+    (later,) = cluster.request(2)
+    assert later.parts[0].worker_id == "other"
+
+
+def test_pools_tell_what_they_hold(cluster):
+    cluster.pool("a", scheduler="round_robin", fitting_policy="worst")
+    cluster.job(1, pool="a")
+    cluster.worker(pool="a", slots=3)
+    cluster.request(1, slots=2)
+    (row,) = [r for r in ask(cluster, Pools()) if r["name"] == "a"]
+    assert (row["workers"], row["slots"], row["slots_used"], row["jobs"]) == (1, 3, 2, 1)
+    assert row["settings"]["scheduler"] == "round_robin"
+
+
+def test_a_request_that_can_never_fit_is_told_what_would(cluster):
+    assert ask(cluster, Fits(pool="default", slots=64)) == ""
+    cluster.worker(slots=4)
+    assert ask(cluster, Fits(pool="default", slots=4)) == ""
+    sentence = ask(cluster, Fits(pool="default", slots=5))
+    assert "5" in sentence
+    assert "4" in sentence
+    with pytest.raises(Refused, match="resource pool 'x' not found"):
+        ask(cluster, Fits(pool="x", slots=1))
+
+
+def test_every_waiting_request_says_why(cluster):
+    cluster.worker(slots=2)
+    for trial in range(1, 6):
+        cluster.request(trial)
+    sentences = ask(cluster, Waiting())
+    assert len(sentences) == 3
+    assert all(sentences.values())
+    assert ask(cluster, Waiting(experiment_id=8)) == {}
+
+
+def test_a_configuration_that_is_so_already_decides_nothing(cluster):
+    cluster.pool("a", preemption=True)
+    assert cluster.fold.decide() == []
+    decided = cluster.pool("a", preemption=True)
+    assert not [e for e in decided if isinstance(e, scheduler.PoolConfigured)]
+    assert cluster.state.pools["a"].settings.preemption

@@ -1,0 +1,79 @@
+"""The file with the resource pools."""
+
+import pytest
+
+from det_contracts.events.scheduler import PoolSettings
+from services.kit.settings import BadSettings
+from services.scheduler.pools import read_pools
+
+
+def read(tmp_path, text):
+    path = tmp_path / "pools.yaml"
+    path.write_text(text)
+    return read_pools(path)
+
+
+def test_a_pool_without_a_scheduler_has_that_of_the_cluster(tmp_path):
+    command = read(
+        tmp_path,
+        """
+        scheduler: {type: priority, preemption: true, default_priority: 50}
+        resource_pools:
+          - pool_name: a
+            description: the lab's GPUs
+            max_aux_containers_per_agent: 3
+          - pool_name: b
+            scheduler: {type: fair_share, fitting_policy: worst, allow_heterogeneous_fits: true}
+            max_cpu_containers_per_agent: 7
+        """,
+    )
+    assert command.pools == {
+        "a": PoolSettings(
+            scheduler="priority", preemption=True, default_priority=50, max_aux_containers_per_agent=3
+        ),
+        "b": PoolSettings(
+            fitting_policy="worst", allow_heterogeneous_fits=True, max_aux_containers_per_agent=7
+        ),
+    }
+    assert command.descriptions["a"] == "the lab's GPUs"
+
+
+def test_without_pools_there_is_one(tmp_path):
+    assert read(tmp_path, "scheduler: {type: round_robin}").pools == {
+        "default": PoolSettings(scheduler="round_robin")
+    }
+
+
+def test_every_problem_is_told_with_its_place(tmp_path):
+    with pytest.raises(BadSettings) as told:
+        read(
+            tmp_path,
+            """
+            resource_pools:
+              - {pool_name: "", colour: red}
+              - {pool_name: a b}
+              - {pool_name: c, scheduler: {type: lottery}}
+              - {pool_name: c, scheduler: {type: priority, default_priority: 100}}
+              - {pool_name: e, max_aux_containers_per_agent: -1}
+            """,
+        )
+    for part in (
+        "resource_pools[0].colour is not a field",
+        "resource_pools[0].pool_name: resource pool name cannot be empty",
+        "resource_pools[1].pool_name: 'a b'",
+        "resource_pools[2]: Invalid enum value 'lottery' - at `scheduler.type`",
+        "resource_pools[3].scheduler.default_priority: priority must be between 1 and 99",
+        "resource_pools[4].max_aux_containers_per_agent must be 0 or more",
+    ):
+        assert part in str(told.value).replace("`$.", "`"), part
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "a: [", "resource_pools: 3", "resource_pools: [3]"])
+def test_what_is_no_configuration_is_refused(tmp_path, text):
+    with pytest.raises(BadSettings, match=r"pools\.yaml"):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BadSettings, match="cannot read the resource pools in"):
+        read_pools(tmp_path / "none.yaml")

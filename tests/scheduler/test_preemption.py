@@ -1,0 +1,98 @@
+"""Priorities at work: who yields, what that costs, and that nobody is asked twice."""
+
+import pytest
+
+from det_contracts.commands import ChangeJob
+from det_contracts.events import scheduler
+
+
+def of(kind, events):
+    return [e for e in events if isinstance(e, kind)]
+
+
+@pytest.fixture
+def full(cluster):
+    """Two slots, both held by an unimportant job; its trials are 1 and 2."""
+    cluster.pool(scheduler="priority", preemption=True)
+    cluster.job(1, priority=50)
+    cluster.worker(slots=2)
+    for trial in (1, 2):
+        cluster.request(trial)
+        cluster.started(trial)
+    return cluster
+
+
+def test_an_important_job_takes_the_slots_of_an_unimportant_one(full):
+    full.job(2, priority=10)
+    (asked,) = full.request(3, experiment=2)
+    assert isinstance(asked, scheduler.PreemptRequested)
+    assert (asked.allocation_id, asked.wanted_by) == ("1.t2.1", "1.t3.1")
+    assert asked.reason == "its slots are wanted by 1.t3.1 of experiment 2 (priority 10)"
+    (ended, assigned) = full.exited(2)
+    assert (ended.outcome, assigned.trial_id) == ("succeeded", 3)
+
+
+def test_nobody_else_is_asked_while_somebody_is_leaving(full):
+    full.job(2, priority=10)
+    full.request(3, experiment=2)
+    assert full.fold.decide() == []
+    assert full.job(3, priority=60) == []
+    (second,) = full.request(4, experiment=2)
+    assert second.allocation_id == "1.t1.1"
+
+
+def test_what_has_not_started_is_killed_and_not_blamed(cluster):
+    cluster.pool(scheduler="priority", preemption=True)
+    cluster.job(1, priority=50)
+    cluster.worker(slots=1)
+    cluster.request(1)
+    cluster.job(2, priority=10)
+    (kill,) = cluster.request(2, experiment=2)
+    assert isinstance(kill, scheduler.KillRequested)
+    assert kill.reason.endswith("it had not started yet")
+    ended, assigned = cluster.exited(1, None, "ended before it was started")
+    assert (ended.outcome, assigned.trial_id) == ("killed", 2)
+
+
+def test_one_that_does_not_leave_in_time_is_killed(full):
+    full.job(2, priority=10)
+    full.request(3, experiment=2)
+    assert full.fold.pass_time(3601)
+    (kill,) = full.fold.decide()
+    assert (kill.allocation_id, kill.reason) == ("1.t2.1", "allocation did not preempt in 1h0m0s")
+
+
+def test_without_preemption_it_waits(full):
+    full.pool(scheduler="priority")
+    full.job(2, priority=10)
+    assert full.request(3, experiment=2) == []
+
+
+def test_a_raised_priority_counts_at_once(full):
+    full.job(2, priority=60)
+    assert full.request(3, experiment=2) == []
+    (asked,) = full.rule(ChangeJob(experiment_id=2, priority=10, user="bob"))
+    assert asked.wanted_by == "1.t3.1"
+
+
+def test_a_limit_of_slots_holds_and_may_be_lifted(cluster):
+    cluster.pool(scheduler="priority")
+    cluster.job(1, max_slots=1)
+    cluster.worker(slots=4)
+    cluster.request(1)
+    assert cluster.request(2) == []
+    (assigned,) = cluster.rule(ChangeJob(experiment_id=1, max_slots=None, user="bob"))
+    assert assigned.trial_id == 2
+
+
+def test_fair_share_takes_from_the_rich_when_somebody_comes(cluster):
+    cluster.job(1)
+    cluster.worker(slots=2)
+    for trial in (1, 2):
+        cluster.request(trial)
+        cluster.started(trial)
+    cluster.job(2)
+    (asked,) = of(scheduler.PreemptRequested, cluster.request(3, experiment=2))
+    assert asked.allocation_id in ("1.t1.1", "1.t2.1")
+    assert asked.reason
+    assert cluster.fold.decide() == []
