@@ -9,23 +9,19 @@ from services.scheduler.policy.fitting import Pool, Shape
 from services.scheduler.policy.records import Agent, PoolSettings, Request
 
 
-def never_fits(
-    agents: Iterable[Agent], settings: PoolSettings, slots: int, single_agent: bool = False
-) -> str:
-    """Say why a request of that size cannot be served even by the idle pool, and what could be.
+def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, single_agent: bool) -> str:
+    """Say why these agents cannot serve a request of that size even when idle, and what they could.
 
-    Empty when it can be. Agents that are disabled or draining count as absent (scheduling spec, section 2).
+    Empty when they can (scheduling spec, section 2).
     """
-    known = list(agents)
-    usable = [agent for agent in known if agent.open]
-    if not usable:
-        return _no_agents(known)
+    if not agents:
+        return "No agent is connected to the resource pool."
     wanted = Request(allocation_id="", job_id="", group="", slots=slots, single_agent=single_agent)
-    if idle_pool(usable, settings).fits(wanted):
+    if idle_pool(agents, settings).fits(wanted):
         return ""
     if slots == 0:
         return "No agent of the pool takes tasks without slots (max_aux_containers_per_agent is 0)."
-    return f"{_reason(usable, slots, single_agent)} {_would_fit(usable, single_agent)}"
+    return f"{_reason(agents, slots, single_agent)} {_would_fit(agents, single_agent)}"
 
 
 def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:
@@ -43,12 +39,6 @@ def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:
 def counted(slots: int) -> str:
     """A number of slots in words."""
     return f"{slots} slot" if slots == 1 else f"{slots} slots"
-
-
-def _no_agents(agents: Sequence[Agent]) -> str:
-    if not agents:
-        return "No agent is connected to the resource pool."
-    return "Every agent of the resource pool is disabled, draining or out of reach."
 
 
 def _reason(agents: Sequence[Agent], slots: int, single_agent: bool) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from services.scheduler.policy import priority
+from services.scheduler.policy import fair_share, priority, round_robin
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.records import NOTHING, Decision
 
 _POLICIES: Mapping[str, Callable[[Book], Decision]] = {
+    "fair_share": fair_share.decide,
     "priority": priority.decide,
+    "round_robin": round_robin.decide,
 }
 
 

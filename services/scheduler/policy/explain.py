@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from services.scheduler.policy.book import Book
-from services.scheduler.policy.capacity import counted, never_fits
+from services.scheduler.policy.capacity import cannot_hold, counted
+from services.scheduler.policy.decide import decide
 from services.scheduler.policy.group_queue import Place, place_of
 from services.scheduler.policy.records import Decision, Request
 
 
-def explain(book: Book, decision: Decision, allocation_id: str) -> str:
-    """Say why a waiting request has no slots, given what the pass over that book decided.
+def explain(book: Book, allocation_id: str, decision: Decision | None = None) -> str:
+    """Say why a waiting request has no slots.
 
-    Raises KeyError when no request of that id waits in the book.
+    `decision`: what a pass over this book decides, for those who explain many. Raises KeyError when
+    no request of that id waits in the book.
     """
     request = book.waiting.get(allocation_id)
     if request is None:
         raise KeyError(f"allocation {allocation_id} does not wait in this pool")
+    decision = decide(book) if decision is None else decision
     return (
         _placed(decision, request)
         or _over_limit(book, request)
-        or never_fits(book.agents.values(), book.settings, request.slots, request.single_agent)
+        or _too_large_now(book, request)
         or _releases_under_way(decision, request)
         or _taken(book, request)
         or _behind(book, decision, request)
     )
+
+
+def never_fits(book: Book, *, slots: int, single_agent: bool = False) -> str:
+    """Say why a request of that size can never be served by the agents of a pool, and what could be.
+
+    Empty when it can be. Agents that are disabled or draining count too: they may be enabled again.
+    """
+    return cannot_hold(list(book.agents.values()), book.settings, slots, single_agent)
+
+
+def _too_large_now(book: Book, request: Request) -> str:
+    usable = [agent for agent in book.agents.values() if agent.open]
+    if book.agents and not usable:
+        return "Every agent of the resource pool is disabled, draining or out of reach."
+    return cannot_hold(usable, book.settings, request.slots, request.single_agent)
 
 
 def _placed(decision: Decision, request: Request) -> str:

@@ -84,6 +84,14 @@ class GroupQueue:
         """What waits of one kind; none of them is empty."""
         return (lane for size, lane in self._lanes.items() if (size.slots == 0) == zero_slot)
 
+    def sizes(self) -> Counter[int]:
+        """How many requests wait, by the slots that they need; zero-slot ones left out."""
+        counts: Counter[int] = Counter()
+        for size, lane in self._lanes.items():
+            if size.slots:
+                counts[size.slots] += len(lane)
+        return counts
+
     def running(self, zero_slot: bool) -> list[tuple[Place, Running]]:
         """What runs of one kind, in queue order."""
         return self._running[zero_slot]

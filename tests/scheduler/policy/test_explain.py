@@ -3,8 +3,7 @@
 import pytest
 
 from services.scheduler.policy.book import Book
-from services.scheduler.policy.decide import decide
-from services.scheduler.policy.explain import explain
+from services.scheduler.policy.explain import explain, never_fits
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
 
@@ -19,7 +18,7 @@ def runs(id, agent, slots, *, group="g"):
 def why(id, waiting, *, agents, running=(), groups=None, **settings):
     settings = PoolSettings(**{"type": "priority", **settings})
     book = Book.of(settings, agents=agents, groups=groups, waiting=waiting, running=running)
-    return explain(book, decide(book), id)
+    return explain(book, id)
 
 
 IDLE = Agent(id="a", slots=4)
@@ -138,3 +137,18 @@ def test_a_limit_of_others_is_no_reason():
 def test_unknown_id():
     with pytest.raises(KeyError, match=r"9\.1"):
         why("9.1", [waits("x", 1)], agents=[IDLE])
+
+
+def test_what_can_never_fit_is_known_before_anything_waits():
+    agents = [Agent(id="a", slots=8, enabled=False), Agent(id="b", slots=8, draining=True)]
+    book = Book.of(PoolSettings(), agents=agents)
+    assert never_fits(book, slots=8) == never_fits(book, slots=16) == never_fits(book, slots=0) == ""
+    assert "What would fit: up to 8 slots or a multiple of 8 up to 16." in never_fits(book, slots=12)
+    assert never_fits(book, slots=16, single_agent=True) == (
+        "It needs 16 slots on one agent, the largest agent has 8. What would fit: up to 8 slots."
+    )
+
+
+def test_of_a_pool_without_agents_nothing_is_known():
+    assert never_fits(Book(), slots=1) == "No agent is connected to the resource pool."
+    assert "no slots at all" in never_fits(Book.of(PoolSettings(), agents=[Agent(id="a", slots=0)]), slots=1)

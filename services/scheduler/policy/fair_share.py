@@ -1,0 +1,101 @@
+"""The fair share scheduler: groups fill up side by side, by weight (scheduling spec, section 3).
+
+First every group is offered a number of slots, then it grows or shrinks towards that number. Three
+points differ from the specification, each so that passes come to rest:
+
+- Slots are reserved while they are given out, so no two requests get the same ones.
+- A group whose offer is too small for any of its requests gives back only what it does not use: taking
+  all would stop its running tasks, which would start again in the next pass.
+- Slots of tasks that were already asked to leave count as released when others would have to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.group_queue import Size, Walk, size_of
+from services.scheduler.policy.offers import Claim, capacity_of, claims_of
+from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request
+
+
+def decide(book: Book) -> Decision:
+    """One pass over a pool."""
+    giving = _Giving(book)
+    giving.zero_slot()
+    releases: list[Release] = []
+    claims = claims_of(book)
+    for claim in claims:
+        if claim.active > claim.offer:
+            releases += _shrink(claim)
+        elif claim.active < claim.offer:
+            giving.grow(claim)
+    decision = Decision(tuple(giving.placements), tuple(releases))
+    if decision == NOTHING:
+        known = {claim.name: claim for claim in claims}
+        book.quiet.begin(lambda request: _ignores(book, known.get(request.group), request))
+    return decision
+
+
+def _shrink(claim: Claim) -> Iterator[Release]:
+    """Ask the oldest tasks of a group to leave until the rest is within its offer."""
+    active = claim.active - claim.queue.leaving
+    for _, running in claim.queue.running(False):
+        if active <= claim.offer:
+            return
+        if running.request.preemptible and not running.leaving:
+            active -= running.request.slots
+            yield Release(running.request.allocation_id)
+
+
+class _Giving:
+    """Hands out free slots, on a copy of the agents."""
+
+    def __init__(self, book: Book) -> None:
+        self.placements: list[Placement] = []
+        self._book = book
+        self._pool = book.pool.copy()
+        self._no_fit: set[Size] = set()
+
+    def zero_slot(self) -> None:
+        """Place every zero-slot request that has a place: they do not compete for slots."""
+        lanes = (lane for queue in self._book.queues.values() for lane in queue.lanes(True))
+        for request in Walk((lane, 0, len(lane)) for lane in lanes):
+            if not self._place(request):
+                return
+
+    def grow(self, claim: Claim) -> None:
+        """Place a group's requests in order, those that its offer and the agents have slots for."""
+        room = self._book.room(claim.name)
+        allowed = claim.offer - claim.active
+        allowed = allowed if room is None else min(allowed, room)
+        walk = Walk((lane, 0, len(lane)) for lane in claim.queue.lanes(False))
+        for request in walk:
+            if request.slots <= allowed and self._place(request):
+                allowed -= request.slots
+            else:
+                walk.leave_lane()
+
+    def _place(self, request: Request) -> bool:
+        # Slots only shrink within a pass: what did not fit does not fit later.
+        size = size_of(request)
+        shares = None if size in self._no_fit else self._pool.fit(request)
+        if shares is None:
+            self._no_fit.add(size)
+            return False
+        self._pool.take(shares)
+        self.placements.append(Placement(request.allocation_id, shares))
+        return True
+
+
+def _ignores(book: Book, claim: Claim | None, request: Request) -> bool:
+    """After a pass that decided nothing: whether one more request changes no offer and finds no place."""
+    if request.slots == 0:
+        return not book.pool.fits(request)
+    if request.slots > capacity_of(book):
+        return True
+    limit = book.group(request.group).max_slots
+    if claim is None or limit is None or claim.demand < limit:
+        return False
+    within = claim.smallest <= request.slots and claim.smallest > 0
+    return within and (request.slots > claim.offer - claim.active or not book.pool.fits(request))

@@ -1,0 +1,142 @@
+"""The job queue of a pool: where jobs stand, and how they are moved (scheduling spec, section 6)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Context, Decimal
+from typing import Literal
+
+import msgspec
+
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.group_queue import Place, place_of
+from services.scheduler.policy.records import Request
+
+JobState = Literal["QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED"]
+HEAD = Decimal(0)
+UNIT = Decimal("1e-12")
+"""The smallest step between two positions."""
+# Each move between the same two jobs halves the gap: enough digits for a hundred of them.
+_EXACT = Context(prec=60)
+_STATES: tuple[JobState, ...] = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
+
+
+class CannotMove(Exception):
+    """A move that the queue does not allow; the message says why."""
+
+
+class UnknownJob(CannotMove):
+    """A move of a job, or next to a job, that is not in the queue."""
+
+
+class QueuedJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's place: smaller priorities first, and inside a priority smaller positions."""
+
+    job_id: str
+    priority: int
+    position: Decimal
+    submitted_at: float = 0.0
+    """Seconds since the epoch."""
+
+
+class JobInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """What the queue tells of a job."""
+
+    job_id: str
+    state: JobState
+    requested_slots: int
+    allocated_slots: int
+    jobs_ahead: int
+    """Distinct jobs before it; -1 where the scheduler has no order of jobs."""
+
+
+def initial_position(submitted_at: float) -> Decimal:
+    """Where a job stands until somebody moves it, and again when its priority is set: its time in us."""
+    return Decimal(int(submitted_at * 1_000_000))
+
+
+def move(
+    jobs: Iterable[QueuedJob], job_id: str, anchor_id: str, *, ahead: bool, now: float | None = None
+) -> QueuedJob:
+    """Put a job directly ahead of another, or directly behind it; returns it with its new place.
+
+    `now` (seconds) bounds a move to the very end. Raises UnknownJob, or CannotMove when no position
+    is left between the two neighbours.
+    """
+    known = {job.job_id: job for job in jobs}
+    for id in (job_id, anchor_id):
+        if id not in known:
+            raise UnknownJob(f"job {id} is not in the queue of this resource pool")
+    job, anchor = known[job_id], known[anchor_id]
+    if job == anchor:
+        return job
+    beyond = neighbour(list(known.values()), job_id, anchor_id, ahead=ahead)
+    moved = msgspec.structs.replace(job, priority=anchor.priority)
+    end = HEAD if ahead else _tail(anchor, now)
+    limit = end if beyond is None else beyond.position
+    low, high = (limit, anchor.position) if ahead else (anchor.position, limit)
+    if low < job.position < high:
+        return moved
+    return msgspec.structs.replace(moved, position=_between(job, anchor, limit, ahead=ahead))
+
+
+def neighbour(jobs: Sequence[QueuedJob], job_id: str, anchor_id: str, *, ahead: bool) -> QueuedJob | None:
+    """Who stands next to the anchor on the side where the job goes; None at that end of the queue."""
+    queue = sorted(
+        (job for job in jobs if job.job_id != job_id),
+        key=lambda job: (job.priority, job.position, job.submitted_at, job.job_id),
+    )
+    at = [job.job_id for job in queue].index(anchor_id) + (-1 if ahead else 1)
+    return queue[at] if 0 <= at < len(queue) else None
+
+
+def _tail(anchor: QueuedJob, now: float | None) -> Decimal:
+    return anchor.position + 2 if now is None else initial_position(now)
+
+
+def _between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) -> Decimal:
+    near = anchor.position
+    position = _EXACT.divide(_EXACT.add(near, limit), Decimal(2))
+    out_of_digits = near != limit and position in (near, limit)
+    # The neighbour may be of another priority, and its position then anywhere.
+    if not out_of_digits and (position >= near if ahead else position <= near):
+        position = _EXACT.subtract(near, UNIT) if ahead else _EXACT.add(near, UNIT)
+    if position in (near, limit):
+        raise CannotMove(f"unable to compute a new job position for job {job.job_id}")
+    return position
+
+
+def jobs(book: Book) -> list[JobInfo]:
+    """What the queue tells of every job that has a request, in queue order."""
+    mine: defaultdict[str, list[Request]] = defaultdict(list)
+    for request in _in_order(book):
+        mine[request.job_id].append(request)
+    ordered = book.settings.type == "priority"
+    return [
+        _info(book, id, found, ahead if ordered else -1) for ahead, (id, found) in enumerate(mine.items())
+    ]
+
+
+def _info(book: Book, job_id: str, requests: Sequence[Request], ahead: int) -> JobInfo:
+    held = [r for r in requests if r.allocation_id in book.running]
+    return JobInfo(
+        job_id=job_id,
+        state=_STATES[max(_progress(book, request) for request in requests)],
+        requested_slots=sum(r.slots for r in requests),
+        allocated_slots=sum(r.slots for r in held),
+        jobs_ahead=ahead,
+    )
+
+
+def _progress(book: Book, request: Request) -> int:
+    running = book.running.get(request.allocation_id)
+    return 0 if running is None else 2 if running.backfilled else 1
+
+
+def _in_order(book: Book) -> Iterator[Request]:
+    def order(request: Request) -> tuple[int, Place]:
+        return book.priority(request.group), place_of(request)
+
+    requests = [*book.waiting.values(), *(running.request for running in book.running.values())]
+    return iter(sorted(requests, key=order))

@@ -1,0 +1,53 @@
+"""The round robin scheduler: one request of each group in turn, as long as its next one fits.
+
+Source: scheduling spec, section 5. Nobody is asked to leave; weights and limits do not matter.
+"""
+
+from __future__ import annotations
+
+from services.scheduler.policy.book import Book
+from services.scheduler.policy.group_queue import GroupQueue, Size, Walk, size_of
+from services.scheduler.policy.records import NOTHING, Decision, Placement, Request
+
+
+def decide(book: Book) -> Decision:
+    """One pass over a pool."""
+    decision = Decision(tuple(_turns(book)))
+    if decision == NOTHING:
+        book.quiet.begin(lambda request: _ignores(book, request))
+    return decision
+
+
+def _turns(book: Book) -> list[Placement]:
+    names = sorted(book.queues, key=lambda name: (book.queues[name].held, book.group(name).registered, name))
+    taking = [iter(_walk(book.queues[name])) for name in names]
+    pool = book.pool.copy()
+    no_fit: set[Size] = set()
+    placements = []
+    while taking:
+        still = []
+        for requests in taking:
+            request = next(requests, None)
+            if request is None or size_of(request) in no_fit:
+                continue
+            shares = pool.fit(request)
+            if shares is not None:
+                pool.take(shares)
+                placements.append(Placement(request.allocation_id, shares))
+                still.append(requests)
+            elif not book.settings.allow_heterogeneous_fits:
+                # Slots only shrink within a pass; a greedy mix of agents can succeed on fewer.
+                no_fit.add(size_of(request))
+        taking = still
+    return placements
+
+
+def _walk(queue: GroupQueue) -> Walk:
+    lanes = [*queue.lanes(False), *queue.lanes(True)]
+    return Walk((lane, 0, len(lane)) for lane in lanes)
+
+
+def _ignores(book: Book, request: Request) -> bool:
+    """After a pass without placements: whether one more request changes nothing."""
+    first = next(iter(_walk(book.queues[request.group])))
+    return first.allocation_id != request.allocation_id or not book.pool.fits(request)
