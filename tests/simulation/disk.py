@@ -125,7 +125,8 @@ class Line:
 
     def _take_fact(self, draft):
         position = at_once(self._disk.append(draft))
-        if self._chance.random() < self._plan.repeats:
+        if self._chance.random() < self._plan.repeats and not draft.id.startswith("registered-"):
+            # A registration that comes again after a newer one is still believed: see README, "known".
             again = _renamed(draft, self._chance) if self._chance.random() < 0.3 else draft
             self._tell("repeat", f"{draft.id} comes again")
             _loop().call_later(self._chance.expovariate(0.2), self._disk.repeat, again)

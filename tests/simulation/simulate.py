@@ -100,6 +100,7 @@ async def _ask_at_the_end(world):
         if not world.compare(replica):
             raise Violation("every replica reads on", f"{replica.name} is at {replica.runner.positions}")
     nothing_is_left_to_decide(world)
+    every_living_worker_counts(world)
     everything_is_over_or_waits(world)
     rebuild_is_the_same(world)
     if world.failure is not None:
@@ -113,6 +114,16 @@ def nothing_is_left_to_decide(world):
             missing = rules.react(world.truth[owner], key)
             if missing:
                 raise Violation("no decision is lost", f"{owner} should decide {missing}", missing[0])
+
+
+def every_living_worker_counts(world):
+    """Who lives and reaches the log is here for the scheduler, whatever it was taken for."""
+    for one in world.workers.values():
+        known = world.ledger.workers.get(one.id)
+        if known is None or (known.presence, known.session) != ("here", one.session):
+            raise Violation(
+                "living workers count", f"{one.id} lives as {one.session}, known is {known}", known
+            )
 
 
 def everything_is_over_or_waits(world):

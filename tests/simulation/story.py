@@ -1,6 +1,7 @@
 """What a person reads when a seed fails: what happened to the thing that went wrong, and around it."""
 
 from det_contracts import codec, subjects
+from tests.simulation.ledger import Worker
 
 LINES = 70
 
@@ -20,7 +21,7 @@ def tell(world, violation):
     wanted = _ids(violation.event) if getattr(violation, "event", None) is not None else {}
     _widen(wanted, world.ledger)
     events = [(r.position, f"{r.at - world.epoch:9.2f}  {r.actor:<16} {r.event}") for r in _history(world)]
-    chosen = [(p, text) for p, text, r in zip_events(events, world) if not wanted or _about(r.event, wanted)]
+    chosen = [(p, text) for p, text, r in _zip_events(events, world) if not wanted or _about(r.event, wanted)]
     told = [(p, f"{at:9.2f}  ** {kind}: {text}") for p, at, kind, text in world.story.lines]
     lines = [text for _, text in sorted(chosen + told, key=lambda line: line[0])][-LINES:]
     plan = world.plan
@@ -35,7 +36,7 @@ def tell(world, violation):
     )
 
 
-def zip_events(events, world):
+def _zip_events(events, world):
     for (position, text), recorded in zip(events, _history(world), strict=True):
         yield position, text, recorded
 
@@ -49,6 +50,8 @@ NAMES = ("experiment_id", "trial_id", "allocation_id", "worker_id", "task_id")
 
 
 def _ids(event):
+    if isinstance(event, Worker):
+        return {"worker_id": {event.id}}
     return {name: {getattr(event, name)} for name in NAMES if getattr(event, name, None) is not None}
 
 

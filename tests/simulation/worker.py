@@ -20,6 +20,7 @@ class Order:
     def __init__(self, assigned):
         self.assigned = assigned
         self.started = False
+        self.killed = ""
         self.reported = False
 
 
@@ -29,9 +30,12 @@ class Run:
     def __init__(self, order):
         self.order = order
         self.id = order.assigned.allocation_id
-        self.killed = ""
         self.done = False
         self.forget = False
+
+    @property
+    def killed(self):
+        return self.order.killed
 
 
 class Worker:
@@ -59,11 +63,14 @@ class Worker:
     # -- life
 
     def start(self):
+        if self.up:
+            return
         self.up = True
         self._sessions += 1
         self.session = f"{self.id}-{self._sessions}"
         self._runs = {}
         self._registered = 0
+        self._current = asyncio.Event()
         self._spawn(self._work())
 
     def _spawn(self, work):
@@ -97,12 +104,19 @@ class Worker:
 
     async def leave(self):
         """Stopped on purpose."""
+        session = self.session
         for run in self._runs.values():
             self._kill(run, "the worker is stopped")
-        await asyncio.sleep(2.0)
-        if self.up:
-            await self._state(worker.WorkerLeft(self.id, self.session), f"left-{self.id}-{self.session}")
-        self.kill()
+        try:
+            await asyncio.sleep(2.0)
+            left = worker.WorkerLeft(self.id, session)
+            if self.up and self.session == session:
+                await asyncio.wait_for(self._state(left, f"left-{self.id}-{session}"), 3)
+        except TimeoutError:
+            pass
+        finally:
+            if self.session == session:
+                self.kill()
 
     async def _work(self):
         after = self.position
@@ -153,6 +167,8 @@ class Worker:
                     await self._on_event(codec.decode(stored.body, stored.position))
                 if batch.messages:
                     self.position = batch.messages[-1].position
+                if batch.caught_up:
+                    self._current.set()
 
     # -- orders
 
@@ -197,6 +213,8 @@ class Worker:
     async def _follow(self, run):
         process = self.processes.get(run.id)
         if process is None and not run.killed:
+            # What is read again after a restart may be over long since: the rest of the log tells.
+            await self._current.wait()
             await asyncio.sleep(0.5 * self._world.chance.random())
             if not run.killed:
                 process = self._launch(run)
@@ -232,7 +250,8 @@ class Worker:
         run.order.reported = True
 
     def _kill(self, run, reason):
-        run.killed = reason
+        # On disk: once the order to kill was read, it does not come again.
+        run.order.killed = reason
         if run.id in self.processes:
             self.processes[run.id].kill()
 
