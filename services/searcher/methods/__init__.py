@@ -6,6 +6,7 @@ from services.searcher.methods.protocol import (
     Event,
     MethodError,
     Operation,
+    Proposal,
     Shutdown,
     TrialClosed,
     TrialCreated,
@@ -14,7 +15,7 @@ from services.searcher.methods.protocol import (
     ValidateAfter,
     ValidationCompleted,
 )
-from services.searcher.methods.search import Search, progress, start, step
+from services.searcher.methods.search import Search, progress, propose, start, step, unavailable
 from services.searcher.methods.simulate import Simulation, breakdown, simulate
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Event",
     "MethodError",
     "Operation",
+    "Proposal",
     "Search",
     "Shutdown",
     "Simulation",
@@ -34,7 +36,9 @@ __all__ = [
     "ValidationCompleted",
     "breakdown",
     "progress",
+    "propose",
     "simulate",
     "start",
     "step",
+    "unavailable",
 ]

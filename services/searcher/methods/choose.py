@@ -8,10 +8,12 @@ from typing import Any
 from services.searcher.methods.adaptive_asha import Tournament, adaptive_asha
 from services.searcher.methods.asha import AshaSearch
 from services.searcher.methods.grid import GridSearch
+from services.searcher.methods.pbt import PbtSearch, pbt
 from services.searcher.methods.protocol import MethodError
 from services.searcher.methods.random import RandomSearch
+from services.searcher.methods.tpe import TpeSearch, tpe
 
-AnyMethod = RandomSearch | GridSearch | AshaSearch | Tournament
+AnyMethod = RandomSearch | GridSearch | AshaSearch | Tournament | TpeSearch | PbtSearch
 
 
 def choose(searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better: bool) -> AnyMethod:
@@ -43,6 +45,10 @@ def choose(searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better
             )
         case "adaptive_asha":
             return adaptive_asha(space, searcher, length, smaller_is_better)
+        case "tpe":
+            return tpe(space, searcher, length, smaller_is_better)
+        case "pbt":
+            return pbt(space, searcher, length, smaller_is_better)
         case _:
             raise MethodError(f"unknown searcher '{name}'")
 

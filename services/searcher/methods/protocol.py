@@ -6,7 +6,7 @@ generator and nothing else that is not in its state.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -62,6 +62,13 @@ class Shutdown(msgspec.Struct, frozen=True, tag="shutdown"):
 
     cancel: bool
     failure: bool
+
+
+class Proposal(NamedTuple):
+    """Hyperparameters for a trial that is about to be announced, and where they come from."""
+
+    hparams: dict[str, Any]
+    reason: str
 
 
 Operation = Create | ValidateAfter | Close | Shutdown

@@ -11,10 +11,11 @@ from services.searcher.methods.rng import Rng
 
 def sample(space: dict[str, Any], rng: Rng) -> dict[str, Any]:
     """One value for each hyperparameter, names ascending, groups depth-first."""
-    return {name: _sample_one(space[name], rng) for name in sorted(space)}
+    return {name: sample_one(space[name], rng) for name in sorted(space)}
 
 
-def _sample_one(spec: Any, rng: Rng) -> Any:
+def sample_one(spec: Any, rng: Rng) -> Any:
+    """A value for one hyperparameter."""
     if is_group(spec):
         return sample(spec, rng)
     if not isinstance(spec, dict):

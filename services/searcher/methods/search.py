@@ -10,6 +10,7 @@ import msgspec
 
 from services.searcher.methods.choose import AnyMethod, choose
 from services.searcher.methods.grid import GridSearch
+from services.searcher.methods.optuna_sampler import MISSING, is_installed
 from services.searcher.methods.protocol import (
     INVALID,
     WORST,
@@ -17,6 +18,7 @@ from services.searcher.methods.protocol import (
     Event,
     MethodError,
     Operation,
+    Proposal,
     Shutdown,
     TrialClosed,
     TrialCreated,
@@ -27,6 +29,7 @@ from services.searcher.methods.protocol import (
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.rng import Rng, RngState
 from services.searcher.methods.table import Table
+from services.searcher.methods.tpe import TpeSearch
 
 SPELLED = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 replace = msgspec.structs.replace
@@ -93,8 +96,11 @@ def _created(search: Search, event: TrialCreated, rng: Rng) -> Step:
     id = event.request_id
     if _is_announced(search, id):
         return search, ()
+    method = search.method
+    if isinstance(method, TpeSearch):
+        method = method.announced(id, event.hparams)
     told = replace(search, units=search.units.put(id, 0.0))
-    return _asked(told, search.method.trial_created(id), rng)
+    return _asked(told, method.trial_created(id), rng)
 
 
 def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
@@ -166,6 +172,22 @@ def rankable(metric: Any, smaller_is_better: bool) -> float:
     if value != value:
         return WORST if smaller_is_better else -WORST
     return float(max(-WORST, min(WORST, value)))
+
+
+def propose(search: Search, seed: int, drawn: dict[str, Any]) -> Proposal:
+    """The hyperparameters to announce a trial with, given its seed and those that it was created with.
+
+    What is announced comes back as `TrialCreated` and is the truth from then on, so a replay of the
+    log asks for no proposal.
+    """
+    if isinstance(search.method, TpeSearch):
+        return search.method.proposal(seed, drawn)
+    return Proposal(drawn, "the search method asked for a trial")
+
+
+def unavailable(searcher: Mapping[str, Any]) -> str:
+    """Why this installation cannot run a new search of this kind; empty when it can."""
+    return MISSING if searcher["name"] == "tpe" and not is_installed() else ""
 
 
 def progress(search: Search) -> float:

@@ -120,8 +120,8 @@ class _Table:
             self._turns[place] = self._turns[-1]
             self._turns.pop()
         match operation:
-            case Create():
-                return TrialCreated(id)
+            case Create(hparams=hparams):
+                return TrialCreated(id, hparams)
             case ValidateAfter(length=length):
                 self.lengths[id].append(length)
                 return ValidationCompleted(id, self._metric(self._numbers[id], length, self._rng), length)

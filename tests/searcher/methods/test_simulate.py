@@ -8,11 +8,9 @@ import pytest
 
 from services.searcher.methods import (
     MethodError,
-    Search,
     Shutdown,
     ValidateAfter,
     breakdown,
-    progress,
     simulate,
     start,
 )
@@ -24,51 +22,12 @@ GRID = {
     "c": {"type": "double", "minval": 0, "maxval": 1, "count": 3},
 }
 SEARCHES = {
-    "single": ("single", {}),
     "random": ("random", {"max_trials": 40, "max_concurrent_trials": 7}),
     "grid": ("grid", {}),
     "promoting": ("async_halving", {"max_trials": 50}),
     "stopping": ("async_halving", {"max_trials": 50, "stop_once": True}),
     "brackets": ("adaptive_asha", {"max_trials": 128, "max_length": {"batches": 6400}, "divisor": 4}),
-    "stopping brackets": ("adaptive_asha", {"max_trials": 60, "stop_once": True, "mode": "conservative"}),
-    "unbounded": ("adaptive_asha", {"max_trials": 60, "max_concurrent_trials": 0}),
 }
-
-
-@pytest.fixture(params=SEARCHES)
-def searched(request, config):
-    name, fields = SEARCHES[request.param]
-    return config(name, **fields), GRID if name == "grid" else SPACE
-
-
-def test_progress_grows_from_0_to_1(searched):
-    seen = []
-    simulate(*searched, 5, watch=lambda search: seen.append(progress(search)))
-    assert seen[0] == 0
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
-
-
-def test_a_snapshot_is_the_state_to_the_byte(searched):
-    def check(search):
-        encoded = msgspec.json.encode(search)
-        restored = msgspec.json.decode(encoded, type=Search)
-        assert restored == search
-        assert msgspec.json.encode(restored) == encoded
-
-    simulate(*searched, 5, watch=check)
-
-
-def test_every_trial_made_is_played_and_closed(searched):
-    played = simulate(*searched, 5)
-    assert played.shutdown == Shutdown(cancel=False, failure=False)
-    assert len(played.trials) == played.search.requested == len(played.search.closed)
-    assert set(played.trials) == set(played.search.closed)
-
-
-def test_equal_seeds_play_equally(searched):
-    assert simulate(*searched, 9) == simulate(*searched, 9)
-    assert list(simulate(*searched, 9).trials) != list(simulate(*searched, 10).trials)
 
 
 @pytest.mark.parametrize(

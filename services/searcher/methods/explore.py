@@ -1,0 +1,53 @@
+"""New hyperparameters near those of a trial that did well, for population-based training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.expconf import is_group
+from services.searcher.methods.rng import Rng
+from services.searcher.methods.sampling import sample_one
+
+
+class Explore(msgspec.Struct, frozen=True):
+    """How far children stray from their parents."""
+
+    resample_probability: float
+    """Of drawing one hyperparameter anew from its whole range."""
+    perturb_factor: float
+    """By which a number grows or shrinks otherwise; a category stays."""
+
+    def child_of(self, hparams: dict[str, Any], space: dict[str, Any], rng: Rng) -> dict[str, Any]:
+        """Hyperparameters for a child; names ascending and groups depth-first, as trials are drawn."""
+        return {
+            name: self.child_of(hparams[name], space[name], rng)
+            if is_group(space[name])
+            else self._one(hparams[name], space[name], rng)
+            for name in sorted(space)
+        }
+
+    def _one(self, value: Any, spec: Any, rng: Rng) -> Any:
+        if not isinstance(spec, dict) or spec["type"] == "const":
+            return value
+        if rng.unit() < self.resample_probability:
+            return sample_one(spec, rng)
+        if spec["type"] == "categorical":
+            return value
+        return _within(spec, self._perturbed(value, rng))
+
+    def _perturbed(self, value: Any, rng: Rng) -> Any:
+        sign = 1 if rng.below(2) else -1
+        if isinstance(value, int):
+            # A small number would round back to itself.
+            return value + sign * max(1, round(abs(value) * self.perturb_factor))
+        return value * (1 + sign * self.perturb_factor)
+
+
+def _within(spec: dict[str, Any], value: Any) -> Any:
+    ends = [spec["minval"], spec["maxval"]]
+    if spec["type"] == "log":
+        ends = sorted(float(spec["base"] ** end) for end in ends)
+    kind = int if spec["type"] == "int" else float
+    return kind(min(max(value, ends[0]), ends[1]))

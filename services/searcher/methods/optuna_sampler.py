@@ -1,0 +1,135 @@
+"""Optuna's TPE sampler as a function of its arguments; the only file that knows Optuna.
+
+Equal arguments and equal versions of Optuna give equal proposals. Nothing relies on the versions
+being equal: what was proposed is kept by the log (docs/decisions/0007).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from det_contracts.expconf import is_group, leaves
+
+MISSING = "the 'tpe' searcher needs the optuna package, which is not installed: pip install 'steadfast[tpe]'"
+
+
+class Point(msgspec.Struct, frozen=True, array_like=True):
+    """A trial and the last that is known of it; smaller values are better here."""
+
+    number: int
+    """Its place among all points, in order of announcement."""
+    hparams: dict[str, Any]
+    length: int = 0
+    """At which it had `value`."""
+    value: float | None = None
+    failed: bool = False
+    """It gave up without a value, and none will come."""
+
+
+def is_installed() -> bool:
+    """Whether proposals can be made at all."""
+    return importlib.util.find_spec("optuna") is not None
+
+
+def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, seed: int) -> dict[str, Any]:
+    """Hyperparameters to try next.
+
+    A point that was trained to `max_length` counts as complete; one that was stopped before ranks
+    behind all of these, the further it got the better; a failed one is the last. What is still
+    running keeps proposals away from itself. Raises `ImportError` without Optuna.
+    """
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    axes = {".".join(path): spec for path, spec in leaves(space) if _is_searched(spec)}
+    ranges = {name: _distribution(spec) for name, spec in axes.items()}
+    with warnings.catch_warnings():
+        # Options may be marked as experimental; that concerns who chose them here, not who searches.
+        warnings.simplefilter("ignore")
+        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=0, constant_liar=True)
+        study = optuna.create_study(sampler=sampler)
+        study.add_trials(_trials(axes, ranges, points, max_length))
+        asked = study.ask(ranges).params
+    return _placed(space, asked)
+
+
+def _is_searched(spec: Any) -> bool:
+    return isinstance(spec, dict) and spec["type"] != "const"
+
+
+def _distribution(spec: dict[str, Any]) -> Any:
+    """What is searched: a number, the exponent of a log scale, or the index of a category."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    match spec["type"]:
+        case "int":
+            return IntDistribution(int(spec["minval"]), int(spec["maxval"]))
+        case "categorical":
+            return CategoricalDistribution(range(len(spec["vals"])))
+        case _:
+            return FloatDistribution(float(spec["minval"]), float(spec["maxval"]))
+
+
+def _trials(
+    axes: dict[str, Any], ranges: dict[str, Any], points: Iterable[Point], max_length: int
+) -> Iterable[Any]:
+    from optuna.trial import TrialState, create_trial
+
+    for point in points:
+        found = {".".join(path): value for path, value in leaves(point.hparams)}
+        try:
+            params = {name: _coordinate(spec, found[name]) for name, spec in axes.items()}
+        except (KeyError, ValueError, TypeError):
+            # Announced by hands that did not keep to the space: nothing can be learnt from it.
+            continue
+        if point.value is None:
+            state = TrialState.PRUNED if point.failed else TrialState.RUNNING
+            yield create_trial(state=state, params=params, distributions=ranges)
+        elif point.length >= max_length:
+            yield create_trial(value=point.value, params=params, distributions=ranges)
+        else:
+            yield create_trial(
+                state=TrialState.PRUNED,
+                params=params,
+                distributions=ranges,
+                intermediate_values={point.length: point.value},
+            )
+
+
+def _coordinate(spec: dict[str, Any], value: Any) -> Any:
+    """The inverse of `_value`."""
+    match spec["type"]:
+        case "categorical":
+            return spec["vals"].index(value)
+        case "log":
+            value = math.log(value) / math.log(spec["base"])
+    return min(max(value, spec["minval"]), spec["maxval"])
+
+
+def _value(spec: dict[str, Any], coordinate: Any) -> Any:
+    match spec["type"]:
+        case "categorical":
+            return spec["vals"][coordinate]
+        case "log":
+            return float(spec["base"] ** coordinate)
+    return coordinate
+
+
+def _placed(space: dict[str, Any], asked: dict[str, Any], above: str = "") -> dict[str, Any]:
+    """Values for the whole space, groups and constants included."""
+    placed = {}
+    for name in sorted(space):
+        spec, path = space[name], above + name
+        if is_group(spec):
+            placed[name] = _placed(spec, asked, f"{path}.")
+        elif _is_searched(spec):
+            placed[name] = _value(spec, asked[path])
+        else:
+            placed[name] = spec["val"] if isinstance(spec, dict) else spec
+    return placed

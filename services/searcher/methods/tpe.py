@@ -1,0 +1,139 @@
+"""Trials at points that a tree-structured Parzen estimator proposes from earlier results.
+
+After "Algorithms for Hyper-Parameter Optimization" (Bergstra et al., 2011). Another method decides
+how many trials there are and how far each trains; here it is decided where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from services.searcher.methods import optuna_sampler
+from services.searcher.methods.adaptive_asha import rung_count
+from services.searcher.methods.asha import AshaSearch
+from services.searcher.methods.optuna_sampler import Point
+from services.searcher.methods.protocol import MethodError, Operation, Proposal
+from services.searcher.methods.random import RandomSearch
+from services.searcher.methods.rng import Rng
+from services.searcher.methods.rungs import MOST_RUNGS
+from services.searcher.methods.table import Table
+
+NEWEST = 500
+"""Points that a proposal looks at: its cost grows with each."""
+LESSONS = ("ERRORED", "INVALID_HP", "INIT_INVALID_HP")
+"""Early exits that speak against a point."""
+
+
+class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
+    """A method whose trials move, when they are announced, to where the estimator expects most.
+
+    The state needs no Optuna: points come from the log, proposals are made as trials are announced.
+    """
+
+    inner: RandomSearch | AshaSearch
+    max_length: int
+    startup: int
+    """Results to wait for, before any is learnt from."""
+    smaller_is_better: bool
+    points: Table[Point] = Table()
+    results: int = 0
+    """Points that have a value."""
+
+    def initial(self, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
+        return self._took(self.inner.initial(rng))
+
+    def announced(self, request_id: str, hparams: dict[str, Any]) -> TpeSearch:
+        """A trial exists at a point."""
+        point = Point(len(self.points), hparams)
+        return msgspec.structs.replace(self, points=self.points.put(request_id, point))
+
+    def proposal(self, seed: int, drawn: dict[str, Any]) -> Proposal:
+        """Where the next trial should be; `drawn` is a random point for when nothing is known."""
+        if self.results < self.startup:
+            why = f"drawn at random: {self.results} of the first {self.startup} results are there"
+            return Proposal(drawn, why)
+        points = sorted(self.points.values(), key=lambda point: point.number)[-NEWEST:]
+        try:
+            hparams = optuna_sampler.propose(self.inner.space, points, self.max_length, seed)
+        except Exception as error:
+            # One search must not stop the service that serves all.
+            return Proposal(drawn, f"drawn at random, for optuna could not propose: {error!r}")
+        return Proposal(hparams, f"proposed by TPE from {self.results} results")
+
+    def trial_created(self, request_id: str) -> tuple[TpeSearch, list[Operation]]:
+        return self._took(self.inner.trial_created(request_id))
+
+    def validation_completed(
+        self, request_id: str, metric: Any, rng: Rng
+    ) -> tuple[TpeSearch, list[Operation]]:
+        point = self.points[request_id]
+        value = metric if self.smaller_is_better else -metric
+        told = msgspec.structs.replace(
+            self,
+            points=self.points.put(
+                request_id, msgspec.structs.replace(point, value=value, length=self._length(request_id))
+            ),
+            results=self.results + (point.value is None),
+        )
+        return told._took(self.inner.validation_completed(request_id, metric, rng))
+
+    def exited_early(self, request_id: str, reason: str, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
+        point, told = self.points[request_id], self
+        if point.value is None:
+            # A number is never given twice, so a point is emptied rather than dropped.
+            failed = msgspec.structs.replace(point, failed=True)
+            gone = failed if reason in LESSONS else msgspec.structs.replace(failed, hparams={})
+            told = msgspec.structs.replace(self, points=self.points.put(request_id, gone))
+        return told._took(self.inner.exited_early(request_id, reason, rng))
+
+    def trial_closed(self, request_id: str, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
+        return self._took(self.inner.trial_closed(request_id, rng))
+
+    def progress(self, units: Table[float], finished: int) -> float:
+        return self.inner.progress(units, finished)
+
+    def _took(
+        self, step: tuple[RandomSearch, list[Operation]] | tuple[AshaSearch, list[Operation]]
+    ) -> tuple[TpeSearch, list[Operation]]:
+        return msgspec.structs.replace(self, inner=step[0]), step[1]
+
+    def _length(self, request_id: str) -> int:
+        """What a trial was asked to train to last."""
+        if isinstance(self.inner, RandomSearch):
+            return self.max_length
+        return self.inner.rungs[self.inner.rung_of[request_id]].length
+
+
+def tpe(
+    space: dict[str, Any], searcher: Mapping[str, Any], max_length: int, smaller_is_better: bool
+) -> TpeSearch:
+    """The search that a configuration asks for."""
+    limits = searcher["max_trials"], searcher["max_concurrent_trials"]
+    rungs = searcher.get("rungs")
+    inner: RandomSearch | AshaSearch
+    if rungs is None:
+        inner = RandomSearch(space, max_length, *limits, True)
+    else:
+        inner = AshaSearch.bracket(
+            space,
+            num_rungs=_rung_count(rungs, max_length, limits[0]),
+            max_length=max_length,
+            max_trials=limits[0],
+            divisor=rungs["divisor"],
+            max_concurrent=limits[1],
+            stop_once=rungs["stop_once"],
+            smaller_is_better=smaller_is_better,
+        )
+    return TpeSearch(inner, max_length, searcher["num_startup_trials"], smaller_is_better)
+
+
+def _rung_count(rungs: Mapping[str, Any], max_length: int, max_trials: int) -> int:
+    """As many rungs as length and trials have room for."""
+    divisor = rungs["divisor"]
+    most: int = min(rungs["max_rungs"], rung_count(max_length, divisor), rung_count(max_trials, divisor))
+    if most > MOST_RUNGS:
+        raise MethodError(f"{most} rungs are too many: lower max_rungs to {MOST_RUNGS} or less")
+    return most

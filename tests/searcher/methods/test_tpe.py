@@ -1,0 +1,209 @@
+"""TPE: what proposals learn from, and that they need no Optuna when they are only read back."""
+
+import importlib.util
+import math
+
+import msgspec
+import pytest
+
+from services.searcher.methods import (
+    Close,
+    Create,
+    Search,
+    Shutdown,
+    TrialClosed,
+    TrialCreated,
+    TrialExitedEarly,
+    ValidateAfter,
+    ValidationCompleted,
+    optuna_sampler,
+    propose,
+    start,
+    step,
+    unavailable,
+)
+from services.searcher.methods.optuna_sampler import Point
+
+SPACE = {
+    "x": {"type": "double", "minval": -5.0, "maxval": 5.0},
+    "group": {"lr": {"type": "log", "base": 10, "minval": -5, "maxval": -1}, "plain": "as it is"},
+    "kind": {"type": "categorical", "vals": ["bad", None, {"good": True}]},
+    "n": {"type": "int", "minval": 1, "maxval": 30},
+    "fixed": {"type": "const", "val": 3},
+}
+
+
+def loss(hparams):
+    """Smallest, 0, at x = 1, lr = 0.001, n = 20 and the good kind."""
+    kind = 0.0 if hparams["kind"] == {"good": True} else 4.0
+    lr = math.log10(hparams["group"]["lr"]) + 3
+    return (hparams["x"] - 1) ** 2 + lr**2 + ((hparams["n"] - 20) / 5) ** 2 + kind
+
+
+class Played:
+    """A search whose trials report a function of their hyperparameters, one operation at a time."""
+
+    def __init__(self, config, seed=1, sign=1, told=None):
+        self.hparams, self.reasons, self.lengths, self.shutdown = {}, [], {}, None
+        self.search, operations = start(config, SPACE, seed)
+        queue = list(operations)
+        while queue:
+            operation = queue.pop(0)
+            match operation:
+                case Create(request_id=id, seed=trial_seed, hparams=drawn):
+                    if told is None:
+                        hparams, reason = propose(self.search, trial_seed, drawn)
+                        self.reasons.append(reason)
+                    else:
+                        hparams = told[id]
+                    self.hparams[id] = hparams
+                    event = TrialCreated(id, hparams)
+                case ValidateAfter(request_id=id, length=length):
+                    self.lengths.setdefault(id, []).append(length)
+                    event = ValidationCompleted(id, sign * loss(self.hparams[id]), length)
+                case Close(request_id=id):
+                    event = TrialClosed(id)
+                case Shutdown():
+                    self.shutdown = operation
+                    continue
+            self.search, operations = step(self.search, event)
+            queue += operations
+
+    def best(self):
+        return min(map(loss, self.hparams.values()))
+
+
+def test_proposals_get_better_than_chance(config):
+    guided, blind = [], []
+    for seed in range(4):
+        fields = {"max_trials": 40, "max_concurrent_trials": 4}
+        guided.append(Played(config("tpe", num_startup_trials=8, **fields), seed).best())
+        blind.append(Played(config("random", **fields), seed).best())
+    assert sum(guided) < 0.6 * sum(blind)
+
+
+def test_larger_is_better(config):
+    fields = {"max_trials": 40, "num_startup_trials": 8, "max_concurrent_trials": 4}
+    one = Played(config("tpe", **fields))
+    other = Played(config("tpe", smaller_is_better=False, **fields), sign=-1)
+    assert one.hparams == other.hparams
+
+
+@pytest.mark.parametrize("rungs", [None, {"max_rungs": 3, "divisor": 3, "stop_once": True}])
+def test_equal_seeds_propose_equally(config, rungs):
+    asked = config("tpe", max_trials=15, rungs=rungs)
+    assert Played(asked).hparams == Played(asked).hparams
+    assert Played(asked).hparams != Played(asked, seed=2).hparams
+
+
+def test_the_first_trials_are_drawn_at_random(config):
+    played = Played(config("tpe", max_trials=6, max_concurrent_trials=1, num_startup_trials=3))
+    assert played.reasons == [
+        *(f"drawn at random: {n} of the first 3 results are there" for n in range(3)),
+        *(f"proposed by TPE from {n} results" for n in (3, 4, 5)),
+    ]
+    assert played.shutdown == Shutdown(cancel=False, failure=False)
+
+
+def test_rungs_stop_trials(config):
+    rungs = {"max_rungs": 3, "divisor": 3, "stop_once": False}
+    played = Played(config("tpe", max_trials=18, rungs=rungs))
+    assert {lengths[0] for lengths in played.lengths.values()} == {100}
+    assert sum(len(lengths) == 3 for lengths in played.lengths.values()) == 2
+    assert played.shutdown is not None
+    points = played.search.method.points
+    assert {points[id].length for id in points} == {100, 300, 900}
+
+
+@pytest.mark.parametrize(("max_rungs", "max_trials", "lengths"), [(2, 50, [300, 900]), (9, 5, [300, 900])])
+def test_there_are_as_many_rungs_as_fit(config, max_rungs, max_trials, lengths):
+    rungs = {"max_rungs": max_rungs, "divisor": 3, "stop_once": False}
+    search, _ = start(config("tpe", max_trials=max_trials, rungs=rungs), SPACE, 1)
+    assert [rung.length for rung in search.method.inner.rungs] == lengths
+
+
+def test_a_replay_asks_for_no_proposal(config, monkeypatch):
+    asked = config("tpe", max_trials=15)
+    live = Played(asked)
+    monkeypatch.setattr(optuna_sampler, "propose", None)
+    assert Played(asked, told=live.hparams).search == live.search
+
+
+def test_a_search_goes_on_at_random_when_optuna_fails(config, monkeypatch):
+    def fail(*_):
+        raise ImportError("No module named 'optuna'")
+
+    monkeypatch.setattr(optuna_sampler, "propose", fail)
+    played = Played(config("tpe", max_trials=8))
+    assert played.reasons[-1].startswith("drawn at random, for optuna could not propose: ImportError")
+    assert len(played.hparams) == 8
+
+
+def test_a_new_search_is_refused_without_optuna(config, monkeypatch):
+    assert unavailable(config("tpe")) == ""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'steadfast[tpe]'" in unavailable(config("tpe"))
+    assert unavailable(config("random")) == ""
+
+
+def test_other_methods_announce_what_they_drew(config):
+    search, _ = start(config("random"), SPACE, 1)
+    assert propose(search, 7, {"a": 1}) == ({"a": 1}, "the search method asked for a trial")
+
+
+@pytest.mark.parametrize(
+    ("reason", "point"),
+    [
+        ("ERRORED", Point(0, {"x": 1}, failed=True)),
+        ("INVALID_HP", Point(0, {"x": 1}, failed=True)),
+        ("USER_CANCELED", Point(0, {}, failed=True)),
+    ],
+)
+def test_failures_speak_against_a_point_and_people_do_not(config, reason, point):
+    search, operations = start(config("tpe", max_trials=5), SPACE, 1)
+    id = operations[0].request_id
+    search, _ = step(search, TrialCreated(id, {"x": 1}))
+    search, _ = step(search, TrialExitedEarly(id, reason))
+    assert search.method.points[id] == point
+    assert search.method.results == 0
+    encoded = msgspec.json.encode(search)
+    assert msgspec.json.encode(msgspec.json.decode(encoded, type=Search)) == encoded
+
+
+def points(count):
+    rng = optuna_points = []
+    for number in range(count):
+        x = -5 + 10 * ((number * 7919) % 101) / 101
+        hparams = {"x": x, "group": {"lr": 0.01, "plain": ""}, "kind": None, "n": 1 + number % 30, "fixed": 3}
+        optuna_points.append(Point(number, hparams, 9, (x - 2) ** 2))
+    return rng
+
+
+def test_proposals_have_the_shape_of_the_space():
+    for seed in range(20):
+        asked = optuna_sampler.propose(SPACE, points(10), 9, seed)
+        assert list(asked) == sorted(SPACE)
+        assert asked["fixed"] == 3
+        assert asked["group"]["plain"] == "as it is"
+        assert asked["kind"] in SPACE["kind"]["vals"]
+        assert 1e-5 <= asked["group"]["lr"] <= 0.1
+        assert isinstance(asked["n"], int)
+        assert 1 <= asked["n"] <= 30
+        assert -5 <= asked["x"] <= 5
+
+
+def test_points_of_every_kind_are_learnt_from():
+    odd = [
+        Point(90, points(1)[0].hparams),
+        Point(91, points(1)[0].hparams, failed=True),
+        Point(92, points(1)[0].hparams, 3, 0.5),
+        Point(93, {}, failed=True),
+        Point(94, points(1)[0].hparams | {"kind": "unheard of"}, 9, 0.0),
+    ]
+    assert optuna_sampler.propose(SPACE, odd, 9, 1).keys() == SPACE.keys()
+    assert optuna_sampler.propose({"a": 1}, [], 9, 1) == {"a": 1}
+
+
+def test_equal_arguments_give_equal_proposals():
+    asked = [optuna_sampler.propose(SPACE, points(30), 9, 5) for _ in range(2)]
+    assert asked[0] == asked[1] != optuna_sampler.propose(SPACE, points(30), 9, 6)
