@@ -10,6 +10,8 @@ import importlib.util
 import math
 import warnings
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import msgspec
@@ -17,6 +19,8 @@ import msgspec
 from det_contracts.expconf import is_group, leaves
 
 MISSING = "the 'tpe' searcher needs the optuna package, which is not installed: pip install 'steadfast[tpe]'"
+
+Path = tuple[str, ...]
 
 
 class Point(msgspec.Struct, frozen=True, array_like=True):
@@ -47,8 +51,8 @@ def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, see
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    axes = {".".join(path): spec for path, spec in leaves(space) if _is_searched(spec)}
-    ranges = {name: _distribution(spec) for name, spec in axes.items()}
+    axes = {path: spec for path, spec in leaves(space) if _is_searched(spec)}
+    ranges = {".".join(path): _distribution(spec) for path, spec in axes.items()}
     with warnings.catch_warnings():
         # Options may be marked as experimental; that concerns who chose them here, not who searches.
         warnings.simplefilter("ignore")
@@ -77,14 +81,16 @@ def _distribution(spec: dict[str, Any]) -> Any:
 
 
 def _trials(
-    axes: dict[str, Any], ranges: dict[str, Any], points: Iterable[Point], max_length: int
+    axes: dict[Path, Any], ranges: dict[str, Any], points: Iterable[Point], max_length: int
 ) -> Iterable[Any]:
     from optuna.trial import TrialState, create_trial
 
     for point in points:
-        found = {".".join(path): value for path, value in leaves(point.hparams)}
         try:
-            params = {name: _coordinate(spec, found[name]) for name, spec in axes.items()}
+            params = {
+                ".".join(path): _coordinate(spec, reduce(getitem, path, point.hparams))
+                for path, spec in axes.items()
+            }
         except (KeyError, ValueError, TypeError):
             # Announced by hands that did not keep to the space: nothing can be learnt from it.
             continue
