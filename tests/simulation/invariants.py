@@ -5,6 +5,7 @@ or in words what is wrong.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, checkpoints, scheduler, searcher, worker
@@ -331,7 +332,7 @@ def _brackets(method):
 
 
 def _untidy(experiment, ledger, rung, bracket):
-    for one, two in zip(rung.entries, rung.entries[1:], strict=False):
+    for one, two in pairwise(rung.entries):
         if one.metric > two.metric:
             return f"rung of {rung.length} is not in order: {one}, {two}"
         if one.metric == two.metric:

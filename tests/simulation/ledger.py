@@ -327,10 +327,12 @@ def _on(ledger, worker_id):
 
 
 def _registered(ledger, event, position):
-    for allocation in _on(ledger, event.worker_id):
-        if allocation.assigned <= event.reads_after and allocation.id not in event.running:
-            allocation.lost[event.worker_id] = position
     slots = tuple(slot.id for slot in event.slots)
+    for allocation in _on(ledger, event.worker_id):
+        forgotten = allocation.assigned <= event.reads_after and allocation.id not in event.running
+        held = {slot for part in allocation.parts if part.worker_id == event.worker_id for slot in part.slots}
+        if forgotten or not held <= set(slots):
+            allocation.lost[event.worker_id] = position
     ledger.host(Worker(event.worker_id, event.session, event.pool, slots), position)
     ledger.count("registrations")
 

@@ -45,9 +45,6 @@ def simulate(seed, off=(), steps=300):
                 await _live(world)
             except Violation as violation:
                 world.fail(violation)
-            except Exception as error:
-                if world.failure is not error:
-                    raise
 
     run(main())
     return Result(worlds[0])

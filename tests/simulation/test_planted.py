@@ -10,7 +10,7 @@ from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
 from services.searcher import verdict
 from services.searcher.domain import fold
-from services.searcher.methods.rungs import Rung
+from services.searcher.methods.ranking import Ranking
 from tests.simulation import world
 from tests.simulation.simulate import simulate
 
@@ -48,12 +48,12 @@ def lost_preemption_ack(patch):
 
 def tie_the_wrong_way(patch):
     """Of two equal results the later one is ahead."""
-    place = Rung.place
+    place = Ranking.place
 
     def turned(self, metric, *, before_equals=False):
         return place(self, metric, before_equals=not before_equals)
 
-    patch.setattr(Rung, "place", turned)
+    patch.setattr(Ranking, "place", turned)
 
 
 def slot_freed_too_early(patch):

@@ -127,8 +127,8 @@ class World:
             return
         try:
             self._step(stored)
-        except Violation as violation:
-            self.fail(violation)
+        except Exception as error:
+            self.fail(error)
 
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
