@@ -11,7 +11,7 @@ from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State
-from services.searcher.methods import MethodError, start
+from services.searcher.methods import MethodError, start, unavailable
 
 
 def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
@@ -24,6 +24,8 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         start(command.config["searcher"], command.config["hyperparameters"], seed)
     except MethodError as error:
         raise invalid(f"<config>.searcher: {error}") from None
+    if missing := unavailable(command.config["searcher"]):
+        raise invalid(f"<config>.searcher: {missing}")
     totals = state.totals.get("all")
     id = (totals.experiments if totals else 0) + 1
     reason = f"submitted by {command.user}"

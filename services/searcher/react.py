@@ -15,6 +15,7 @@ from det_contracts.states import ENDS_IN, OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.searcher.domain import Experiment, State, Trial, effective_state
 from services.searcher.domain.fold import GRACE_S
+from services.searcher.methods import propose
 from services.searcher.verdict import judge
 
 EARLY_EXIT_OF: dict[Life, str] = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}
@@ -28,7 +29,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
         return _experiment(state, state.experiments[id])
     if kind == "trials" and id in state.trials:
         trial = state.trials[id]
-        return _trial(state.experiments[trial.experiment_id], trial) if trial.state not in TERMINAL else ()
+        return _trial(state, trial) if trial.state not in TERMINAL else ()
     return ()
 
 
@@ -57,9 +58,10 @@ def _shutdown_reason(experiment: Experiment) -> str:
     return "the search is complete: every trial that it asked for is closed"
 
 
-def _trial(experiment: Experiment, trial: Trial) -> Sequence[Any]:
+def _trial(known: State, trial: Trial) -> Sequence[Any]:
+    experiment = known.experiments[trial.experiment_id]
     state = effective_state(experiment, trial)
-    events: list[Any] = [*_announcements(trial)]
+    events: list[Any] = [*_announcements(known, trial)]
     if trial.exit is not None:
         return [*events, judge(experiment, trial, state)]
     if trial.allocation_id is not None:
@@ -73,9 +75,10 @@ def _trial(experiment: Experiment, trial: Trial) -> Sequence[Any]:
     return events
 
 
-def _announcements(trial: Trial) -> Sequence[Any]:
+def _announcements(known: State, trial: Trial) -> Sequence[Any]:
     events: list[Any] = []
     if not trial.announced:
+        proposal = propose(known.searches[trial.experiment_id], trial.seed, trial.hparams)
         events.append(
             searcher.TrialCreated(
                 trial_id=trial.id,
@@ -83,8 +86,8 @@ def _announcements(trial: Trial) -> Sequence[Any]:
                 request_id=trial.request_id,
                 task_id=trial.task_id,
                 seed=trial.seed,
-                hparams=trial.hparams,
-                reason="the search method asked for a trial",
+                hparams=proposal.hparams,
+                reason=proposal.reason,
             )
         )
     if trial.announced_seq < trial.seq:
