@@ -1,11 +1,14 @@
-"""Which search method runs, and with what (experiment configuration spec, section 2.3)."""
+"""Which search method runs, and with what (experiment configuration spec, section 2.3).
+
+`tpe` and `pbt` are additions (docs/search-methods.md).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.expconf.containers import Field, ListOf, Record, Union, rule
-from det_contracts.expconf.length import SEARCH_LENGTH, SEARCH_LENGTH_WITH_UNIT, UNITS
+from det_contracts.expconf.containers import Field, ListOf, Record, Rule, Union, rule
+from det_contracts.expconf.length import SEARCH_LENGTH, SEARCH_LENGTH_WITH_UNIT, UNITS, Length
 from det_contracts.expconf.scalars import Choice, Flag, Real, Text, Whole
 
 UNKNOWN = (
@@ -26,6 +29,30 @@ SHARED = {
     "source_trial_id": Field(Whole()),
     "source_checkpoint_uuid": Field(Text()),
 }
+
+IDLE_ROUNDS = "must be at least num_rounds, or rounds would train nothing"
+
+
+def _at_most(key: str, most: float) -> Rule:
+    return rule(key, f"must be at most {most:g}", lambda record: (record.get(key) or 0) <= most, at=f".{key}")
+
+
+def _rounds_train(searcher: dict[str, Any]) -> bool:
+    length, rounds = searcher.get("max_length"), searcher.get("num_rounds")
+    if length is None or rounds is None:
+        return True
+    return Length.of(length).count >= int(rounds)
+
+
+RUNGS = Record({"max_rungs": Field(Whole(1), 5), "divisor": DIVISOR, "stop_once": STOP_ONCE})
+REPLACE = Record({"truncate_fraction": Field(Real(low=0), 0.2)}, (_at_most("truncate_fraction", 0.5),))
+EXPLORE = Record(
+    {
+        "resample_probability": Field(Real(low=0), 0.2),
+        "perturb_factor": Field(Real(low=0), 0.2),
+    },
+    (_at_most("resample_probability", 1), _at_most("perturb_factor", 1)),
+)
 
 METHODS = {
     "single": Record({"max_length": MAX_LENGTH}),
@@ -54,6 +81,25 @@ METHODS = {
             "bracket_rungs": Field(ListOf(Whole(1)), []),
             "stop_once": STOP_ONCE,
         }
+    ),
+    "tpe": Record(
+        {
+            "max_length": MAX_LENGTH,
+            "max_trials": MAX_TRIALS,
+            "max_concurrent_trials": CONCURRENT,
+            "num_startup_trials": Field(Whole(1), 10),
+            "rungs": Field(RUNGS),
+        }
+    ),
+    "pbt": Record(
+        {
+            "max_length": MAX_LENGTH,
+            "population_size": Field(Whole(1, 1000), needed="finally"),
+            "num_rounds": Field(Whole(1), needed="finally"),
+            "replace_function": Field(REPLACE, {}),
+            "explore_function": Field(EXPLORE, {}),
+        },
+        (rule("max_length num_rounds", IDLE_ROUNDS, _rounds_train, at=".max_length"),),
     ),
     "custom": Record({"unit": Field(Choice(UNITS))}, open=True),
 }

@@ -128,6 +128,24 @@ def method(name: str, **more: Any) -> dict[str, Any]:
             },
         ),
         ({"name": "custom", "metric": "loss", "own": {"deep": [1]}}, {"unit": None}),
+        (
+            method("tpe", max_trials=3),
+            {"max_concurrent_trials": 16, "num_startup_trials": 10, "rungs": None},
+        ),
+        (
+            method("tpe", max_trials=3, num_startup_trials=1, rungs={"divisor": 3}),
+            {
+                "max_concurrent_trials": 16,
+                "rungs": {"max_rungs": 5, "divisor": 3, "stop_once": False},
+            },
+        ),
+        (
+            method("pbt", population_size=3, num_rounds=9),
+            {
+                "replace_function": {"truncate_fraction": 0.2},
+                "explore_function": {"resample_probability": 0.2, "perturb_factor": 0.2},
+            },
+        ),
     ],
 )
 def test_defaults_of_search_methods(given: dict[str, Any], defaults: dict[str, Any]) -> None:

@@ -50,6 +50,7 @@ PREFIX = "prefix cannot contain /../"
 OUTSIDE = "storage_path must either be a relative directory or a subdirectory of host_path"
 RANGE = {"type": "int", "minval": 1, "maxval": 5}
 ASHA = {"num_rungs": 2, "max_trials": 4}
+PBT = {"num_rounds": 3}
 
 ONE_FAULT: list[tuple[dict[str, Any], str]] = [
     ({"max_restarts": "5"}, '.max_restarts: must be an integer, not "5"'),
@@ -110,6 +111,28 @@ ONE_FAULT: list[tuple[dict[str, Any], str]] = [
     (searcher("async_halving", max_trials=4, num_rungs=0), ".searcher.num_rungs: must be at least 1"),
     (searcher("adaptive_asha", max_trials=4, mode="fast"), ".searcher.mode: must be one of aggressive"),
     (searcher("adaptive_asha", max_trials=4, bracket_rungs=[2, 0]), ".searcher.bracket_rungs[1]: must be"),
+    (searcher("tpe", max_trials=4, num_startup_trials=0), ".searcher.num_startup_trials: must be at least 1"),
+    (searcher("tpe", max_trials=4, rungs=3), ".searcher.rungs: must be a map, not"),
+    (searcher("tpe", max_trials=4, rungs={"divisor": 1}), ".searcher.rungs.divisor: must be greater than 1"),
+    (
+        searcher("tpe", max_trials=4, rungs={"max_rung": 1}),
+        'max_rung: unknown field, did you mean "max_rungs"',
+    ),
+    (searcher("pbt", **PBT, population_size=1001), ".searcher.population_size: must be between 1 and 1000"),
+    (searcher("pbt", **PBT, max_trials=4), ".searcher.max_trials: unknown field"),
+    (searcher("pbt", num_rounds=10), ".searcher.max_length: must be at least num_rounds"),
+    (
+        searcher("pbt", **PBT, replace_function={"truncate_fraction": 0.6}),
+        ".searcher.replace_function.truncate_fraction: must be at most 0.5",
+    ),
+    (
+        searcher("pbt", **PBT, explore_function={"resample_probability": 1.5}),
+        ".searcher.explore_function.resample_probability: must be at most 1",
+    ),
+    (
+        searcher("pbt", **PBT, explore_function={"perturb_factor": -1}),
+        ".searcher.explore_function.perturb_factor: must be at least 0, not -1",
+    ),
     (searcher("custom", unit="steps"), ".searcher.unit: must be one of batches, records, epochs"),
     (searcher("single", smaller_is_better="no"), ".searcher.smaller_is_better: must be true or false"),
     # Storage
@@ -226,6 +249,9 @@ INCOMPLETE: list[tuple[dict[str, Any], str]] = [
     (searcher("grid", max_length=None) | hp(1), ".searcher.max_length: is required"),
     (searcher("adaptive_asha"), ".searcher.max_trials: is required"),
     (searcher("async_halving", max_trials=3), ".searcher.num_rungs: is required"),
+    (searcher("tpe"), ".searcher.max_trials: is required"),
+    (searcher("pbt", num_rounds=3), ".searcher.population_size: is required"),
+    (searcher("pbt", population_size=3), ".searcher.num_rounds: is required"),
     (storage(type="s3"), ".checkpoint_storage.bucket: is required"),
     (storage(type="gcs"), ".checkpoint_storage.bucket: is required"),
     (storage(type="shared_fs"), ".checkpoint_storage.host_path: is required"),
