@@ -56,7 +56,9 @@ def propose(space: dict[str, Any], points: Sequence[Point], max_length: int, see
     with warnings.catch_warnings():
         # Options may be marked as experimental; that concerns who chose them here, not who searches.
         warnings.simplefilter("ignore")
-        sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=0, constant_liar=True)
+        sampler = optuna.samplers.TPESampler(
+            seed=seed, n_startup_trials=0, multivariate=True, constant_liar=True
+        )
         study = optuna.create_study(sampler=sampler)
         study.add_trials(_trials(axes, ranges, points, max_length))
         asked = study.ask(ranges).params
