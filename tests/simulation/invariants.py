@@ -23,6 +23,8 @@ ONCE = {
     searcher.StopRequested: ("allocation_id", "kill"),
     searcher.RunEnded: ("trial_id", "run"),
     searcher.TrialEnded: ("trial_id",),
+    searcher.TrialOverdue: ("trial_id", "run"),
+    scheduler.DeadlinePassed: ("allocation_id",),
     scheduler.AllocationAssigned: ("allocation_id",),
     scheduler.PreemptRequested: ("allocation_id",),
     scheduler.KillRequested: ("allocation_id",),
@@ -219,9 +221,10 @@ def places_the_whole_gang(ledger, event, stated):
 
 def places_only_where_there_is_room(ledger, event, stated):
     known = ledger.allocations[event.allocation_id]
+    pool = ledger.pool_at(known, stated.seen)
     for part in event.parts:
         host = ledger.workers_at(part.worker_id, stated.seen)
-        if host is None or host.presence != "here" or host.pool != known.pool:
+        if host is None or host.presence != "here" or host.pool != pool:
             return f"worker {part.worker_id} is not there for it: {host}"
         for slot in (*part.slots, None):
             if slot is not None and slot not in host.slots:

@@ -58,6 +58,8 @@ class Experiment:
     """Request id to the position at which the method closed it."""
     shutdown: bool = False
     fault: bool = False
+    pool: Any = None
+    max_slots: Any = None
 
 
 @dataclass
@@ -105,8 +107,9 @@ class Allocation:
     trial_id: int | None
     run: int
     slots: int
-    pool: str
     requested: int
+    pool: str = ""
+    """Of a task that belongs to no job."""
     parts: tuple = ()
     assigned: float = NEVER
     exits: dict = field(default_factory=dict)
@@ -162,6 +165,10 @@ class Ledger:
         known = self.hosts.get(worker_id)
         return known.at(position) if known else None
 
+    def pool_at(self, allocation, position):
+        """Where an allocation wants its slots."""
+        return allocation.pool or self.experiments[allocation.experiment_id].pool.at(position)
+
     def switch_at(self, worker_id, slot, position):
         """Whether a worker (slot None) or one of its slots was open for new work."""
         known = self.switches.get((worker_id, slot))
@@ -213,6 +220,8 @@ def _experiment_created(ledger, event, position):
         search=search,
         state=History("PAUSED"),
     )
+    experiment.max_slots = History(config["resources"]["max_slots"])
+    experiment.pool = History(config["resources"]["resource_pool"] or "default")
     ledger.experiments[event.experiment_id] = experiment
     ledger.ask(experiment, operations, position)
 
@@ -229,7 +238,7 @@ def _trial_created(ledger, event, position):
     experiment = ledger.experiments[event.experiment_id]
     experiment.trials[event.request_id] = event.trial_id
     ledger.trials[event.trial_id] = Trial(event.trial_id, experiment, event.request_id, History("ACTIVE"))
-    ledger.advance(experiment, TrialCreated(event.request_id), position)
+    ledger.advance(experiment, TrialCreated(event.request_id, event.hparams), position)
     ledger.count("trials")
 
 
@@ -253,7 +262,6 @@ def _run_requested(ledger, event, position):
         trial_id=event.trial_id,
         run=event.run,
         slots=event.slots,
-        pool=event.pool,
         requested=position,
     )
 
@@ -262,7 +270,7 @@ def _deletion_requested(ledger, event, position):
     id = f"{event.task_id}.1"
     ledger.deletions[event.task_id] = position
     ledger.allocations[id] = Allocation(
-        id, "CHECKPOINT_GC", event.experiment_id, None, 1, 0, "default", position
+        id, "CHECKPOINT_GC", event.experiment_id, None, 1, 0, position, event.pool
     )
     ledger.count("deletions")
 
@@ -348,6 +356,20 @@ def _worker_gone(ledger, event, position):
     ledger.count("workers left" if left else "workers lost")
 
 
+def _switched(ledger, event, position):
+    slot = getattr(event, "slot_id", None)
+    open_ = event.enabled and not event.draining
+    ledger.switches.setdefault((event.worker_id, slot), History(True)).add(position, open_)
+    ledger.count("switches")
+
+
+def _job_changed(ledger, event, position):
+    known = ledger.experiments[event.experiment_id]
+    known.pool.add(position, event.pool)
+    known.max_slots.add(position, event.max_slots)
+    ledger.count("job changes")
+
+
 def _started(ledger, event, position):
     known = ledger.allocations.get(event.allocation_id)
     if known is not None:
@@ -420,6 +442,9 @@ _NOTES = {
     scheduler.KillRequested: _killed,
     scheduler.AllocationEnded: _allocation_ended,
     scheduler.WorkerLost: _worker_gone,
+    scheduler.WorkerSwitched: _switched,
+    scheduler.SlotSwitched: _switched,
+    scheduler.JobChanged: _job_changed,
     worker.WorkerRegistered: _registered,
     worker.WorkerLeft: _worker_gone,
     worker.AllocationStarted: _started,

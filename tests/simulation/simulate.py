@@ -128,10 +128,14 @@ def everything_is_over_or_waits(world):
     ledger = world.ledger
     why = world.rules["scheduler"].answers[Waiting](world.truth["scheduler"], Waiting())
     for experiment in ledger.experiments.values():
-        if experiment.state.now in OVER:
+        if experiment.state.now in OVER - {"DELETING"}:
             continue
         trials = [t for t in ledger.trials.values() if t.experiment is experiment and not t.over]
-        waiting = [ledger.allocations[t.live] for t in trials if t.live]
+        waiting = [ledger.allocations[t.live] for t in trials if t.live] + [
+            a
+            for a in ledger.allocations.values()
+            if a.kind != "TRIAL" and a.experiment_id == experiment.id and not a.outcome
+        ]
         for allocation in waiting:
             _waits_with_reason(ledger, allocation, why)
         if experiment.state.now != "PAUSED" and not waiting:
@@ -153,9 +157,19 @@ def _waits_with_reason(ledger, allocation, why):
         # It stands behind somebody of higher rank, who is asked the same.
         return
     for host in ledger.workers.values():
-        free = [s for s in host.slots if (host.id, s) not in ledger.slots]
-        open_ = host.presence == "here" and ledger.switch_at(host.id, None, ledger.position)
-        if open_ and host.pool == allocation.pool and len(free) >= allocation.slots:
+        now = ledger.position
+        free = [
+            s for s in host.slots if (host.id, s) not in ledger.slots and ledger.switch_at(host.id, s, now)
+        ]
+        open_ = host.presence == "here" and ledger.switch_at(host.id, None, now)
+        limit = ledger.experiments[allocation.experiment_id].max_slots.now
+        allowed = limit is None or limit >= allocation.slots
+        if (
+            open_
+            and allowed
+            and host.pool == ledger.pool_at(allocation, now)
+            and len(free) >= allocation.slots
+        ):
             there = f"{host.id} has {free} free: {why[allocation.id]}"
             raise Violation("who fits is placed", f"{allocation.id} needs {allocation.slots}, {there}")
 

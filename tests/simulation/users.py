@@ -2,7 +2,17 @@
 
 import asyncio
 
-from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial
+from det_contracts.commands import (
+    ChangeExperiment,
+    ChangeJob,
+    ConfigurePools,
+    CreateExperiment,
+    KillTrial,
+    ReviseExperiment,
+    SwitchSlot,
+    SwitchWorker,
+)
+from det_contracts.events.scheduler import PoolSettings
 from det_contracts.expconf import complete
 from det_contracts.problems import Refused
 from det_contracts.states import OVER
@@ -62,6 +72,15 @@ def _adaptive(chance):
     }
 
 
+def _population(chance):
+    return {
+        "name": "pbt",
+        "max_length": chance.randrange(6, 16),
+        "population_size": chance.randrange(2, 5),
+        "num_rounds": chance.randrange(1, 4),
+    }
+
+
 SEARCHES = (_single, _random, _grid, _halving, _halving, _adaptive)
 
 
@@ -86,7 +105,10 @@ def random_config(chance):
             },
             "resources": {
                 "slots_per_trial": chance.choice((0, 1, 1, 1, 1, 2, 2, 4, 8)),
-                "priority": chance.choice((1, 42, 42, 99)),
+                "priority": chance.choice((None, 1, 42, 42, 99)),
+                "max_slots": chance.choice((None, None, None, 1, 4)),
+                "weight": chance.choice((0.5, 1, 1, 2)),
+                "resource_pool": chance.choice(("", "", "default", "second")),
             },
             "max_restarts": chance.randrange(3),
         },
@@ -96,6 +118,21 @@ def random_config(chance):
 
 
 # -- what people do: (world, chance) -> (owner, command), or None when there is nothing to do it to
+
+
+def configure(world, chance):
+    """Pools of every kind."""
+    pools = {
+        name: PoolSettings(
+            scheduler=chance.choice(("priority", "priority", "fair_share", "round_robin")),
+            fitting_policy=chance.choice(("best", "worst")),
+            allow_heterogeneous_fits=chance.random() < 0.3,
+            preemption=chance.random() < 0.6,
+            max_aux_containers_per_agent=chance.choice((100, 100, 1)),
+        )
+        for name in ("default", "second")
+    }
+    return "scheduler", ConfigurePools(pools=pools)
 
 
 def submit(world, chance):
@@ -110,7 +147,9 @@ def submit(world, chance):
 
 def _some_experiment(world, chance):
     """Mostly one that is not over."""
-    known = list(world.ledger.experiments.values())
+    known = [
+        e for e in world.ledger.experiments.values() if e.state.now != "DELETED" or chance.random() < 0.1
+    ]
     open_ = [e for e in known if e.state.now not in OVER]
     among = open_ if open_ and chance.random() < 0.85 else known
     return chance.choice(among).id if among else None
@@ -129,12 +168,57 @@ def kill_trial(world, chance):
     return ("searcher", KillTrial(trial_id=chance.choice(known), user="bob")) if known else None
 
 
+def revise(world, chance):
+    id = _some_experiment(world, chance)
+    changes = {
+        "name": f"named {chance.randrange(100)}",
+        "checkpoint_storage.save_trial_best": chance.randrange(3),
+    }
+    return id and ("searcher", ReviseExperiment(experiment_id=id, changes=changes, user="bob"))
+
+
+def move_job(world, chance):
+    """One thing about a job, or its place."""
+    id, other = _some_experiment(world, chance), _some_experiment(world, chance)
+    wish = chance.choice(
+        (
+            {"priority": chance.choice((0, 1, 20, 42, 99))},
+            {"weight": chance.choice((0.0, 0.5, 4.0))},
+            {"max_slots": chance.choice((None, 0, 1, 4))},
+            {"resource_pool": chance.choice(("default", "second", "nowhere"))},
+            {"ahead_of": other},
+            {"behind_of": other},
+        )
+    )
+    return id and ("scheduler", ChangeJob(experiment_id=id, user="bob", **wish))
+
+
+def switch_worker(world, chance):
+    one = chance.choice(list(world.workers.values()))
+    enabled, drain = chance.random() < 0.6, chance.random() < 0.5
+    return "scheduler", SwitchWorker(worker_id=one.id, enabled=enabled, drain=drain, user="bob")
+
+
+def switch_slot(world, chance):
+    one = chance.choice(list(world.workers.values()))
+    slot, enabled, drain = chance.randrange(max(one.slots, 1)), chance.random() < 0.6, chance.random() < 0.5
+    return "scheduler", SwitchSlot(worker_id=one.id, slot_id=slot, enabled=enabled, drain=drain, user="bob")
+
+
 ACTIONS = {
     "pause": (6, change("pause")),
     "activate": (8, change("activate")),
     "cancel": (1, change("cancel")),
     "kill": (1, change("kill")),
     "kill trial": (2, kill_trial),
+    "archive": (1, change("archive")),
+    "unarchive": (1, change("unarchive")),
+    "delete": (2, change("delete")),
+    "revise": (1, revise),
+    "move job": (6, move_job),
+    "switch worker": (2, switch_worker),
+    "switch slot": (2, switch_slot),
+    "configure": (1, configure),
 }
 """Name to (how often, what)."""
 
@@ -167,7 +251,8 @@ async def people(world):
     """Submit until enough has happened, and meddle meanwhile."""
     chance = world.plan.chance("users")
     loop = asyncio.get_running_loop()
-    busy = [loop.create_task(act(world, "submit", submit, chance))]
+    busy = [loop.create_task(act(world, "configure", configure, chance))] if chance.random() < 0.8 else []
+    busy += [loop.create_task(act(world, "submit", submit, chance))]
     while True:
         await asyncio.sleep(chance.expovariate(1 / world.plan.user_every_s))
         open_ = [e for e in world.ledger.experiments.values() if e.state.now not in OVER]

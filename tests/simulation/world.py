@@ -141,7 +141,7 @@ class World:
         touched = [key for owner in self.rules for key in self._fold(owner, recorded)]
         self.ledger.take(recorded)
         for kind, id in touched:
-            if kind == "searches":
+            if kind == "searches" and id in self.truth["searcher"].searches:
                 self._check_search(id, recorded.event)
         for script in self.listeners.get(getattr(recorded.event, "trial_id", None), ()):
             script.hear_soon(recorded.event)
@@ -209,7 +209,8 @@ class World:
 
     def add_worker(self, id):
         slots = self.chance.choice((0, 1, 2, 2, 4, 4, 8))
-        self.workers[id] = Worker(self, id, slots)
+        pool = self.chance.choice(("default", "default", "second"))
+        self.workers[id] = Worker(self, id, slots, pool)
         self.workers[id].start()
 
     async def sleep(self, seconds):
