@@ -24,6 +24,19 @@ class Size(NamedTuple):
     single_agent: bool
 
 
+class Sums(NamedTuple):
+    """What a group has and wants, in slots."""
+
+    active: int
+    """What its running requests hold."""
+    kept: int
+    """The part of `active` that cannot be asked back."""
+    wanted: int
+    """What its waiting requests need."""
+    smallest: int
+    """The smallest request that waits; 0 when none does."""
+
+
 def size_of(request: Request) -> Size:
     """What decides whether a request fits."""
     return Size(request.slots, request.single_agent)
@@ -40,12 +53,11 @@ class GroupQueue:
     def __init__(self) -> None:
         self.held = 0
         """Slots that its running requests hold."""
-        self.active: Counter[int] = Counter()
-        """Slots held, by size of the request."""
-        self.fixed: Counter[int] = Counter()
-        """The part of `active` that cannot be asked back."""
         self.leaving = 0
-        """Slots that are on their way back."""
+        """The part of `held` that is on its way back."""
+        self._active: Counter[int] = Counter()
+        self._kept: Counter[int] = Counter()
+        self._sums: tuple[int, Sums] | None = None
         self._lanes: dict[Size, Lane] = {}
         self._running: dict[bool, list[tuple[Place, Running]]] = {False: [], True: []}
 
@@ -55,9 +67,11 @@ class GroupQueue:
     def wait(self, request: Request) -> None:
         """File a request that waits."""
         insort(self._lanes.setdefault(size_of(request), []), (place_of(request), request))
+        self._sums = None
 
     def unwait(self, request: Request) -> None:
         """Forget one that waited."""
+        self._sums = None
         lane = self._lanes[size_of(request)]
         _remove(lane, place_of(request))
         if not lane:
@@ -76,21 +90,29 @@ class GroupQueue:
     def _count(self, running: Running, sign: int) -> None:
         slots = running.request.slots
         self.held += sign * slots
-        self.active[slots] += sign * slots
-        self.fixed[slots] += 0 if running.request.preemptible else sign * slots
+        self._active[slots] += sign * slots
+        self._kept[slots] += 0 if running.request.preemptible else sign * slots
+        self._sums = None
         self.leaving += sign * slots if running.leaving else 0
 
     def lanes(self, zero_slot: bool) -> Iterator[Lane]:
         """What waits of one kind; none of them is empty."""
         return (lane for size, lane in self._lanes.items() if (size.slots == 0) == zero_slot)
 
-    def sizes(self) -> Counter[int]:
-        """How many requests wait, by the slots that they need; zero-slot ones left out."""
-        counts: Counter[int] = Counter()
-        for size, lane in self._lanes.items():
-            if size.slots:
-                counts[size.slots] += len(lane)
-        return counts
+    def sums(self, limit: int) -> Sums:
+        """Slots of the requests that need one or more, up to the limit."""
+        if self._sums is None or self._sums[0] != limit:
+            self._sums = limit, self._summed(limit)
+        return self._sums[1]
+
+    def _summed(self, limit: int) -> Sums:
+        waiting = [size.slots for size in self._lanes if 0 < size.slots <= limit]
+        return Sums(
+            active=sum(held for slots, held in self._active.items() if slots <= limit),
+            kept=sum(held for slots, held in self._kept.items() if slots <= limit),
+            wanted=sum(s.slots * len(lane) for s, lane in self._lanes.items() if s.slots <= limit),
+            smallest=min(waiting, default=0),
+        )
 
     def running(self, zero_slot: bool) -> list[tuple[Place, Running]]:
         """What runs of one kind, in queue order."""

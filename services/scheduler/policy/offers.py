@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from services.scheduler.policy.book import Book
-from services.scheduler.policy.group_queue import GroupQueue
 
 
 class Claim:
     """What a group has, what it wants, and what it is offered; in slots."""
 
-    def __init__(self, book: Book, name: str, queue: GroupQueue, capacity: int) -> None:
-        group = book.group(name)
-        self.name, self.queue, self.weight = name, queue, group.weight
+    def __init__(self, book: Book, name: str, capacity: int) -> None:
+        group, self.queue = book.group(name), book.queues[name]
+        self.name, self.weight = name, group.weight
         self.age = group.registered, name
-        self.active = sum(held for size, held in queue.active.items() if size <= capacity)
-        self.kept = sum(held for size, held in queue.fixed.items() if size <= capacity)
-        """The part of `active` that cannot be asked back."""
-        waiting = {size: count for size, count in queue.sizes().items() if size <= capacity}
-        wanted = self.active + sum(size * count for size, count in waiting.items())
-        self.demand = wanted if group.max_slots is None else min(wanted, group.max_slots)
-        self.smallest = min(waiting, default=0)
-        """The smallest request that waits; 0 when none does."""
+        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity)
+        demand = self.active + wanted
+        self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
         self.offer = self.kept
+        self.out = False
+        """Whether it gave back what it could not use, and gets no more."""
         self._ahead = self.kept
 
     def take(self, slots: int) -> int:
@@ -34,10 +32,16 @@ class Claim:
     @property
     def stuck(self) -> bool:
         """Whether it could start nothing with its offer, and would stop nothing without."""
-        return self.offer >= self.active and self.smallest > self.offer and self.offer < self.demand
+        return not self.full and self.offer >= self.active and self.smallest > self.offer
+
+    @property
+    def full(self) -> bool:
+        """Whether it takes no more."""
+        return self.out or self.offer >= self.demand
 
     def give_back(self) -> int:
-        """Keep only what runs; returns the rest."""
+        """Keep only what runs, and want no more; returns the rest."""
+        self.out = True
         spare = self.offer - self.active
         self.offer = self.active
         return spare
@@ -46,9 +50,9 @@ class Claim:
 def claims_of(book: Book) -> list[Claim]:
     """The claims of all groups that have or want slots, oldest group first, with their offers."""
     capacity = capacity_of(book)
-    claims = [Claim(book, name, queue, capacity) for name, queue in book.queues.items()]
+    claims = [Claim(book, name, capacity) for name in book.queues]
     claims = sorted((c for c in claims if c.demand or c.active), key=lambda claim: claim.age)
-    _fill(claims, capacity - sum(claim.kept for claim in claims))
+    _Filling(claims, capacity - sum(claim.kept for claim in claims)).run()
     return claims
 
 
@@ -63,28 +67,53 @@ def capacity_of(book: Book) -> int:
     return total
 
 
-def _fill(claims: list[Claim], capacity: int) -> None:
-    """Offer the capacity; where it ends below any request of a group, the older ones have it instead."""
-    growing = sorted((c for c in claims if c.offer < c.demand), key=lambda c: (c.demand, c.age))
-    while growing:
-        capacity = _rounds(growing, capacity)
-        youngest = max((c for c in growing if c.stuck), key=lambda c: c.age, default=None)
-        if capacity > 0 or youngest is None:
-            return
-        growing.remove(youngest)
-        capacity += youngest.give_back()
+class _Filling:
+    """Offers the capacity; where it ends below any request of a group, older groups have it instead."""
 
+    def __init__(self, claims: list[Claim], capacity: int) -> None:
+        self._capacity = capacity
+        self._growing = sorted((c for c in claims if not c.full), key=lambda c: (c.demand, c.age))
+        self._weights = sum(claim.weight for claim in self._growing)
+        self._claims = claims
+        self._youth = {claim.name: -number for number, claim in enumerate(claims)}
 
-def _rounds(growing: list[Claim], capacity: int) -> int:
-    """Offer by weight, round by round, until all is offered or nobody wants more; returns what is left."""
-    while capacity > 0 and growing:
-        at_start, weights = capacity, sum(claim.weight for claim in growing)
-        for claim in growing:
-            share = max(1, int(at_start * claim.weight / weights)) if weights > 0 else 1
-            capacity -= claim.take(min(share, capacity, claim.demand - claim.offer))
-            if claim.offer == claim.demand:
-                weights -= claim.weight
-            if capacity == 0:
+    def run(self) -> None:
+        """Offer until all is offered that can be used."""
+        stuck: list[int] = []
+        self._rounds()
+        self._note(stuck, self._growing)
+        while self._capacity <= 0 and stuck:
+            youngest = self._claims[-heappop(stuck)]
+            if youngest.stuck:
+                self._weights -= youngest.weight
+                self._capacity += youngest.give_back()
+                self._note(stuck, self._rounds())
+
+    def _note(self, stuck: list[int], claims: list[Claim]) -> None:
+        for claim in claims:
+            if claim.stuck:
+                heappush(stuck, self._youth[claim.name])
+
+    def _rounds(self) -> list[Claim]:
+        """Offer by weight, round by round, until all is offered or nobody wants more; returns to whom."""
+        touched = []
+        while self._capacity > 0 and self._growing:
+            offered = self._round()
+            touched += self._growing[:offered]
+            # Only those in front have changed: with little to offer, the others are not looked at.
+            self._growing[:offered] = [claim for claim in self._growing[:offered] if not claim.full]
+        return touched
+
+    def _round(self) -> int:
+        at_start, seen = self._capacity, 0
+        for claim in self._growing:
+            seen += 1
+            if claim.full:
+                continue
+            share = max(1, int(at_start * claim.weight / self._weights)) if self._weights > 0 else 1
+            self._capacity -= claim.take(min(share, self._capacity, claim.demand - claim.offer))
+            if claim.full:
+                self._weights -= claim.weight
+            if self._capacity == 0:
                 break
-        growing[:] = [claim for claim in growing if claim.offer < claim.demand]
-    return capacity
+        return seen

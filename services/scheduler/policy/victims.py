@@ -8,7 +8,7 @@ from heapq import merge
 
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.fitting import Pool
-from services.scheduler.policy.group_queue import Place
+from services.scheduler.policy.group_queue import Place, place_of
 from services.scheduler.policy.records import Request, Running
 
 Rank = tuple[int, Decimal]
@@ -27,7 +27,7 @@ class Victims:
         self.taken = 0
         self._leaving = sorted(
             (r for r in book.leaving.values() if (r.request.slots == 0) == zero_slot),
-            key=lambda r: (book.priority(r.request.group), r.request.position, r.request.allocation_id),
+            key=lambda r: (book.priority(r.request.group), place_of(r.request)),
             reverse=True,
         )
         # Looked up as far as a request asks: on a large pool most are never needed.

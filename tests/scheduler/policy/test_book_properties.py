@@ -38,7 +38,7 @@ def requests(draw, prefix, sizes):
             preemptible=draw(st.booleans()),
             single_agent=draw(st.booleans()),
             position=Decimal(draw(st.integers(0, 3))),
-            requested_at=number,
+            requested_at=draw(st.integers(0, 9)),
         )
         for number, group in enumerate(draw(st.lists(st.sampled_from(GROUPS), max_size=8)))
     ]
