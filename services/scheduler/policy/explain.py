@@ -6,6 +6,7 @@ from services.scheduler.policy.book import Book
 from services.scheduler.policy.capacity import cannot_hold, counted
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.group_queue import Place, place_of
+from services.scheduler.policy.offers import capacity_of, claims_of
 from services.scheduler.policy.records import Decision, Request
 
 
@@ -23,8 +24,9 @@ def explain(book: Book, allocation_id: str, decision: Decision | None = None) ->
         _placed(decision, request)
         or _over_limit(book, request)
         or _too_large_now(book, request)
+        or _beyond_fair_share(book, request)
         or _releases_under_way(decision, request)
-        or _taken(book, request)
+        or _taken(book, decision, request)
         or _behind(book, decision, request)
     )
 
@@ -51,7 +53,7 @@ def _placed(decision: Decision, request: Request) -> str:
 
 def _over_limit(book: Book, request: Request) -> str:
     room = book.room(request.group)
-    if room is None or request.slots <= room:
+    if room is None or request.slots <= room or book.settings.type == "round_robin":
         return ""
     limit = book.group(request.group).max_slots or 0
     return (
@@ -60,12 +62,24 @@ def _over_limit(book: Book, request: Request) -> str:
     )
 
 
+def _beyond_fair_share(book: Book, request: Request) -> str:
+    if book.settings.type != "fair_share" or request.slots == 0:
+        return ""
+    claim = next(claim for claim in claims_of(book) if claim.name == request.group)
+    if request.slots <= claim.offer - claim.active:
+        return ""
+    return (
+        f"At present the fair share of its job is {claim.offer} of {counted(capacity_of(book))}, "
+        f"and it holds {claim.active}; it needs {request.slots} more."
+    )
+
+
 def _releases_under_way(decision: Decision, request: Request) -> str:
     leaving = [r.allocation_id for r in decision.release if r.wanted_by == request.allocation_id]
     return f"It waits for {_some(leaving)} to leave, of lower rank and asked to." if leaving else ""
 
 
-def _taken(book: Book, request: Request) -> str:
+def _taken(book: Book, decision: Decision, request: Request) -> str:
     """Whether the agents as they are have no place for it."""
     if book.pool.fits(request):
         return ""
@@ -77,39 +91,47 @@ def _taken(book: Book, request: Request) -> str:
     sentence = f"It needs {counted(request.slots)}, {free} of {total} are free"
     if request.slots <= free:
         sentence += f", at most {max(empty)} on one agent"
-    leaving = [id for id, running in book.leaving.items() if running.request.slots]
-    return f"{sentence}; {_some(leaving)} {_was(leaving)} asked to leave." if leaving else f"{sentence}."
+    asked = [id for id, running in book.leaving.items() if running.request.slots]
+    asked += [release.allocation_id for release in decision.release]
+    return f"{sentence}; {_some(asked)} {_was(asked)} asked to leave." if asked else f"{sentence}."
 
 
 def _behind(book: Book, decision: Decision, request: Request) -> str:
-    """It would fit: somebody ahead in the queue has the better claim."""
-    placed = {p.allocation_id for p in decision.allocate}
+    """It would fit: somebody else has the better claim."""
+    placed = [p.allocation_id for p in decision.allocate]
     ahead = _ahead(book, request)
-    blocked = [r for r in ahead if r.allocation_id not in placed]
-    if blocked:
-        first = blocked[0]
+    blocked = next((r for r in ahead if r.allocation_id not in placed), None)
+    if blocked is not None:
+        level = f"priority {book.priority(blocked.group)}, " if book.settings.type == "priority" else ""
         return (
-            f"It waits behind {first.allocation_id} (priority {book.priority(first.group)}, "
-            f"needs {counted(first.slots)}), which does not fit yet."
+            f"It waits behind {blocked.allocation_id} ({level}needs {counted(blocked.slots)}), "
+            f"which does not fit yet."
         )
     if ahead:
         return f"The free slots go to {_some([r.allocation_id for r in ahead])}, ahead in the queue."
+    if placed:
+        return f"The free slots go to {_some(placed)} in this pass."
     return "It fits, and is placed when those that were asked to leave have left."
 
 
 def _ahead(book: Book, request: Request) -> list[Request]:
-    """Requests of the same kind before it in the queue, first one first, without those at their limit."""
+    """Requests that must be served before it, first one first.
+
+    By priority those of the same kind that are not at their limit; in turns all of its own group; for
+    fair shares there is no such order.
+    """
 
     def order(rival: Request) -> tuple[int, Place]:
         return book.priority(rival.group), place_of(rival)
 
-    def has_room(rival: Request) -> bool:
+    def counts(rival: Request) -> bool:
+        if book.settings.type != "priority":
+            return book.settings.type == "round_robin" and rival.group == request.group
         room = book.room(rival.group)
-        return room is None or rival.slots <= room
+        return (rival.slots == 0) == (request.slots == 0) and (room is None or rival.slots <= room)
 
-    rivals = (r for r in book.waiting.values() if (r.slots == 0) == (request.slots == 0))
     mine = order(request)
-    return sorted((r for r in rivals if order(r) < mine and has_room(r)), key=order)
+    return sorted((r for r in book.waiting.values() if counts(r) and order(r) < mine), key=order)
 
 
 def _some(names: list[str]) -> str:

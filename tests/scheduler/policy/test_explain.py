@@ -134,6 +134,47 @@ def test_a_limit_of_others_is_no_reason():
     assert sentence == "The free slots go to first, ahead in the queue."
 
 
+def test_beyond_its_fair_share():
+    groups = {"g": Group(registered=2), "h": Group(registered=1)}
+    waiting = [waits("x", 1), waits("y", 1, group="h")]
+    running = [runs(f"r{i}", "a", 1) for i in range(2)]
+    agents = [Agent(id="a", slots=3)]
+    sentence = why("x", waiting, agents=agents, running=running, groups=groups, type="fair_share")
+    assert (
+        sentence == "At present the fair share of its job is 2 of 3 slots, and it holds 2; it needs 1 more."
+    )
+
+
+def test_its_fair_share_is_free_when_others_have_left():
+    groups = {"g": Group(registered=2), "h": Group(registered=1)}
+    running = [runs(f"r{i}", "a", 1) for i in range(4)]
+    waiting = [waits("y", 2, group="h")]
+    sentence = why("y", waiting, agents=[IDLE], running=running, groups=groups, type="fair_share")
+    assert sentence == "It needs 2 slots, 0 of 4 are free; r0, r1 were asked to leave."
+
+
+def test_in_turns_only_the_own_job_has_an_order_and_no_limit():
+    waiting = [waits("big", 8, submitted_at=1), waits("x", 1, submitted_at=2)]
+    agents = [IDLE, Agent(id="b", slots=4)]
+    groups = {"g": Group(max_slots=0)}
+    sentence = why(
+        "x", waiting, agents=agents, running=[runs("r", "b", 2)], groups=groups, type="round_robin"
+    )
+    assert sentence == "It waits behind big (needs 8 slots), which does not fit yet."
+
+
+@pytest.mark.parametrize("type", ["fair_share", "round_robin"])
+def test_the_slots_go_to_another_job_in_this_pass(type):
+    groups = {"g": Group(registered=2, weight=9), "h": Group(registered=1)}
+    waiting = [waits("x", 3), waits("other", 2, group="h", single_agent=True)]
+    agents = [IDLE, Agent(id="b", slots=2)]
+    running = [runs("r", "b", 1, group="h")]
+    if type == "round_robin":
+        running = [runs("r", "b", 1)]
+    sentence = why("x", waiting, agents=agents, running=running, groups=groups, type=type)
+    assert sentence == "The free slots go to other in this pass."
+
+
 def test_unknown_id():
     with pytest.raises(KeyError, match=r"9\.1"):
         why("9.1", [waits("x", 1)], agents=[IDLE])

@@ -1,0 +1,27 @@
+"""The vectors of the scheduling spec for the size of a pool (section 7)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from services.scheduler.policy.autoscale import desired_instances
+from services.scheduler.policy.records import Group, Request
+
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "scheduling-vectors.json").read_text())
+
+
+@pytest.mark.parametrize("case", VECTORS["desired_new_instances"])
+def test_desired_new_instances(case):
+    waiting = [
+        Request(allocation_id=str(n), job_id=str(n), group=wish.get("group", str(n)), slots=wish["slots"])
+        for n, wish in enumerate(case["pending"])
+    ]
+    groups = {name: Group(**chosen) for name, chosen in (case["groups"] or {}).items()}
+    desired = desired_instances(
+        waiting,
+        groups,
+        slots_per_instance=case["slots_per_instance"],
+        max_zero_slot=case["max_zero_slot_per_agent"],
+    )
+    assert desired == case["desired_new_instances"]
