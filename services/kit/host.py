@@ -19,7 +19,7 @@ from nats.aio.subscription import Subscription
 
 from det_contracts import commands
 from services.kit import logging, migrate
-from services.kit.bus import Answerer, Asker
+from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import connect
 from services.kit.database import Database
 from services.kit.health import HealthServer
@@ -172,7 +172,7 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
         return reply
 
     async def rule(command: Any, call: Call) -> tuple[int, Any]:
-        return await runner.command(command, call)
+        return await runner.command(command, call, within_s=PATIENCE_S)
 
     await parts.answerer.hear_queries({k: answer(k) for k in rules.answers})
     if service.always_saves:

@@ -44,6 +44,11 @@ class Pending:
         self.command = command
         self.call = call
         self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
+        self.value: Any = None
+        self.batch = ""
+        """What was last sent for it; stored or not, when no answer came."""
+        self.stored = 0
+        """Position of its last event, once that batch was read back."""
 
 
 class Runner(Generic[S]):
@@ -104,15 +109,20 @@ class Runner(Generic[S]):
                 for stream, feed in feeds.items():
                     tasks.create_task(self._fold_for_ever(stream, feed))
 
-    async def command(self, command: Any, call: Call) -> tuple[int, Any]:
+    async def command(self, command: Any, call: Call, within_s: float | None = None) -> tuple[int, Any]:
         """Rule on a command; returns the position it took effect at and the answer's value.
 
-        Raises `Refused`; nothing was appended then.
+        Raises `Refused`; nothing was appended then. After `within_s` it is refused as unavailable: what was
+        not ruled on by then never will be, what was sent may be stored.
         """
         pending = Pending(command, call)
         self._commands.append(pending)
         self._wake.set()
-        return await pending.answer
+        try:
+            async with asyncio.timeout(within_s):
+                return await pending.answer
+        except TimeoutError:
+            raise unavailable(f"{self.rules.owner} could not decide within {within_s:.0f} s") from None
 
     async def reach(self, position: int, within_s: float = 10.0) -> None:
         """Wait until CONTROL is folded up to `position`; raises `Refused` (unavailable) after a while."""
@@ -160,6 +170,8 @@ class Runner(Generic[S]):
         if type(event) is Decision:
             if event.owner == self.rules.owner:
                 self._fence = recorded.position
+                if self._commands and self._commands[0].batch == recorded.id:
+                    self._commands[0].stored = recorded.position + event.count
             return
         if type(event) is Unknown:
             self._measures.skipped(event.name)
@@ -203,7 +215,7 @@ class Runner(Generic[S]):
             return await self._rule(self._commands[0])
         decided = self._expired() or self._reactions()
         if decided:
-            await self._append(decided, actor=self.rules.owner)
+            await self._append(decided, actor=self.rules.owner, batch=self._new_id())
         return False
 
     def _expired(self) -> list[tuple[Any, str]]:
@@ -225,27 +237,38 @@ class Runner(Generic[S]):
         return decided[:BATCH_LIMIT]
 
     async def _rule(self, pending: Pending) -> bool:
+        if pending.stored:
+            return self._answer(pending, pending.stored)
+        if pending.answer.done():
+            # Its asker was told that nobody answered: done now, it would undo what was asked for since.
+            self._commands.popleft()
+            return True
         try:
             ruling = self.rules.commands[type(pending.command)](self.state, pending.command, pending.call)
         except Refused as refusal:
             self._commands.popleft()
             pending.answer.set_exception(refusal)
             return True
+        pending.value = ruling.value
         position = self.positions[subjects.CONTROL]
         if ruling.events:
+            pending.batch = self._new_id()
             caused = [(event, pending.call.id) for event in ruling.events]
-            if not await self._append(caused, actor=f"user:{getattr(pending.command, 'user', '')}"):
+            actor = f"user:{getattr(pending.command, 'user', '')}"
+            if not await self._append(caused, actor=actor, batch=pending.batch):
                 return False
             position = self._appended
+        return self._answer(pending, position)
+
+    def _answer(self, pending: Pending, position: int) -> bool:
         self._commands.popleft()
         if not pending.answer.done():
-            pending.answer.set_result((position, ruling.value))
+            pending.answer.set_result((position, pending.value))
         return True
 
-    async def _append(self, events: Sequence[tuple[Any, str]], *, actor: str) -> bool:
+    async def _append(self, events: Sequence[tuple[Any, str]], *, actor: str, batch: str) -> bool:
         now = self._clock()
         owner = self.rules.owner
-        batch = self._new_id()
         record = Decision(owner, self.positions[subjects.CONTROL], len(events), self._replica)
         drafts = [Draft(subjects.decision(owner), codec.encode(record, id=batch, actor=owner, at=now), batch)]
         for index, (event, cause) in enumerate(events):

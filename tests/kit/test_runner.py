@@ -206,6 +206,34 @@ def test_unknown_outcomes_lead_to_one_effect():
     asyncio.run(work())
 
 
+def test_a_command_of_unknown_outcome_is_obeyed_once():
+    async def work():
+        log = Unsure()
+        async with running(log) as runner:
+            for n in range(12):
+                position, value = await runner.command(Bump(1), Call(f"c{n}", 0.0))
+                assert (value, position <= len(log.streams[subjects.CONTROL])) == (float(n), True)
+                await until(lambda n=n: answered(runner) == n + 1)
+        assert log.calls > 24
+
+    asyncio.run(work())
+
+
+def test_a_command_that_was_given_up_is_not_obeyed_later():
+    async def work():
+        log, leads = MemoryLog(), False
+        async with running(log, leading=lambda: leads) as runner:
+            with pytest.raises(Refused, match="could not decide within"):
+                await runner.command(Bump(1), Call("late", 0.0), within_s=0.02)
+            leads = True
+            runner.lead()
+            assert (await runner.command(Bump(2), Call("now", 0.0)))[1] == 0.0
+            await until(lambda: answered(runner, 2) == 1)
+        assert 1 not in runner.state.accounts
+
+    asyncio.run(work())
+
+
 def test_somebody_elses_decision_is_read_before_the_next_one():
     async def work():
         log = MemoryLog()

@@ -7,9 +7,10 @@ or in words what is wrong.
 from dataclasses import dataclass
 from itertools import pairwise
 
+from det_contracts.commands import ChangeExperiment, CreateExperiment
 from det_contracts.envelope import Unknown
-from det_contracts.events import Decision, checkpoints, scheduler, searcher, worker
-from det_contracts.states import EXPERIMENT_MOVES, OVER, STOPPING, TERMINAL, TRIAL_MOVES
+from det_contracts.events import Decision, checkpoints, scheduler, searcher
+from det_contracts.states import EXPERIMENT_MOVES, TRIAL_MOVES
 from tests.simulation.verdict import expected
 
 DECIDERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
@@ -270,6 +271,46 @@ def outcome_fits_the_exits(ledger, event, stated):
     )
 
 
+LATE_S = 6.0
+"""Longer than a message is on its way, or waits for its answer."""
+
+
+def check_cause(ledger, recorded, now):
+    """A call is obeyed once, and not when its asker has long been told that nobody answers."""
+    call = recorded.cause
+    if not call.startswith("call-"):
+        return
+    batch = recorded.id.partition("-")[0]
+    if ledger.causes.setdefault(call, batch) != batch:
+        raise Violation(
+            "a call is obeyed once", f"{call} led to {ledger.causes[call]} before", recorded.event
+        )
+    if now > ledger.given_up.get(call, now) + LATE_S:
+        text = f"{call} was given up {now - ledger.given_up[call]:.0f} s before"
+        raise Violation("a call is not obeyed late", text, recorded.event)
+
+
+WISHES = {
+    "pause": ("ACTIVE",),
+    "cancel": ("ACTIVE", "PAUSED"),
+    "kill": ("ACTIVE", "PAUSED"),
+    "activate": ("PAUSED",),
+    "delete": ("COMPLETED", "ERROR", "CANCELED"),
+}
+"""States that an experiment cannot be in where the wish was fulfilled."""
+
+
+def is_not_as_answered(ledger, command, position, value):
+    """What was answered differs from what the log says at that position; None when it does not."""
+    if isinstance(command, CreateExperiment):
+        return None if value in ledger.experiments else f"experiment {value} does not exist"
+    if isinstance(command, ChangeExperiment):
+        state = ledger.experiments[command.experiment_id].state.at(position)
+        if state in WISHES.get(command.action, ()):
+            return f"{command.action} of experiment {command.experiment_id} was confirmed, it is {state}"
+    return None
+
+
 BEFORE = {
     searcher.ExperimentActivated: [experiment_moves_along_the_table],
     searcher.ExperimentPaused: [experiment_moves_along_the_table],
@@ -353,10 +394,3 @@ def _arrival(experiment, ledger, entry, rung):
         return None
     seqs = [seq for seq, length in asked._values if length == rung.length]
     return trial.completed.get(seqs[0]) if len(seqs) == 1 else None
-
-
-def is_over(experiment):
-    return experiment.state.now in OVER
-
-
-__all__ = ["OVER", "STOPPING", "TERMINAL", "Stated", "Violation", "worker"]

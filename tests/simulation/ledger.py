@@ -150,6 +150,10 @@ class Ledger:
         self.switches = {}
         """(worker, slot or None) to whether it is open for new work, over time."""
         self.decided = {}
+        self.causes = {}
+        """Call to the decision that it led to."""
+        self.given_up = {}
+        """Call to the time at which its asker was told that nobody answers."""
         self.counts = {}
 
     def host(self, worker, position):

@@ -59,6 +59,7 @@ async def _live(world):
     while world.steps < world.plan.steps and loop.time() < TROUBLE_S:
         await world.sleep(5.0)
         world.compare(chance.choice(world.replicas))
+        world.check_records(chance.choice(list(world.rules)))
     for task in [*tasks, *broken]:
         task.cancel()
     await world.sleep(0.1)
@@ -96,6 +97,8 @@ async def _ask_at_the_end(world):
     for replica in world.replicas:
         if not world.compare(replica):
             raise Violation("every replica reads on", f"{replica.name} is at {replica.runner.positions}")
+    for owner in world.rules:
+        world.check_records(owner)
     nothing_is_left_to_decide(world)
     every_living_worker_counts(world)
     everything_is_over_or_waits(world)

@@ -81,7 +81,16 @@ def _population(chance):
     }
 
 
-SEARCHES = (_single, _random, _grid, _halving, _halving, _adaptive)
+def _tpe(chance):
+    return {
+        "name": "tpe",
+        "max_length": chance.randrange(4, 12),
+        "max_trials": chance.randrange(2, 6),
+        "max_concurrent_trials": chance.randrange(0, 4),
+    }
+
+
+SEARCHES = (_single, _random, _grid, _halving, _halving, _halving, _adaptive, _adaptive, _population, _tpe)
 
 
 def random_config(chance):

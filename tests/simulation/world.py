@@ -10,7 +10,7 @@ from det_contracts.events import Decision, searcher
 from det_contracts.problems import Refused, unavailable
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.kit import runner, saving
-from services.kit.rules import Call, dump
+from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
 from services.scheduler import heartbeats
@@ -22,7 +22,7 @@ from tests.simulation.invariants import Stated, Violation
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import run
 from tests.simulation.replica import QUIET, Replica, watch_workers
-from tests.simulation.shelf import Shelf
+from tests.simulation.shelf import Shelf, ShelfSnapshot
 from tests.simulation.story import Story
 from tests.simulation.worker import Worker
 
@@ -106,19 +106,22 @@ class World:
             await asyncio.sleep(0.5)
         chosen = self.chance.choice(there)
         call = Call(f"call-{self.new_id()}", chosen.clock())
-        work = asyncio.get_running_loop().create_task(chosen.runner.command(command, call))
+        ruling = chosen.runner.command(command, call, within_s=PATIENCE_S)
+        work = asyncio.get_running_loop().create_task(ruling)
         work.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.wait([work], timeout=PATIENCE_S)
         if not work.done():
+            self.ledger.given_up[call.id] = asyncio.get_running_loop().time()
             raise unavailable(f"{owner} does not answer")
         position, value = work.result()
-        self._check_acknowledged(call, position)
+        self._check_acknowledged(command, position, value)
         return position, value
 
-    def _check_acknowledged(self, call, position):
+    def _check_acknowledged(self, command, position, value):
         """G2: what was answered is in the log."""
-        if position > len(self.disk.streams[subjects.CONTROL]):
-            self.fail(Violation("acknowledged is stored", f"{call.id} was answered with position {position}"))
+        wrong = invariants.is_not_as_answered(self.ledger, command, position, value)
+        if position > len(self.disk.streams[subjects.CONTROL]) or wrong:
+            self.fail(Violation("acknowledged is stored", wrong or f"position {position} is not there yet"))
 
     # -- every step
 
@@ -138,6 +141,7 @@ class World:
         recorded = codec.decode(stored.body, stored.position)
         self.steps += 1
         invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
+        invariants.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
         touched = [key for owner in self.rules for key in self._fold(owner, recorded)]
         self.ledger.take(recorded)
         for kind, id in touched:
@@ -182,6 +186,19 @@ class World:
             wrong = check(self.ledger, self.truth["searcher"], id)
             if wrong:
                 raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))
+
+    def check_records(self, owner):
+        """What a state keeps beside its records follows from them: a snapshot decides the same."""
+        rules, live = self.rules[owner], self.truth[owner]
+        snapshot = ShelfSnapshot(rules.state)
+        shelf = Shelf(self.chance)
+        keys = every_key(live)
+        snapshot.save(shelf, {key: getattr(live, key[0])[key[1]] for key in keys}, {})
+        loaded, _ = snapshot.load(shelf)
+        for key in keys:
+            one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
+            if one != two:
+                raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
 
     # -- G1
 
