@@ -9,9 +9,8 @@ from det_contracts.events import scheduler
 from services.scheduler.domain import Allocation, State
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.records import Release, Share
+from services.scheduler.steps import PREEMPTION_DEADLINE_S, next_step
 
-PREEMPTION_DEADLINE_S = 3600.0
-"""How long a script may take to save and leave (scheduling spec, 8.5)."""
 AT_ONCE = 500
 """Decisions of one pass that are stated together; the next pass states the rest."""
 
@@ -37,13 +36,16 @@ def one_pass(state: State, pool: str) -> Sequence[Any]:
                 backfilled=placement.backfilled,
             )
         )
-    events += [_release(state, release) for release in decision.release[:AT_ONCE]]
+    for release in decision.release[:AT_ONCE]:
+        allocation = state.allocations[release.allocation_id]
+        # What is about to be told something on its own account must not be told twice in one batch.
+        if not next_step(state, allocation):
+            events.append(_release(state, allocation, release))
     return events
 
 
-def _release(state: State, release: Release) -> Any:
+def _release(state: State, allocation: Allocation, release: Release) -> Any:
     """Ask for the slots back; what has not started yet has nothing to save."""
-    allocation = state.allocations[release.allocation_id]
     reason = _claim(state, release.wanted_by)
     if allocation.state == "ASSIGNED":
         return scheduler.KillRequested(allocation.id, f"{reason}; it had not started yet")

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_contracts.events import scheduler
-from services.scheduler.domain import Allocation, Member, State
-from services.scheduler.passes import PREEMPTION_DEADLINE_S, one_pass
-from services.scheduler.verdict import describe, judge
-
-LATE = "allocation did not preempt in 1h0m0s"
+from services.scheduler.domain import State
+from services.scheduler.passes import one_pass
+from services.scheduler.steps import next_step
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
@@ -22,65 +20,8 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     if kind == "pools" and id in state.pools:
         return one_pass(state, id)
     if kind == "allocations" and id in state.allocations:
-        return _allocation(state, state.allocations[id])
+        return next_step(state, state.allocations[id])
     return ()
-
-
-def _allocation(state: State, allocation: Allocation) -> Sequence[Any]:
-    if allocation.state == "PENDING":
-        return [_never_ran(allocation)] if allocation.stop else ()
-    if all(member.over for member in allocation.members):
-        return [judge(allocation)]
-    kill = "" if allocation.killed else _kill_reason(state, allocation)
-    if kill:
-        return [scheduler.KillRequested(allocation.id, kill)]
-    if allocation.stop == "leave" and not allocation.asked_to_leave and not allocation.killed:
-        return [
-            scheduler.PreemptRequested(
-                allocation_id=allocation.id, reason=allocation.stop_reason, within_s=PREEMPTION_DEADLINE_S
-            )
-        ]
-    return ()
-
-
-def _never_ran(allocation: Allocation) -> scheduler.AllocationEnded:
-    return scheduler.AllocationEnded(
-        allocation_id=allocation.id,
-        kind=allocation.kind,
-        trial_id=allocation.trial_id,
-        run=allocation.run,
-        outcome="killed",
-        reason=allocation.stop_reason,
-    )
-
-
-def _kill_reason(state: State, allocation: Allocation) -> str:
-    """Why what still runs of an allocation must end at once; empty when it need not."""
-    if allocation.late:
-        return LATE
-    if allocation.stop == "die":
-        return allocation.stop_reason
-    if allocation.stop == "leave" and allocation.state == "ASSIGNED":
-        return f"{allocation.stop_reason}; it had not started yet"
-    failed = next((m for m in allocation.members if m.over and (m.lost or m.exit_code != 0)), None)
-    if failed is not None:
-        return f"another part of it ended first: {describe(failed)}"
-    closed = (_closed(state, m) for m in allocation.members if not m.over)
-    return next((reason for reason in closed if reason), "")
-
-
-def _closed(state: State, member: Member) -> str:
-    """Whether a person closed what a member runs on, without letting it come to its end."""
-    worker = state.workers.get(member.worker_id)
-    if worker is None:
-        return ""
-    if not worker.switch.enabled and not worker.switch.draining:
-        return f"agent disabled: {worker.id}"
-    for slot in member.slots:
-        switch = worker.slot_switch(slot)
-        if not switch.enabled and not switch.draining:
-            return f"slot disabled: {slot} of {worker.id}"
-    return ""
 
 
 def due(state: State) -> float | None:

@@ -126,6 +126,10 @@ class Chance:
 def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
     for pool in ("default", "b"):
         cluster.pool(pool, scheduler=kind, preemption=seed % 2 == 0)
+    for id in range(1, 4):
+        cluster.job(id, "b" if id == 3 else "")
+    cluster.worker("w1", 4)
+    cluster.worker("w2", 4, pool="b")
     chance = Chance(cluster, seed)
     assigned = 0
     for _ in range(150):

@@ -7,7 +7,7 @@ from services.kit.rules import Call
 from services.scheduler.app import RULES
 from services.scheduler.commands import ReportSilence
 from services.scheduler.queries import waiting
-from services.scheduler.react import PREEMPTION_DEADLINE_S
+from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
 
 def of(kind, events):

@@ -50,7 +50,9 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.PreemptRequested = recorded.event
-    known = state.allocations[event.allocation_id]
+    known = state.allocations.get(event.allocation_id)
+    if known is None:
+        return
     by = recorded.at + event.within_s if event.deadline_at is None else event.deadline_at
     state.deadlines[known.id] = Deadline(by)
     yield "deadlines", known.id
@@ -67,7 +69,9 @@ def _deadline_passed(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.KillRequested = recorded.event
-    known = state.allocations[event.allocation_id]
+    known = state.allocations.get(event.allocation_id)
+    if known is None:
+        return ()
     whole = not any(member.over for member in known.members)
     return state.put_allocation(
         replace(known, state="TERMINATING", killed=event.reason or "killed", killed_whole=whole)
