@@ -12,7 +12,11 @@ from typing import Any
 import msgspec
 
 from benchmarks.table import head, median, row
-from services.searcher.methods import Search, Simulation, simulate
+from services.searcher.methods import Search, Simulation, optuna_sampler, simulate
+from services.searcher.methods.optuna_sampler import Point
+from services.searcher.methods.rng import Rng
+from services.searcher.methods.sampling import sample
+from services.searcher.methods.tpe import NEWEST
 
 SPACE = {
     "learning_rate": {"type": "log", "base": 10, "minval": -4, "maxval": -1},
@@ -32,6 +36,8 @@ def main(trials: int) -> None:
         ratio = f"{rate / small:.2f} of the rate with 1,000 trials"
         row(f"adaptive_asha, {form}, {trials:,} trials played", rate, "completions/s", ">= 20,000", ratio)
         save(played.search)
+    for results in (50, NEWEST):
+        row(f"a proposal of tpe from {results} results", propose(results) * 1000, "ms")
 
 
 def adaptive_asha(trials: int, stop_once: bool) -> dict[str, Any]:
@@ -59,6 +65,19 @@ def play(searcher: dict[str, Any]) -> tuple[float, Simulation]:
         took = time.perf_counter() - began
         rates.append(sum(map(len, played.trials.values())) / took)
     return median(rates), played
+
+
+def propose(results: int) -> float:
+    """Seconds for one proposal, the median of a few."""
+    rng, points, took = Rng.seeded(1), [], []
+    for number in range(results):
+        hparams = sample(SPACE, rng)
+        points.append(Point(number, hparams, 9, hparams["learning_rate"] * hparams["layers"]))
+    for seed in range(2 * RUNS):
+        began = time.perf_counter()
+        optuna_sampler.propose(SPACE, points, 9, seed)
+        took.append(time.perf_counter() - began)
+    return median(took)
 
 
 def save(search: Search) -> None:

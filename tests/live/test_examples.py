@@ -49,3 +49,29 @@ def test_the_digits_search_finds_a_good_network(local_cluster, tmp_path):
     assert len(trials) == 16
     best = max(t["bestValidation"]["metrics"]["avgMetrics"]["validation_accuracy"] for t in trials)
     assert best >= 0.97
+
+
+def results(trials, metric):
+    return [t["bestValidation"]["metrics"]["avgMetrics"][metric] for t in trials]
+
+
+def test_tpe_goes_where_results_are_good(local_cluster, tmp_path):
+    for needed in ("optuna", "sklearn"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed")
+    cluster = local_cluster(slots=2)
+    id = cluster.create("tpe.yaml", copied("tpe_digits", tmp_path))
+    assert cluster.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
+    errors = results(sorted(cluster.trials(id), key=lambda t: t["id"]), "validation_error")
+    assert len(errors) == 30
+    assert min(errors) <= 0.02
+    assert sorted(errors[10:])[10] < 0.05 < sorted(errors[:10])[5]
+
+
+def test_a_population_is_trained_from_checkpoints_of_its_best(local_cluster, tmp_path):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cluster = local_cluster(slots=2)
+    id = cluster.create("pbt.yaml", copied("pbt_digits", tmp_path))
+    assert cluster.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
+    losses = results(cluster.trials(id), "validation_loss")
+    assert len(losses) == 14
+    assert min(losses) <= 0.21
