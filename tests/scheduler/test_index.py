@@ -132,7 +132,7 @@ def test_kept_up_it_equals_one_built_anew(cluster, kind, seed):
     cluster.worker("w2", 4, pool="b")
     chance = Chance(cluster, seed)
     assigned = 0
-    for _ in range(150):
+    for _ in range(250):
         chance.step()
         state = cluster.state
         assert picture(state.index, state) == picture(anew(state).index, state)

@@ -1,0 +1,186 @@
+"""Placements per second through the real log, on 1,000 simulated workers of 8 slots.
+
+First an idle cluster is filled, then requests keep coming while workers state each start and end.
+
+python -m benchmarks.placements
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from benchmarks.live import Broker, connected, running_broker
+from benchmarks.table import head, row
+from det_contracts import codec, subjects
+from det_contracts.commands import ConfigurePools
+from det_contracts.events import Decision, scheduler, searcher, worker
+from det_contracts.events.scheduler import PoolSettings, SchedulerType
+from services.kit.log import Draft, Fence
+from services.kit.log_jetstream import JetStreamLog
+from services.kit.rules import Call
+from services.kit.runner import Runner
+from services.kit.saving import InMemory
+from services.scheduler.app import RULES
+
+WORKERS, SLOTS, JOBS = 1000, 8, 100
+CAPACITY = WORKERS * SLOTS
+TURNED_OVER = 4000
+BATCH = 900
+
+
+class Cluster:
+    """A scheduler on a real broker, and everybody else played by this process."""
+
+    def __init__(self, journal: JetStreamLog) -> None:
+        self.journal = journal
+        self.runner = Runner(RULES, journal, InMemory(RULES.state))
+        self._fence = 0
+        self._number = 0
+        self._requested = 0
+
+    async def say(self, events: Iterable[Any]) -> None:
+        """Append in whole batches, as another service would."""
+        events = list(events)
+        for at in range(0, len(events), BATCH):
+            some = events[at : at + BATCH]
+            lead = Decision(owner="bench", seen=0, count=len(some), replica="b")
+            drafts = [self._draft(event) for event in (lead, *some)]
+            last = await self.journal.append_batch(drafts, fence=Fence(drafts[0].subject, self._fence))
+            self._fence = last - len(drafts) + 1
+
+    async def state(self, event: Any) -> None:
+        """Append one fact, as a worker does."""
+        await self.journal.append(self._draft(event))
+
+    def _draft(self, event: Any) -> Draft:
+        self._number += 1
+        id = f"b-{self._number}"
+        about = subjects.decision("bench") if isinstance(event, Decision) else codec.subject_of(event)
+        return Draft(about, codec.encode(event, id=id, actor="bench", at=time.time()), id)
+
+    def requests(self, count: int) -> Iterable[searcher.RunRequested]:
+        """That many more trials of one slot."""
+        for _ in range(count):
+            self._requested += 1
+            n = self._requested
+            job = 1 + n % JOBS
+            yield searcher.RunRequested(
+                trial_id=n,
+                experiment_id=job,
+                task_id=f"{job}.t{n}",
+                allocation_id=f"{job}.t{n}.1",
+                run=1,
+                slots=1,
+                pool="default",
+                priority=42,
+                reason="bench",
+            )
+
+    async def until(self, held: int) -> None:
+        """Wait until that many allocations hold slots."""
+        book = self.runner.state.index.books["default"]
+        while len(book.running) < held:
+            await asyncio.sleep(0.002)
+
+
+async def fill(cluster: Cluster, kind: SchedulerType) -> float:
+    """Placements per second into an idle cluster."""
+    pools = {"default": PoolSettings(scheduler=kind)}
+    await cluster.runner.command(ConfigurePools(pools=pools), Call("c", time.time()))
+    offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(SLOTS))
+    hosts = [
+        worker.WorkerRegistered(
+            worker_id=f"w{n}",
+            session="s",
+            pool="default",
+            address="",
+            version="",
+            slots=offered,
+            reads_after=0,
+            running=(),
+        )
+        for n in range(WORKERS)
+    ]
+    config = {"resources": {"resource_pool": "", "priority": 42}}
+    jobs = [
+        searcher.ExperimentCreated(
+            experiment_id=n, user="b", config=config, original_config="", reason="bench"
+        )
+        for n in range(1, JOBS + 1)
+    ]
+    await cluster.say([*hosts, *jobs])
+    began = time.perf_counter()
+    await cluster.say(cluster.requests(CAPACITY))
+    await cluster.until(CAPACITY)
+    return CAPACITY / (time.perf_counter() - began)
+
+
+async def turn_over(cluster: Cluster) -> float:
+    """Placements per second in a full cluster whose workers state every start and every end."""
+    state = cluster.runner.state
+    _, end = await cluster.journal.bounds(subjects.CONTROL)
+    gate = asyncio.Semaphore(256)
+    placed = 0
+    done = asyncio.Event()
+
+    async def leave(id: str, worker_id: str) -> None:
+        async with gate:
+            exited = worker.AllocationExited(worker_id=worker_id, allocation_id=id, exit_code=0)
+            await cluster.state(exited)
+
+    async def play() -> None:
+        nonlocal placed
+        async with cluster.journal.read(subjects.CONTROL, after=end) as feed:
+            while placed < TURNED_OVER:
+                for message in (await feed.batch()).messages:
+                    event = codec.decode(message.body, message.position).event
+                    if isinstance(event, scheduler.AllocationAssigned):
+                        placed += 1
+                        tasks.create_task(start(event.allocation_id, event.parts[0].worker_id))
+        done.set()
+
+    async def start(id: str, worker_id: str) -> None:
+        async with gate:
+            await cluster.state(worker.AllocationStarted(worker_id, id))
+
+    began = time.perf_counter()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(play())
+        await cluster.say(cluster.requests(TURNED_OVER))
+        leaving = [(a.id, a.members[0].worker_id) for a in state.allocations.values() if a.members]
+        for id, worker_id in leaving[:TURNED_OVER]:
+            tasks.create_task(leave(id, worker_id))
+        await done.wait()
+    return TURNED_OVER / (time.perf_counter() - began)
+
+
+async def measure(server: Broker, kind: SchedulerType) -> tuple[float, float]:
+    """Both measures under one policy."""
+    async with connected(server) as client:
+        cluster = Cluster(JetStreamLog(client))
+        task = asyncio.create_task(cluster.runner.run())
+        await cluster.runner.ready.wait()
+        rates = await fill(cluster, kind), await turn_over(cluster)
+        task.cancel()
+        await asyncio.wait([task])
+        return rates
+
+
+async def main() -> None:
+    """Print the rows."""
+    head()
+    kinds: tuple[SchedulerType, ...] = ("priority", "fair_share", "round_robin")
+    for kind in kinds:
+        with running_broker() as server:
+            filled, turned = await measure(server, kind)
+        row(f"placements into 1,000 idle workers, {kind}", filled, "/s", ">= 1,000")
+        row(f"placements with every start and end stated, {kind}", turned, "/s", ">= 1,000")
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    uvloop.run(main())
