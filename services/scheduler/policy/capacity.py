@@ -16,6 +16,8 @@ def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, sin
     """
     if not agents:
         return "No agent is connected to the resource pool."
+    if 0 < slots <= max(agent.slots for agent in agents):
+        return ""
     wanted = Request(allocation_id="", job_id="", group="", slots=slots, single_agent=single_agent)
     if idle_pool(agents, settings).fits(wanted):
         return ""
