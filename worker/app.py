@@ -16,7 +16,7 @@ import structlog
 from nats.aio.client import Client
 
 from det_contracts import codec, ids, subjects
-from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested
+from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
 from det_contracts.events.worker import AllocationExited, WorkerLeft, WorkerRegistered
 from services.kit import blobs, logging
 from services.kit.connection import connect
@@ -54,6 +54,10 @@ class Worker:
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
         self._slots = slots.offered(None if settings.worker_gpu else settings.worker_slots)
         self._session = uuid.uuid4().hex[:12]
+        self._registered = 0
+        """Position of the registration of this session."""
+        self._current = asyncio.Event()
+        """All that was in the log has been read once."""
         self._runs: dict[str, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -104,17 +108,24 @@ class Worker:
         )
         while True:
             try:
-                await self._state(registered)
+                self._registered = await self._state(registered)
                 break
             except OutcomeUnknown as error:
                 log.warning("register.again", error=str(error))
         log.info("worker.registered", id=settings.worker_id, slots=len(self._slots), runs=list(self._runs))
 
-    async def _state(self, event: Any) -> None:
+    async def _come_back(self, position: int, reason: str) -> None:
+        """Given up for lost, but here: offer the slots again, as another session."""
+        log.warning("worker.was_lost", reason=reason)
+        self._session = uuid.uuid4().hex[:12]
+        self._registered = position
+        await self._register(position)
+
+    async def _state(self, event: Any) -> int:
         id = f"{codec.kind_of(event).name}-{self._settings.worker_id}-{self._session}"
         actor = f"worker:{self._settings.worker_id}"
         body = codec.encode(event, id=id, actor=actor, at=time.time())
-        await self._journal.append(Draft(codec.subject_of(event), body, id))
+        return await self._journal.append(Draft(codec.subject_of(event), body, id))
 
     async def _beat(self) -> None:
         subject = subjects.heartbeat(self._settings.worker_id)
@@ -124,13 +135,16 @@ class Worker:
             await asyncio.sleep(HEARTBEAT_S)
 
     async def _listen(self, after: int) -> None:
-        async with self._journal.read(subjects.CONTROL, after=after, subjects=HEARD) as feed:
+        heard = [*HEARD, subjects.about_worker(self._settings.worker_id)]
+        async with self._journal.read(subjects.CONTROL, after=after, subjects=heard) as feed:
             while True:
                 batch = await feed.batch()
                 for stored in batch.messages:
-                    await self._on_event(codec.decode(stored.body, stored.position).event)
+                    await self._on_event(codec.decode(stored.body, stored.position).event, stored.position)
                 if batch.messages:
                     self._note_position(batch.messages[-1].position)
+                if batch.caught_up:
+                    self._current.set()
 
     def _note_position(self, position: int) -> None:
         try:
@@ -139,7 +153,7 @@ class Worker:
             # Read again after a restart: every order that was taken is known by its folder.
             log.warning("position.not_noted", position=position, error=str(error))
 
-    async def _on_event(self, event: Any) -> None:
+    async def _on_event(self, event: Any, position: int) -> None:
         match event:
             case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
                 if self._orders.get(event.allocation_id) is None:
@@ -149,8 +163,10 @@ class Worker:
             case AllocationEnded() if event.allocation_id in self._runs:
                 # Over for the cluster: what still runs of it was given up for lost.
                 await self._runs[event.allocation_id].kill(event.reason)
-                self._runs[event.allocation_id].forget = True
+                self._runs[event.allocation_id].let_go()
                 self._clear_away(event.allocation_id)
+            case WorkerLost() if position > self._registered:
+                await self._come_back(position, event.reason)
 
     async def _accept(self, order: Order) -> None:
         try:
@@ -175,7 +191,7 @@ class Worker:
         mine = next(p for p in order.assigned.parts if p.worker_id == self._settings.worker_id)
         devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
         worker_id = self._settings.worker_id
-        run = Run(order, self._orders, self._journal, self._preparer, devices, worker_id)
+        run = Run(order, self._orders, self._journal, self._preparer, devices, worker_id, self._turn_of)
         taken = {port for other in self._runs.values() for port in other.ports()}
         self._runs[run.id] = run
         task = asyncio.create_task(self._carry_out(run, taken))
@@ -188,13 +204,23 @@ class Worker:
         except Exception:
             log.exception("run.failed", allocation=run.id)
             await run.report_failure("the worker failed on this task; see the worker's log")
-        run.done = True
+        run.done.set()
         self._clear_away(run.id)
+
+    async def _turn_of(self, run: Run) -> None:
+        """When a run may start: all of the log is read, and nobody is left on its slots.
+
+        What was read of it first may be over further on, and whoever was given up for lost is killed by then.
+        """
+        await self._current.wait()
+        for other in list(self._runs.values()):
+            if other is not run and other.order.killed and other.slots & run.slots:
+                await other.done.wait()
 
     def _clear_away(self, allocation_id: str) -> None:
         """Remove a run's files once it is over here and for the cluster."""
         run = self._runs.get(allocation_id)
-        if run is not None and run.done and run.forget:
+        if run is not None and run.done.is_set() and run.order.over:
             del self._runs[allocation_id]
             workdir.remove(run.folder)
 

@@ -22,6 +22,10 @@ class Order(msgspec.Struct, frozen=True):
     """When the entrypoint was started; 0 before."""
     reported: bool = False
     """The end is in the log."""
+    killed: str = ""
+    """Why it shall end at once. An order to kill is read once, so it must not be forgotten."""
+    over: bool = False
+    """The cluster knows that it is over."""
 
 
 class Orders:

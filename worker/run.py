@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import time
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import structlog
@@ -40,6 +41,7 @@ class Run:
         preparer: Preparer,
         slots: tuple[Slot, ...],
         worker: str,
+        turn: Callable[[Run], Awaitable[None]],
     ) -> None:
         self.order = order
         assigned = order.assigned
@@ -50,16 +52,22 @@ class Run:
         self._worker = worker
         self.folder = orders.folder(assigned.allocation_id)
         self._shipper = Shipper(journal, assigned.task_id, assigned.allocation_id, worker)
-        self._killed = ""
-        self.done = False
+        self._turn = turn
+        self._kill_ordered = asyncio.Event()
+        if order.killed:
+            self._kill_ordered.set()
+        self.done = asyncio.Event()
         """Nothing more is to be done for it here."""
-        self.forget = False
-        """The cluster knows that it is over."""
 
     @property
     def id(self) -> str:
         """The allocation."""
         return self.order.assigned.allocation_id
+
+    @property
+    def slots(self) -> set[int]:
+        """The slots that it holds here."""
+        return {s for p in self.order.assigned.parts if p.worker_id == self._worker for s in p.slots}
 
     def ports(self) -> set[int]:
         """Ports that this run's scripts may listen on."""
@@ -80,7 +88,7 @@ class Run:
         except (CannotPrepare, NotToBeFound, process.StartFailed) as error:
             message = str(error)
         if message or not self.order.started_at:
-            await self._report(None, message or f"ended before it was started: {self._killed}")
+            await self._report(None, message or f"ended before it was started: {self.order.killed}")
             return
         ended = asyncio.Event()
         shipping = asyncio.create_task(self._shipper.ship(SpoolReader(self.folder), ended))
@@ -91,19 +99,30 @@ class Run:
 
     async def _start(self, taken: set[int]) -> None:
         state = await asyncio.to_thread(process.state_of, self.folder)
-        if state == "prepared" and not self._killed:
+        if state == "prepared":
+            await self._wait_for_turn()
+        if state == "prepared" and not self.order.killed:
             if not (self.folder / "spec.json").exists():
                 briefing = await read_briefing(self._journal, self.order.assigned)
                 await asyncio.to_thread(self._preparer.prepare, self.folder, briefing, self._slots, taken)
-            if not self._killed:
+            if not self.order.killed:
                 await asyncio.to_thread(process.start, self.folder)
-        elif self._killed and state == "prepared":
+        elif self.order.killed and state == "prepared":
             return
         if not self.order.started_at:
             self._note(started_at=time.time())
         await self._state(AllocationStarted(self._worker, self.id), "started")
-        if self._killed:
+        if self.order.killed:
             await asyncio.to_thread(process.kill, self.folder)
+
+    async def _wait_for_turn(self) -> None:
+        """Until its slots are free and nothing in the log speaks against it any more, or it is killed."""
+        waits = [asyncio.ensure_future(self._turn(self)), asyncio.ensure_future(self._kill_ordered.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     def _note(self, **changes: object) -> None:
         self.order = msgspec.structs.replace(self.order, **changes)
@@ -145,9 +164,14 @@ class Run:
 
     async def kill(self, reason: str) -> None:
         """End what runs, at once; also what is about to start."""
-        self._killed = reason
+        self._note(killed=reason or "killed")
+        self._kill_ordered.set()
         with contextlib.suppress(OSError):
             await asyncio.to_thread(process.kill, self.folder)
+
+    def let_go(self) -> None:
+        """The cluster knows that it is over."""
+        self._note(over=True)
 
     async def report_failure(self, message: str) -> None:
         """Say that this worker could not see the run through."""

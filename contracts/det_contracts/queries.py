@@ -27,7 +27,7 @@ class Jobs(msgspec.Struct, frozen=True, tag="jobs"):
     """To the scheduler: the queue of one pool, or of all, in order.
 
     Rows `{job_id, experiment_id, pool, state, priority, weight, max_slots, position, submitted_at,
-    slots_requested, slots_allocated, jobs_ahead, waits_for}`; `waits_for` is a sentence, empty when nothing waits.
+    slots_requested, slots_allocated, jobs_ahead, waits_for}`; `waits_for` is a sentence, or empty.
     """
 
     pool: str | None = None

@@ -34,6 +34,11 @@ def about_allocation(allocation_id: str) -> str:
     return f"control.scheduler.allocation.{allocation_id}.>"
 
 
+def about_worker(worker_id: str) -> str:
+    """What the scheduler decided about one worker."""
+    return f"control.scheduler.worker.{worker_id}.>"
+
+
 def refusals(trial_id: int) -> str:
     """Reports of a trial that the metrics service did not accept."""
     return f"control.metrics.trial.{trial_id}.report_refused"
