@@ -34,28 +34,6 @@ class Book:
         """Slots and zero-slot places that are taken, by agent, also on agents that went."""
         self.quiet = Quiet()
 
-    @classmethod
-    def of(
-        cls,
-        settings: PoolSettings,
-        *,
-        agents: Iterable[Agent] = (),
-        groups: Mapping[str, Group] | None = None,
-        running: Iterable[Running] = (),
-        waiting: Iterable[Request] = (),
-    ) -> Book:
-        """A book of everything at once."""
-        book = cls(settings)
-        for agent in agents:
-            book.put_agent(agent)
-        for name, group in (groups or {}).items():
-            book.put_group(name, group)
-        for run in running:
-            book.run(run.request, run.shares, leaving=run.leaving, backfilled=run.backfilled)
-        for request in waiting:
-            book.wait(request)
-        return book
-
     @property
     def settings(self) -> PoolSettings:
         """How the pool was configured."""
@@ -199,3 +177,24 @@ class Book:
                 self.used.pop(share.agent_id, None)
             else:
                 self.used[share.agent_id] = used
+
+
+def book_of(
+    settings: PoolSettings,
+    *,
+    agents: Iterable[Agent] = (),
+    groups: Mapping[str, Group] | None = None,
+    running: Iterable[Running] = (),
+    waiting: Iterable[Request] = (),
+) -> Book:
+    """A book of everything at once."""
+    book = Book(settings)
+    for agent in agents:
+        book.put_agent(agent)
+    for name, group in (groups or {}).items():
+        book.put_group(name, group)
+    for run in running:
+        book.run(run.request, run.shares, leaving=run.leaving, backfilled=run.backfilled)
+    for request in waiting:
+        book.wait(request)
+    return book

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import Book, book_of
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.explain import explain
 from services.scheduler.policy.fitting import Pool
@@ -52,7 +52,7 @@ class Parts:
         self.waiting, self.settings = waiting, settings
 
     def fresh(self):
-        return Book.of(
+        return book_of(
             self.settings,
             agents=self.agents,
             groups=self.groups,
@@ -138,7 +138,7 @@ def test_what_is_remembered_of_a_quiet_pass_hides_nothing(parts, data):
     number = 0
     for number, request in enumerate(data.draw(requests("new", (0, 1, 2, 4)))):
         book.wait(request)
-        fresh = Book.of(
+        fresh = book_of(
             book.settings,
             agents=parts.agents,
             groups=parts.groups,
@@ -280,7 +280,7 @@ def test_a_closed_agent_gets_nothing(closed, slots):
 
 
 def test_runs_on_an_agent_that_went_count_again_when_it_is_back():
-    book = Book.of(PoolSettings(type="priority"), agents=[Agent(id="a", slots=2)])
+    book = book_of(PoolSettings(type="priority"), agents=[Agent(id="a", slots=2)])
     wish = Request(allocation_id="x", job_id="g", group="g", slots=2)
     book.run(wish, (Share("a", 2),))
     book.drop_agent("a")

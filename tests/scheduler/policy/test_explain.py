@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import Book, book_of
 from services.scheduler.policy.explain import explain, never_fits
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
@@ -17,7 +17,7 @@ def runs(id, agent, slots, *, group="g"):
 
 def why(id, waiting, *, agents, running=(), groups=None, **settings):
     settings = PoolSettings(**{"type": "priority", **settings})
-    book = Book.of(settings, agents=agents, groups=groups, waiting=waiting, running=running)
+    book = book_of(settings, agents=agents, groups=groups, waiting=waiting, running=running)
     return explain(book, id)
 
 
@@ -182,7 +182,7 @@ def test_unknown_id():
 
 def test_what_can_never_fit_is_known_before_anything_waits():
     agents = [Agent(id="a", slots=8, enabled=False), Agent(id="b", slots=8, draining=True)]
-    book = Book.of(PoolSettings(), agents=agents)
+    book = book_of(PoolSettings(), agents=agents)
     assert never_fits(book, slots=8) == never_fits(book, slots=16) == never_fits(book, slots=0) == ""
     assert "What would fit: up to 8 slots or a multiple of 8 up to 16." in never_fits(book, slots=12)
     assert never_fits(book, slots=16, single_agent=True) == (
@@ -192,4 +192,4 @@ def test_what_can_never_fit_is_known_before_anything_waits():
 
 def test_of_a_pool_without_agents_nothing_is_known():
     assert never_fits(Book(), slots=1) == "No agent is connected to the resource pool."
-    assert "no slots at all" in never_fits(Book.of(PoolSettings(), agents=[Agent(id="a", slots=0)]), slots=1)
+    assert "no slots at all" in never_fits(book_of(PoolSettings(), agents=[Agent(id="a", slots=0)]), slots=1)

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import book_of
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.fitting import Pool
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
@@ -19,7 +19,7 @@ def runs(id, agent, slots, **more):
 
 
 def pool(waiting, *, running=(), agents=None, groups=None, **settings):
-    return Book.of(
+    return book_of(
         PoolSettings(type="priority", **settings),
         agents=agents or [Agent(id="a", slots=4)],
         groups=groups,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import book_of
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.queue import (
     UNIT,
@@ -116,8 +116,8 @@ def test_a_moved_job_stands_on_the_right_side_in_the_level_of_its_anchor(places,
         assert after.index(job.job_id) - after.index(anchor.job_id) == (-1 if ahead else 1)
 
 
-def book_of(tasks, type, agent):
-    book = Book.of(
+def pool_of(tasks, type, agent):
+    book = book_of(
         PoolSettings(type=type),
         agents=[Agent(**agent)],
         groups={g["id"]: Group(priority=g["priority"], weight=g["weight"]) for g in INFO["groups"]},
@@ -140,7 +140,7 @@ def book_of(tasks, type, agent):
 @pytest.mark.parametrize("type", ["priority", "fair_share"])
 def test_job_queue_info(type):
     (agent,) = INFO["agents"]
-    found = {info.job_id: info for info in jobs(book_of(INFO["tasks"], type, agent))}
+    found = {info.job_id: info for info in jobs(pool_of(INFO["tasks"], type, agent))}
     for id, expected in INFO["priority_scheduler" if type == "priority" else type].items():
         assert {name: getattr(found[id], name) for name in expected} == expected
 
@@ -150,13 +150,13 @@ def test_job_queue_info(type):
 def test_queue_stats(type, slots, stats):
     expected = INFO["queue_stats"][stats]
     tasks = [{"id": f"t{n}", "job": f"job{n}", "group": "group1", "slots": s} for n, s in enumerate(slots)]
-    states = [info.state for info in jobs(book_of(tasks, type, INFO["agents"][0]))]
+    states = [info.state for info in jobs(pool_of(tasks, type, INFO["agents"][0]))]
     assert states.count("QUEUED") == expected["queued"]
     assert states.count("SCHEDULED") == expected["scheduled"]
 
 
 def test_what_fills_a_gap_is_told_apart():
-    book = Book.of(PoolSettings(type="priority"), agents=[Agent(id="a", slots=4)])
+    book = book_of(PoolSettings(type="priority"), agents=[Agent(id="a", slots=4)])
     for id, job, backfilled in (("x", "1", False), ("y", "1", True), ("z", "2", False)):
         request = Request(allocation_id=id, job_id=job, group=job, slots=1)
         book.run(request, (Share("a", 1),), backfilled=backfilled)

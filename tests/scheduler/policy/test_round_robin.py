@@ -1,6 +1,6 @@
 """What the scenario of the scheduling spec leaves open of turns (section 5)."""
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import book_of
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.records import NOTHING, Agent, Group, PoolSettings, Request, Running, Share
 
@@ -11,8 +11,8 @@ def waits(id, slots, *, group="g", **more):
     return Request(**{"allocation_id": id, "job_id": group, "group": group, "slots": slots, **more})
 
 
-def book_of(waiting, *, running=(), groups=None, sizes=(4,)):
-    return Book.of(
+def pool_of(waiting, *, running=(), groups=None, sizes=(4,)):
+    return book_of(
         PoolSettings(type="round_robin", preemption=True),
         agents=[Agent(id=f"a{n}", slots=slots) for n, slots in enumerate(sizes)],
         groups=groups or GROUPS,
@@ -32,26 +32,26 @@ def many(count, slots=1, *, group="g"):
 
 
 def test_groups_take_turns_the_older_one_first():
-    assert allocated(book_of([*many(3), *many(3, group="h")])) == ["g0", "h0", "g1", "h1"]
+    assert allocated(pool_of([*many(3), *many(3, group="h")])) == ["g0", "h0", "g1", "h1"]
 
 
 def test_who_holds_least_begins():
     running = [Running(waits("r", 1), (Share("a0", 1),))]
-    assert allocated(book_of([*many(3), *many(3, group="h")], running=running)) == ["h0", "g0", "h1"]
+    assert allocated(pool_of([*many(3), *many(3, group="h")], running=running)) == ["h0", "g0", "h1"]
 
 
 def test_a_group_whose_next_one_does_not_fit_is_out_for_this_pass():
     waiting = [waits("big", 8, requested_at=-1), *many(3), *many(2, group="h")]
-    assert allocated(book_of(waiting)) == ["h0", "h1"]
+    assert allocated(pool_of(waiting)) == ["h0", "h1"]
 
 
 def test_limits_and_weights_do_not_matter():
     groups = {"g": Group(registered=1, max_slots=1, weight=0), "h": Group(registered=2, weight=9)}
-    assert allocated(book_of([*many(3), *many(3, group="h")], groups=groups)) == ["g0", "h0", "g1", "h1"]
+    assert allocated(pool_of([*many(3), *many(3, group="h")], groups=groups)) == ["g0", "h0", "g1", "h1"]
 
 
 def test_another_request_behind_one_that_does_not_fit_is_no_news():
-    book = book_of([waits("big", 8)])
+    book = pool_of([waits("big", 8)])
     assert decide(book) == NOTHING
     book.wait(waits("small", 1, requested_at=1))
     assert book.quiet.holds()
