@@ -1,11 +1,11 @@
 """How much must have happened for a quiet run to mean anything."""
 
 EACH = {
-    "trials": 8,
-    "completions": 8,
+    "trials": 6,
+    "completions": 5,
     "promotions": 0.7,
-    "assignments": 10,
-    "gangs": 0.2,
+    "assignments": 8,
+    "gangs": 0.1,
     "preemptions": 0.2,
     "acknowledgements": 5,
     "kills": 0.2,
@@ -17,6 +17,8 @@ EACH = {
     "deletions": 0.4,
     "trials ERROR": 0.4,
     "trials CANCELED": 0.4,
+    "job changes": 0.4,
+    "switches": 0.2,
     "faults": 8,
     "user actions": 4,
 }

@@ -18,6 +18,7 @@ MANNERS = {
     "rude": 4,
     "stubborn": 5,
     "hangs": 1,
+    "cannot store": 3,
     "fails after completion": 4,
     "fails after acknowledging": 4,
 }
@@ -213,6 +214,8 @@ class Script:
         if self._preempted and self.manner != "stubborn":
             return await self._leave(steps)
         if self.chance.random() < 0.1:
+            if self.manner == "cannot store":
+                return 1
             await self._store(steps)
         return None
 

@@ -1,6 +1,7 @@
 """A service's database without a database: snapshots as they are encoded, older ones kept to go back to."""
 
 import asyncio
+from functools import cache
 
 import msgspec
 
@@ -40,13 +41,18 @@ class Shelf:
         self._older = []
 
 
+@cache
+def _codecs(state):
+    types = record_types(state)
+    return types, {kind: msgspec.json.Decoder(record) for kind, (_, record) in types.items()}
+
+
 class ShelfSnapshot:
     """`database.Snapshot` over a shelf: the same encoding, the same refusals."""
 
     def __init__(self, state):
         self._state = state
-        self._types = record_types(state)
-        self._decoders = {kind: msgspec.json.Decoder(r) for kind, (_, r) in self._types.items()}
+        self._types, self._decoders = _codecs(state)
 
     def load(self, shelf):
         tables = {kind: {} for kind in self._types}
