@@ -74,8 +74,8 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
     def validation_completed(
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[AshaSearch, list[Operation]]:
-        if self._known(request_id) not in self.awaited:
-            raise MethodError(f"trial {request_id} reported a metric that nobody asked it for")
+        if request_id not in self.awaited:
+            raise MethodError(f"trial {self._known(request_id)} reported a metric that nobody asked it for")
         work = Climb(self, rng)
         work.report(request_id, metric if self.smaller_is_better else -metric)
         return work.done()

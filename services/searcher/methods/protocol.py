@@ -44,14 +44,14 @@ class Create(msgspec.Struct, frozen=True, tag="create"):
     """Request id of the trial whose latest checkpoint this one starts from."""
 
 
-class ValidateAfter(msgspec.Struct, frozen=True, tag="validate_after"):
+class ValidateAfter(msgspec.Struct, frozen=True, tag="validate_after", gc=False):
     """Train until `length` in all, then report the searcher metric."""
 
     request_id: str
     length: int
 
 
-class Close(msgspec.Struct, frozen=True, tag="close"):
+class Close(msgspec.Struct, frozen=True, tag="close", gc=False):
     """No further work for that trial."""
 
     request_id: str
@@ -90,7 +90,7 @@ class ValidationCompleted(msgspec.Struct, frozen=True, tag="validation_completed
     length: int
 
 
-class TrialClosed(msgspec.Struct, frozen=True, tag="trial_closed"):
+class TrialClosed(msgspec.Struct, frozen=True, tag="trial_closed", gc=False):
     """The trial reached a terminal state."""
 
     request_id: str

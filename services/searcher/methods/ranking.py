@@ -40,6 +40,7 @@ def _first_metric(run: Run) -> float:
 class Ranking(msgspec.Struct, frozen=True, array_like=True):
     """Entries in order, cut into runs of at most `LONGEST_RUN`, of which a change copies one."""
 
+    count: int = 0
     sizes: tuple[int, ...] = (0,)
     runs: tuple[Run, ...] = ((),)
 
@@ -77,13 +78,13 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
         longer = (*run[: place.offset], entry, *run[place.offset :])
         half = len(longer) // 2
         parts = (longer,) if len(longer) <= LONGEST_RUN else (longer[:half], longer[half:])
-        return self._swapped(place.run, *parts)
+        return self._swapped(place.run, *parts, more=1)
 
     def promote(self, place: Place) -> Ranking:
         """With the entry at a place marked as gone on."""
         run, offset = self.runs[place.run], place.offset
         climbing = msgspec.structs.replace(run[offset], promoted=True)
-        return self._swapped(place.run, (*run[:offset], climbing, *run[offset + 1 :]))
+        return self._swapped(place.run, (*run[:offset], climbing, *run[offset + 1 :]), more=0)
 
     def without(self, request_id: str) -> Ranking:
         """Without the results of one trial."""
@@ -91,15 +92,16 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
             kept = tuple(entry for entry in run if entry.request_id != request_id)
             if len(kept) < len(run):
                 # A run may be empty only where it is the only one: the others are found by their first entry.
-                return self._swapped(number, *([kept] if kept or len(self.runs) == 1 else []))
+                parts = [kept] if kept or len(self.runs) == 1 else []
+                return self._swapped(number, *parts, more=len(kept) - len(run))
         return self
 
-    def _swapped(self, number: int, *runs: Run) -> Ranking:
+    def _swapped(self, number: int, *runs: Run, more: int) -> Ranking:
         sizes = (*self.sizes[:number], *map(len, runs), *self.sizes[number + 1 :])
-        return Ranking(sizes, (*self.runs[:number], *runs, *self.runs[number + 1 :]))
+        return Ranking(self.count + more, sizes, (*self.runs[:number], *runs, *self.runs[number + 1 :]))
 
     def __len__(self) -> int:
-        return sum(self.sizes)
+        return self.count
 
     def __getitem__(self, place: Place) -> Entry:
         return self.runs[place.run][place.offset]

@@ -16,7 +16,7 @@ _UPPER, _LOWER, _MATRIX = 0x80000000, 0x7FFFFFFF, 0x9908B0DF
 _WORD, _FOUR_WORDS, _WORDS = struct.Struct("<I"), struct.Struct("<4I"), struct.Struct(f"<{N}I")
 
 
-class RngState(msgspec.Struct, frozen=True):
+class RngState(msgspec.Struct, frozen=True, gc=False):
     """Where a stream stands."""
 
     key: bytes

@@ -66,7 +66,7 @@ def simulate(
             watch(search)
         table.take(operations)
         if table.shutdown is not None:
-            return Simulation({id: tuple(told) for id, told in table.lengths.items()}, table.shutdown, search)
+            return Simulation(table.lengths, table.shutdown, search)
         search, operations = step(search, table.next_event())
 
 
@@ -79,7 +79,7 @@ class _Table:
     """Operations that wait for their turn: in order for one trial, at random between trials."""
 
     def __init__(self, rng: Rng, metric: Metric, most_trials: int) -> None:
-        self.lengths: dict[str, list[int]] = {}
+        self.lengths: dict[str, Lengths] = {}
         self.shutdown: Shutdown | None = None
         self._numbers: dict[str, int] = {}
         self._waiting: dict[str, deque[Operation]] = {}
@@ -91,10 +91,10 @@ class _Table:
     def take(self, operations: tuple[Operation, ...]) -> None:
         for operation in operations:
             match operation:
+                case Create() | ValidateAfter() | Close():
+                    self._wait(operation.request_id, operation)
                 case Shutdown():
                     self.shutdown = operation
-                case Create(request_id=id) | ValidateAfter(request_id=id) | Close(request_id=id):
-                    self._wait(id, operation)
                 case _:
                     raise MethodError(f"{operation!r} is no operation of a search")
         if self.shutdown is not None and self._turns:
@@ -103,10 +103,11 @@ class _Table:
     def _wait(self, id: str, operation: Operation) -> None:
         if isinstance(operation, Create):
             self._numbers[id] = len(self.lengths)
-            self.lengths[id], self._waiting[id] = [], deque()
+            self.lengths[id] = ()
             if len(self.lengths) > self._most_trials:
                 raise MethodError(f"the search makes more than {self._most_trials} trials: too many to play")
-        if not self._waiting[id]:
+        if id not in self._waiting:
+            self._waiting[id] = deque()
             self._turns.append(id)
         self._waiting[id].append(operation)
 
@@ -117,13 +118,14 @@ class _Table:
         id = self._turns[place]
         operation = self._waiting[id].popleft()
         if not self._waiting[id]:
+            del self._waiting[id]
             self._turns[place] = self._turns[-1]
             self._turns.pop()
         match operation:
             case Create(hparams=hparams):
                 return TrialCreated(id, hparams)
             case ValidateAfter(length=length):
-                self.lengths[id].append(length)
+                self.lengths[id] += (length,)
                 return ValidationCompleted(id, self._metric(self._numbers[id], length, self._rng), length)
             case _:
                 return TrialClosed(id)

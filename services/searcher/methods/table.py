@@ -31,23 +31,20 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
 
     def put(self, name: str, value: V) -> Table[V]:
         """With a value under a name, in place of the one that stood there."""
-        place = crc32(name.encode()) % len(self.buckets)
-        bucket = self.buckets[place]
+        buckets = list(self.buckets)
+        place = crc32(name.encode()) % len(buckets)
+        bucket = buckets[place]
         count = self.count + (name not in bucket)
-        buckets = self._swapped(place, {**bucket, name: value})
-        return Table(count, buckets if count <= len(buckets) ** 2 else _spread(buckets))
+        buckets[place] = {**bucket, name: value}
+        return Table(count, tuple(buckets if count <= len(buckets) ** 2 else _spread(buckets)))
 
     def drop(self, name: str) -> Table[V]:
         """Without a name, which must be there."""
-        place = crc32(name.encode()) % len(self.buckets)
-        bucket = self.buckets[place].copy()
-        del bucket[name]
-        return Table(self.count - 1, self._swapped(place, bucket))
-
-    def _swapped(self, place: int, bucket: dict[str, V]) -> tuple[dict[str, V], ...]:
         buckets = list(self.buckets)
-        buckets[place] = bucket
-        return tuple(buckets)
+        place = crc32(name.encode()) % len(buckets)
+        bucket = buckets[place] = buckets[place].copy()
+        del bucket[name]
+        return Table(self.count - 1, tuple(buckets))
 
     def __len__(self) -> int:
         return self.count
@@ -68,10 +65,10 @@ class Table(msgspec.Struct, Generic[V], frozen=True, array_like=True):
             yield from bucket.values()
 
 
-def _spread(buckets: tuple[dict[str, V], ...]) -> tuple[dict[str, V], ...]:
+def _spread(buckets: list[dict[str, V]]) -> list[dict[str, V]]:
     """The same names over twice as many dictionaries."""
     wider: list[dict[str, V]] = [{} for _ in range(2 * len(buckets))]
     for bucket in buckets:
         for name, value in bucket.items():
             wider[crc32(name.encode()) % len(wider)][name] = value
-    return tuple(wider)
+    return wider
