@@ -21,6 +21,7 @@ class Order:
         self.assigned = assigned
         self.started = False
         self.killed = ""
+        self.over = False
         self.reported = False
 
 
@@ -31,7 +32,6 @@ class Run:
         self.order = order
         self.id = order.assigned.allocation_id
         self.done = False
-        self.forget = False
 
     @property
     def killed(self):
@@ -184,19 +184,18 @@ class Worker:
             case scheduler.AllocationEnded() if event.allocation_id in self._runs:
                 run = self._runs[event.allocation_id]
                 self._kill(run, event.reason)
-                run.forget = True
+                run.order.over = True
                 self._clear_away(run)
             case scheduler.WorkerLost() if event.worker_id == self.id:
                 if recorded.position > self._registered:
-                    self._come_back(recorded.position)
+                    await self._come_back(recorded.position)
 
-    def _come_back(self, position):
+    async def _come_back(self, position):
         """Given up for lost, but here: say so, as another session."""
         self._sessions += 1
         self.session = f"{self.id}-{self._sessions}"
         self._registered = position
-        self.position = position
-        self._spawn(self._register(position))
+        await self._register(position)
 
     def _take_up(self, order):
         run = Run(order)
@@ -256,7 +255,7 @@ class Worker:
             self.processes[run.id].kill()
 
     def _clear_away(self, run):
-        if run.done and run.forget:
+        if run.done and run.order.over:
             self._runs.pop(run.id, None)
             self.orders.pop(run.id, None)
             self.processes.pop(run.id, None)
