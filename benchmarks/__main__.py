@@ -3,7 +3,17 @@
 import subprocess
 import sys
 
-NAMES = ("report_latency", "launch", "fold_rate", "decisions", "control_latency", "search")
+NAMES = (
+    "report_latency",
+    "launch",
+    "fold_rate",
+    "decisions",
+    "control_latency",
+    "scheduling_pass",
+    "search_methods",
+    "placements",
+    "search",
+)
 
 for name in NAMES:
     done = subprocess.run(

@@ -20,6 +20,7 @@ from services.searcher.verdict import judge
 
 EARLY_EXIT_OF: dict[Life, str] = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}
 NOTHING, LEAVE, DIE = 0, 1, 2
+OVERDUE = f"it reported invalid hyperparameters and still ran {GRACE_S:.0f} s later"
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
@@ -142,7 +143,7 @@ def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
     """What shall become of a trial's present run, and why."""
     reason = trial.reason or experiment.reason
     if trial.overdue:
-        return DIE, f"it reported invalid hyperparameters and still ran {GRACE_S:.0f} s later"
+        return DIE, OVERDUE
     if experiment.forced or state in ("STOPPING_KILLED", "STOPPING_ERROR"):
         return DIE, reason
     return (NOTHING if state in ("ACTIVE", "STOPPING_COMPLETED") else LEAVE), reason
@@ -156,7 +157,7 @@ def due(state: State) -> float | None:
 def expire(state: State, now: float) -> Sequence[Any]:
     """Facts about such times that have come."""
     return [
-        searcher.TrialOverdue(id, timer.run, timer.due_at)
+        searcher.TrialOverdue(id, timer.run, timer.due_at, OVERDUE)
         for id, timer in state.timers.items()
         if timer.due_at <= now
     ]

@@ -231,3 +231,4 @@ class TrialOverdue(msgspec.Struct, frozen=True):
     trial_id: int
     run: int
     due_at: float
+    reason: str = ""
