@@ -175,8 +175,7 @@ def _waits_with_reason(ledger, allocation, why):
             s for s in host.slots if (host.id, s) not in ledger.slots and ledger.switch_at(host.id, s, now)
         ]
         open_ = host.presence == "here" and ledger.switch_at(host.id, None, now)
-        limit = ledger.experiments[allocation.experiment_id].max_slots.now
-        allowed = limit is None or limit >= allocation.slots
+        allowed = _is_allowed(ledger, allocation)
         if (
             open_
             and allowed
@@ -185,6 +184,11 @@ def _waits_with_reason(ledger, allocation, why):
         ):
             there = f"{host.id} has {free} free: {why[allocation.id]}"
             raise Violation("who fits is placed", f"{allocation.id} needs {allocation.slots}, {there}")
+
+
+def _is_allowed(ledger, allocation):
+    limit = ledger.experiments[allocation.experiment_id].max_slots.now
+    return limit is None or limit >= allocation.slots
 
 
 def rebuild_is_the_same(world):
