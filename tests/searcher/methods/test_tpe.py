@@ -23,6 +23,7 @@ from services.searcher.methods import (
     unavailable,
 )
 from services.searcher.methods.optuna_sampler import Point
+from services.searcher.methods.protocol import WORST
 
 SPACE = {
     "x": {"type": "double", "minval": -5.0, "maxval": 5.0},
@@ -199,6 +200,8 @@ def test_points_of_every_kind_are_learnt_from():
         Point(91, points(1)[0].hparams, failed=True),
         Point(92, points(1)[0].hparams, 3, 0.5),
         Point(93, {}, failed=True),
+        Point(95, points(1)[0].hparams, 9, WORST),
+        Point(96, points(1)[0].hparams, 3, -WORST),
         Point(94, points(1)[0].hparams | {"kind": "unheard of"}, 9, 0.0),
     ]
     assert optuna_sampler.propose(SPACE, odd, 9, 1).keys() == SPACE.keys()
