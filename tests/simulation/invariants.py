@@ -153,6 +153,8 @@ def asks_only_while_active(ledger, event, stated):
 def resumes_from_the_newest_checkpoint(ledger, event, stated):
     known = ledger.trials[event.trial_id]
     stored = [c for c in known.checkpoints if c[0] <= stated.seen]
+    if not stored and event.steps_completed != 0:
+        return f"it has no checkpoint, but {event.steps_completed} steps"
     if stored and (event.checkpoint, event.steps_completed) != stored[-1][1:]:
         return (
             f"it resumes from {event.checkpoint} at {event.steps_completed}, the newest is {stored[-1][1:]}"

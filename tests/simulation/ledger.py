@@ -309,7 +309,7 @@ def _assigned(ledger, event, position):
 
 def _preempted(ledger, event, position):
     ledger.allocations[event.allocation_id].preempted = position
-    ledger.count("preemptions")
+    ledger.count("preemptions for others" if event.wanted_by else "preemptions")
 
 
 def _killed(ledger, event, position):

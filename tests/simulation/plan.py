@@ -22,6 +22,8 @@ class Plan:
     stalls: float = 0.0
     fault_every_s: float = 5.0
     user_every_s: float = 8.0
+    step_s: float = 1.0
+    """How long scripts take for a step, more or less."""
     steps: int = 300
 
     def chance(self, name):
@@ -47,5 +49,6 @@ def plan_of(seed, off=(), steps=300):
         stalls=share("stalls", 0.02),
         fault_every_s=chance.choice((3.0, 8.0, 20.0)),
         user_every_s=chance.choice((3.0, 8.0, 20.0)),
+        step_s=chance.choice((1.0, 1.0, 4.0)),
         steps=steps,
     )

@@ -191,7 +191,7 @@ class Script:
                 await self._acknowledge()
                 return 1 if self.manner == "fails after acknowledging" else 0
             while steps < length:
-                await asyncio.sleep(0.3 + self.chance.random())
+                await asyncio.sleep((0.3 + self.chance.random()) * self.world.plan.step_s)
                 steps = min(length, steps + self.chance.randrange(1, 5))
                 code = await self._step(steps, steps >= breaks_at)
                 if code is not None:

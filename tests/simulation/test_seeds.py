@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.activity import too_little
 from tests.simulation.simulate import simulate
 
-BATCH = 20
+BATCH = 40
 
 
 @pytest.mark.parametrize("first", range(0, 240, BATCH))

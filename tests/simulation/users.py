@@ -117,7 +117,7 @@ def random_config(chance):
                 "priority": chance.choice((None, 1, 42, 42, 99)),
                 "max_slots": chance.choice((None, None, None, 1, 4)),
                 "weight": chance.choice((0.5, 1, 1, 2)),
-                "resource_pool": chance.choice(("", "", "default", "second")),
+                "resource_pool": chance.choice(("", "", "", "default", "second")),
             },
             "max_restarts": chance.randrange(3),
         },
@@ -133,15 +133,24 @@ def configure(world, chance):
     """Pools of every kind."""
     pools = {
         name: PoolSettings(
-            scheduler=chance.choice(("priority", "priority", "fair_share", "round_robin")),
+            scheduler=chance.choice(("priority", "priority", "priority", "fair_share", "round_robin")),
             fitting_policy=chance.choice(("best", "worst")),
             allow_heterogeneous_fits=chance.random() < 0.3,
-            preemption=chance.random() < 0.6,
+            preemption=chance.random() < 0.7,
             max_aux_containers_per_agent=chance.choice((100, 100, 1)),
         )
         for name in ("default", "second")
     }
     return "scheduler", ConfigurePools(pools=pools)
+
+
+def _parent(world, chance):
+    """Now and then a fork: from an experiment, or from a checkpoint of one."""
+    known = [t for t in world.ledger.trials.values() if t.checkpoints]
+    if not known or chance.random() < 0.8:
+        return {}
+    parent = chance.choice(known)
+    return {"parent_id": parent.experiment.id, "source_checkpoint": parent.checkpoints[-1][1]}
 
 
 def submit(world, chance):
@@ -150,6 +159,7 @@ def submit(world, chance):
         config=random_config(chance),
         original_config="",
         activate=chance.random() < 0.9,
+        **_parent(world, chance),
         request_key=f"key-{world.new_id()}",
     )
 
@@ -265,7 +275,7 @@ async def people(world):
     while True:
         await asyncio.sleep(chance.expovariate(1 / world.plan.user_every_s))
         open_ = [e for e in world.ledger.experiments.values() if e.state.now not in OVER]
-        if len(open_) < (1 if chance.random() < 0.5 else 3):
+        if len(open_) < chance.choice((1, 3, 5)):
             busy.append(loop.create_task(act(world, "submit", submit, chance)))
         elif "users" not in world.plan.off:
             weights = [often for often, _ in ACTIONS.values()]

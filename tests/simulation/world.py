@@ -225,12 +225,13 @@ class World:
             for number, replica in enumerate(self.of(owner)):
                 replica.leads = number == 0
                 replica.start()
+        self.usual = self.chance.choice((1, 2, 2, 4))
         for number in range(self.chance.randrange(1, 5)):
             self.add_worker(f"w{number}")
 
     def add_worker(self, id):
-        slots = self.chance.choice((0, 1, 2, 2, 4, 4, 8))
-        pool = self.chance.choice(("default", "default", "second"))
+        slots = self.chance.choice((0, 1, 2, 4, 8, *[self.usual] * 6))
+        pool = self.chance.choice(("default", "default", "default", "second"))
         self.workers[id] = Worker(self, id, slots, pool)
         self.workers[id].start()
 
