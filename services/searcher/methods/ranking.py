@@ -74,31 +74,33 @@ class Ranking(msgspec.Struct, frozen=True, array_like=True):
 
     def insert(self, place: Place, entry: Entry) -> Ranking:
         """With one entry more."""
-        run = self.runs[place.run]
-        longer = (*run[: place.offset], entry, *run[place.offset :])
+        longer = [*self.runs[place.run]]
+        longer.insert(place.offset, entry)
         half = len(longer) // 2
         parts = (longer,) if len(longer) <= LONGEST_RUN else (longer[:half], longer[half:])
         return self._swapped(place.run, *parts, more=1)
 
     def promote(self, place: Place) -> Ranking:
         """With the entry at a place marked as gone on."""
-        run, offset = self.runs[place.run], place.offset
-        climbing = msgspec.structs.replace(run[offset], promoted=True)
-        return self._swapped(place.run, (*run[:offset], climbing, *run[offset + 1 :]), more=0)
+        run = [*self.runs[place.run]]
+        run[place.offset] = msgspec.structs.replace(run[place.offset], promoted=True)
+        return self._swapped(place.run, run, more=0)
 
     def without(self, request_id: str) -> Ranking:
         """Without the results of one trial."""
         for number, run in enumerate(self.runs):
-            kept = tuple(entry for entry in run if entry.request_id != request_id)
+            kept = [entry for entry in run if entry.request_id != request_id]
             if len(kept) < len(run):
                 # A run may be empty only where it is the only one: the others are found by their first entry.
                 parts = [kept] if kept or len(self.runs) == 1 else []
                 return self._swapped(number, *parts, more=len(kept) - len(run))
         return self
 
-    def _swapped(self, number: int, *runs: Run, more: int) -> Ranking:
-        sizes = (*self.sizes[:number], *map(len, runs), *self.sizes[number + 1 :])
-        return Ranking(self.count + more, sizes, (*self.runs[:number], *runs, *self.runs[number + 1 :]))
+    def _swapped(self, number: int, *parts: list[Entry], more: int) -> Ranking:
+        sizes, runs = [*self.sizes], [*self.runs]
+        sizes[number : number + 1] = map(len, parts)
+        runs[number : number + 1] = map(tuple, parts)
+        return Ranking(self.count + more, tuple(sizes), tuple(runs))
 
     def __len__(self) -> int:
         return self.count

@@ -7,13 +7,20 @@ Seeded with one word by the classic initialiser, so the stream is that of
 from __future__ import annotations
 
 import struct
-from itertools import pairwise
+from functools import lru_cache
 
 import msgspec
 
 N, M = 624, 397
 _UPPER, _LOWER, _MATRIX = 0x80000000, 0x7FFFFFFF, 0x9908B0DF
-_WORD, _FOUR_WORDS, _WORDS = struct.Struct("<I"), struct.Struct("<4I"), struct.Struct(f"<{N}I")
+_FOUR_WORDS, _WORDS = struct.Struct("<4I"), struct.Struct(f"<{N}I")
+
+
+def _lanes(word: int) -> int:
+    return int.from_bytes(word.to_bytes(4, "little") * N, "little")
+
+
+_UPPERS, _LOWERS, _ONES = _lanes(_UPPER), _lanes(_LOWER), _lanes(1)
 
 
 class RngState(msgspec.Struct, frozen=True, gc=False):
@@ -49,14 +56,9 @@ class Rng:
         """The next tempered word."""
         position = self._position
         if position == N:
-            self._key = _WORDS.pack(*_twist(_WORDS.unpack(self._key)))
-            position = 0
-        word: int = _WORD.unpack_from(self._key, 4 * position)[0]
+            self._key, position = _twist(self._key), 0
         self._position = position + 1
-        word ^= word >> 11
-        word ^= (word << 7) & 0x9D2C5680
-        word ^= (word << 15) & 0xEFC60000
-        return word ^ (word >> 18)
+        return _tempered(self._key)[position]
 
     def bits64(self) -> int:
         """Two words, the first one high."""
@@ -92,15 +94,32 @@ class Rng:
         return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _twist(words: tuple[int, ...]) -> list[int]:
-    mixed = [
-        (((high & _UPPER) | (low & _LOWER)) >> 1) ^ (_MATRIX if low & 1 else 0)
-        for high, low in pairwise(words)
-    ]
-    fresh = [far ^ mix for far, mix in zip(words[M:], mixed, strict=False)]
-    for index in range(N - M, N - 1):
-        fresh.append(fresh[index + M - N] ^ mixed[index])
-    # The last word wraps round to one that is fresh already.
-    joined = (words[-1] & _UPPER) | (fresh[0] & _LOWER)
-    fresh.append(fresh[M - 1] ^ (joined >> 1) ^ (_MATRIX if joined & 1 else 0))
-    return fresh
+def _twist(key: bytes) -> bytes:
+    """The key that follows one that is used up; all words at once, as lanes of one large integer."""
+    words = int.from_bytes(key, "little")
+    joined = (words & _UPPERS) | ((words >> 32) & _LOWERS)
+    mixed = ((joined >> 1) & _LOWERS) ^ ((joined & _ONES) * _MATRIX)
+    # Each new word takes part in the one N - M later, so they come in runs of that length.
+    first = (words >> 32 * M) ^ _cut(mixed, 0, N - M)
+    second = first ^ _cut(mixed, N - M, 2 * (N - M))
+    third = _cut(second, 0, 2 * M - N - 1) ^ _cut(mixed, 2 * (N - M), N - 1)
+    fresh = first | second << 32 * (N - M) | third << 64 * (N - M)
+    # The last one wraps round to the first new one.
+    last = (_cut(words, N - 1, N) & _UPPER) | (fresh & _LOWER)
+    last = _cut(fresh, M - 1, M) ^ (last >> 1) ^ (last & 1) * _MATRIX
+    return (fresh | last << 32 * (N - 1)).to_bytes(4 * N, "little")
+
+
+def _cut(lanes: int, begin: int, end: int) -> int:
+    return (lanes >> 32 * begin) & ((1 << 32 * (end - begin)) - 1)
+
+
+@lru_cache(maxsize=32)
+def _tempered(key: bytes) -> tuple[int, ...]:
+    """The words of a key as they are drawn."""
+    words = int.from_bytes(key, "little")
+    words ^= (words >> 11) & _lanes(0x1FFFFF)
+    words ^= (words << 7) & _lanes(0x9D2C5680)
+    words ^= (words << 15) & _lanes(0xEFC60000)
+    words ^= (words >> 18) & _lanes(0x3FFF)
+    return _WORDS.unpack(words.to_bytes(4 * N, "little"))

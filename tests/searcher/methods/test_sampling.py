@@ -1,5 +1,7 @@
 """Draws: equal seeds give equal values, and each type keeps to its range (searchers spec, section 2)."""
 
+import random
+import struct
 import uuid
 
 import pytest
@@ -73,3 +75,12 @@ def test_the_key_is_shared_until_it_is_used_up():
 def test_unknown_types_are_refused():
     with pytest.raises(MethodError, match="unknown hyperparameter type 'odd'"):
         sample({"a": {"type": "odd"}}, Rng.seeded(1))
+
+
+@pytest.mark.parametrize("seed", [0, 42, 2**32 - 1])
+def test_words_are_those_of_the_twister_over_many_keys(seed):
+    rng = Rng.seeded(seed)
+    words = struct.unpack(f"<{N}I", rng.state().key)
+    other = random.Random()
+    other.setstate((3, (*words, N), None))
+    assert [rng.bits32() for _ in range(5 * N)] == [other.getrandbits(32) for _ in range(5 * N)]
