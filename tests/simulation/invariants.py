@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from det_contracts.commands import ChangeExperiment, CreateExperiment
 from det_contracts.envelope import Unknown
-from det_contracts.events import Decision, checkpoints, scheduler, searcher
-from det_contracts.states import EXPERIMENT_MOVES, TRIAL_MOVES
+from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
+from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
 from tests.simulation.verdict import expected
 
 DECIDERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
@@ -30,6 +30,9 @@ ONCE = {
     scheduler.PreemptRequested: ("allocation_id",),
     scheduler.KillRequested: ("allocation_id",),
     scheduler.AllocationEnded: ("allocation_id",),
+    metrics.Validated: ("trial_id", "number"),
+    metrics.ReportRefused: ("trial_id", "number"),
+    metrics.Settled: ("trial_id",),
     checkpoints.DeletionRequested: ("task_id",),
     checkpoints.DeletionFinished: ("task_id",),
 }
@@ -273,6 +276,17 @@ def outcome_fits_the_exits(ledger, event, stated):
     )
 
 
+def deletes_only_what_nobody_needs(ledger, event, stated):
+    for uuid in event.uuids:
+        owner = ledger.stored.get(uuid)
+        if owner is None or owner.id != event.experiment_id or owner.state.at(stated.seen) not in OVER:
+            return f"checkpoint {uuid} is of experiment {owner and owner.id}, {owner and owner.state.now}"
+        for since, other in ledger.sources.get(uuid, ()):
+            if since <= stated.seen and other is not owner and other.state.at(stated.seen) not in OVER:
+                return f"experiment {other.id} starts from checkpoint {uuid}"
+    return None
+
+
 LATE_S = 6.0
 """Longer than a message is on its way, or waits for its answer."""
 
@@ -331,6 +345,7 @@ BEFORE = {
         run_is_judged_by_the_table,
         search_may_tell,
     ],
+    checkpoints.DeletionRequested: [deletes_only_what_nobody_needs],
     scheduler.AllocationAssigned: [
         is_waiting,
         holds_no_slot_twice,

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
+from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial, worker
 from det_contracts.states import OVER, STOPPING
 from services.searcher.methods import (
     Close,
@@ -133,6 +133,27 @@ class Worker:
     presence: str = "here"
 
 
+class Reports:
+    """Which reports count: of the newest run that reported, each batch once and each number of steps once."""
+
+    def __init__(self):
+        self._runs = {}
+        self._batches = set()
+        self.validated = {}
+        """Trial to (run, steps) of its accepted validations."""
+
+    def take(self, batch):
+        key = batch.trial_id, batch.run, batch.number
+        if batch.run < self._runs.get(batch.trial_id, 0) or key in self._batches:
+            return
+        self._batches.add(key)
+        self._runs[batch.trial_id] = batch.run
+        for series in batch.series:
+            if series.group == "validation":
+                found = self.validated.setdefault(batch.trial_id, set())
+                found |= {(batch.run, steps) for steps in series.steps}
+
+
 class Ledger:
     """All of it, by id."""
 
@@ -149,6 +170,11 @@ class Ledger:
         """Worker to its `Worker` over time."""
         self.switches = {}
         """(worker, slot or None) to whether it is open for new work, over time."""
+        self.sources = {}
+        """Checkpoint to the experiments that start from it."""
+        self.stored = {}
+        """Checkpoint to its experiment."""
+        self.reports = Reports()
         self.decided = {}
         self.causes = {}
         """Call to the decision that it led to."""
@@ -224,10 +250,17 @@ def _experiment_created(ledger, event, position):
         search=search,
         state=History("PAUSED"),
     )
+    if event.source_checkpoint:
+        ledger.sources.setdefault(event.source_checkpoint, []).append((position, experiment))
     experiment.max_slots = History(config["resources"]["max_slots"])
     experiment.pool = History(config["resources"]["resource_pool"] or "default")
     ledger.experiments[event.experiment_id] = experiment
     ledger.ask(experiment, operations, position)
+
+
+def _validated(ledger, event, position):
+    ledger.count("validations")
+    ledger.decided.setdefault(("validated", event.trial_id), []).append((event.run, event.steps_completed))
 
 
 def _state(name=None):
@@ -419,6 +452,8 @@ def _early(ledger, event, position):
 
 
 def _stored(ledger, event, position):
+    if event.trial_id in ledger.trials:
+        ledger.stored.setdefault(event.uuid, ledger.trials[event.trial_id].experiment)
     known = ledger.spoken_of(event)
     if known is not None:
         known.checkpoints.append((position, event.uuid, event.steps_completed))
@@ -440,6 +475,7 @@ _NOTES = {
     searcher.RunEnded: _run_ended,
     searcher.TrialStopping: _trial_stopping,
     searcher.TrialEnded: _trial_ended,
+    metrics.Validated: _validated,
     checkpoints.DeletionRequested: _deletion_requested,
     scheduler.AllocationAssigned: _assigned,
     scheduler.PreemptRequested: _preempted,

@@ -70,6 +70,8 @@ async def _live(world, also):
         await world.sleep(5.0)
         world.compare(chance.choice(world.replicas))
         world.check_records(chance.choice(list(world.rules)))
+        if chance.random() < 0.3:
+            world.check_answers()
     for task in [*tasks, *broken]:
         task.cancel()
     await world.sleep(0.1)
@@ -109,7 +111,9 @@ async def _ask_at_the_end(world):
             raise Violation("every replica reads on", f"{replica.name} is at {replica.runner.positions}")
     for owner in world.rules:
         world.check_records(owner)
+    world.check_answers()
     nothing_is_left_to_decide(world)
+    every_report_has_one_effect(world)
     every_living_worker_counts(world)
     everything_is_over_or_waits(world)
     rebuild_is_the_same(world)
@@ -124,6 +128,17 @@ def nothing_is_left_to_decide(world):
             missing = rules.react(world.truth[owner], key)
             if missing:
                 raise Violation("no decision is lost", f"{owner} should decide {missing}", missing[0])
+
+
+def every_report_has_one_effect(world):
+    """Each validation that counts was stated once."""
+    for trial in world.ledger.trials.values():
+        if trial.experiment.state.now == "DELETED":
+            continue
+        wanted = sorted(world.ledger.reports.validated.get(trial.id, ()))
+        found = sorted(world.ledger.decided.get(("validated", trial.id), ()))
+        if found != wanted:
+            raise Violation("a report has one effect", f"trial {trial.id}: {found}, reported {wanted}")
 
 
 def every_living_worker_counts(world):

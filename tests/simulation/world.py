@@ -5,10 +5,22 @@ from contextlib import ExitStack
 from types import SimpleNamespace
 from unittest import mock
 
+import msgspec
+
 from det_contracts import codec, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, searcher
 from det_contracts.problems import Refused, unavailable
+from det_contracts.queries import (
+    Checkpoints,
+    ClusterState,
+    Fits,
+    Jobs,
+    Pools,
+    SearchProgress,
+    SearchState,
+    Waiting,
+)
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.kit import runner, saving
 from services.kit.rules import Call, dump, every_key
@@ -30,6 +42,17 @@ from tests.simulation.worker import Worker
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
 LOOK_EVERY_S = 4.0
+QUERIES = [
+    SearchProgress([1, 2, 99]),
+    SearchState(1),
+    Waiting(),
+    Waiting(1),
+    Jobs(),
+    Pools(),
+    Fits(pool="default", slots=4),
+    ClusterState(),
+    Checkpoints(experiment_id=1),
+]
 SEARCH_CHECKS = [invariants.equals_tie_in_order_of_arrival, invariants.search_is_its_replay]
 
 
@@ -138,7 +161,9 @@ class World:
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
         if stream != subjects.CONTROL:
-            self._fold("metrics", METRICS.decode[stream](stored, stream))
+            report = METRICS.decode[stream](stored, stream)
+            self._fold("metrics", report)
+            self.ledger.reports.take(report.event.batch)
             return
         recorded = codec.decode(stored.body, stored.position)
         self.steps += 1
@@ -203,6 +228,25 @@ class World:
             one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
             if one != two:
                 raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
+
+    def check_answers(self):
+        """Whatever is asked is answered, and who waits is told why."""
+        for rules in self.rules.values():
+            for query in QUERIES:
+                if type(query) in rules.answers:
+                    self._answer(rules, query)
+        why = self.rules["scheduler"].answers[Waiting](self.truth["scheduler"], Waiting())
+        silent = [id for id, sentence in why.items() if not sentence]
+        if silent:
+            raise Violation("who waits is told why", f"{silent} are told nothing")
+
+    def _answer(self, rules, query):
+        try:
+            msgspec.json.encode(rules.answers[type(query)](self.truth[rules.owner], query))
+        except Refused:
+            pass
+        except Exception as error:
+            raise Violation("questions are answered", f"{query}: {error!r}") from error
 
     # -- G1
 
