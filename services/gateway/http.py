@@ -22,6 +22,8 @@ from services.gateway.routes import (
     master,
     metrics,
     page,
+    queue,
+    revising,
     tasks,
     trials,
     users,
@@ -45,9 +47,9 @@ def application(backend: Backend) -> FastAPI:
     errors.install(app)
     app.add_middleware(Framing)
     # Metrics before trials: `/trials/metrics/...` is no trial.
-    for part in (auth, users, master, experiments, metrics, trials, checkpoints, logs, tasks):
+    for part in (auth, users, master, revising, experiments, metrics, trials, checkpoints, logs, tasks):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, workspaces, later):
+    for other in (cluster, queue, workspaces, later):
         app.include_router(other.router, prefix=errors.API)
     for raw in (master, tasks, page):
         app.include_router(raw.root)

@@ -146,8 +146,10 @@ def _conditions(wanted: ExperimentFilter) -> list[Column]:
         conditions.append(columns.username.in_(wanted.users))
     if wanted.ids:
         conditions.append(columns.id.in_(wanted.ids))
-    # Nothing can be archived yet, and there is one project.
-    if wanted.archived or wanted.project_id not in (0, 1):
+    if wanted.archived is not None:
+        conditions.append(columns.archived.is_(wanted.archived))
+    # There is one project.
+    if wanted.project_id not in (0, 1):
         conditions.append(sa.false())
     return conditions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Iterable
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import msgspec
 
 from det_contracts import queries
 from det_contracts.commands import Answer
+from det_contracts.events.scheduler import PoolSettings
 from det_contracts.problems import Refused
 from services.gateway.catalogue import Catalogue
 
@@ -84,6 +86,37 @@ class LogPage(msgspec.Struct, frozen=True):
     """Cut short of what there is, to fit into one answer."""
 
 
+class Job(msgspec.Struct, frozen=True):
+    """A job of the queue, as the scheduler tells it."""
+
+    experiment_id: int
+    pool: str
+    state: str
+    priority: int
+    weight: float
+    max_slots: int | None
+    submitted_at: float
+    slots_requested: int
+    slots_allocated: int
+    jobs_ahead: int
+    """-1 where the scheduler keeps no order of jobs."""
+    waits_for: str
+    """A sentence, empty when nothing of it waits."""
+
+
+class PoolRow(msgspec.Struct, frozen=True):
+    """A resource pool, as the scheduler tells it."""
+
+    name: str
+    description: str
+    settings: PoolSettings
+    workers: int
+    slots: int
+    slots_used: int
+    aux_used: int
+    jobs: int
+
+
 class Peers:
     """The other services, seen from here."""
 
@@ -106,6 +139,29 @@ class Peers:
     async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:
         """Why allocations wait, by their ids; nothing while the scheduler is away."""
         return await self._soft(queries.Waiting(experiment_id))
+
+    async def jobs(self, pool: str | None = None) -> list[Job]:
+        """The queue of one pool or of all; raises `Refused`, also for an unknown pool."""
+        answer = await self._asker.query(queries.Jobs(pool), min_position=self._catalogue.position)
+        return msgspec.convert(answer.value, list[Job])
+
+    async def job(self, experiment_id: int) -> Job | None:
+        """One experiment's job, if it wants or has slots; None while the scheduler is away."""
+        with contextlib.suppress(Refused, TimeoutError):
+            async with asyncio.timeout(SOFT_WAIT_S):
+                found = await self.jobs()
+            return next((job for job in found if job.experiment_id == experiment_id), None)
+        return None
+
+    async def pools(self) -> list[PoolRow]:
+        """All resource pools; raises `Refused` while the scheduler is away."""
+        answer = await self._asker.query(queries.Pools(), min_position=self._catalogue.position)
+        return msgspec.convert(answer.value, list[PoolRow])
+
+    async def fits(self, pool: str, slots: int) -> str:
+        """Empty when a pool could ever place a trial of that size, else what would fit; raises `Refused`."""
+        answer = await self._asker.query(queries.Fits(pool=pool, slots=slots))
+        return str(answer.value)
 
     async def _soft(self, query: Any) -> dict[str, Any]:
         try:

@@ -34,6 +34,7 @@ EXPERIMENTS = sa.Table(
     sa.Column("metric", sa.Float),
     sa.Column("checkpoints", sa.Integer, nullable=False),
     sa.Column("checkpoint_bytes", sa.BigInteger, nullable=False),
+    sa.Column("archived", sa.Boolean, nullable=False),
 )
 TRIALS = sa.Table(
     "trials",
@@ -68,6 +69,9 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
     for kind, (table, row) in _ROWS.items():
         changed = [record for (of, _), record in records.items() if of == kind and record is not None]
         upsert(connection, table, [row(record) for record in changed])
+        key = next(iter(table.primary_key))
+        for gone in (id for (of, id), record in records.items() if of == kind and record is None):
+            connection.execute(sa.delete(table).where(key == gone))
 
 
 def label_text(labels: Sequence[str]) -> str:
@@ -92,6 +96,7 @@ def _experiment(record: Experiment) -> dict[str, Any]:
         "metric": record.best_metric,
         "checkpoints": record.checkpoints,
         "checkpoint_bytes": record.checkpoint_bytes,
+        "archived": record.archived,
     }
 
 

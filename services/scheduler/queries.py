@@ -38,7 +38,7 @@ def _why(state: State, allocation: Allocation) -> str:
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
-    """The queue of one pool or of all; a job without a request stands in it as QUEUED."""
+    """The queue of one pool or of all; jobs that ask for nothing just now are not in it."""
     if query.pool is not None and query.pool not in state.pools:
         raise unknown_pool(state, query.pool)
     pools = [query.pool] if query.pool is not None else sorted(state.pools)
@@ -47,22 +47,22 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
 
 def _queue(state: State, pool: str) -> list[dict[str, Any]]:
     found = {info.job_id: info for info in queue_of(state.index.books[pool])}
-    members = [job for job in state.jobs.values() if job.pool == pool]
-    members.sort(key=lambda job: (job.priority, job.place, job.experiment_id))
-    return [_row(state, job, found.get(job_id(job.experiment_id))) for job in members]
+    wanting = [job for job in state.jobs.values() if job.pool == pool and job_id(job.experiment_id) in found]
+    wanting.sort(key=lambda job: (job.priority, job.place, job.experiment_id))
+    return [_row(state, job, found[job_id(job.experiment_id)]) for job in wanting]
 
 
-def _row(state: State, job: Job, info: JobInfo | None) -> dict[str, Any]:
+def _row(state: State, job: Job, info: JobInfo) -> dict[str, Any]:
     mine = state.index.of_job(job.experiment_id)
     first = next((state.allocations[id] for id in mine if _waits(state.allocations[id])), None)
     row: dict[str, Any] = msgspec.to_builtins(job)
     return row | {
         "job_id": job_id(job.experiment_id),
         "position": str(job.place),
-        "state": info.state if info else "QUEUED",
-        "slots_requested": info.requested_slots if info else 0,
-        "slots_allocated": info.allocated_slots if info else 0,
-        "jobs_ahead": info.jobs_ahead if info else 0,
+        "state": info.state,
+        "slots_requested": info.requested_slots,
+        "slots_allocated": info.allocated_slots,
+        "jobs_ahead": info.jobs_ahead,
         "waits_for": _why(state, first) if first else "",
     }
 

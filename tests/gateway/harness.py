@@ -23,11 +23,12 @@ from services.gateway.settings import Settings
 from services.gateway.store import project
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
-from services.kit.log import Draft
+from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
+from services.scheduler.app import RULES as SCHEDULER
 
 KEY = b"a key that is long enough"
 
@@ -47,6 +48,16 @@ class StandIn:
             queries.LogPage: {"lines": [], "through": 0},
         }
         self.close: Any = None
+        self.log: Callable[[], list[Stored]] = list
+        for query in (queries.Jobs, queries.Pools, queries.Fits):
+            self.values[query] = self._scheduler
+
+    def _scheduler(self, query: Any) -> Any:
+        """What the scheduler's own rules answer at this end of the log."""
+        state = SCHEDULER.state()
+        for message in self.log():
+            list(SCHEDULER.evolve(state, codec.decode(message.body, message.position)))
+        return SCHEDULER.answers[type(query)](state, query)
 
     async def command(self, command: Any) -> Answer:
         self.commands.append(command)
@@ -79,6 +90,7 @@ class Harness:
         self.runner = Runner(RULES, self.journal, saver)
         self.peers = StandIn()
         self.peers.close = self.runner.command
+        self.peers.log = lambda: self.journal.streams["CONTROL"]
         self.peers.position = lambda: len(self.journal.streams["CONTROL"])
         self.catalogue = Catalogue(self.runner, saver, self.database)
         self.backend = Backend(

@@ -71,7 +71,7 @@ def test_active_is_shown_as_what_its_allocations_do(gateway):
     gateway.peers.values[queries.Waiting] = {"1.r1.1": "no worker has a free slot"}
     answer = gateway.get("/api/v1/experiments/1")
     assert answer["experiment"]["stateReason"] == "no worker has a free slot"
-    assert answer["jobSummary"] == {"state": "STATE_QUEUED", "jobsAhead": 0}
+    assert answer["jobSummary"] == {"state": "STATE_QUEUED", "jobsAhead": -1}
     gateway.given(story.assigned(1), story.started(1))
     answer = gateway.get("/api/v1/experiments/1")
     assert answer["experiment"]["state"] == "STATE_RUNNING"

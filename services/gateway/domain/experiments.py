@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import searcher
+from det_contracts.events import scheduler, searcher
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
 from services.gateway.domain.state import Experiment, State, Submission, Trial
@@ -67,6 +68,77 @@ def moved(state: State, recorded: Recorded) -> Iterable[Key]:
         if known.own not in TERMINAL:
             state.trials[trial_id] = shown(known, to, event.reason)
             yield "trials", trial_id
+
+
+def archived(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Out of the usual lists, or back in them."""
+    event: searcher.ExperimentArchived = recorded.event
+    return _keep(state, replace(state.experiments[event.experiment_id], archived=event.archived))
+
+
+def revised(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person changed what may change while it lives."""
+    event: searcher.ExperimentRevised = recorded.event
+    known = state.experiments[event.experiment_id]
+    given = {"labels": known.labels} | event.changes
+    changed = replace(
+        known,
+        name=given.get("name", known.name),
+        description=given.get("description", known.description) or "",
+        labels=tuple(given["labels"] or ()),
+        notes=given.get("notes", known.notes) or "",
+        changes=known.changes | {field: value for field, value in given.items() if field != "notes"},
+    )
+    return _keep(state, changed)
+
+
+def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The scheduler changed its share or its place."""
+    event: scheduler.JobChanged = recorded.event
+    known = state.experiments.get(event.experiment_id)
+    if known is None:
+        return ()
+    changes = {
+        "resources.priority": event.priority,
+        "resources.weight": event.weight,
+        "resources.max_slots": event.max_slots,
+        "resources.resource_pool": event.pool,
+    }
+    return _keep(state, replace(known, pool=event.pool, changes=known.changes | changes))
+
+
+def deleting(state: State, recorded: Recorded) -> Iterable[Key]:
+    """All of it shall go."""
+    event: searcher.ExperimentDeleting = recorded.event
+    known = state.experiments[event.experiment_id]
+    return _keep(state, replace(known, state="DELETING", reason=event.reason))
+
+
+def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """It is gone, or could not be deleted."""
+    event: searcher.ExperimentDeleted = recorded.event
+    known = state.experiments[event.experiment_id]
+    if event.state != "DELETED":
+        yield from _keep(state, replace(known, state=event.state, reason=event.reason))
+        return
+    trials = set(known.trial_ids)
+    gone: dict[str, list[Any]] = {
+        "experiments": [known.id],
+        "submissions": [known.id],
+        "trials": list(trials),
+        "checkpoints": [c for id in trials for c in state.trials[id].checkpoint_uuids],
+        "validations": [key for key, v in state.validations.items() if v.trial_id in trials],
+        "allocations": [id for id, a in state.allocations.items() if a.experiment_id == known.id],
+    }
+    for name, keys in gone.items():
+        for key in keys:
+            getattr(state, name).pop(key, None)
+            yield name, key
+
+
+def _keep(state: State, changed: Experiment) -> Iterable[Key]:
+    state.experiments[changed.id] = changed
+    yield "experiments", changed.id
 
 
 def _target(event: object) -> Life:

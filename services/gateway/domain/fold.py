@@ -8,8 +8,8 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
-from services.gateway.domain import allocations, experiments, models, trials
-from services.gateway.domain.state import ClosedSession, State, Worker
+from services.gateway.domain import allocations, experiments, hosts, models, trials
+from services.gateway.domain.state import ClosedSession, State
 from services.kit.rules import Key
 
 Fold = Callable[[State, Recorded], Iterable[Key]]
@@ -19,24 +19,6 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event; returns the records that it replaced."""
     fold = _FOLDS.get(type(recorded.event))
     return list(fold(state, recorded)) if fold is not None else ()
-
-
-def _worker_registered(state: State, recorded: Recorded) -> Iterable[Key]:
-    event: worker.WorkerRegistered = recorded.event
-    state.workers[event.worker_id] = Worker(
-        id=event.worker_id,
-        pool=event.pool,
-        address=event.address,
-        version=event.version,
-        slots=event.slots,
-        registered_at=recorded.at,
-    )
-    yield "workers", event.worker_id
-
-
-def _worker_gone(state: State, recorded: Recorded) -> Iterable[Key]:
-    state.workers.pop(recorded.event.worker_id, None)
-    yield "workers", recorded.event.worker_id
 
 
 def _session_closed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -51,6 +33,10 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     searcher.ExperimentPaused: experiments.moved,
     searcher.ExperimentStopping: experiments.moved,
     searcher.ExperimentEnded: experiments.moved,
+    searcher.ExperimentArchived: experiments.archived,
+    searcher.ExperimentRevised: experiments.revised,
+    searcher.ExperimentDeleting: experiments.deleting,
+    searcher.ExperimentDeleted: experiments.deleted,
     searcher.TrialCreated: trials.created,
     searcher.TrialStopping: trials.stopping,
     searcher.TrialEnded: trials.ended,
@@ -58,13 +44,17 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     searcher.RunEnded: trials.run_ended,
     scheduler.AllocationAssigned: allocations.assigned,
     scheduler.AllocationEnded: allocations.ended,
-    scheduler.WorkerLost: _worker_gone,
-    worker.WorkerRegistered: _worker_registered,
-    worker.WorkerLeft: _worker_gone,
+    scheduler.JobChanged: experiments.job_changed,
+    scheduler.WorkerLost: hosts.gone,
+    scheduler.WorkerSwitched: hosts.switched,
+    scheduler.SlotSwitched: hosts.slot_switched,
+    worker.WorkerRegistered: hosts.registered,
+    worker.WorkerLeft: hosts.gone,
     worker.AllocationStarted: allocations.started,
     trial.StatusSet: trials.status_set,
     trial.CheckpointStored: models.stored,
     metrics.Validated: models.validated,
+    checkpoints.DeletionRequested: models.going,
     checkpoints.DeletionFinished: models.deleted,
     gateway.SessionClosed: _session_closed,
 }

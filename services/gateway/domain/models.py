@@ -118,15 +118,27 @@ def stored(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from _weigh(state, known, 1, sum(event.resources.values()))
 
 
+def going(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A task shall delete checkpoints."""
+    event: checkpoints.DeletionRequested = recorded.event
+    for uuid in event.uuids:
+        if uuid in state.checkpoints:
+            state.checkpoints[uuid] = replace(state.checkpoints[uuid], going=True)
+            yield "checkpoints", uuid
+
+
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A deletion task is over."""
+    """A deletion task is over. What it could not delete may be tried again, or is given up."""
     event: checkpoints.DeletionFinished = recorded.event
-    for uuid in event.uuids if event.deleted else ():
+    for uuid in event.uuids:
         known = state.checkpoints.get(uuid)
         if known is None or known.state == "DELETED":
             continue
-        state.checkpoints[uuid] = replace(known, state="DELETED", resources={})
         yield "checkpoints", uuid
+        if not event.deleted:
+            state.checkpoints[uuid] = replace(known, going=False)
+            continue
+        state.checkpoints[uuid] = replace(known, going=False, state="DELETED", resources={})
         yield from _weigh(state, state.trials[known.trial_id], -1, -sum(known.resources.values()))
 
 

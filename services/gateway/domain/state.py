@@ -18,7 +18,7 @@ from det_contracts.states import State as Life
 
 Phase = Literal["", "QUEUED", "RUNNING"]
 """What something ACTIVE does just now; empty when it waits for nothing and nothing of it runs."""
-CheckpointState = Literal["COMPLETED", "DELETED"]
+CheckpointState = Literal["COMPLETED", "DELETED", "ERROR"]
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +46,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     state: Life = "PAUSED"
     reason: str = ""
     """Of its present state."""
+    archived: bool = False
+    notes: str = ""
+    changes: dict[str, Any] = {}
+    """What was changed of its configuration since, by dotted field."""
     trial_ids: tuple[int, ...] = ()
     queued: int = 0
     """Allocations that wait for slots or for their process to start."""
@@ -116,6 +120,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     resources: dict[str, int]
     metadata: dict[str, Any]
     state: CheckpointState = "COMPLETED"
+    going: bool = False
+    """A task was asked to delete it, and is not over."""
     metric: float | None = None
     """The searcher metric at the same step, when there was a validation with one."""
 
@@ -147,6 +153,13 @@ class Live(msgspec.Struct, frozen=True):
     experiment_id: int
 
 
+class Switch(msgspec.Struct, frozen=True):
+    """Whether a worker or slot takes work, as a person set it."""
+
+    enabled: bool = True
+    draining: bool = False
+
+
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """A host that offers slots; its record goes when it leaves or is lost."""
 
@@ -156,6 +169,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     slots: tuple[Slot, ...]
     registered_at: float
+    switch: Switch = Switch()
+    slot_switches: dict[int, Switch] = {}
+    """By slot id; those that are not listed are open."""
 
 
 class ClosedSession(msgspec.Struct, frozen=True):
@@ -178,6 +194,8 @@ class State:
     live: dict[str, Live] = field(default_factory=dict)
     """By allocation id."""
     workers: dict[str, Worker] = field(default_factory=dict)
+    away: dict[str, Worker] = field(default_factory=dict)
+    """Workers that left or were lost, for what was switched on them."""
     sessions: dict[str, ClosedSession] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""Agents, which we call workers, their slots, and the pool they form (REST spec, section 7)."""
+"""Agents, which we call workers, their slots, and the pools they form (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import hashlib
 from typing import Any
 
 from det_contracts.events.worker import Slot
-from services.gateway.domain import Allocation, State, Worker
+from services.gateway.domain import Allocation, State, Switch, Worker
+from services.gateway.peers import PoolRow
 from services.gateway.present.values import instant
 
 Container = dict[str, Any]
 DEVICE_TYPES = {"cuda": "TYPE_CUDA", "cpu": "TYPE_CPU", "rocm": "TYPE_ROCM"}
-POOL = "default"
 
 
 def container_id(allocation_id: str, worker_id: str) -> str:
@@ -54,19 +54,20 @@ def _agent(worker: Worker, taken: dict[tuple[str, int], Allocation]) -> dict[str
         "label": "",
         "resourcePools": [worker.pool],
         "addresses": [worker.address] if worker.address else [],
-        "enabled": True,
-        "draining": False,
+        "enabled": worker.switch.enabled,
+        "draining": worker.switch.draining,
         "version": worker.version,
     }
 
 
 def _slot(worker: Worker, slot: Slot, user: Allocation | None) -> dict[str, Any]:
+    switch = worker.slot_switches.get(slot.id, Switch())
     return {
         "id": str(slot.id),
         "device": _device(slot),
-        "enabled": True,
+        "enabled": switch.enabled,
         "container": _container(user, worker) if user is not None else None,
-        "draining": False,
+        "draining": switch.draining,
     }
 
 
@@ -85,33 +86,37 @@ def _container(allocation: Allocation, worker: Worker) -> Container:
     }
 
 
-def pool(state: State) -> dict[str, Any]:
-    """The one resource pool."""
-    slots = [slot for worker in state.workers.values() for slot in worker.slots]
-    here = state.workers.keys()
-    parts = [part for one in live_allocations(state) for part in one.members if part.worker_id in here]
-    kinds = {DEVICE_TYPES.get(slot.kind, "TYPE_UNSPECIFIED") for slot in slots}
-    most = max((len(worker.slots) for worker in state.workers.values()), default=0)
+def pool(row: PoolRow, state: State, *, default: bool) -> dict[str, Any]:
+    """A resource pool, from what the scheduler says of it."""
+    workers = [worker for worker in state.workers.values() if worker.pool == row.name]
+    kinds = {DEVICE_TYPES.get(slot.kind, "TYPE_UNSPECIFIED") for worker in workers for slot in worker.slots}
+    settings = row.settings
+    priority = {"preemption": settings.preemption, "defaultPriority": settings.default_priority}
     return {
-        "name": POOL,
-        "description": "",
+        "name": row.name,
+        "description": row.description,
         "type": "RESOURCE_POOL_TYPE_STATIC",
-        "numAgents": len(state.workers),
-        "slotsAvailable": len(slots),
-        "slotsUsed": sum(len(part.slots) for part in parts),
+        "numAgents": row.workers,
+        "slotsAvailable": row.slots,
+        "slotsUsed": row.slots_used,
         "slotType": kinds.pop() if len(kinds) == 1 else "TYPE_UNSPECIFIED",
-        "auxContainerCapacity": 100 * len(state.workers),
-        "auxContainersRunning": sum(1 for part in parts if not part.slots),
-        "defaultComputePool": True,
-        "defaultAuxPool": True,
+        "auxContainerCapacity": settings.max_aux_containers_per_agent * row.workers,
+        "auxContainersRunning": row.aux_used,
+        "defaultComputePool": default,
+        "defaultAuxPool": default,
         "preemptible": True,
         "minAgents": 0,
         "maxAgents": 0,
-        "auxContainerCapacityPerAgent": 100,
-        "schedulerType": "SCHEDULER_TYPE_PRIORITY",
-        "schedulerFittingPolicy": "FITTING_POLICY_BEST",
+        "auxContainerCapacityPerAgent": settings.max_aux_containers_per_agent,
+        "schedulerType": f"SCHEDULER_TYPE_{settings.scheduler.upper()}",
+        "schedulerFittingPolicy": f"FITTING_POLICY_{settings.fitting_policy.upper()}",
         **_NO_PROVISIONING,
-        "slotsPerAgent": most,
+        "details": {
+            "aws": None,
+            "gcp": None,
+            "priorityScheduler": priority if settings.scheduler == "priority" else None,
+        },
+        "slotsPerAgent": max((len(worker.slots) for worker in workers), default=0),
     }
 
 
@@ -134,6 +139,5 @@ _NO_PROVISIONING: dict[str, Any] = {
         "",
     ),
     **dict.fromkeys(("maxIdleAgentPeriod", "maxAgentStartingPeriod"), 0),
-    "details": {"aws": None, "gcp": None, "priorityScheduler": None},
 }
 """Fields of pools that grow and shrink by themselves: clients require them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from typing import Any
 
@@ -20,7 +21,7 @@ def experiment(
     one: Experiment, submission: Submission, *, progress: float | None = None, waits: str = ""
 ) -> dict[str, Any]:
     """An experiment; `waits` says why it waits for slots, where that is known."""
-    config = masked(submission.config)
+    config = masked(present_config(one, submission))
     shown = experiment_state(one)
     user = USERS.get(one.user)
     return {
@@ -28,12 +29,12 @@ def experiment(
         "name": one.name,
         "description": one.description,
         "labels": list(one.labels),
-        "notes": "",
+        "notes": one.notes,
         "startTime": instant(one.created_at),
         "endTime": maybe_instant(one.ended_at),
         "state": f"STATE_{shown}",
         "stateReason": waits if shown == "QUEUED" and waits else one.reason,
-        "archived": False,
+        "archived": one.archived,
         "numTrials": len(one.trial_ids),
         "trialIds": list(one.trial_ids),
         "displayName": "",
@@ -55,6 +56,15 @@ def experiment(
         "unmanaged": False,
         **PLACE,
     }
+
+
+def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
+    """The completed configuration with what was changed of it since."""
+    config = copy.deepcopy(submission.config)
+    for field, value in one.changes.items():
+        *above, last = field.split(".")
+        (config[above[0]] if above else config)[last] = value
+    return config
 
 
 def without_secrets(submission: Submission) -> str:

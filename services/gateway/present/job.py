@@ -2,65 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from det_contracts import ids
-from services.gateway.domain import Allocation, Experiment, State
-from services.gateway.present.agent import POOL, live_allocations
+from det_contracts.ids import job_id
+from services.gateway.domain import State
+from services.gateway.peers import Job
 from services.gateway.present.values import instant
 from services.gateway.users import USERS
 
 
-def jobs(state: State) -> list[dict[str, Any]]:
-    """All jobs, first in line first."""
-    wanted: dict[int, list[Allocation]] = {}
-    for one in live_allocations(state):
-        if one.kind == "TRIAL":
-            wanted.setdefault(one.experiment_id, []).append(one)
-
-    def place(id: int) -> tuple[int, float, int]:
-        return wanted[id][0].priority, state.experiments[id].created_at, id
-
-    order = sorted(wanted, key=place)
-    return [_job(state.experiments[id], wanted[id], ahead) for ahead, id in enumerate(order)]
-
-
-def summary(state: State, experiment_id: int) -> dict[str, Any] | None:
-    """State and place of one experiment's job; None when it has none."""
-    id = ids.job_id(experiment_id)
-    found = next((job for job in jobs(state) if job["jobId"] == id), None)
-    return found["summary"] if found else None
-
-
-def stats(state: State) -> dict[str, Any]:
-    """How many jobs wait and run in the pool."""
-    states = [job["summary"]["state"] for job in jobs(state)]
-    queued = states.count("STATE_QUEUED")
+def job(row: Job, state: State) -> dict[str, Any]:
+    """One job of the scheduler's queue; `waitsFor` is our addition."""
+    experiment = state.experiments.get(row.experiment_id)
+    user = USERS.get(experiment.user) if experiment else None
     return {
-        "resourcePool": POOL,
-        "stats": {"queuedCount": queued, "scheduledCount": len(states) - queued},
-        "aggregates": [],
-    }
-
-
-def _job(experiment: Experiment, wanted: list[Allocation], ahead: int) -> dict[str, Any]:
-    held = [one for one in wanted if one.members]
-    user = USERS.get(experiment.user)
-    return {
-        "summary": {"state": "STATE_SCHEDULED" if held else "STATE_QUEUED", "jobsAhead": ahead},
+        "summary": summary(row),
         "type": "TYPE_EXPERIMENT",
-        "submissionTime": instant(experiment.created_at),
-        "username": experiment.user,
+        "submissionTime": instant(row.submitted_at),
+        "username": experiment.user if experiment else "",
         "userId": user.id if user else None,
-        "resourcePool": experiment.pool,
+        "resourcePool": row.pool,
         "isPreemptible": True,
-        "priority": wanted[0].priority,
-        "weight": 1,
-        "entityId": str(experiment.id),
-        "jobId": ids.job_id(experiment.id),
-        "requestedSlots": sum(one.slots for one in wanted),
-        "allocatedSlots": sum(one.slots for one in held),
-        "name": experiment.name,
+        "priority": row.priority,
+        "weight": row.weight,
+        "entityId": str(row.experiment_id),
+        "jobId": job_id(row.experiment_id),
+        "requestedSlots": row.slots_requested,
+        "allocatedSlots": row.slots_allocated,
+        "name": experiment.name if experiment else "",
         "progress": 0,
         "workspaceId": 1,
+        "waitsFor": row.waits_for,
     }
+
+
+def summary(row: Job) -> dict[str, Any]:
+    """State and place of a job."""
+    return {"state": f"STATE_{row.state}", "jobsAhead": row.jobs_ahead}
+
+
+def stats(rows: Iterable[Job]) -> dict[str, int]:
+    """How many jobs wait and how many have slots."""
+    states = [row.state for row in rows]
+    queued = states.count("QUEUED")
+    return {"queuedCount": queued, "scheduledCount": len(states) - queued}

@@ -1,4 +1,4 @@
-"""Agents, slots, the resource pool and the job queue (REST spec, section 7)."""
+"""Agents and their slots (REST spec, section 7)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts.commands import SwitchSlot, SwitchWorker
 from det_contracts.problems import not_found
 from services.gateway import paging
-from services.gateway.present import agent, job
+from services.gateway.present import agent
+from services.gateway.web.bodies import Disable
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -54,43 +56,42 @@ async def slot(visit: Asked, agent_id: str, slot_id: str) -> Response:
     return visit.answer({"slot": found})
 
 
-@router.get("/resource-pools")
-async def pools(visit: Asked) -> Response:
-    """The one pool, with its queue's counts."""
-    state = visit.catalogue.state
-    found = [agent.pool(state) | {"stats": job.stats(state)["stats"]}]
-    page, pagination = paging.cut(found, visit.params.window())
-    return visit.answer({"resourcePools": page, "pagination": pagination})
+def _switched(visit: UserVisit, agent_id: str, enabled: bool, drain: bool) -> SwitchWorker:
+    return SwitchWorker(worker_id=agent_id, enabled=enabled, drain=drain, user=visit.user.username)
 
 
-def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    found = job.jobs(visit.catalogue.state)
-    states = visit.params.names("states", "STATE_")
-    if states:
-        found = [one for one in found if one["summary"]["state"].removeprefix("STATE_") in states]
-    if visit.params.text("resource_pool") not in ("", agent.POOL):
-        found = []
-    window = visit.params.window()
-    return paging.cut(found[::-1] if window.descending else found, window)
+@router.post("/agents/{agent_id}/enable")
+async def enable_agent(visit: Asked, agent_id: str) -> Response:
+    """Let new work come to a worker."""
+    await visit.peers.command(_switched(visit, agent_id, True, False))
+    return visit.answer({"agent": _agent(visit, agent_id)})
 
 
-@router.get("/job-queues")
-async def queue(visit: Asked) -> Response:
-    """Who is next."""
-    page, pagination = _jobs(visit)
-    return visit.answer({"jobs": page, "pagination": pagination})
+@router.post("/agents/{agent_id}/disable")
+async def disable_agent(visit: Asked, agent_id: str, wish: Disable | None = None) -> Response:
+    """Let no new work come; what runs is killed unless the worker shall drain."""
+    drain = wish is not None and wish.drain
+    await visit.peers.command(_switched(visit, agent_id, False, drain))
+    return visit.answer({"agent": _agent(visit, agent_id)})
 
 
-@router.get("/job-queues-v2")
-async def queue_v2(visit: Asked) -> Response:
-    """Who is next; each job wrapped once more."""
-    page, pagination = _jobs(visit)
-    return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
+async def _switch_slot(visit: UserVisit, agent_id: str, slot_id: str, enabled: bool, drain: bool) -> Response:
+    if not slot_id.isdecimal():
+        raise not_found(f"slot of agent '{agent_id}'", slot_id)
+    wish = SwitchSlot(
+        worker_id=agent_id, slot_id=int(slot_id), enabled=enabled, drain=drain, user=visit.user.username
+    )
+    await visit.peers.command(wish)
+    return await slot(visit, agent_id, slot_id)
 
 
-@router.get("/job-queues/stats")
-async def stats(visit: Asked) -> Response:
-    """How many wait and run, per pool."""
-    wanted = visit.params.texts("resource_pools")
-    found = [job.stats(visit.catalogue.state)] if not wanted or agent.POOL in wanted else []
-    return visit.answer({"results": found})
+@router.post("/agents/{agent_id}/slots/{slot_id}/enable")
+async def enable_slot(visit: Asked, agent_id: str, slot_id: str) -> Response:
+    """Let new work come to a slot."""
+    return await _switch_slot(visit, agent_id, slot_id, True, False)
+
+
+@router.post("/agents/{agent_id}/slots/{slot_id}/disable")
+async def disable_slot(visit: Asked, agent_id: str, slot_id: str, wish: Disable | None = None) -> Response:
+    """Let no new work come; what runs on it is killed unless the slot shall drain."""
+    return await _switch_slot(visit, agent_id, slot_id, False, wish is not None and wish.drain)

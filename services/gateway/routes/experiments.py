@@ -108,8 +108,10 @@ async def _by_progress(visit: UserVisit, wanted: ExperimentFilter) -> Found:
 async def get(visit: Asked, experiment_id: int) -> Response:
     """One experiment, and its place in the queue while it has one."""
     answer = {"experiment": await show(visit, experiment_id)}
-    summary = job.summary(visit.catalogue.state, experiment_id)
-    return visit.answer(answer | ({"jobSummary": summary} if summary else {}))
+    known = (
+        None if visit.catalogue.experiment(experiment_id).ended_at else await visit.peers.job(experiment_id)
+    )
+    return visit.answer(answer | ({"jobSummary": job.summary(known)} if known else {}))
 
 
 async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:

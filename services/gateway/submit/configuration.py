@@ -10,9 +10,9 @@ from uuid import UUID
 from det_contracts import expconf
 from det_contracts.problems import invalid
 from services.gateway import yamlfile
-from services.gateway.domain import State
-from services.gateway.present.agent import POOL
+from services.gateway.domain import Checkpoint, State
 
+DEFAULT_POOL = "default"
 TEXT_LIMIT_BYTES = 1 << 20
 """Largest configuration text: it becomes part of an event, and the broker takes 8 MiB."""
 SLOTS_EXCEEDED = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
@@ -35,14 +35,8 @@ def complete(text: str, storage: dict[str, Any] | None) -> dict[str, Any]:
         config = expconf.complete(written, defaults=defaults, seed=seed, name=name)
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
-    config["resources"]["resource_pool"] = _pool(config["resources"].get("resource_pool") or "")
+    config["resources"]["resource_pool"] = config["resources"].get("resource_pool") or DEFAULT_POOL
     return config
-
-
-def _pool(name: str) -> str:
-    if name not in ("", POOL):
-        raise invalid(f"resource pool {name} does not exist or is not available to workspace id 1")
-    return POOL
 
 
 def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
@@ -60,7 +54,7 @@ def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
         UUID(uuid)
     except ValueError:
         raise invalid(f"invalid source checkpoint UUID: '{uuid}'") from None
-    if uuid not in state.checkpoints or state.checkpoints[uuid].state != "COMPLETED":
+    if uuid not in state.checkpoints or not _usable(state.checkpoints[uuid]):
         raise invalid(f"no checkpoint found with UUID {uuid}")
     return str(uuid)
 
@@ -68,12 +62,17 @@ def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
 def _latest_of(trial_id: int, state: State) -> str:
     trial = state.trials.get(trial_id)
     for uuid in reversed(trial.checkpoint_uuids if trial is not None else ()):
-        if state.checkpoints[uuid].state == "COMPLETED":
+        if _usable(state.checkpoints[uuid]):
             return uuid
     raise invalid(f"no checkpoint found for source trial {trial_id}")
 
 
+def _usable(checkpoint: Checkpoint) -> bool:
+    return checkpoint.state == "COMPLETED" and not checkpoint.going
+
+
 def warnings(config: dict[str, Any], state: State) -> list[str]:
     """What is no error but worth telling."""
-    slots = sum(len(worker.slots) for worker in state.workers.values())
+    pool = config["resources"]["resource_pool"]
+    slots = sum(len(worker.slots) for worker in state.workers.values() if worker.pool == pool)
     return [SLOTS_EXCEEDED] if config["resources"]["slots_per_trial"] > slots else []

@@ -10,7 +10,7 @@ import msgspec
 
 from det_contracts import commands
 from det_contracts.events.searcher import Context
-from det_contracts.problems import invalid, not_found, unavailable
+from det_contracts.problems import Refused, invalid, not_found, unavailable
 from services.gateway.backend import Backend
 from services.gateway.submit import archive, configuration
 from services.gateway.submit.probe import probe
@@ -41,7 +41,7 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
         probe, config["checkpoint_storage"], directories=backend.settings.checkpoints_probe
     )
     context = await _context(backend, wish)
-    warnings = configuration.warnings(config, state)
+    warnings = configuration.warnings(config, state) + await _fit(backend, config)
     if wish.validate_only:
         return Submitted(0, config, warnings)
     id = await backend.peers.command(
@@ -57,6 +57,21 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
         )
     )
     return Submitted(id, config, warnings)
+
+
+async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
+    """What to tell of slots that its pool can never give; raises `Refused` (400) for an unknown pool."""
+    resources = config["resources"]
+    try:
+        why = await backend.peers.fits(resources["resource_pool"], resources["slots_per_trial"])
+    except Refused as refusal:
+        if refusal.problem.code != "not_found":
+            raise
+        raise invalid(
+            f"resource pool {resources['resource_pool']} does not exist or is not available to "
+            f"workspace id 1: {refusal.problem.message}"
+        ) from None
+    return [why] if why else []
 
 
 def _check_place(wish: CreateExperiment) -> None:

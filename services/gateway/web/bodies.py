@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
@@ -52,6 +52,51 @@ class ContextItem(Body):
     mtime: int = 0
     """Seconds since the epoch."""
     mode: int = 0
+
+
+class Disable(Body):
+    """POST /agents/{id}/disable and /agents/{id}/slots/{id}/disable"""
+
+    drain: bool = False
+
+
+class QueueUpdate(Body):
+    """One change of a job: one of the wishes, or several."""
+
+    WISHES: ClassVar = ("aheadOf", "behindOf", "resourcePool", "priority", "weight")
+
+    job_id: str
+    ahead_of: str | None = None
+    behind_of: str | None = None
+    resource_pool: str | None = None
+    priority: int | None = None
+    weight: float | None = None
+
+
+class QueueUpdates(Body):
+    """POST /job-queues"""
+
+    updates: list[QueueUpdate] = []
+
+
+class BulkFilters(Body):
+    """Which experiments a bulk action means, beside those that are named."""
+
+    description: str = ""
+    name: str = ""
+    labels: list[str] = []
+    archived: bool | None = None
+    states: list[str] = []
+    user_ids: list[int] = []
+    project_id: int = 0
+    excluded_experiment_ids: list[int] = []
+
+
+class Bulk(Body):
+    """POST /experiments/{action}, DELETE /experiments/delete"""
+
+    experiment_ids: list[int] = []
+    filters: BulkFilters | None = None
 
 
 class CreateExperiment(Body):

@@ -12,7 +12,7 @@ import structlog
 from fastapi import Depends, Request
 from starlette.responses import Response, StreamingResponse
 
-from det_contracts.problems import Problem, Refused
+from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import tokens
 from services.gateway.backend import Backend
 from services.gateway.users import USERS, User
@@ -32,6 +32,13 @@ class Visit:
         self.backend: Backend = request.app.state.backend
         self.catalogue = self.backend.catalogue
         self.peers = self.backend.peers
+
+    async def json(self) -> Any:
+        """The request's body, where no shape is given; raises `Refused` (400)."""
+        try:
+            return msgspec.json.decode(await self.request.body() or b"{}")
+        except msgspec.DecodeError as error:
+            raise invalid(f"the request is no JSON: {error}") from None
 
     def answer(self, content: Any) -> Response:
         """A JSON answer; with `?pretty` for human eyes."""

@@ -1,0 +1,101 @@
+"""Resource pools and the job queue (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import ChangeJob
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.gateway import paging
+from services.gateway.present import agent, job
+from services.gateway.submit.configuration import DEFAULT_POOL
+from services.gateway.web.bodies import QueueUpdate, QueueUpdates
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+@router.get("/resource-pools")
+async def pools(visit: Asked) -> Response:
+    """All pools, with their queues' counts."""
+    rows, queue = await visit.peers.pools(), await visit.peers.jobs()
+    found = []
+    for row in rows:
+        shown = agent.pool(row, visit.catalogue.state, default=row.name == DEFAULT_POOL)
+        found.append(shown | {"stats": job.stats(one for one in queue if one.pool == row.name)})
+    page, pagination = paging.cut(found, visit.params.window())
+    return visit.answer({"resourcePools": page, "pagination": pagination})
+
+
+async def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rows = await visit.peers.jobs(visit.params.text("resource_pool") or None)
+    states = visit.params.names("states", "STATE_")
+    found = [job.job(row, visit.catalogue.state) for row in rows if not states or row.state in states]
+    window = visit.params.window()
+    return paging.cut(found[::-1] if window.descending else found, window)
+
+
+@router.get("/job-queues")
+async def queue(visit: Asked) -> Response:
+    """Who is next."""
+    page, pagination = await _jobs(visit)
+    return visit.answer({"jobs": page, "pagination": pagination})
+
+
+@router.get("/job-queues-v2")
+async def queue_v2(visit: Asked) -> Response:
+    """Who is next; each job wrapped once more."""
+    page, pagination = await _jobs(visit)
+    return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
+
+
+@router.get("/job-queues/stats")
+async def stats(visit: Asked) -> Response:
+    """How many wait and run, per pool."""
+    wanted = visit.params.texts("resource_pools")
+    queue, names = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    found = [
+        {
+            "resourcePool": name,
+            "stats": job.stats(one for one in queue if one.pool == name),
+            "aggregates": [],
+        }
+        for name in names
+        if not wanted or name in wanted
+    ]
+    return visit.answer({"results": found})
+
+
+@router.post("/job-queues")
+async def update(visit: Asked, wish: QueueUpdates) -> Response:
+    """Changes in order; those that are refused are told together, the others stay (scheduling spec, 6)."""
+    refusals = []
+    for one in wish.updates:
+        try:
+            await visit.peers.command(_change(one, visit.user.username))
+        except Refused as refusal:
+            refusals.append(refusal.problem)
+    if refusals:
+        raise Refused(Problem(refusals[0].code, "; ".join(problem.message for problem in refusals)))
+    return visit.answer({})
+
+
+def _change(one: QueueUpdate, user: str) -> ChangeJob:
+    given = one.model_dump(exclude_unset=True, exclude={"job_id"})
+    if not given:
+        raise invalid(f"nothing is asked for job '{one.job_id}': give one of {', '.join(QueueUpdate.WISHES)}")
+    for anchor in ("ahead_of", "behind_of"):
+        if anchor in given:
+            given[anchor] = experiment_of(given[anchor])
+    return ChangeJob(experiment_id=experiment_of(one.job_id), user=user, **given)
+
+
+def experiment_of(job_id: str) -> int:
+    """The experiment behind a job; raises `Refused` (404)."""
+    kind, _, number = job_id.partition("-")
+    if kind != "experiment" or not number.isdecimal():
+        raise not_found("job", job_id)
+    return int(number)

@@ -1,0 +1,153 @@
+"""What people change of experiments that exist, one or many at once (REST spec, section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf
+from det_contracts.commands import Action, ChangeExperiment, ChangeJob, ReviseExperiment
+from det_contracts.problems import Refused, invalid
+from services.gateway import listing, users
+from services.gateway.listing import ExperimentFilter
+from services.gateway.present.experiment import present_config
+from services.gateway.routes.experiments import show
+from services.gateway.web.bodies import Bulk
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+BULK_ACTIONS: tuple[Action, ...] = ("activate", "pause", "cancel", "kill", "archive", "unarchive")
+_NAMES = {
+    "name": ("name",),
+    "description": ("description",),
+    "labels": ("labels",),
+    "notes": ("notes",),
+    "resources": ("maxSlots", "weight", "priority"),
+    "checkpointStorage": ("saveExperimentBest", "saveTrialBest", "saveTrialLatest"),
+}
+_JOB = {"resources.max_slots": "max_slots", "resources.weight": "weight", "resources.priority": "priority"}
+
+
+@router.patch("/experiments/{experiment_id}")
+async def revise(visit: Asked, experiment_id: int) -> Response:
+    """Change what may change while it lives; all of it is checked before anything is changed."""
+    one = visit.catalogue.experiment(experiment_id)
+    changes = _changes(await visit.json())
+    config = present_config(one, visit.catalogue.submission(experiment_id))
+    try:
+        expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
+    user = visit.user.username
+    share = {_JOB[field]: value for field, value in changes.items() if field in _JOB}
+    rest = {field: value for field, value in changes.items() if field not in _JOB}
+    if share:
+        await visit.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
+    if rest:
+        await visit.peers.command(ReviseExperiment(experiment_id=experiment_id, changes=rest, user=user))
+    return visit.answer({"experiment": await show(visit, experiment_id)})
+
+
+def _changes(body: Any) -> dict[str, Any]:
+    """Dotted configuration fields and their new values; null unsets. Unknown fields are ignored."""
+    if not isinstance(body, dict):
+        raise invalid("the request: a JSON object is expected")
+    found: dict[str, Any] = {}
+    for group, names in _NAMES.items():
+        given = _either(body, group)
+        if len(names) == 1:
+            found |= {group: given[0]} if given else {}
+            continue
+        inner = given[0] if given and isinstance(given[0], dict) else {}
+        for name in names:
+            value = _either(inner, name)
+            found |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
+    return found
+
+
+def _either(body: dict[str, Any], name: str) -> list[Any]:
+    return [body[key] for key in (name, _snake(name)) if key in body][:1]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+@router.delete("/experiments/delete")
+async def delete_many(visit: Asked, wish: Bulk) -> Response:
+    """Delete several experiments; the work goes on after the answer."""
+    return await _change_all(visit, wish, "delete")
+
+
+@router.delete("/experiments/{experiment_id}")
+async def delete(visit: Asked, experiment_id: int) -> Response:
+    """Delete an experiment with its checkpoints, metrics and logs; the work goes on after the answer."""
+    return await _change(visit, experiment_id, "delete")
+
+
+@router.post("/experiments/{experiment_id}/archive")
+async def archive(visit: Asked, experiment_id: int) -> Response:
+    """Out of the usual lists."""
+    return await _change(visit, experiment_id, "archive")
+
+
+@router.post("/experiments/{experiment_id}/unarchive")
+async def unarchive(visit: Asked, experiment_id: int) -> Response:
+    """Back in the usual lists."""
+    return await _change(visit, experiment_id, "unarchive")
+
+
+async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+    wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(wish)
+    return visit.answer({})
+
+
+def _add_bulk(action: Action) -> None:
+    async def change_all(visit: Asked, wish: Bulk) -> Response:
+        return await _change_all(visit, wish, action)
+
+    router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
+
+
+for _action in BULK_ACTIONS:
+    _add_bulk(_action)
+
+
+async def _change_all(visit: UserVisit, wish: Bulk, action: Action) -> Response:
+    results = []
+    for id in await _meant(visit, wish):
+        try:
+            await visit.peers.command(
+                ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
+            )
+            results.append({"id": id, "error": ""})
+        except Refused as refusal:
+            results.append({"id": id, "error": refusal.problem.message})
+    return visit.answer({"results": results})
+
+
+async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
+    if wish.filters is None:
+        return list(dict.fromkeys(wish.experiment_ids))
+    filters = wish.filters
+    names = {user.id: user.username for user in users.USERS.values()}
+    wanted = ExperimentFilter(
+        name=filters.name,
+        description=filters.description,
+        labels=filters.labels,
+        archived=filters.archived,
+        states=[state.removeprefix("STATE_") for state in filters.states],
+        users=[names.get(id, f"#{id}") for id in filters.user_ids],
+        project_id=filters.project_id,
+        ids=wish.experiment_ids,
+    )
+
+    def read(connection: sa.Connection) -> list[int]:
+        return listing.all_experiments(connection, wanted)
+
+    found = await visit.catalogue.read(read)
+    return [id for id in found if id not in filters.excluded_experiment_ids]

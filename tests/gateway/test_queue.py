@@ -1,0 +1,128 @@
+"""Changes of the queue, and of what workers and slots take (REST spec, section 7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from det_contracts.commands import ChangeJob, SwitchSlot, SwitchWorker
+from det_contracts.events import scheduler
+from det_contracts.problems import invalid, not_found
+from tests.gateway import stories as story
+
+SMALL = "entrypoint: x\nsearcher: {name: single, metric: loss, max_length: 1}\n"
+
+
+@pytest.fixture
+def busy(gateway):
+    return gateway.given(story.worker_here(), story.created(1), story.created(2))
+
+
+def update(gateway, *updates):
+    return gateway.send("POST", "/api/v1/job-queues", {"updates": list(updates)})
+
+
+def test_updates_are_passed_on_in_order(busy):
+    answer = update(
+        busy,
+        {"jobId": "experiment-1", "priority": 3},
+        {"jobId": "experiment-2", "aheadOf": "experiment-1"},
+        {"jobId": "experiment-1", "resourcePool": "b"},
+        {"jobId": "experiment-1", "weight": 2.5},
+    )
+    assert answer.json() == {}
+    assert busy.peers.commands == [
+        ChangeJob(experiment_id=1, user="determined", priority=3),
+        ChangeJob(experiment_id=2, user="determined", ahead_of=1),
+        ChangeJob(experiment_id=1, user="determined", resource_pool="b"),
+        ChangeJob(experiment_id=1, user="determined", weight=2.5),
+    ]
+
+
+def test_refusals_are_told_together_and_the_others_stay(busy):
+    def refuse(command):
+        if command.priority == 100:
+            raise invalid("priority must be between 1 and 99")
+        if command.experiment_id == 9:
+            raise not_found("job of experiment", 9)
+
+    busy.peers.on_command = refuse
+    answer = update(
+        busy,
+        {"jobId": "experiment-1", "priority": 100},
+        {"jobId": "experiment-2", "priority": 5},
+        {"jobId": "experiment-9", "priority": 5},
+    )
+    assert answer.status_code == 400
+    told = answer.json()["error"]["error"]
+    assert told == "priority must be between 1 and 99; job of experiment '9' not found"
+    assert len(busy.peers.commands) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        ({"jobId": "experiment-1"}, 400, "nothing is asked for job 'experiment-1'"),
+        ({"jobId": "notebook-1", "priority": 1}, 404, "job 'notebook-1' not found"),
+        ({"jobId": "experiment-1", "aheadOf": "x"}, 404, "job 'x' not found"),
+        ({"priority": 1}, 400, "jobId"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(busy, change, status, message):
+    answer = update(busy, change)
+    assert answer.status_code == status
+    assert message in answer.json()["error"]["error"]
+    assert busy.peers.commands == []
+
+
+def test_workers_and_slots_are_switched(busy):
+    agent, slot = "/api/v1/agents/w-1", "/api/v1/agents/w-1/slots/1"
+    busy.send("POST", f"{agent}/disable", {"drain": True})
+    busy.send("POST", f"{agent}/disable")
+    busy.send("POST", f"{agent}/enable")
+    busy.send("POST", f"{slot}/disable", {"drain": False})
+    busy.send("POST", f"{slot}/enable", {})
+    who = {"worker_id": "w-1", "user": "determined"}
+    assert busy.peers.commands == [
+        SwitchWorker(enabled=False, drain=True, **who),
+        SwitchWorker(enabled=False, **who),
+        SwitchWorker(enabled=True, **who),
+        SwitchSlot(slot_id=1, enabled=False, **who),
+        SwitchSlot(slot_id=1, enabled=True, **who),
+    ]
+
+
+def test_switches_show_and_outlive_an_absence(busy):
+    off = scheduler.SlotSwitched(worker_id="w-1", slot_id=1, enabled=False, reason="asked")
+    busy.given(scheduler.WorkerSwitched(worker_id="w-1", enabled=False, draining=True, reason="asked"), off)
+    busy.given(scheduler.WorkerLost("w-1", "silent"), story.worker_here())
+    (agent,) = busy.get("/api/v1/agents")["agents"]
+    assert (agent["enabled"], agent["draining"]) == (False, True)
+    assert [slot["enabled"] for slot in agent["slots"].values()] == [True, False]
+
+
+def test_pools_tell_how_they_schedule(busy):
+    settings = scheduler.PoolSettings(scheduler="priority", preemption=True, fitting_policy="worst")
+    busy.given(scheduler.PoolConfigured(pool="gpus", description="fast", settings=settings, reason="asked"))
+    pools = {one["name"]: one for one in busy.get("/api/v1/resource-pools")["resourcePools"]}
+    assert set(pools) == {"default", "gpus"}
+    assert pools["gpus"]["schedulerType"] == "SCHEDULER_TYPE_PRIORITY"
+    assert pools["gpus"]["schedulerFittingPolicy"] == "FITTING_POLICY_WORST"
+    assert pools["gpus"]["details"]["priorityScheduler"] == {"preemption": True, "defaultPriority": 42}
+    assert pools["default"]["defaultComputePool"] is True
+
+
+def test_a_trial_that_can_never_fit_is_told_at_submit(busy):
+    text = f"{SMALL}resources: {{slots_per_trial: 5}}"
+    body = {"config": text, "validateOnly": True}
+    warnings = busy.send("POST", "/api/v1/experiments", body).json()["warnings"]
+    assert warnings[0] == "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
+    assert "5" in warnings[1]
+
+
+def test_an_unknown_pool_is_refused_with_the_known_ones(busy):
+    text = f"{SMALL}resources: {{resource_pool: nope}}"
+    answer = busy.send("POST", "/api/v1/experiments", {"config": text})
+    assert answer.status_code == 400
+    told = answer.json()["error"]["error"]
+    assert "resource pool nope does not exist" in told
+    assert "there are: default" in told

@@ -1,0 +1,141 @@
+"""What people change of experiments that exist (REST spec, section 3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from det_contracts.commands import ChangeExperiment, ChangeJob, ReviseExperiment
+from det_contracts.events import checkpoints, scheduler, searcher
+from det_contracts.problems import precondition
+from tests.gateway import stories as story
+
+ONE = "/api/v1/experiments/1"
+
+
+@pytest.fixture
+def three(gateway):
+    """Three experiments; changes that are asked for come true."""
+    gateway.given(*(story.created(id, name=f"name {id}", labels=["a"]) for id in (1, 2, 3)))
+
+    async def obey(command):
+        match command:
+            case ReviseExperiment():
+                changed = searcher.ExperimentRevised(command.experiment_id, command.changes, "asked")
+                await gateway.append(changed)
+            case ChangeJob():
+                changed = scheduler.JobChanged(
+                    experiment_id=command.experiment_id,
+                    pool="default",
+                    priority=command.priority or 42,
+                    weight=1.0,
+                    max_slots=None,
+                    position="",
+                    reason="asked",
+                )
+                await gateway.append(changed)
+
+    gateway.peers.on_command = obey
+    return gateway
+
+
+def patch(gateway, body, id=1):
+    return gateway.send("PATCH", f"/api/v1/experiments/{id}", body)
+
+
+def test_names_labels_and_notes_change_everywhere(three):
+    answer = patch(three, {"name": "new", "labels": ["b", "c"], "notes": "look here", "description": "d"})
+    assert answer.status_code == 200, answer.text
+    found = answer.json()["experiment"]
+    assert (found["name"], found["labels"], found["notes"]) == ("new", ["b", "c"], "look here")
+    assert (found["config"]["name"], found["config"]["description"]) == ("new", "d")
+    assert [one["id"] for one in three.get("/api/v1/experiments", name="new")["experiments"]] == [1]
+    assert [one["id"] for one in three.get("/api/v1/experiments", labels="a")["experiments"]] == [2, 3]
+
+
+def test_shares_go_to_the_scheduler_and_show_in_the_configuration(three):
+    answer = patch(three, {"resources": {"priority": 7, "maxSlots": None}})
+    assert answer.status_code == 200, answer.text
+    (command,) = three.peers.commands
+    assert (command.priority, command.max_slots) == (7, None)
+    assert answer.json()["experiment"]["config"]["resources"]["priority"] == 7
+
+
+def test_retention_changes_in_one_command(three):
+    body = {"checkpointStorage": {"saveExperimentBest": 1, "saveTrialBest": 2, "saveTrialLatest": 3}}
+    storage = patch(three, body).json()["experiment"]["config"]["checkpoint_storage"]
+    kept = [storage[f"save_{name}"] for name in ("experiment_best", "trial_best", "trial_latest")]
+    assert kept == [1, 2, 3]
+    (command,) = three.peers.commands
+    assert command.changes["checkpoint_storage.save_trial_best"] == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"name": " "}, "`name` must not be an empty or whitespace string"),
+        ({"resources": {"weight": 0}}, "weight must be greater than 0"),
+        ({"resources": {"priority": 100}}, "priority"),
+        ({"checkpointStorage": {"saveTrialBest": -1}}, "save_trial_best"),
+        ({"labels": 3}, "labels"),
+        ([1], "a JSON object is expected"),
+        (b"{", "no JSON"),
+    ],
+)
+def test_what_makes_no_sense_changes_nothing(three, body, message):
+    body = body | {"notes": "half done?"} if isinstance(body, dict) else body
+    answer = patch(three, body)
+    assert answer.status_code == 400, answer.text
+    assert message in answer.json()["error"]["error"]
+    assert three.peers.commands == []
+
+
+def test_unknown_experiments_are_not_found(three):
+    assert patch(three, {"name": "x"}, 9).status_code == 404
+    assert three.refused(404, "GET", "/api/v1/experiments/9") == "experiment '9' not found"
+
+
+def test_archived_ones_are_out_of_the_list_that_is_asked_for(three):
+    three.given(searcher.ExperimentArchived(2, True, "archived by ann"))
+    assert three.get("/api/v1/experiments/2")["experiment"]["archived"] is True
+    assert [e["id"] for e in three.get("/api/v1/experiments", archived="false")["experiments"]] == [1, 3]
+    assert [e["id"] for e in three.get("/api/v1/experiments", archived="true")["experiments"]] == [2]
+    assert len(three.get("/api/v1/experiments")["experiments"]) == 3
+
+
+@pytest.mark.parametrize("action", ["archive", "unarchive"])
+def test_archiving_is_asked_of_the_searcher(three, action):
+    assert three.send("POST", f"{ONE}/{action}", {}).json() == {}
+    assert three.peers.commands == [ChangeExperiment(experiment_id=1, action=action, user="determined")]
+
+
+def test_a_deleted_experiment_is_gone_from_all_lists(three):
+    story_of_2 = [story.trial_created(1, 2), story.run_requested(1, 2), story.allocation_ended(1, 2)]
+    three.given(*story_of_2, searcher.ExperimentEnded(2, "COMPLETED", "done"))
+    assert three.send("DELETE", "/api/v1/experiments/2").json() == {}
+    three.given(searcher.ExperimentDeleting(2, "deleted by ann"))
+    assert three.get("/api/v1/experiments/2")["experiment"]["state"] == "STATE_DELETING"
+    three.given(searcher.ExperimentDeleted(2, "DELETE_FAILED", "the disk is read-only", (1,)))
+    found = three.get("/api/v1/experiments/2")["experiment"]
+    assert (found["state"], found["stateReason"]) == ("STATE_DELETE_FAILED", "the disk is read-only")
+    three.given(
+        checkpoints.ExperimentEmptied(2, True, ""), searcher.ExperimentDeleted(2, "DELETED", "", (1,))
+    )
+    three.refused(404, "GET", "/api/v1/experiments/2")
+    three.refused(404, "GET", "/api/v1/trials/1")
+    assert [one["id"] for one in three.get("/api/v1/experiments")["experiments"]] == [1, 3]
+
+
+def test_bulk_actions_answer_per_id(three):
+    def refuse(command):
+        if command.experiment_id == 2:
+            raise precondition("Experiment is not in terminal state.")
+
+    three.peers.on_command = refuse
+    answer = three.send("POST", "/api/v1/experiments/archive", {"experimentIds": [1, 2]})
+    assert answer.json()["results"] == [
+        {"id": 1, "error": ""},
+        {"id": 2, "error": "Experiment is not in terminal state."},
+    ]
+    by_filter = {"filters": {"name": "NAME", "excludedExperimentIds": [3]}}
+    answer = three.send("DELETE", "/api/v1/experiments/delete", by_filter)
+    assert [one["id"] for one in answer.json()["results"]] == [1, 2]
