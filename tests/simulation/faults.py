@@ -20,6 +20,21 @@ async def crash(world, chance):
     _start(world, replica)
 
 
+async def instant(world, chance):
+    """A replica dies a few turns of the loop after a message was stored: between any two of its steps."""
+    replica = chance.choice(world.replicas)
+    for _ in range(chance.randrange(1, 4)):
+        await asyncio.shield(world.next_stored())
+    for _ in range(chance.randrange(12)):
+        await asyncio.sleep(0)
+    if not replica.up:
+        return
+    world.fault("instant", replica.name)
+    replica.crash()
+    await asyncio.sleep(chance.expovariate(1.0))
+    _start(world, replica)
+
+
 async def power(world, chance):
     """All replicas of a service die, and the newest commits of its database with them."""
     owner = chance.choice(list(world.rules))
@@ -152,7 +167,8 @@ async def resize(world, chance):
 
 
 FAULTS = {
-    "crash": (10, crash),
+    "crash": (6, crash),
+    "instant": (10, instant),
     "power": (3, power),
     "blackout": (1, blackout),
     "lease": (6, lease),

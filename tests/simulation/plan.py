@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 
 KINDS = (
-    "crash", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
+    "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
     "losses", "repeats", "stalls", "scripts", "users",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""

@@ -1,6 +1,10 @@
 """A few hundred seeds of the whole cluster; `make soak` runs as many as asked."""
 
+import os
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +28,31 @@ def test_nothing_goes_wrong(first):
 @pytest.mark.parametrize("seed", [3, 17])
 def test_a_seed_replays_exactly(seed):
     assert simulate(seed).log == simulate(seed).log
+
+
+DIGESTS = """
+import hashlib
+from tests.simulation.simulate import simulate
+print([hashlib.sha256(b"".join(simulate(seed).log)).hexdigest() for seed in range(5)])
+"""
+
+
+@pytest.mark.live
+def test_a_seed_replays_exactly_in_another_process():
+    """Whatever the order of sets is there."""
+    root = Path(__file__).parents[2]
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            cwd=root,
+            env=os.environ | {"PYTHONHASHSEED": order},
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for order in ("1", "2")
+    }
+    assert len(told) == 1
 
 
 def test_a_quiet_run_fails():

@@ -76,6 +76,7 @@ class World:
         self.newer = set()
         """Names of events that a newer version writes."""
         self._ids = 0
+        self._watched = None
         self._batch = ("", 0, 0)
         self._failed = asyncio.get_running_loop().create_future()
         self.rules = {r.owner: r for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
@@ -150,7 +151,15 @@ class World:
 
     # -- every step
 
+    def next_stored(self):
+        """A future that is done when the next message is stored."""
+        self._watched = self._watched or asyncio.get_running_loop().create_future()
+        return self._watched
+
     def _on_stored(self, stored):
+        if self._watched is not None:
+            self._watched.set_result(None)
+            self._watched = None
         if self.failure is not None:
             return
         try:
