@@ -100,6 +100,23 @@ class SwitchSlot(msgspec.Struct, frozen=True, kw_only=True, tag="switch_slot"):
     user: str
 
 
+class SetTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="set_template"):
+    """To the gateway: keep a partial configuration under a name; `replaces` None: in any case."""
+
+    name: str
+    config: dict[str, Any]
+    user: str
+    replaces: bool | None = None
+    """True: there must be one of that name; False: there must be none."""
+
+
+class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_template"):
+    """To the gateway: forget a template."""
+
+    name: str
+    user: str
+
+
 class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
     """To the gateway's own log: a user logged out."""
 
@@ -116,5 +133,7 @@ OWNER_OF: dict[type, str] = {
     ConfigurePools: "scheduler",
     SwitchWorker: "scheduler",
     SwitchSlot: "scheduler",
+    SetTemplate: "gateway",
+    RemoveTemplate: "gateway",
     CloseSession: "gateway",
 }

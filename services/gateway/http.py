@@ -25,6 +25,7 @@ from services.gateway.routes import (
     queue,
     revising,
     tasks,
+    templates,
     trials,
     users,
     workspaces,
@@ -49,7 +50,7 @@ def application(backend: Backend) -> FastAPI:
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (auth, users, master, revising, experiments, metrics, trials, checkpoints, logs, tasks):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, workspaces, later):
+    for other in (cluster, queue, templates, workspaces, later):
         app.include_router(other.router, prefix=errors.API)
     for raw in (master, tasks, page):
         app.include_router(raw.root)

@@ -9,7 +9,7 @@ import msgspec
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from services.gateway.domain import allocations, experiments, hosts, models, trials
-from services.gateway.domain.state import ClosedSession, State
+from services.gateway.domain.state import ClosedSession, State, Template
 from services.kit.rules import Key
 
 Fold = Callable[[State, Recorded], Iterable[Key]]
@@ -25,6 +25,17 @@ def _session_closed(state: State, recorded: Recorded) -> Iterable[Key]:
     event: gateway.SessionClosed = recorded.event
     state.sessions[event.session_id] = ClosedSession(event.user)
     yield "sessions", event.session_id
+
+
+def _template_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: gateway.TemplateSet = recorded.event
+    state.templates[event.template_id] = Template(event.name, event.config)
+    yield "templates", event.template_id
+
+
+def _template_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    state.templates.pop(recorded.event.template_id, None)
+    yield "templates", recorded.event.template_id
 
 
 _FOLDS: dict[type[msgspec.Struct], Fold] = {
@@ -57,4 +68,6 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     checkpoints.DeletionRequested: models.going,
     checkpoints.DeletionFinished: models.deleted,
     gateway.SessionClosed: _session_closed,
+    gateway.TemplateSet: _template_set,
+    gateway.TemplateRemoved: _template_removed,
 }

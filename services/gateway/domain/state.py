@@ -180,6 +180,13 @@ class ClosedSession(msgspec.Struct, frozen=True):
     user: str
 
 
+class Template(msgspec.Struct, frozen=True):
+    """A named partial configuration, merged under what is submitted with it."""
+
+    name: str
+    config: dict[str, Any]
+
+
 @dataclass
 class State:
     """Everything that the gateway folds out of the log."""
@@ -197,6 +204,8 @@ class State:
     away: dict[str, Worker] = field(default_factory=dict)
     """Workers that left or were lost, for what was switched on them."""
     sessions: dict[str, ClosedSession] = field(default_factory=dict)
+    templates: dict[str, Template] = field(default_factory=dict)
+    """By the id that is made of the name."""
 
 
 def validation_key(trial_id: int, steps: int) -> str:

@@ -12,7 +12,7 @@ from services.gateway import paging
 from services.gateway.web.errors import unimplemented
 from services.gateway.web.visit import Asked
 
-EMPTY_LISTS = ("commands", "notebooks", "shells", "tensorboards", "templates")
+EMPTY_LISTS = ("commands", "notebooks", "shells", "tensorboards")
 MISSING = (
     ("PUT", "/experiments/by-external-id/{id}"),
     ("PATCH", "/master/config"),

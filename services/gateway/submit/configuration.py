@@ -18,10 +18,12 @@ TEXT_LIMIT_BYTES = 1 << 20
 SLOTS_EXCEEDED = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
 
 
-def complete(text: str, storage: dict[str, Any] | None) -> dict[str, Any]:
+def complete(
+    text: str, storage: dict[str, Any] | None, template: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """The completed configuration; raises `Refused` (400) that names everything wrong.
 
-    `storage` is the cluster's default `checkpoint_storage`.
+    `storage` is the cluster's default `checkpoint_storage`; `template` goes before it.
     """
     if len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
@@ -29,7 +31,8 @@ def complete(text: str, storage: dict[str, Any] | None) -> dict[str, Any]:
         written = yamlfile.parse(text)
     except yamlfile.YamlProblem as error:
         raise invalid(f"the configuration cannot be read as YAML: {error}") from None
-    defaults = [{"checkpoint_storage": storage}] if storage is not None else []
+    defaults = [template] if template is not None else []
+    defaults += [{"checkpoint_storage": storage}] if storage is not None else []
     seed, name = int(time.time()), expconf.random_name(random.choice)
     try:
         config = expconf.complete(written, defaults=defaults, seed=seed, name=name)

@@ -12,6 +12,8 @@ from det_contracts import commands
 from det_contracts.events.searcher import Context
 from det_contracts.problems import Refused, invalid, not_found, unavailable
 from services.gateway.backend import Backend
+from services.gateway.commands import template_id
+from services.gateway.domain import State
 from services.gateway.submit import archive, configuration
 from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment
@@ -35,7 +37,7 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
     """
     state = backend.catalogue.state
     _check_place(wish)
-    config = configuration.complete(wish.config, backend.storage)
+    config = configuration.complete(wish.config, backend.storage, _template(wish, state))
     source = configuration.source_checkpoint(config, state)
     await asyncio.to_thread(
         probe, config["checkpoint_storage"], directories=backend.settings.checkpoints_probe
@@ -59,6 +61,15 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
     return Submitted(id, config, warnings)
 
 
+def _template(wish: CreateExperiment, state: State) -> dict[str, Any] | None:
+    if not wish.template:
+        return None
+    known = state.templates.get(template_id(wish.template))
+    if known is None:
+        raise invalid(f"template '{wish.template}' not found")
+    return known.config
+
+
 async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
     """What to tell of slots that its pool can never give; raises `Refused` (400) for an unknown pool."""
     resources = config["resources"]
@@ -77,8 +88,6 @@ async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
 def _check_place(wish: CreateExperiment) -> None:
     if wish.unmanaged:
         raise unimplemented("unmanaged experiments are not offered yet")
-    if wish.template:
-        raise invalid(f"template '{wish.template}' not found")
     if wish.project_id not in (0, 1):
         raise not_found("project", wish.project_id)
 

@@ -79,6 +79,14 @@ class QueueUpdates(Body):
     updates: list[QueueUpdate] = []
 
 
+class TemplateBody(Body):
+    """POST /templates, PUT /templates/{name}"""
+
+    name: str = ""
+    config: dict[str, Any] = {}
+    workspace_id: int = 0
+
+
 class BulkFilters(Body):
     """Which experiments a bulk action means, beside those that are named."""
 

@@ -1,0 +1,84 @@
+"""Templates: named partial configurations (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf
+from det_contracts.commands import RemoveTemplate, SetTemplate
+from det_contracts.problems import invalid, not_found
+from services.gateway import paging
+from services.gateway.commands import template_id
+from services.gateway.domain import Template
+from services.gateway.web.bodies import TemplateBody
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+def _shown(template: Template) -> dict[str, Any]:
+    return {"name": template.name, "config": expconf.masked(template.config), "workspaceId": 1}
+
+
+@router.get("/templates")
+async def templates(visit: Asked) -> Response:
+    """All templates, by name."""
+    part = visit.params.text("name").lower()
+    known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
+    found = [_shown(one) for one in known if part in one.name.lower()]
+    window = visit.params.window()
+    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    return visit.answer({"templates": page, "pagination": pagination})
+
+
+def _template(visit: UserVisit, name: str) -> dict[str, Any]:
+    known = visit.catalogue.state.templates.get(template_id(name))
+    if known is None:
+        raise not_found("template", name)
+    return {"template": _shown(known)}
+
+
+@router.get("/templates/{name:path}")
+async def template(visit: Asked, name: str) -> Response:
+    """One template."""
+    return visit.answer(_template(visit, name))
+
+
+async def _set(visit: UserVisit, name: str, config: Any, replaces: bool | None) -> Response:
+    try:
+        whole = expconf.merge(config, {})
+    except expconf.ConfigErrors as errors:
+        raise invalid(f"template '{name}': {errors}") from None
+    user = visit.user.username
+    await visit.peers.command(SetTemplate(name=name, config=whole, user=user, replaces=replaces))
+    return visit.answer(_template(visit, name))
+
+
+@router.post("/templates")
+async def create(visit: Asked, wish: TemplateBody) -> Response:
+    """Make a template; there must be none of its name."""
+    return await _set(visit, wish.name, wish.config, False)
+
+
+@router.put("/templates/{name:path}")
+async def put(visit: Asked, name: str, wish: TemplateBody) -> Response:
+    """Make a template, or replace the one of that name."""
+    return await _set(visit, name, wish.config, None)
+
+
+@router.patch("/templates/{name:path}")
+async def patch(visit: Asked, name: str) -> Response:
+    """Replace a template's configuration; the request is the configuration itself, or holds it."""
+    body = await visit.json()
+    config = body.get("config", body) if isinstance(body, dict) else body
+    return await _set(visit, name, config, True)
+
+
+@router.delete("/templates/{name:path}")
+async def remove(visit: Asked, name: str) -> Response:
+    """Forget a template."""
+    await visit.peers.command(RemoveTemplate(name=name, user=visit.user.username))
+    return visit.answer({})
