@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -20,6 +21,7 @@ from services.kit.rules import Key
 
 SAVE_EVERY_S = 0.1
 """How long changes may wait to be saved together, when nobody asks for them."""
+LONGEST_PAUSE_S = 5.0
 BACKLOG_LIMIT = 20_000
 """Events that may wait to be saved before folding pauses, where a service does not say otherwise."""
 
@@ -115,13 +117,18 @@ class DatabaseSaver:
                 await self._moved.wait_for(lambda: self._overtaken or len(self._events) <= self._backlog)
 
     async def run(self) -> None:
+        pause = SAVE_EVERY_S
         while True:
             await self._work.wait()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._urgent.wait(), SAVE_EVERY_S)
+                await asyncio.wait_for(self._urgent.wait(), pause)
             self._urgent.clear()
             self._work.clear()
-            if not self._leading() or not await self._save():
+            began = time.monotonic()
+            stored = self._leading() and await self._save()
+            # Large records are written whole: what takes long is done less often.
+            pause = min(max(SAVE_EVERY_S, 10 * (time.monotonic() - began)), LONGEST_PAUSE_S)
+            if not stored:
                 await self._follow()
                 self._work.set()
 

@@ -107,6 +107,17 @@ def test_what_ran_on_a_slot_that_vanished_is_lost(busy):
     assert busy.request(3) == []
 
 
+def test_lost_slots_stay_lost_while_their_runs_are_not_over(cluster):
+    cluster.worker(slots=4)
+    cluster.request(1, slots=4)
+    cluster.started(1)
+    cluster.fold.given(worker.AllocationStarted("w1", "1.t1.1"))
+    cluster.worker(session="s2", slots=1, running=["1.t1.1"], reads_after=0)
+    cluster.worker(session="s3", slots=1, running=["1.t1.1"], reads_after=0)
+    cluster.request(2, slots=4)
+    assert all(len(a.members) == 0 for a in cluster.state.allocations.values() if a.trial_id == 2)
+
+
 def test_a_worker_may_move_to_another_pool(cluster):
     cluster.worker()
     assert cluster.worker(session="s2", pool="b") == []

@@ -57,6 +57,7 @@ def test_a_moved_job_is_served_in_its_new_place(queue, id, where, expected):
 
 def test_moving_to_another_priority_takes_that_priority(queue):
     queue.job(4, priority=10)
+    queue.request(4, experiment=4)
     change(queue, 3, ahead_of=4)
     assert order(queue) == [3, 4, 1, 2]
     assert queue.state.jobs[3].priority == 10

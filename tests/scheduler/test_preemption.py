@@ -85,6 +85,15 @@ def test_a_limit_of_slots_holds_and_may_be_lifted(cluster):
     assert assigned.trial_id == 2
 
 
+def test_a_job_whose_limit_is_below_its_trials_holds_nobody_up(cluster):
+    cluster.worker(slots=2)
+    cluster.job(1, max_slots=1)
+    cluster.job(2)
+    cluster.request(1, slots=2)
+    (assigned,) = cluster.request(2, slots=2, experiment=2)
+    assert assigned.trial_id == 2
+
+
 def test_fair_share_takes_from_the_rich_when_somebody_comes(cluster):
     cluster.job(1)
     cluster.worker(slots=2)

@@ -31,7 +31,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
             registered_at=recorded.at,
             switch=known.switch if known else Switch(),
             slot_switches=known.slot_switches if known else {},
-            shrunk=known is not None and any(slot.id not in offered for slot in known.slots),
+            shrunk=known is not None and (known.shrunk or any(s.id not in offered for s in known.slots)),
         )
     )
     kept = set(event.running)

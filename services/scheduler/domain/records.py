@@ -45,7 +45,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     slot_switches: dict[int, Switch] = {}
     """By slot id; those that are not listed are open."""
     shrunk: bool = False
-    """It came back with fewer slots than it had; what ran on those may not be over yet."""
+    """It once came back with fewer slots than it had; what ran on those may not be over yet."""
 
     def slot_switch(self, slot_id: int) -> Switch:
         """How one slot is switched."""

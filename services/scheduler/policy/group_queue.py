@@ -57,7 +57,7 @@ class GroupQueue:
         """The part of `held` that is on its way back."""
         self._active: Counter[int] = Counter()
         self._kept: Counter[int] = Counter()
-        self._sums: tuple[int, Sums] | None = None
+        self._sums: tuple[tuple[int, int], Sums] | None = None
         self._lanes: dict[Size, Lane] = {}
         self._running: dict[bool, list[tuple[Place, Running]]] = {False: [], True: []}
 
@@ -99,18 +99,18 @@ class GroupQueue:
         """What waits of one kind; none of them is empty."""
         return (lane for size, lane in self._lanes.items() if (size.slots == 0) == zero_slot)
 
-    def sums(self, limit: int) -> Sums:
-        """Slots of the requests that need one or more, up to the limit."""
-        if self._sums is None or self._sums[0] != limit:
-            self._sums = limit, self._summed(limit)
+    def sums(self, limit: int, most: int) -> Sums:
+        """Slots of the requests that need one or more, up to the limit; `most`: of those that wait."""
+        if self._sums is None or self._sums[0] != (limit, most):
+            self._sums = (limit, most), self._summed(limit, most)
         return self._sums[1]
 
-    def _summed(self, limit: int) -> Sums:
-        waiting = [size.slots for size in self._lanes if 0 < size.slots <= limit]
+    def _summed(self, limit: int, most: int) -> Sums:
+        waiting = [size.slots for size in self._lanes if 0 < size.slots <= most]
         return Sums(
             active=sum(held for slots, held in self._active.items() if slots <= limit),
             kept=sum(held for slots, held in self._kept.items() if slots <= limit),
-            wanted=sum(s.slots * len(lane) for s, lane in self._lanes.items() if s.slots <= limit),
+            wanted=sum(s.slots * len(lane) for s, lane in self._lanes.items() if s.slots <= most),
             smallest=min(waiting, default=0),
         )
 

@@ -14,7 +14,9 @@ class Claim:
         group, self.queue = book.group(name), book.queues[name]
         self.name, self.weight = name, group.weight
         self.age = group.registered, name
-        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity)
+        # A request beyond its job's limit can never run: it must not be offered what others could use.
+        most = capacity if group.max_slots is None else min(capacity, group.max_slots)
+        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most)
         demand = self.active + wanted
         self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
         self.offer = self.kept
