@@ -129,7 +129,9 @@ class Line:
             # A registration that comes again after a newer one is still believed: see README, "known".
             again = _renamed(draft, self._chance) if self._chance.random() < 0.3 else draft
             self._tell("repeat", f"{draft.id} comes again")
-            _loop().call_later(self._chance.expovariate(0.2), self._disk.repeat, again)
+            _loop().call_later(
+                self._chance.expovariate(self._chance.choice((0.2, 5.0))), self._disk.repeat, again
+            )
         return position
 
     def _take_batch(self, sent):

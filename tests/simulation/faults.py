@@ -171,7 +171,7 @@ FAULTS = {
     "instant": (10, instant),
     "power": (3, power),
     "blackout": (1, blackout),
-    "lease": (6, lease),
+    "lease": (8, lease),
     "clock": (3, clock),
     "full": (2, full),
     "worker": (5, worker),

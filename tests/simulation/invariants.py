@@ -111,6 +111,15 @@ def experiment_moves_along_the_table(ledger, event, stated):
     return None
 
 
+def stops_as_the_search_says(ledger, event, stated):
+    """What no person stopped, its search did."""
+    known = ledger.experiments[event.experiment_id]
+    if stated.actor != "searcher":
+        return None
+    wanted = "STOPPING_ERROR" if known.fault else known.shutdown
+    return None if event.to == wanted else f"it goes to {event.to} ({event.reason}), the search says {wanted}"
+
+
 def ends_without_trials(ledger, event, stated):
     known = ledger.experiments[event.experiment_id]
     live = [t.id for t in ledger.trials.values() if t.experiment is known and not t.over]
@@ -330,7 +339,7 @@ def is_not_as_answered(ledger, command, position, value):
 BEFORE = {
     searcher.ExperimentActivated: [experiment_moves_along_the_table],
     searcher.ExperimentPaused: [experiment_moves_along_the_table],
-    searcher.ExperimentStopping: [experiment_moves_along_the_table],
+    searcher.ExperimentStopping: [experiment_moves_along_the_table, stops_as_the_search_says],
     searcher.ExperimentEnded: [experiment_moves_along_the_table, ends_without_trials],
     searcher.ExperimentDeleting: [experiment_moves_along_the_table],
     searcher.ExperimentDeleted: [experiment_moves_along_the_table],

@@ -56,7 +56,8 @@ class Experiment:
     """Request id to (sequence number, length) over time."""
     closed: dict = field(default_factory=dict)
     """Request id to the position at which the method closed it."""
-    shutdown: bool = False
+    shutdown: str = ""
+    """Where the search's own end leads to."""
     fault: bool = False
     pool: Any = None
     max_slots: Any = None
@@ -234,8 +235,9 @@ class Ledger:
                     known.add(position, (known.now[0] + 1, length))
                 case Close(request_id=id):
                     experiment.closed.setdefault(id, position)
-                case Shutdown():
-                    experiment.shutdown = True
+                case Shutdown(cancel=cancel, failure=failure):
+                    how = "ERROR" if failure else "CANCELED" if cancel else "COMPLETED"
+                    experiment.shutdown = f"STOPPING_{how}"
 
 
 def _experiment_created(ledger, event, position):

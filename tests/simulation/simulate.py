@@ -13,6 +13,7 @@ from tests.simulation.faults import mend, trouble
 from tests.simulation.invariants import Violation
 from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
+from tests.simulation.shelf import ShelfSnapshot
 from tests.simulation.users import people
 from tests.simulation.world import World, parts
 
@@ -116,6 +117,7 @@ async def _ask_at_the_end(world):
     every_report_has_one_effect(world)
     every_living_worker_counts(world)
     everything_is_over_or_waits(world)
+    what_is_saved_is_the_fold(world)
     rebuild_is_the_same(world)
     if world.failure is not None:
         raise world.failure
@@ -149,6 +151,17 @@ def every_living_worker_counts(world):
             raise Violation(
                 "living workers count", f"{one.id} lives as {one.session}, known is {known}", known
             )
+
+
+def what_is_saved_is_the_fold(world):
+    """Whoever starts from a database starts from the truth."""
+    for owner, rules in world.rules.items():
+        state, positions = ShelfSnapshot(rules.state).load(world.shelves[owner])
+        ends = {stream: len(world.disk.streams[stream]) for stream in rules.streams}
+        if positions != ends:
+            raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
+        if dump(state) != dump(world.truth[owner]):
+            raise Violation("what is saved is the fold", owner)
 
 
 def everything_is_over_or_waits(world):

@@ -86,7 +86,7 @@ class World:
         self.replicas = [
             Replica(self, rules, number, self.shelves[owner])
             for owner, rules in self.rules.items()
-            for number in range(1 + (self.chance.random() < 0.4))
+            for number in range(1 + (self.chance.random() < 0.5))
         ]
 
     # -- small things that all use
