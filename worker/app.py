@@ -9,9 +9,10 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
+import msgspec
 import structlog
 from nats.aio.client import Client
 
@@ -23,7 +24,7 @@ from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.settings import BadSettings, load
-from worker import slots, workdir
+from worker import address, slots, workdir
 from worker.orders import Order, Orders
 from worker.preparing import Preparer
 from worker.run import Run
@@ -52,6 +53,7 @@ class Worker:
             secret_key=settings.s3_secret_key,
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
+        self._address = settings.worker_address or _towards(connection)
         self._slots = slots.offered(None if settings.worker_gpu else settings.worker_slots)
         self._session = uuid.uuid4().hex[:12]
         self._registered = 0
@@ -67,9 +69,12 @@ class Worker:
         if after is None:
             after = await self._end_of_log()
             self._orders.read_up_to(after)
-        for order in self._orders.all():
-            self._take_up(order)
-        await self._register(after)
+        found = [self._take_up(order) for order in self._orders.all()]
+        lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
+        # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
+        await self._register(after, lost)
+        for run in found:
+            self._set_off(run)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._beat())
             tasks.create_task(self._listen(after))
@@ -94,17 +99,17 @@ class Worker:
         with contextlib.suppress(OutcomeUnknown, TimeoutError):
             await asyncio.wait_for(self._state(WorkerLeft(self._settings.worker_id, self._session)), 3)
 
-    async def _register(self, after: int) -> None:
+    async def _register(self, after: int, lost: Collection[str] = ()) -> None:
         settings = self._settings
         registered = WorkerRegistered(
             worker_id=settings.worker_id,
             session=self._session,
             pool=settings.worker_pool,
-            address=settings.worker_address,
+            address=self._address,
             version=VERSION,
             slots=self._slots,
             reads_after=after,
-            running=tuple(self._runs),
+            running=tuple(id for id in self._runs if id not in lost),
         )
         while True:
             try:
@@ -157,7 +162,7 @@ class Worker:
         match event:
             case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
                 if self._orders.get(event.allocation_id) is None:
-                    await self._accept(Order(event))
+                    await self._accept(Order(event, position=position))
             case KillRequested() if event.allocation_id in self._runs:
                 await self._runs[event.allocation_id].kill(event.reason)
             case AllocationEnded() if event.allocation_id in self._runs:
@@ -178,7 +183,7 @@ class Worker:
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
             await self._give_back(order.assigned.allocation_id, message)
             return
-        self._take_up(order)
+        self._set_off(self._take_up(order))
 
     async def _give_back(self, allocation_id: str, message: str) -> None:
         worker_id = self._settings.worker_id
@@ -187,13 +192,18 @@ class Worker:
         body = codec.encode(fact, id=id, actor=f"worker:{worker_id}", at=time.time())
         await self._journal.append(Draft(codec.subject_of(fact), body, id))
 
-    def _take_up(self, order: Order) -> None:
-        mine = next(p for p in order.assigned.parts if p.worker_id == self._settings.worker_id)
-        devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
+    def _take_up(self, order: Order) -> Run:
         worker_id = self._settings.worker_id
+        mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
+        devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
+        if len(devices) < len(mine.slots) and not order.killed:
+            order = msgspec.structs.replace(order, killed=f"worker {worker_id} lost slots that it ran on")
         run = Run(order, self._orders, self._journal, self._preparer, devices, worker_id, self._turn_of)
-        taken = {port for other in self._runs.values() for port in other.ports()}
         self._runs[run.id] = run
+        return run
+
+    def _set_off(self, run: Run) -> None:
+        taken = {port for other in self._runs.values() if other is not run for port in other.ports()}
         task = asyncio.create_task(self._carry_out(run, taken))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -223,6 +233,11 @@ class Worker:
         if run is not None and run.done.is_set() and run.order.over:
             del self._runs[allocation_id]
             workdir.remove(run.folder)
+
+
+def _towards(connection: Client) -> str:
+    broker = connection.connected_url
+    return address.towards(broker.hostname or "", broker.port or 4222) if broker else address.LOOPBACK
 
 
 def main() -> None:

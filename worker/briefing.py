@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from typing import Any
 
 import msgspec
@@ -20,35 +19,57 @@ class NotToBeFound(Exception):
     """The log lacks what the assignment refers to."""
 
 
+class Gang(msgspec.Struct, frozen=True):
+    """All nodes of an allocation, by rank."""
+
+    addresses: tuple[str, ...]
+    slot_counts: tuple[int, ...]
+    rank: int
+    """Of this node."""
+
+
 class Briefing(msgspec.Struct, frozen=True):
     """Everything about a run that does not depend on the host."""
 
     task: Task
+    gang: Gang
     config: dict[str, Any]
     context: Context | None
     deletion: DeletionRequested | None = None
 
 
-async def read_briefing(journal: Log, assigned: AllocationAssigned) -> Briefing:
-    """Gather the facts behind an assignment; raises `NotToBeFound`."""
+async def read_briefing(journal: Log, assigned: AllocationAssigned, worker_id: str) -> Briefing:
+    """Gather the facts behind a worker's share of an assignment; raises `NotToBeFound`."""
+    gang = await _gang(journal, assigned, worker_id)
     if assigned.trial_id is None:
-        return await _deletion(journal, assigned)
+        return await _deletion(journal, assigned, gang)
     experiment, trial, run = await asyncio.gather(
         _last(journal, "searcher.experiment.created", assigned.experiment_id),
         _last(journal, "searcher.trial.created", assigned.trial_id),
         _last(journal, "searcher.trial.run_requested", assigned.trial_id),
     )
-    task = _task(assigned, experiment, "TRIAL", run.checkpoint, _trial(experiment, trial, run))
-    return Briefing(task, experiment.config, experiment.context)
+    task = _task(assigned, gang, experiment, "TRIAL", run.checkpoint, _trial(experiment, trial, run))
+    return Briefing(task, gang, experiment.config, experiment.context)
 
 
-async def _deletion(journal: Log, assigned: AllocationAssigned) -> Briefing:
+async def _gang(journal: Log, assigned: AllocationAssigned, worker_id: str) -> Gang:
+    """Every node of an assignment reads the same: addresses are as the workers stated them."""
+    parts = sorted(assigned.parts, key=lambda part: part.rank)
+    workers = await asyncio.gather(*(_last(journal, "worker.registered", part.worker_id) for part in parts))
+    return Gang(
+        addresses=tuple(worker.address for worker in workers),
+        slot_counts=tuple(len(part.slots) for part in parts),
+        rank=[part.worker_id for part in parts].index(worker_id),
+    )
+
+
+async def _deletion(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     experiment, deletion = await asyncio.gather(
         _last(journal, "searcher.experiment.created", assigned.experiment_id),
         _last(journal, "checkpoints.deletion.requested", assigned.task_id),
     )
-    task = _task(assigned, experiment, "CHECKPOINT_GC", None, None)
-    return Briefing(task, experiment.config, None, deletion)
+    task = _task(assigned, gang, experiment, "CHECKPOINT_GC", None, None)
+    return Briefing(task, gang, experiment.config, None, deletion)
 
 
 async def _last(journal: Log, name: str, key: object) -> Any:
@@ -73,6 +94,7 @@ def _trial(experiment: ExperimentCreated, trial: TrialCreated, run: RunRequested
 
 def _task(
     assigned: AllocationAssigned,
+    gang: Gang,
     experiment: ExperimentCreated,
     kind: str,
     checkpoint: str | None,
@@ -81,9 +103,8 @@ def _task(
     return Task(
         task_id=assigned.task_id,
         allocation_id=assigned.allocation_id,
-        resources_id=f"{assigned.allocation_id}-0",
+        resources_id=f"{assigned.allocation_id}-{gang.rank}",
         task_type=kind,
-        session_token=secrets.token_hex(16),
         user=experiment.user,
         user_token="",
         latest_checkpoint=checkpoint,

@@ -50,9 +50,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     resources_id: str
     """This node's part of the allocation."""
     task_type: str
-    session_token: str
     user: str
     user_token: str
+    session_token: str = ""
+    """The same on all nodes of the allocation: their scripts know each other by it."""
     latest_checkpoint: str | None = None
     trial: Trial | None = None
 

@@ -24,6 +24,8 @@ class Order(msgspec.Struct, frozen=True):
     """The end is in the log."""
     killed: str = ""
     """Why it shall end at once. An order to kill is read once, so it must not be forgotten."""
+    position: int = 0
+    """Of the assignment in the log; the same on every node of it."""
     over: bool = False
     """The cluster knows that it is over."""
 

@@ -1,6 +1,8 @@
-"""Four ports for each allocation on a host (launchers spec, section 11; core API spec, section 3).
+"""Four ports for each allocation, the same on all of its nodes (launchers spec, 11; core API spec, 3).
 
-Two jobs with the same ports do not fail, they hang.
+Two jobs with the same ports do not fail, they hang. So ports come in blocks of four, and the position of
+the assignment in the log numbers the blocks: every node finds the same one without asking, and two
+allocations have the same one only when thousands of events lie between them.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-BASES = (12350, 12360, 12365, 29400)
-LAST = 65535
+FIRST = 10000
+BLOCKS = 5000
+"""They end below 32768, where systems begin to hand out ports at random."""
 
 
 class Ports(msgspec.Struct, frozen=True):
@@ -28,19 +31,24 @@ class Ports(msgspec.Struct, frozen=True):
 
 
 class NoPort(ValueError):
-    """Every port above a base is taken."""
+    """Every block is taken."""
 
 
-def choose(taken: Collection[int], is_free: Callable[[int], bool]) -> Ports:
-    """The lowest ports from each base on that no other allocation has and that are free here."""
-    chosen: list[int] = []
-    for base in BASES:
-        free = (p for p in range(base, LAST) if p not in taken and p not in chosen and is_free(p))
-        port = next(free, None)
-        if port is None:
-            raise NoPort(f"no free port from {base} on; end some of what listens on this host")
-        chosen.append(port)
-    return Ports(*chosen)
+def block(position: int) -> Ports:
+    """The ports that belong to an assignment at that position of the log."""
+    first = FIRST + 4 * (position % BLOCKS)
+    return Ports(first, first + 1, first + 2, first + 3)
+
+
+def choose(position: int, taken: Collection[int], is_free: Callable[[int], bool]) -> Ports:
+    """For an allocation on one node: its own block, or the next that nobody has and that is free here."""
+    for step in range(BLOCKS):
+        ports = block(position + step)
+        if all(port not in taken and is_free(port) for port in ports.all()):
+            return ports
+    raise NoPort(
+        f"no four free ports from {FIRST} to {FIRST + 4 * BLOCKS - 1}; end some of what listens on this host"
+    )
 
 
 def is_free(port: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import json
 import os
 import shutil
@@ -19,8 +20,9 @@ from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.storage import StorageRefused, probe
 from worker import entrypoint, ports, process
-from worker.briefing import Briefing
+from worker.briefing import Briefing, Gang
 from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
+from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.workdir import unpack
 
@@ -48,21 +50,37 @@ class Preparer:
         self._signing = _signing(settings.trial_signing)
         self._contexts.mkdir(parents=True, exist_ok=True)
 
-    def prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], taken: set[int]) -> None:
-        """Lay out one run; raises `CannotPrepare` with what to tell the user."""
+    def prepare(
+        self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, taken: set[int]
+    ) -> None:
+        """Lay out one run; raises `CannotPrepare` with what to tell the user.
+
+        `position` is that of the assignment in the log; `taken` are the ports of other runs here.
+        """
         try:
-            self._prepare(run_dir, briefing, slots, taken)
+            self._prepare(run_dir, briefing, slots, _ports(briefing.gang, position, taken))
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
         except (OSError, ValueError, BlobMissing) as error:
             raise CannotPrepare(f"the task could not be prepared: {error}") from error
 
-    def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], taken: set[int]) -> None:
+    def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports) -> None:
         workdir, info_dir = run_dir / "workdir", run_dir / "info"
         self._unpack(briefing.context, workdir, run_dir / "model")
         probe(briefing.config["checkpoint_storage"])
-        place = self._place(run_dir, workdir, info_dir, slots, taken)
-        task, cluster = briefing.task, self._cluster()
+        gang, settings = briefing.gang, self._settings
+        place = Place(
+            workdir=workdir,
+            info_dir=info_dir,
+            slots=slots,
+            ports=ports,
+            python_path=interpreter_dirs(Path(settings.worker_python), run_dir / "bin"),
+            addresses=gang.addresses,
+            slot_counts=gang.slot_counts,
+            rank=gang.rank,
+        )
+        token = self._session_token(briefing.task.allocation_id)
+        task, cluster = msgspec.structs.replace(briefing.task, session_token=token), self._cluster()
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
         process.prepare(run_dir, self._command(briefing, workdir, len(slots)), workdir, environment)
@@ -85,18 +103,10 @@ class Preparer:
         finally:
             part.unlink(missing_ok=True)
 
-    def _place(
-        self, run_dir: Path, workdir: Path, info_dir: Path, slots: tuple[Slot, ...], taken: set[int]
-    ) -> Place:
-        settings = self._settings
-        return Place(
-            workdir=workdir,
-            info_dir=info_dir,
-            slots=slots,
-            ports=ports.choose(taken, ports.is_free),
-            python_path=interpreter_dirs(Path(settings.worker_python), run_dir / "bin"),
-            addresses=(settings.worker_address,),
-        )
+    def _session_token(self, allocation_id: str) -> str:
+        """The same on every worker, since they share the key; without keys anybody may do anything anyway."""
+        key = self._signing.seed if self._signing is not None else self._settings.cluster_id
+        return hmac.new(key.encode(), f"session of {allocation_id}".encode(), "sha256").hexdigest()
 
     def _cluster(self) -> Cluster:
         settings = self._settings
@@ -121,10 +131,16 @@ class Preparer:
     def _command(self, briefing: Briefing, workdir: Path, slots: int) -> list[str]:
         if briefing.deletion is not None:
             return ["python3", "-m", "determined.exec.gc_checkpoints"]
-        argv = entrypoint.command(briefing.config["entrypoint"], slots=slots)
+        nodes = len(briefing.gang.addresses)
+        argv = entrypoint.command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
         if (workdir / entrypoint.HOOK).exists():
             return entrypoint.with_hook(argv, "bash" if shutil.which("bash") else "sh")
         return argv
+
+
+def _ports(gang: Gang, position: int, taken: set[int]) -> Ports:
+    # Nodes of a gang cannot agree on other ports than those that all of them know.
+    return ports.block(position) if len(gang.addresses) > 1 else ports.choose(position, taken, ports.is_free)
 
 
 def _write_credentials(info_dir: Path, text: str) -> None:

@@ -69,6 +69,10 @@ class Run:
         """The slots that it holds here."""
         return {s for p in self.order.assigned.parts if p.worker_id == self._worker for s in p.slots}
 
+    def is_lost(self) -> bool:
+        """Whether its processes went away with their machine, so that nobody knows how it ended."""
+        return not self.order.reported and process.state_of(self.folder) == "lost"
+
     def ports(self) -> set[int]:
         """Ports that this run's scripts may listen on."""
         try:
@@ -103,8 +107,9 @@ class Run:
             await self._wait_for_turn()
         if state == "prepared" and not self.order.killed:
             if not (self.folder / "spec.json").exists():
-                briefing = await read_briefing(self._journal, self.order.assigned)
-                await asyncio.to_thread(self._preparer.prepare, self.folder, briefing, self._slots, taken)
+                briefing = await read_briefing(self._journal, self.order.assigned, self._worker)
+                prepare, position = self._preparer.prepare, self.order.position
+                await asyncio.to_thread(prepare, self.folder, briefing, self._slots, position, taken)
             if not self.order.killed:
                 await asyncio.to_thread(process.start, self.folder)
         elif self.order.killed and state == "prepared":

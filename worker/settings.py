@@ -29,8 +29,8 @@ class WorkerSettings(ServiceSettings):
     worker_pool: str = "default"
     worker_python: str = sys.executable
     """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
-    worker_address: str = "127.0.0.1"
-    """Under which other workers reach scripts on this one."""
+    worker_address: str = ""
+    """Under which other workers reach scripts here; empty: this host's address on the way to the broker."""
     trial_signing: Path | None = None
     """JSON with `account` and `seed`: the key that mints credentials for scripts; none without accounts."""
     script_nats_url: str = ""

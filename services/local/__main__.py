@@ -42,6 +42,8 @@ def _up(args: argparse.Namespace, home: Home) -> int:
         storage=args.storage or "",
         python=args.python or sys.executable,
         settings=dict(pair.split("=", 1) for pair in args.set),
+        pools=args.pool,
+        pools_file=args.pools or "",
     )
     try:
         address = up(plan, home, fresh=args.delete_db)
@@ -73,7 +75,14 @@ def _parser() -> argparse.ArgumentParser:
 def _add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    parser.add_argument("--agents", type=int, default=1, help="workers to start")
+    parser.add_argument("--agents", "--workers", type=int, default=1, help="workers to start")
+    parser.add_argument(
+        "--pool",
+        action="append",
+        default=[],
+        help="resource pool of a worker; once for each, the last for all",
+    )
+    parser.add_argument("--pools", help="YAML file with the settings of the resource pools")
     parser.add_argument("--slots", type=int, help="CPU slots per worker, instead of its GPUs")
     parser.add_argument("--no-gpu", dest="gpu", action="store_false", help="one CPU slot per worker")
     parser.add_argument("--storage", help="directory for checkpoints")

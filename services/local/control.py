@@ -15,7 +15,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from services.local.home import Home, Plan
+from services.local.home import Home, Plan, Wish
 from services.local.processes import is_alive
 
 UP_PATIENCE_S = 60.0
@@ -95,6 +95,20 @@ def _get(url: str) -> dict[str, Any]:
     with urllib.request.urlopen(url, timeout=2) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
+
+
+def stop_part(home: Home, name: str, number: int = signal.SIGTERM) -> None:
+    """End one program of a running cluster and leave it ended; returns when it is gone."""
+    pid = (home.read("processes.json") or {})[name]
+    home.ask(name, Wish(stopped=True, settings=home.wish(name).settings))
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+    _wait_until_gone(pid)
+
+
+def start_part(home: Home, name: str, settings: dict[str, str] | None = None) -> None:
+    """Let a program that was stopped run again, with further settings if wanted."""
+    home.ask(name, Wish(settings=home.wish(name).settings | (settings or {})))
 
 
 def down(home: Home, *, forget: bool = False) -> bool:

@@ -28,7 +28,25 @@ class Plan:
     python: str = sys.executable
     """Interpreter for trials."""
     settings: dict[str, str] = field(default_factory=dict)
-    """Further settings of the services, by variable."""
+    """Further settings of all programs, by variable."""
+    pools: list[str] = field(default_factory=list)
+    """The resource pool of each worker in turn; the last one is for all further workers."""
+    pools_file: str = ""
+    """YAML file that configures the resource pools."""
+
+    def pool_of(self, number: int) -> str:
+        """The pool of a worker, counted from 0."""
+        return self.pools[min(number, len(self.pools) - 1)] if self.pools else "default"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked of one program of a running cluster."""
+
+    stopped: bool = False
+    """Not to be started again."""
+    settings: dict[str, str] = field(default_factory=dict)
+    """Further settings from its next start on, by variable."""
 
 
 class Home:
@@ -67,6 +85,15 @@ class Home:
     def keep(self, plan: Plan) -> None:
         """Remember how to start the cluster."""
         self.write("plan.json", asdict(plan))
+
+    def wish(self, program: str) -> Wish:
+        """What was last asked of a program."""
+        found = self.read(f"wish-{program}.json")
+        return Wish(**found) if found else Wish()
+
+    def ask(self, program: str, wish: Wish) -> None:
+        """Leave a wish for the supervisor, which heeds it when the program ends."""
+        self.write(f"wish-{program}.json", asdict(wish))
 
     def secret(self, name: str) -> Path:
         """A file with a random secret, made at first use."""

@@ -12,10 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from services.local.home import Wish
+
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 STEADY_AFTER_S = 10.0
 STOP_PATIENCE_S = 15.0
+LOOK_S = 0.05
+"""How often to look whether a program that was stopped on its own shall run again."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -32,9 +36,12 @@ class Program:
 class Child:
     """Keeps one program running until it is told to stop."""
 
-    def __init__(self, program: Program, on_start: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, program: Program, on_start: Callable[[str, int], None], wish: Callable[[str], Wish]
+    ) -> None:
         self.program = program
         self._on_start = on_start
+        self._wish = wish
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = False
 
@@ -42,19 +49,23 @@ class Child:
         """Start the program, and again whenever it ends; quickly at first, slower when it keeps failing."""
         pause = FIRST_PAUSE_S
         while not self._stopping:
+            wish = self._wish(self.program.name)
+            if wish.stopped:
+                await asyncio.sleep(LOOK_S)
+                continue
             began = time.monotonic()
-            await self._run_once()
+            await self._run_once(wish)
             if time.monotonic() - began > STEADY_AFTER_S:
                 pause = FIRST_PAUSE_S
             if not self._stopping:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)
 
-    async def _run_once(self) -> None:
+    async def _run_once(self, wish: Wish) -> None:
         with self.program.log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 *self.program.command,
-                env=dict(self.program.environment),
+                env=dict(self.program.environment) | wish.settings,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

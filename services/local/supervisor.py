@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from services.kit import broker
-from services.local.home import Home, Plan
+from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys
 from services.local.processes import Child, Program
 
@@ -27,14 +27,8 @@ class Cluster:
 
     def programs(self) -> list[Program]:
         """The broker first, then the services, then the workers."""
-        names = [*SERVICES, *self.worker_ids()]
+        names = [*SERVICES, *worker_ids(self.plan)]
         return [self._broker(), *(self._python(name) for name in names)]
-
-    def worker_ids(self) -> list[str]:
-        """One worker is called after the host, further ones are numbered."""
-        host = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.uname().nodename)[:48] or "worker"
-        count = self.plan.agents
-        return [host if count == 1 else f"{host}-{number}" for number in range(1, count + 1)]
 
     def _choose_ports(self) -> dict[str, int]:
         # Running scripts must find the broker again after a restart, so it keeps its port.
@@ -73,6 +67,8 @@ class Cluster:
             found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
         if name == "gateway":
             found |= self._gateway()
+        if name == "scheduler" and plan.pools_file:
+            found["STEADFAST_POOLS"] = plan.pools_file
         if name not in SERVICES:
             found |= self._worker(name)
         return found | plan.settings
@@ -90,6 +86,7 @@ class Cluster:
         return {
             "STEADFAST_WORKER_ID": name,
             "STEADFAST_WORKER_HOME": str(self.home.folder("workers", name)),
+            "STEADFAST_WORKER_POOL": self.plan.pool_of(worker_ids(self.plan).index(name)),
             "STEADFAST_WORKER_SLOTS": str(self.plan.slots),
             "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
             "STEADFAST_WORKER_PYTHON": self.plan.python,
@@ -101,6 +98,12 @@ class Cluster:
         return self.home.folder("logs") / f"{name}.log"
 
 
+def worker_ids(plan: Plan) -> list[str]:
+    """One worker is called after the host, further ones are numbered."""
+    host = "".join(c if c.isalnum() or c in "-_" else "-" for c in os.uname().nodename)[:48] or "worker"
+    return [host if plan.agents == 1 else f"{host}-{number}" for number in range(1, plan.agents + 1)]
+
+
 async def supervise(plan: Plan, home: Home) -> None:
     """Start everything, keep it running, and stop it in reverse order when this task is cancelled."""
     pids: dict[str, int] = {"supervisor": os.getpid()}
@@ -109,7 +112,10 @@ async def supervise(plan: Plan, home: Home) -> None:
         pids[name] = pid
         home.write("processes.json", pids)
 
-    children = [Child(program, note) for program in Cluster(plan, home).programs()]
+    programs = Cluster(plan, home).programs()
+    for program in programs:
+        home.ask(program.name, Wish())
+    children = [Child(program, note, home.wish) for program in programs]
     tasks = [asyncio.create_task(child.keep_running()) for child in children]
     try:
         await asyncio.gather(*tasks)

@@ -1,32 +1,45 @@
-"""Four ports each, never the same."""
+"""Four ports each, never the same, and the same on every node."""
 
 import socket
 
 import pytest
 
-from worker.ports import NoPort, Ports, choose, is_free
+from worker.ports import BLOCKS, FIRST, NoPort, Ports, block, choose, is_free
 
 
-def test_the_bases_when_all_is_free():
-    assert choose((), lambda port: True).all() == (12350, 12360, 12365, 29400)
-
-
-def test_no_two_allocations_share_any():
+def test_neighbours_in_the_log_share_no_port():
     taken = set()
-    for _ in range(20):
-        chosen = choose(taken, lambda port: True).all()
-        assert len(set(chosen)) == 4
-        assert not taken & set(chosen)
-        taken |= set(chosen)
+    for position in range(7, 7 + BLOCKS):
+        ports = set(block(position).all())
+        assert len(ports) == 4
+        assert not taken & ports
+        taken |= ports
+    assert (min(taken), max(taken)) == (FIRST, FIRST + 4 * BLOCKS - 1)
+    assert max(taken) < 32768
 
 
-def test_what_the_host_uses_is_passed_over():
-    assert choose((), lambda port: port not in (12350, 29400)) == Ports(12351, 12360, 12365, 29401)
+def test_all_nodes_find_the_same_ports():
+    assert block(123456789) == block(123456789)
+
+
+def test_one_node_takes_its_own_block_when_it_is_free():
+    assert choose(12, (), lambda port: True) == block(12)
+
+
+def test_what_the_host_uses_and_what_others_hold_is_passed_over():
+    busy = block(12).comm_2
+    assert choose(12, block(13).all(), lambda port: port != busy) == block(14)
+
+
+def test_the_last_block_is_followed_by_the_first():
+    assert choose(BLOCKS - 1, block(BLOCKS - 1).all(), lambda port: True) == Ports(
+        FIRST, FIRST + 1, FIRST + 2, FIRST + 3
+    )
 
 
 def test_none_left():
-    with pytest.raises(NoPort, match="12350"):
-        choose((), lambda port: False)
+    with pytest.raises(NoPort, match=str(FIRST)):
+        choose(3, (), lambda port: False)
 
 
 def test_a_listener_makes_a_port_unfree():
