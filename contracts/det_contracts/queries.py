@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 
@@ -15,6 +17,15 @@ class SearchState(msgspec.Struct, frozen=True, tag="search_state"):
     """To the searcher: the whole folded state of one experiment and its trials, as JSON."""
 
     experiment_id: int
+
+
+class PreviewSearch(msgspec.Struct, frozen=True, tag="preview_search"):
+    """To the searcher: what a search would do, played without training.
+
+    `config` is completed. Rows `{lengths: [what trials are asked to train to, in order], trials: how many}`.
+    """
+
+    config: dict[str, Any]
 
 
 class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
@@ -118,6 +129,7 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
 OWNER_OF: dict[type, str] = {
     SearchProgress: "searcher",
     SearchState: "searcher",
+    PreviewSearch: "searcher",
     Waiting: "scheduler",
     Jobs: "scheduler",
     Pools: "scheduler",

@@ -22,6 +22,7 @@ from services.gateway.routes import (
     master,
     metrics,
     page,
+    preview,
     queue,
     revising,
     tasks,
@@ -50,9 +51,9 @@ def application(backend: Backend) -> FastAPI:
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (auth, users, master, revising, experiments, metrics, trials, checkpoints, logs, tasks):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, templates, workspaces, later):
+    for other in (cluster, queue, templates, workspaces, preview, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, page):
+    for raw in (master, tasks, preview, page):
         app.include_router(raw.root)
     return app
 

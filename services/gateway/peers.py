@@ -163,6 +163,10 @@ class Peers:
         answer = await self._asker.query(queries.Fits(pool=pool, slots=slots))
         return str(answer.value)
 
+    async def preview(self, query: queries.PreviewSearch) -> Any:
+        """What a search would do; raises `Refused` for one that cannot be played."""
+        return (await self._asker.query(query)).value
+
     async def _soft(self, query: Any) -> dict[str, Any]:
         try:
             async with asyncio.timeout(SOFT_WAIT_S):

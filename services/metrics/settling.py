@@ -18,6 +18,7 @@ from services.metrics.commands import Settle
 
 LOOK_EVERY_S = 0.1
 AT_ONCE = 500
+PATIENCE_S = 5.0
 
 
 async def settle_ended_trials(parts: Parts) -> None:
@@ -32,6 +33,6 @@ async def settle_ended_trials(parts: Parts) -> None:
             _, last = await parts.journal.bounds(subjects.REPORTS)
             while parts.runner.positions[subjects.REPORTS] < last:
                 await asyncio.sleep(LOOK_EVERY_S / 10)
-            await parts.runner.command(Settle(ended), Call(f"settle-{ended[0]}", time.time()))
+            await parts.runner.command(Settle(ended), Call(f"settle-{ended[0]}", time.time()), PATIENCE_S)
         except (Refused, OutcomeUnknown):
             continue

@@ -21,6 +21,8 @@ from services.scheduler.domain import State
 RECONNECT_WAIT_S = 25.0
 """Silence after which a worker counts as lost: longer than a leader change of the log (15 s)."""
 LOOK_EVERY_S = 1.0
+PATIENCE_S = 5.0
+"""A report that was not ruled on by then is about the past."""
 
 
 class Watch:
@@ -59,6 +61,6 @@ async def watch(parts: Parts, patience_s: float) -> None:
             continue
         for report in listening.silent(parts.runner.state):
             try:
-                await parts.runner.command(report, Call(f"silence-{report.session}", time.time()))
+                await parts.runner.command(report, Call(f"silence-{report.session}", time.time()), PATIENCE_S)
             except Refused:
                 continue

@@ -7,10 +7,13 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.problems import not_found
-from det_contracts.queries import SearchProgress, SearchState
+from det_contracts.problems import invalid, not_found
+from det_contracts.queries import PreviewSearch, SearchProgress, SearchState
 from services.searcher.domain import State
-from services.searcher.methods import progress
+from services.searcher.methods import MethodError, breakdown, progress, simulate
+
+MOST_PREVIEWED_TRIALS = 5000
+"""The searcher answers nobody else while it plays."""
 
 
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
@@ -35,4 +38,21 @@ def search_state(state: State, query: SearchState) -> dict[str, Any]:
     return plain
 
 
-ANSWERS: dict[Any, Callable[[State, Any], Any]] = {SearchProgress: search_progress, SearchState: search_state}
+def preview_search(state: State, query: PreviewSearch) -> list[dict[str, Any]]:
+    """Play a search whose metrics say nothing; raises `Refused` for one that cannot be played."""
+    config = query.config
+    seed = config["reproducibility"]["experiment_seed"]
+    try:
+        played = simulate(
+            config["searcher"], config["hyperparameters"], seed, most_trials=MOST_PREVIEWED_TRIALS
+        )
+    except MethodError as error:
+        raise invalid(f"<config>.searcher: {error}") from None
+    return [{"lengths": lengths, "trials": count} for lengths, count in breakdown(played).items()]
+
+
+ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
+    SearchProgress: search_progress,
+    SearchState: search_state,
+    PreviewSearch: preview_search,
+}

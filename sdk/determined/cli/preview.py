@@ -1,0 +1,48 @@
+"""`det preview-search`: what a search would do (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from determined import yamlfile
+from determined.cli import output
+from determined.cli.failure import Failure
+from determined.cli.grammar import Verb, arg
+from determined.transport.rest import Session
+
+
+def preview(session: Session, args: argparse.Namespace) -> None:
+    """Print the searcher section, and how many trials train how far."""
+    config = _read(args.config_file)
+    results: dict[str, int] = session.post("/searcher/preview", config)["results"]
+    print("Using search configuration:")
+    output.print_yaml(config.get("searcher") or {})
+    print(f"This search will create a total of {sum(results.values())} trial(s).")
+    output.table(["Trials", "Breakdown"], [[count, in_words(steps)] for steps, count in results.items()])
+
+
+def in_words(steps: str) -> str:
+    """`"16 V 64 V"` as a person would say it; a validation follows every training."""
+    lengths = [step for step in steps.split() if step != "V"]
+    return ", ".join(f"train to {length}" for length in lengths) or "nothing to train"
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        config = yamlfile.parse(yamlfile.read(path), str(path))
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from error
+    except yamlfile.YamlProblem as error:
+        raise Failure(str(error)) from error
+    if not isinstance(config, dict):
+        raise Failure(f"{path}: a configuration is a map of fields")
+    return config
+
+
+VERB = Verb(
+    "preview-search",
+    "preview a search",
+    preview,
+    (arg("config_file", type=Path, help="experiment configuration (YAML)"),),
+)

@@ -1,0 +1,56 @@
+"""What a search would do (REST spec, sections 3 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.gateway.submit import configuration
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+root = APIRouter()
+
+
+async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tuple[dict[str, Any], Any]:
+    """The completed configuration and what its search does; an entrypoint is not needed for that."""
+    if not isinstance(config, dict):
+        raise invalid("a configuration is expected: a JSON object")
+    text = msgspec.json.encode({"entrypoint": "none"} | config).decode()
+    whole = configuration.complete(text, visit.backend.storage)
+    if seed is not None:
+        whole["reproducibility"]["experiment_seed"] = seed
+    return whole, await visit.peers.preview(queries.PreviewSearch(whole))
+
+
+@router.post("/preview-hp-search")
+async def preview(visit: Asked) -> Response:
+    """Trials as lists of what each is asked to do."""
+    body = await visit.json()
+    given = body if isinstance(body, dict) else {}
+    seed = given.get("seed")
+    config, rows = await _played(visit, given.get("config"), seed if isinstance(seed, int) else None)
+    trials = [{"operations": _operations(row["lengths"]), "occurrences": row["trials"]} for row in rows]
+    shown = {"config": config, "seed": config["reproducibility"]["experiment_seed"], "trials": trials}
+    return visit.answer({"simulation": shown})
+
+
+def _operations(lengths: list[int]) -> list[dict[str, Any]]:
+    pairs = (
+        ({"type": "RUNNABLE_TYPE_TRAIN", "length": length}, {"type": "RUNNABLE_TYPE_VALIDATE"})
+        for length in lengths
+    )
+    return [operation for pair in pairs for operation in pair]
+
+
+@root.post("/searcher/preview")
+async def preview_in_short(visit: Asked) -> Response:
+    """The older form: `{"results": {"4 V 16 V": 1}}`, a V for each validation."""
+    _, rows = await _played(visit, await visit.json())
+    results = {" ".join(f"{length} V" for length in row["lengths"]): row["trials"] for row in rows}
+    return visit.answer({"results": results})
