@@ -45,7 +45,7 @@ def plan_of(seed, off=(), steps=300):
         off=off,
         lag_s=chance.choice((0.005, 0.02, 0.1)),
         losses=share("losses", 0.05),
-        repeats=share("repeats", 0.1),
+        repeats=share("repeats", 0.25),
         stalls=share("stalls", 0.02),
         fault_every_s=chance.choice((3.0, 8.0, 20.0)),
         user_every_s=chance.choice((3.0, 8.0, 20.0)),

@@ -20,6 +20,8 @@ from tests.simulation.world import World, parts
 TROUBLE_S = 1500.0
 PEACE_S = 30_000.0
 STILL_S = 60.0
+MOST_STEPS = 5000
+"""Far more than experiments of this size can lead to."""
 
 
 class Result:
@@ -90,7 +92,7 @@ async def _settle(world):
         await world.sleep(10.0)
         still = still + 10.0 if world.steps == last else 0.0
         last = world.steps
-        if asyncio.get_running_loop().time() > until:
+        if asyncio.get_running_loop().time() > until or world.steps > MOST_STEPS:
             raise Violation("it comes to rest", f"{_unfinished(world)}; processes {list(world.processes)}")
 
 
