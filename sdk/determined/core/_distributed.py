@@ -1,5 +1,6 @@
 """Who this process is among the processes of its job, and how they agree (core API spec, section 5)."""
 
+import importlib
 import os
 from typing import Any
 
@@ -17,6 +18,7 @@ class DistributedContext(Collectives):
     """The place of this process in its job, with collectives over all ranks and over those of one node.
 
     The six numbers are given all or not at all; none means a job of one. Several nodes need `chief_ip`.
+    The constructor returns when all ranks are there. The chief listens on `pub_port`; `pull_port` is unused.
     Collectives block, are not thread-safe and must be called in step by all ranks of the group.
     """
 
@@ -41,15 +43,27 @@ class DistributedContext(Collectives):
         if self.local_size != self.size and not chief_ip:
             raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
         self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
-        super().__init__(*self._join(pub_port, pull_port, force_tcp))
+        super().__init__(*self._join(pub_port, force_tcp))
 
-    def _join(self, pub_port: int, pull_port: int, force_tcp: bool) -> tuple[Group, Group]:
+    def _join(self, port: int, force_tcp: bool) -> tuple[Group, Group]:
         """Return the group of all ranks and the group of this node's, once everybody is there."""
         if self.size == 1:
             return Alone(), Alone()
-        raise NotImplementedError(
-            f"a job of {self.size} processes cannot be run yet; use one slot and DistributedContext of size 1"
-        )
+        # By name: a job of one loads no sockets.
+        meeting = importlib.import_module("determined.core._meeting")
+        one_node = self.local_size == self.size
+        everybody: Group
+        if self.rank == 0:
+            everywhere = "::" if ":" in self._chief_ip else ""
+            everybody = meeting.lead(
+                meeting.listen(self._chief_ip if one_node else everywhere, port), self.size
+            )
+        else:
+            everybody = meeting.follow((self._chief_ip, port), self.rank, self.size)
+        if one_node:
+            return everybody, everybody
+        node = meeting.join_node(everybody, self.cross_rank, self.local_rank, self.local_size, force_tcp)
+        return everybody, node
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":

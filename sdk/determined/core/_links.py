@@ -1,0 +1,144 @@
+"""Connections between the processes of a job: framed, and only with those who know its secret.
+
+Nothing is unpickled that comes from anybody else (core API spec, section 5, b).
+"""
+
+import contextlib
+import errno
+import hmac
+import os
+import select
+import socket
+import struct
+
+_HEADER = struct.Struct("!BQQ")
+"""Kind, number of the call, length of what follows."""
+_HELLO = struct.Struct("!IIB")
+"""Rank, size, channel."""
+_NONCE = 16
+_MAC = 32
+_OK, _WRONG_SIZE, _RANK_TAKEN = 0, 1, 2
+_QUIET_S, _PROBE_S, _PROBES = 4, 3, 3
+"""A host that is gone without a word is found out after 4 + 3 * 3 s."""
+
+DATA, LIFE = 0, 1
+"""Channels of one rank: what collectives exchange, and a line that tells by its end that the rank is dead."""
+
+
+class Gone(Exception):
+    """The other end has closed, or is dead."""
+
+    def __init__(self, why: str, *, silent: bool = False) -> None:
+        super().__init__(why)
+        self.silent = silent
+        """Nothing came from its host for too long: what it sent before may be lost as well."""
+
+
+class NotAdmitted(RuntimeError):
+    """The chief knows the secret but does not want this rank."""
+
+
+class Link:
+    """One connection, in frames."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        connection.settimeout(None)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            _notice_dead_hosts(connection)
+
+    def send(self, kind: int, call: int, *parts: bytes) -> None:
+        """Send one frame; raises `Gone`."""
+        header = _HEADER.pack(kind, call, sum(map(len, parts)))
+        try:
+            self.socket.sendall(b"".join((header, *parts)))
+        except OSError as error:
+            raise _gone(error) from error
+
+    def receive(self) -> tuple[int, int, bytes]:
+        """Return (kind, number of the call, content) of the next frame; raises `Gone`."""
+        kind, call, length = _HEADER.unpack(_read(self.socket, _HEADER.size))
+        return kind, call, _read(self.socket, length)
+
+    def is_dead(self) -> bool:
+        """Whether the other end has closed."""
+        looked = select.poll()
+        looked.register(self.socket, getattr(select, "POLLRDHUP", select.POLLHUP))
+        return bool(looked.poll(0))
+
+    def cut(self) -> None:
+        """End the connection for both sides, and for a thread that waits on it."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def _gone(error: OSError) -> Gone:
+    silent = error.errno in (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH)
+    return Gone(error.strerror or str(error), silent=silent)
+
+
+def _notice_dead_hosts(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", _QUIET_S), ("TCP_KEEPINTVL", _PROBE_S), ("TCP_KEEPCNT", _PROBES)):
+        if hasattr(socket, name):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _read(connection: socket.socket, length: int) -> bytes:
+    found = bytearray(length)
+    left = memoryview(found)
+    while left:
+        try:
+            count = connection.recv_into(left)
+        except OSError as error:
+            raise _gone(error) from error
+        if count == 0:
+            raise Gone("the connection was closed")
+        left = left[count:]
+    return bytes(found)
+
+
+def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], key: bytes) -> tuple[int, int]:
+    """The chief's side of a handshake; returns (rank, channel). Raises `Gone` for strangers."""
+    ours = os.urandom(_NONCE)
+    connection.sendall(ours)
+    theirs, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)
+    if not hmac.compare_digest(proof, _mac(key, b"join", ours, theirs, hello)):
+        raise Gone("somebody who does not know the secret of this job")
+    rank, said_size, channel = _HELLO.unpack(hello)
+    status = _WRONG_SIZE if said_size != size or not 0 < rank < size else _OK
+    status = _RANK_TAKEN if (rank, channel) in taken else status
+    connection.sendall(bytes([status]) + _mac(key, b"here", theirs, ours, bytes([status])))
+    if status != _OK:
+        raise Gone(f"rank {rank} of {said_size}, in a job of {size}, or there already")
+    return rank, channel
+
+
+def introduce(connection: socket.socket, rank: int, size: int, channel: int, key: bytes) -> None:
+    """The other side. Raises `Gone` where nobody of the job answers, and `NotAdmitted`."""
+    theirs, ours = _read(connection, _NONCE), os.urandom(_NONCE)
+    hello = _HELLO.pack(rank, size, channel)
+    connection.sendall(ours + hello + _mac(key, b"join", theirs, ours, hello))
+    status, proof = _cut(_read(connection, 1 + _MAC), 1)
+    if not hmac.compare_digest(proof, _mac(key, b"here", ours, theirs, status)):
+        raise Gone("somebody who does not know the secret of this job")
+    if status[0] == _WRONG_SIZE:
+        raise NotAdmitted(f"rank {rank} takes the job for one of {size} processes, its chief does not")
+    if status[0] == _RANK_TAKEN:
+        raise NotAdmitted(f"rank {rank} is there already; give each process a rank of its own")
+
+
+def _cut(text: bytes, *lengths: int) -> list[bytes]:
+    found = []
+    for length in lengths:
+        found.append(text[:length])
+        text = text[length:]
+    return [*found, text]
+
+
+def _mac(key: bytes, *parts: bytes) -> bytes:
+    return hmac.digest(key or b"no secret", b"".join(parts), "sha256")

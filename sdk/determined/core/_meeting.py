@@ -1,0 +1,183 @@
+"""How the processes of a job find each other, in whatever order they start (core API spec, section 5)."""
+
+import contextlib
+import logging
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable
+
+from determined.core._collectives import Alone, Group
+from determined.core._links import DATA, LIFE, Gone, Link, introduce, welcome
+from determined.core._star import READY, Chief, Follower
+
+PATIENCE_S = 1200.0
+TOLD_EVERY_S = 60.0
+_HANDSHAKE_S = 5.0
+_PAUSE_S = 0.05
+
+Address = tuple[str, int] | str
+"""Host and port, or the path of a unix socket."""
+
+logger = logging.getLogger("determined.core")
+
+
+def secret() -> bytes:
+    """What all processes of an allocation know, and nobody else; empty off cluster."""
+    return os.environ.get("DET_SESSION_TOKEN", "").encode()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listener for the chief; RuntimeError where another process has the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=1024)
+    except OSError as error:
+        raise RuntimeError(
+            f"the chief cannot listen on port {port}: {error.strerror}; another job here may have it, "
+            "choose another one with INTER_TRAIN_PROCESS_COMM_PORT_1 on all ranks"
+        ) from error
+
+
+def lead(listener: socket.socket, size: int, patience_s: float = PATIENCE_S) -> Chief:
+    """Wait for all others; TimeoutError names those who did not come."""
+    links: dict[tuple[int, int], Link] = {}
+    wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
+    clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - links.keys())} of {size}")
+    try:
+        with listener:
+            while links.keys() != wanted:
+                listener.settimeout(clock.left())
+                with contextlib.suppress(TimeoutError):
+                    _admit(listener.accept()[0], size, links)
+    except BaseException:
+        for link in links.values():
+            link.close()
+        raise
+    for (_, channel), link in links.items():
+        if channel == DATA:
+            link.send(READY, 0)
+    return Chief(size, _of(links, DATA), _of(links, LIFE))
+
+
+def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Link]) -> None:
+    connection.settimeout(_HANDSHAKE_S)
+    # A rank that died while others were still awaited may come again.
+    taken = {place for place, link in links.items() if not link.is_dead()}
+    try:
+        place = welcome(connection, size, taken, secret())
+    except (Gone, OSError) as error:
+        logger.warning("a connection was refused: %s", error)
+        connection.close()
+        return
+    if place in links:
+        links[place].close()
+    links[place] = Link(connection)
+
+
+def _of(links: dict[tuple[int, int], Link], wanted: int) -> dict[int, Link]:
+    return {rank: link for (rank, channel), link in sorted(links.items()) if channel == wanted}
+
+
+def _named(places: set[tuple[int, int]]) -> str:
+    return "rank " + ", ".join(map(str, sorted({rank for rank, _ in places})))
+
+
+def follow(address: Address, rank: int, size: int, patience_s: float = PATIENCE_S) -> Follower:
+    """Join the chief, who may not be there yet; TimeoutError when all are not there in time."""
+    clock = _Clock(patience_s, lambda: f"rank {rank} waiting for the chief at {address} and all {size} ranks")
+    while True:
+        clock.left()
+        made: list[Link] = []
+        try:
+            for channel in (DATA, LIFE):
+                made.append(_connect(address, rank, size, channel))
+            _await_ready(made[0], clock)
+            return Follower(rank, made[0], made[1])
+        except (Gone, OSError):
+            for link in made:
+                link.close()
+            time.sleep(_PAUSE_S)
+
+
+def _connect(address: Address, rank: int, size: int, channel: int) -> Link:
+    if isinstance(address, str):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.settimeout(_HANDSHAKE_S)
+        connection.connect(address)
+    else:
+        connection = socket.create_connection(address, timeout=_HANDSHAKE_S)
+    try:
+        introduce(connection, rank, size, channel, secret())
+    except BaseException:
+        connection.close()
+        raise
+    return Link(connection)
+
+
+def _await_ready(link: Link, clock: "_Clock") -> None:
+    while True:
+        link.socket.settimeout(clock.left())
+        try:
+            link.socket.recv(1, socket.MSG_PEEK)
+            break
+        except TimeoutError:
+            continue
+    link.socket.settimeout(None)
+    link.receive()
+
+
+def join_node(everybody: Group, node: int, rank: int, size: int, force_tcp: bool) -> Group:
+    """The group of one node, whose first rank tells the others through `everybody` where it listens."""
+    listener: socket.socket | None = None
+    address: Address = ""
+    if rank == 0 and size > 1:
+        listener, address = _listen_here(force_tcp)
+    chiefs = {n: at for n, local_rank, at in everybody.allgather((node, rank, address)) if local_rank == 0}
+    if size == 1:
+        return Alone()
+    if listener is None:
+        return follow(chiefs[node], rank, size)
+    try:
+        return lead(listener, size)
+    finally:
+        if isinstance(address, str):
+            shutil.rmtree(os.path.dirname(address))
+
+
+def _listen_here(force_tcp: bool) -> tuple[socket.socket, Address]:
+    """A listener for processes of this node alone; a path that is too long for a unix socket does without."""
+    if not force_tcp:
+        path = os.path.join(tempfile.mkdtemp(prefix="det-"), "ranks")
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            listener.bind(path)
+            listener.listen(1024)
+            return listener, path
+        except OSError:
+            listener.close()
+            shutil.rmtree(os.path.dirname(path))
+    listener = listen("127.0.0.1", 0)
+    return listener, listener.getsockname()[:2]
+
+
+class _Clock:
+    """Counts the patience down, and says now and then what is waited for."""
+
+    def __init__(self, patience_s: float, told: Callable[[], str]) -> None:
+        self._patience_s = patience_s
+        self._told = told
+        self._end = time.monotonic() + patience_s
+        self._next = time.monotonic() + TOLD_EVERY_S
+
+    def left(self) -> float:
+        """Seconds to wait at most before asking again; TimeoutError when none are left."""
+        now = time.monotonic()
+        if now >= self._end:
+            raise TimeoutError(f"gave up after {self._patience_s:.0f} s: {self._told()}")
+        if now >= self._next:
+            logger.warning("%s", self._told())
+            self._next = now + TOLD_EVERY_S
+        return max(min(self._end, self._next) - now, 0.01)

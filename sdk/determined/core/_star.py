@@ -1,0 +1,251 @@
+"""Collectives over connections of all ranks to the first one (core API spec, section 5).
+
+Every frame names its collective and counts the calls, so that ranks which are not in step are told so.
+Beside the connection for data each rank has a lifeline to the chief: whoever ends without a farewell on it
+breaks the group for all, also for those who wait for somebody else.
+"""
+
+import atexit
+import contextlib
+import os
+import pickle
+import select
+import socket
+import struct
+import threading
+from typing import Any, NoReturn
+
+from determined.core._links import Gone, Link
+
+READY, GATHER, ALLGATHER, BROADCAST, DONE, BYE, ERROR = range(7)
+_NAMES = {GATHER: "gather", ALLGATHER: "allgather", BROADCAST: "broadcast"}
+_EAGER_BYTES = 16 * 1024
+"""What fits into the buffers of any connection is sent without asking."""
+_REASON_S = 1.0
+_LENGTH = struct.Struct("!Q")
+
+
+def _dump(value: Any) -> bytes:
+    return pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+class _Star:
+    """What the chief and the others have in common; `links` and `lines` by the rank at the other end."""
+
+    def __init__(self, links: dict[int, Link], lines: dict[int, Link]) -> None:
+        self._links = links
+        self._lines = lines
+        self._calls = 0
+        self._why = ""
+        self._left: set[int] = set()
+        self._told = threading.Event()
+        self._closed = False
+        self._owner = os.getpid()
+        self._wake, self._woken = socket.socketpair()
+        self._watch = threading.Thread(target=self._watch_lines, name="determined-ranks", daemon=True)
+        self._watch.start()
+        atexit.register(self.close)
+
+    def _begin(self) -> int:
+        if self._closed:
+            raise RuntimeError("a collective was called after close() of the DistributedContext")
+        self._calls += 1
+        return self._calls
+
+    def _expect(self, peer: int, kind: int, call: int, mine: int) -> bytes:
+        """The next frame of a peer, which must be of that kind and call; `mine` is what this rank calls."""
+        found, its_call, content = self._links[peer].receive()
+        if found == ERROR:
+            raise RuntimeError(content.decode())
+        if (found, its_call) != (kind, call):
+            self._out_of_step(peer, found, its_call, mine, call)
+        return content
+
+    def _out_of_step(self, peer: int, found: int, its_call: int, mine: int, call: int) -> NoReturn:
+        theirs = _NAMES.get(found, "the end of a gather")
+        self._fail(
+            f"out-of-order collectives: rank {peer} is in {theirs} (its call {its_call}) while rank "
+            f"{self._rank()} is in {_NAMES[mine]} (its call {call}); all ranks must make the same calls"
+        )
+
+    def _rank(self) -> int:
+        raise NotImplementedError
+
+    def _peer_gone(self, peer: int) -> NoReturn:
+        """A connection ended: say why, once the lifeline has told."""
+        self._told.wait(_REASON_S)
+        self._fail(self._why or f"rank {peer} of this job has {'left' if peer in self._left else 'gone'}")
+
+    def _fail(self, why: str) -> NoReturn:
+        self._break(why)
+        raise RuntimeError(self._why)
+
+    def _break(self, why: str) -> None:
+        """Nobody in this group can go on: tell all, and end all waiting."""
+        self._why = self._why or why
+        self._told.set()
+        for line in self._lines.values():
+            with contextlib.suppress(Gone):
+                line.send(ERROR, 0, self._why.encode())
+        for link in self._links.values():
+            link.cut()
+
+    def _watch_lines(self) -> None:
+        watched = select.poll()
+        watched.register(self._woken, select.POLLIN)
+        peers = {line.socket.fileno(): peer for peer, line in self._lines.items()}
+        for number in peers:
+            watched.register(number, select.POLLIN)
+        while True:
+            for number, _ in watched.poll():
+                if number not in peers:
+                    return
+                watched.unregister(number)
+                self._hear(peers[number])
+
+    def _hear(self, peer: int) -> None:
+        """The one word, or the end, of a lifeline."""
+        try:
+            kind, _, content = self._lines[peer].receive()
+        except Gone as error:
+            self._why = self._why or f"rank {peer} of this job has died: {error}"
+            self._on_death(error)
+        else:
+            if kind == ERROR:
+                self._why = self._why or content.decode()
+                self._on_error()
+            else:
+                self._left.add(peer)
+        self._told.set()
+
+    def _on_death(self, error: Gone) -> None:
+        raise NotImplementedError
+
+    def _on_error(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Leave the group; twice is fine."""
+        if self._closed or os.getpid() != self._owner:
+            return
+        self._closed = True
+        atexit.unregister(self.close)
+        self._wake.close()
+        self._watch.join()
+        self._woken.close()
+        for line in self._lines.values():
+            with contextlib.suppress(Gone):
+                line.send(BYE, 0)
+            line.close()
+        for link in self._links.values():
+            link.close()
+
+
+class Chief(_Star):
+    """Rank 0, to whom all others are connected."""
+
+    def __init__(self, size: int, links: dict[int, Link], lines: dict[int, Link]) -> None:
+        super().__init__(links, lines)
+        self._size = size
+
+    def _rank(self) -> int:
+        return 0
+
+    def gather(self, value: Any) -> list[Any]:
+        """Return the values by rank."""
+        call, contents = self._collect(GATHER)
+        self._tell(DONE, call)
+        return [value, *map(pickle.loads, contents)]
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the values by rank, as all others do."""
+        own = _dump(value)
+        call, contents = self._collect(ALLGATHER)
+        parts = [part for text in (own, *contents) for part in (_LENGTH.pack(len(text)), text)]
+        self._tell(DONE, call, b"".join(parts))
+        return [value, *map(pickle.loads, contents)]
+
+    def broadcast(self, value: Any) -> Any:
+        """Send the value to all; returns it."""
+        content = _dump(value)
+        self._tell(BROADCAST, self._begin(), content)
+        return value
+
+    def _collect(self, kind: int) -> tuple[int, list[bytes]]:
+        call = self._begin()
+        self._tell(kind, call)
+        contents = []
+        for rank in self._links:
+            try:
+                contents.append(self._expect(rank, kind, call, kind))
+            except Gone:
+                self._peer_gone(rank)
+        return call, contents
+
+    def _tell(self, kind: int, call: int, content: bytes = b"") -> None:
+        for rank, link in self._links.items():
+            try:
+                link.send(kind, call, content)
+            except Gone:
+                self._peer_gone(rank)
+
+    def _on_death(self, error: Gone) -> None:
+        self._break(self._why)
+
+    def _on_error(self) -> None:
+        self._break(self._why)
+
+
+class Follower(_Star):
+    """Any other rank."""
+
+    def __init__(self, rank: int, link: Link, line: Link) -> None:
+        super().__init__({0: link}, {0: line})
+        self._own_rank = rank
+        self._link = link
+
+    def _rank(self) -> int:
+        return self._own_rank
+
+    def gather(self, value: Any) -> None:
+        """Give the value to the chief; returns when it has those of all."""
+        self._contribute(GATHER, value)
+
+    def allgather(self, value: Any) -> list[Any]:
+        """Return the values by rank."""
+        content, values = memoryview(self._contribute(ALLGATHER, value)), []
+        while content:
+            (length,) = _LENGTH.unpack_from(content)
+            values.append(pickle.loads(content[_LENGTH.size : _LENGTH.size + length]))
+            content = content[_LENGTH.size + length :]
+        return values
+
+    def broadcast(self, value: Any) -> Any:
+        """Return the chief's value."""
+        call = self._begin()
+        try:
+            content = self._expect(0, BROADCAST, call, BROADCAST)
+        except Gone:
+            self._peer_gone(0)
+        return pickle.loads(content)
+
+    def _contribute(self, kind: int, value: Any) -> bytes:
+        content = _dump(value)
+        call = self._begin()
+        try:
+            if len(content) <= _EAGER_BYTES:
+                self._link.send(kind, call, content)
+            self._expect(0, kind, call, kind)
+            if len(content) > _EAGER_BYTES:
+                self._link.send(kind, call, content)
+            return self._expect(0, DONE, call, kind)
+        except Gone:
+            self._peer_gone(0)
+
+    def _on_death(self, error: Gone) -> None:
+        # What the chief sent before it ended is still to be read; only a host that is gone sends no end.
+        if error.silent:
+            self._break(self._why)
+
+    def _on_error(self) -> None:
+        """The chief ends the connection for data itself."""

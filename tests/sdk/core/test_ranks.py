@@ -1,0 +1,283 @@
+"""Several ranks over real connections: as threads, and as processes where one has to die."""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from determined.core import DistributedContext, _meeting
+
+PATIENCE_S = 60
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def numbers(rank, nodes, per_node):
+    return {
+        "rank": rank,
+        "size": nodes * per_node,
+        "local_rank": rank % per_node,
+        "local_size": per_node,
+        "cross_rank": rank // per_node,
+        "cross_size": nodes,
+    }
+
+
+def run_ranks(body, nodes=1, per_node=2, **more):
+    """Run `body(dist)` on every rank at once; returns by rank what each gave or raised."""
+    port, size = free_port(), nodes * per_node
+    outcomes = [None] * size
+
+    def one(rank):
+        dist = None
+        try:
+            given = numbers(rank, nodes, per_node) | {"chief_ip": "127.0.0.1", "pub_port": port} | more
+            dist = DistributedContext(**given)
+            outcomes[rank] = body(dist)
+        except Exception as error:
+            outcomes[rank] = error
+        finally:
+            if dist is not None:
+                dist.close()
+
+    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in reversed(range(size))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive(), "a rank hangs"
+    return outcomes
+
+
+@pytest.mark.parametrize(("nodes", "per_node"), [(1, 2), (1, 4), (2, 1), (2, 2), (3, 2)])
+@pytest.mark.parametrize("force_tcp", [False, True])
+def test_everybody_gets_what_is_theirs(nodes, per_node, force_tcp):
+    def body(dist):
+        own = f"rank {dist.rank}"
+        return [
+            dist.gather(own),
+            dist.gather_local(own),
+            dist.allgather(own),
+            dist.allgather_local(own),
+            dist.broadcast(own),
+            dist.broadcast_local(own),
+        ]
+
+    found = run_ranks(body, nodes, per_node, force_tcp=force_tcp)
+    names = [f"rank {rank}" for rank in range(nodes * per_node)]
+    for rank, answers in enumerate(found):
+        first = rank - rank % per_node
+        mine = names[first : first + per_node]
+        assert answers == [
+            names if rank == 0 else None,
+            mine if rank == first else None,
+            names,
+            mine,
+            names[0],
+            mine[0],
+        ], answers
+
+
+def test_the_chief_keeps_its_own_object():
+    value = {"a": object}
+    kept = run_ranks(lambda dist: dist.broadcast(value) is value)
+    assert kept == [True, False]
+
+
+def test_values_of_many_megabytes():
+    def body(dist):
+        text = bytes([dist.rank]) * 20_000_000
+        everything = dist.allgather(text)
+        gathered = dist.gather(text)
+        return [t[0] for t in everything], gathered is None or [len(t) for t in gathered]
+
+    assert run_ranks(body, per_node=3) == [
+        ([0, 1, 2], [20_000_000] * 3),
+        ([0, 1, 2], True),
+        ([0, 1, 2], True),
+    ]
+
+
+def test_thousands_of_broadcasts_in_a_row():
+    def body(dist):
+        return [dist.broadcast(n if dist.rank == 0 else None) for n in range(5000)] == list(range(5000))
+
+    assert run_ranks(body) == [True, True]
+
+
+def test_ranks_that_are_not_in_step_are_told_so():
+    def chief_broadcasts(dist):
+        if dist.rank == 0:
+            dist.broadcast(1)
+            return dist.gather(2)
+        return dist.gather(3)
+
+    def chief_gathers(dist):
+        return dist.gather(1) if dist.rank == 0 else dist.broadcast(2)
+
+    def one_call_more(dist):
+        if dist.rank == 1:
+            dist.broadcast(0)
+        return dist.gather(0)
+
+    for body in (chief_broadcasts, chief_gathers, one_call_more):
+        for outcome in run_ranks(body):
+            assert isinstance(outcome, RuntimeError), outcome
+            assert "out-of-order" in str(outcome)
+            assert "rank 1 is in" in str(outcome) or "rank 0 is in" in str(outcome)
+
+
+def test_large_values_out_of_step_do_not_hang():
+    text = "x" * 30_000_000
+
+    def body(dist):
+        if dist.rank == 0:
+            dist.broadcast(text)
+            return dist.broadcast(text)
+        return dist.gather(text)
+
+    assert all(isinstance(outcome, RuntimeError) for outcome in run_ranks(body))
+
+
+def test_nothing_after_close():
+    def body(dist):
+        dist.close()
+        dist.close()
+        return dist.allgather(1)
+
+    for outcome in run_ranks(body):
+        assert isinstance(outcome, RuntimeError)
+        assert "close()" in str(outcome)
+
+
+def test_a_rank_that_left_is_named():
+    def body(dist):
+        dist.allgather(0)
+        if dist.rank == 2:
+            return "left"
+        return dist.allgather(1)
+
+    chief, other, left = run_ranks(body, per_node=3)
+    assert left == "left"
+    for outcome in (chief, other):
+        assert isinstance(outcome, RuntimeError)
+        assert "rank 2" in str(outcome)
+
+
+def test_those_who_do_not_come_are_named(monkeypatch, caplog):
+    monkeypatch.setattr(_meeting, "TOLD_EVERY_S", 0.05)
+    listener = _meeting.listen("127.0.0.1", 0)
+    with caplog.at_level(logging.WARNING), pytest.raises(TimeoutError, match="rank 1, 2 of 3"):
+        _meeting.lead(listener, 3, patience_s=0.2)
+    assert "rank 1, 2 of 3" in caplog.text
+
+
+def test_a_chief_who_does_not_come(monkeypatch):
+    with pytest.raises(TimeoutError, match="waiting for the chief"):
+        _meeting.follow(("127.0.0.1", free_port()), 1, 2, patience_s=0.2)
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(RuntimeError, match=rf"port {port}.*INTER_TRAIN_PROCESS_COMM_PORT_1"):
+            DistributedContext(**numbers(0, 1, 2), pub_port=port)
+
+
+def test_strangers_are_not_let_in(caplog):
+    listener = _meeting.listen("127.0.0.1", 0)
+    address = listener.getsockname()[:2]
+    groups = []
+    chief = threading.Thread(target=lambda: groups.append(_meeting.lead(listener, 2)), daemon=True)
+    chief.start()
+    with socket.create_connection(address) as stranger:
+        stranger.settimeout(PATIENCE_S)
+        stranger.sendall(b"\x80\x04evil" * 100)
+        assert len(stranger.recv(16)) == 16
+        with contextlib.suppress(ConnectionResetError):
+            assert stranger.recv(1) == b""
+    groups.append(_meeting.follow(address, 1, 2))
+    chief.join(PATIENCE_S)
+    for group in groups:
+        group.close()
+    assert "refused" in caplog.text
+
+
+def test_a_job_of_another_size_is_refused():
+    listener = _meeting.listen("127.0.0.1", 0)
+    groups = []
+    chief = threading.Thread(target=lambda: groups.append(_meeting.lead(listener, 2)), daemon=True)
+    chief.start()
+    with pytest.raises(RuntimeError, match="one of 3 processes"):
+        _meeting.follow(listener.getsockname()[:2], 1, 3)
+    groups.append(_meeting.follow(listener.getsockname()[:2], 1, 2))
+    chief.join(PATIENCE_S)
+    for group in groups:
+        group.close()
+
+
+SCRIPT = """
+import os, sys, time
+from determined.core import DistributedContext
+rank = int(sys.argv[1])
+dist = DistributedContext(rank=rank, size=3, local_rank=0, local_size=1, cross_rank=rank, cross_size=3,
+                          chief_ip="127.0.0.1", pub_port=int(sys.argv[2]))
+dist.allgather(rank)
+print("met", flush=True)
+if rank == int(sys.argv[3]):
+    sys.stdin.read()
+if sys.argv[4] == "calm" and rank == 0:
+    print(dist.broadcast("last"))
+elif sys.argv[4] == "calm":
+    print(dist.broadcast(None))
+else:
+    try:
+        dist.allgather(rank)
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def start_three(mark, how):
+    environment = os.environ | {"DET_SESSION_TOKEN": "known to all three"}
+    port = str(free_port())
+    return [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(rank), port, str(mark), how],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(3)
+    ]
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_killed_rank_ends_the_waiting_of_all(victim):
+    processes = start_three(victim, "rough")
+    for process in processes:
+        assert process.stdout.readline() == "met\n"
+    os.kill(processes[victim].pid, signal.SIGKILL)
+    told = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
+    for rank, text in enumerate(told):
+        if rank != victim:
+            assert f"rank {victim}" in text, told
+
+
+@pytest.mark.live
+def test_ranks_may_end_without_a_word_when_all_is_said():
+    processes = start_three(-1, "calm")
+    told = [process.communicate(timeout=PATIENCE_S)[0] for process in processes]
+    assert told == ["met\nlast\n"] * 3
