@@ -105,15 +105,14 @@ class Run:
         state = await asyncio.to_thread(process.state_of, self.folder)
         if state == "prepared":
             await self._wait_for_turn()
-        if state == "prepared" and not self.order.killed:
-            if not (self.folder / "spec.json").exists():
+            if not self.order.killed and not (self.folder / "spec.json").exists():
                 briefing = await read_briefing(self._journal, self.order.assigned, self._worker)
                 prepare, position = self._preparer.prepare, self.order.position
                 await asyncio.to_thread(prepare, self.folder, briefing, self._slots, position, taken)
-            if not self.order.killed:
-                await asyncio.to_thread(process.start, self.folder)
-        elif self.order.killed and state == "prepared":
-            return
+            # Also one that was killed while it was made ready must not be told as started.
+            if self.order.killed:
+                return
+            await asyncio.to_thread(process.start, self.folder)
         if not self.order.started_at:
             self._note(started_at=time.time())
         await self._state(AllocationStarted(self._worker, self.id), "started")

@@ -1,0 +1,102 @@
+"""Orders to kill that come at awkward times: before the start, while a run is made ready, over a restart."""
+
+import asyncio
+
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.events import scheduler, worker
+from services.kit.log_memory import MemoryLog
+from worker import process, run
+from worker.orders import Order, Orders
+
+ASSIGNED = scheduler.AllocationAssigned(
+    allocation_id="1.r.1",
+    task_id="1.r",
+    kind="TRIAL",
+    parts=(scheduler.Part("w", (0,), 0),),
+    trial_id=1,
+    experiment_id=1,
+    run=1,
+    reason="a slot is free",
+)
+
+
+class Preparer:
+    """Lays out nothing; calls back while it is at it."""
+
+    def __init__(self, meanwhile=lambda: None):
+        self.meanwhile = meanwhile
+
+    def prepare(self, *_):
+        self.meanwhile()
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Folders whose processes were started; nothing really is."""
+    found = []
+
+    async def briefing(*_):
+        return None
+
+    monkeypatch.setattr(run, "read_briefing", briefing)
+    monkeypatch.setattr(process, "start", found.append)
+    return found
+
+
+def facts(journal):
+    return [codec.decode(m.body, m.position).event for m in journal.streams[subjects.CONTROL]]
+
+
+def carry_out(tmp_path, order, before=None, preparer=None, turn=None):
+    """One run from its order to its report; returns what was stated of it."""
+
+    async def at_once(_):
+        return None
+
+    async def live():
+        journal, orders = MemoryLog(), Orders(tmp_path)
+        orders.keep(order)
+        one = run.Run(order, orders, journal, preparer or Preparer(), (), "w", turn or at_once)
+        loop = asyncio.get_running_loop()
+        if preparer is not None:
+            preparer.meanwhile = lambda: asyncio.run_coroutine_threadsafe(one.kill("a whim"), loop).result(5)
+        work = asyncio.ensure_future(one.carry_out(set()))
+        if before is not None:
+            await before(one)
+        await asyncio.wait_for(work, 10)
+        return facts(journal), orders.get(ASSIGNED.allocation_id)
+
+    return asyncio.run(live())
+
+
+def expect_never_started(stated, started):
+    (exited,) = stated
+    assert isinstance(exited, worker.AllocationExited)
+    assert exited.exit_code is None
+    assert exited.message == "ended before it was started: a whim"
+    assert started == []
+
+
+def test_killed_while_it_is_made_ready_it_never_starts(tmp_path, started):
+    stated, kept = carry_out(tmp_path, Order(ASSIGNED), preparer=Preparer())
+    expect_never_started(stated, started)
+    assert (kept.killed, kept.reported) == ("a whim", True)
+
+
+def test_killed_while_it_waits_for_its_turn_it_never_starts(tmp_path, started):
+    async def never(_):
+        await asyncio.Event().wait()
+
+    async def kill(one):
+        await asyncio.sleep(0)
+        await one.kill("a whim")
+
+    stated, _ = carry_out(tmp_path, Order(ASSIGNED), before=kill, turn=never)
+    expect_never_started(stated, started)
+
+
+def test_an_order_to_kill_outlives_the_worker(tmp_path, started):
+    stated, _ = carry_out(tmp_path, Order(ASSIGNED, killed="a whim"))
+    expect_never_started(stated, started)
