@@ -92,3 +92,47 @@ def trial_query(trial_id: int | str, owner: str, name: str) -> str:
 def heartbeat(worker_id: str) -> str:
     """A sign of life, not stored."""
     return f"heartbeat.{worker_id}"
+
+
+def story_of_experiment(experiment_id: int) -> tuple[str, ...]:
+    """What was decided about an experiment itself, its trials left out."""
+    return (
+        f"control.searcher.experiment.{experiment_id}.*",
+        f"control.scheduler.job.{experiment_id}.*",
+        f"control.checkpoints.experiment.{experiment_id}.*",
+    )
+
+
+def story_of_trial(trial_id: int) -> tuple[str, ...]:
+    """What was decided about a trial, and what its script stated that decisions follow from."""
+    stated = ("operation_completed", "exited_early", "checkpoint_stored", "preemption_acknowledged")
+    judged = ("settled", "report_refused")
+    return (
+        about_trial(trial_id),
+        *(f"control.trial.{trial_id}.{what}" for what in stated),
+        *(f"control.metrics.trial.{trial_id}.{what}" for what in judged),
+    )
+
+
+def everything_of_trial(trial_id: int) -> tuple[str, ...]:
+    """The same with every progress, status and validation."""
+    return (about_trial(trial_id), witnessed(trial_id), f"control.metrics.trial.{trial_id}.>")
+
+
+def allocations_of(task_id: str) -> str:
+    """What the scheduler decided about all runs of a task."""
+    return f"control.scheduler.allocation.{task_id}.>"
+
+
+def deletions_of(experiment_id: int) -> str:
+    """Tasks that delete checkpoints of one experiment."""
+    return f"control.checkpoints.deletion.{experiment_id}.>"
+
+
+def on_worker(worker_id: str) -> tuple[str, ...]:
+    """What happened to the processes of one worker."""
+    return (
+        f"control.worker.{worker_id}.allocation_started",
+        f"control.worker.{worker_id}.allocation_exited",
+        f"control.scheduler.worker.{worker_id}.lost",
+    )

@@ -10,6 +10,7 @@ from det_contracts import subjects
 from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, LogTruncated
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_memory import MemoryLog, matches
+from services.kit.read_once import read_once
 
 FENCED = subjects.decision("tests")
 
@@ -255,3 +256,33 @@ def test_a_hole_is_noticed(broker):
             await read(log, 3)
 
     asyncio.run(_with(jetstream(broker), work))
+
+
+def test_reading_once_ends_at_the_end_or_at_a_position(run):
+    async def work(log):
+        assert await read_once(log, subjects.CONTROL) == []
+        for about in (1, 2, 3):
+            for what in ("came", "went"):
+                await log.append(draft(what, about=about))
+        everything = await read_once(log, subjects.CONTROL)
+        assert [m.position for m in everything] == [1, 2, 3, 4, 5, 6]
+        between = await read_once(log, subjects.CONTROL, after=2, before=5)
+        assert [m.position for m in between] == [3, 4]
+        went = await read_once(log, subjects.CONTROL, before=6, subjects=["control.tests.thing.*.went"])
+        assert [m.position for m in went] == [2, 4]
+        assert await read_once(log, subjects.CONTROL, subjects=["control.tests.other.>"]) == []
+
+    run(work)
+
+
+def test_reading_once_keeps_the_newest_that_are_wanted(run):
+    async def work(log):
+        fence = await log.append_batch(
+            decided(1, *(draft(f"x{n}") for n in range(700))), fence=Fence(FENCED, 0)
+        )
+        newest = await read_once(log, subjects.CONTROL, keep=3)
+        assert [m.position for m in newest] == [699, 700, fence]
+        odd = await read_once(log, subjects.CONTROL, keep=2, wanted=lambda m: m.position % 2 == 1)
+        assert [m.position for m in odd] == [699, 701]
+
+    run(work)
