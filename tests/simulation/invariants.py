@@ -5,13 +5,12 @@ or in words what is wrong.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
-from det_contracts.commands import ChangeExperiment, CreateExperiment
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
 from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
 from tests.simulation.verdict import expected
+from tests.simulation.violation import Violation
 
 DECIDERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
 ONCE = {
@@ -36,15 +35,6 @@ ONCE = {
     checkpoints.DeletionRequested: ("task_id",),
     checkpoints.DeletionFinished: ("task_id",),
 }
-
-
-class Violation(Exception):
-    """An invariant does not hold."""
-
-    def __init__(self, name, text, event=None):
-        super().__init__(f"{name}: {text}")
-        self.name = name
-        self.event = event
 
 
 @dataclass
@@ -296,46 +286,6 @@ def deletes_only_what_nobody_needs(ledger, event, stated):
     return None
 
 
-LATE_S = 6.0
-"""Longer than a message is on its way, or waits for its answer."""
-
-
-def check_cause(ledger, recorded, now):
-    """A call is obeyed once, and not when its asker has long been told that nobody answers."""
-    call = recorded.cause
-    if not call.startswith("call-"):
-        return
-    batch = recorded.id.partition("-")[0]
-    if ledger.causes.setdefault(call, batch) != batch:
-        raise Violation(
-            "a call is obeyed once", f"{call} led to {ledger.causes[call]} before", recorded.event
-        )
-    if now > ledger.given_up.get(call, now) + LATE_S:
-        text = f"{call} was given up {now - ledger.given_up[call]:.0f} s before"
-        raise Violation("a call is not obeyed late", text, recorded.event)
-
-
-WISHES = {
-    "pause": ("ACTIVE",),
-    "cancel": ("ACTIVE", "PAUSED"),
-    "kill": ("ACTIVE", "PAUSED"),
-    "activate": ("PAUSED",),
-    "delete": ("COMPLETED", "ERROR", "CANCELED"),
-}
-"""States that an experiment cannot be in where the wish was fulfilled."""
-
-
-def is_not_as_answered(ledger, command, position, value):
-    """What was answered differs from what the log says at that position; None when it does not."""
-    if isinstance(command, CreateExperiment):
-        return None if value in ledger.experiments else f"experiment {value} does not exist"
-    if isinstance(command, ChangeExperiment):
-        state = ledger.experiments[command.experiment_id].state.at(position)
-        if state in WISHES.get(command.action, ()):
-            return f"{command.action} of experiment {command.experiment_id} was confirmed, it is {state}"
-    return None
-
-
 BEFORE = {
     searcher.ExperimentActivated: [experiment_moves_along_the_table],
     searcher.ExperimentPaused: [experiment_moves_along_the_table],
@@ -376,47 +326,3 @@ def check_before(ledger, event, stated):
         wrong = check(ledger, event, stated)
         if wrong:
             raise Violation(check.__name__, wrong, event)
-
-
-# -- states, asked after an event
-
-
-def search_is_its_replay(ledger, state, id):
-    """The searcher's search is the one that follows from the events alone."""
-    found, right = state.searches[id], ledger.experiments[id].search
-    return None if found == right else f"search of experiment {id}: {found} is not its replay {right}"
-
-
-def equals_tie_in_order_of_arrival(ledger, state, id):
-    """Searchers spec, 5.2 and 5.4: of equal metrics the earlier one is ahead; when stopping once, behind."""
-    for bracket in _brackets(state.searches[id].method):
-        for rung in bracket.rungs[:-1]:
-            wrong = _untidy(ledger.experiments[id], ledger, rung, bracket)
-            if wrong:
-                return wrong
-    return None
-
-
-def _brackets(method):
-    return getattr(method, "brackets", None) or ((method,) if hasattr(method, "rungs") else ())
-
-
-def _untidy(experiment, ledger, rung, bracket):
-    for one, two in pairwise(rung.entries):
-        if one.metric > two.metric:
-            return f"rung of {rung.length} is not in order: {one}, {two}"
-        if one.metric == two.metric:
-            first, second = (_arrival(experiment, ledger, e, rung) for e in (one, two))
-            if first is not None and second is not None and (first < second) == bracket.stop_once:
-                return f"rung of {rung.length} breaks a tie the wrong way: {one}, {two}"
-    return None
-
-
-def _arrival(experiment, ledger, entry, rung):
-    """Position of the completion behind an entry; None for one that was given up."""
-    trial = ledger.trials.get(experiment.trials.get(entry.request_id))
-    asked = experiment.asked.get(entry.request_id)
-    if trial is None or asked is None or entry.request_id in experiment.search.exited:
-        return None
-    seqs = [seq for seq, length in asked._values if length == rung.length]
-    return trial.completed.get(seqs[0]) if len(seqs) == 1 else None

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from services.kit.runner import Runner
 from services.scheduler import heartbeats
 from tests.simulation.disk import Line
-from tests.simulation.invariants import Violation
 from tests.simulation.shelf import ShelfSaver
+from tests.simulation.violation import Violation
 
 
 class Replica:

@@ -10,11 +10,11 @@ from det_contracts.states import OVER
 from services.kit.rules import dump, every_key
 from tests.simulation import story
 from tests.simulation.faults import mend, trouble
-from tests.simulation.invariants import Violation
 from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
 from tests.simulation.shelf import ShelfSnapshot
 from tests.simulation.users import people
+from tests.simulation.violation import Violation
 from tests.simulation.world import World, parts
 
 TROUBLE_S = 1500.0

@@ -1,7 +1,7 @@
 """What a person reads when a seed fails: what happened to the thing that went wrong, and around it."""
 
 from det_contracts import codec, subjects
-from tests.simulation.ledger import Worker
+from tests.simulation.facts import Worker
 
 LINES = 70
 

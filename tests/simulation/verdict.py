@@ -1,7 +1,7 @@
 """What the end of a run means, told once more and otherwise: by the table of the scheduling spec, 8.3."""
 
 from det_contracts.states import ENDS_IN, STOPPING
-from tests.simulation.ledger import NEVER
+from tests.simulation.facts import NEVER
 
 REASONS = {
     "EXITED_REASON_INVALID_HP": "INVALID_HP",

@@ -6,8 +6,8 @@ from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from services.kit.log import Draft, OutcomeUnknown
 from tests.simulation.disk import Line
-from tests.simulation.invariants import Violation
 from tests.simulation.script import Process
+from tests.simulation.violation import Violation
 
 BEAT_S = 8.0
 KILLED = 137

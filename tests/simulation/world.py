@@ -29,14 +29,15 @@ from services.metrics.app import RULES as METRICS
 from services.scheduler import heartbeats
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
-from tests.simulation import invariants
+from tests.simulation import calls, invariants, searches
 from tests.simulation.disk import Disk
-from tests.simulation.invariants import Stated, Violation
+from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import run
 from tests.simulation.replica import QUIET, Replica, watch_workers
 from tests.simulation.shelf import Shelf, ShelfSnapshot
 from tests.simulation.story import Story
+from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
 
 EPOCH = 1_700_000_000.0
@@ -53,7 +54,6 @@ QUERIES = [
     ClusterState(),
     Checkpoints(experiment_id=1),
 ]
-SEARCH_CHECKS = [invariants.equals_tie_in_order_of_arrival, invariants.search_is_its_replay]
 
 
 class World:
@@ -145,7 +145,7 @@ class World:
 
     def _check_acknowledged(self, command, position, value):
         """G2: what was answered is in the log."""
-        wrong = invariants.is_not_as_answered(self.ledger, command, position, value)
+        wrong = calls.is_not_as_answered(self.ledger, command, position, value)
         if position > len(self.disk.streams[subjects.CONTROL]) or wrong:
             self.fail(Violation("acknowledged is stored", wrong or f"position {position} is not there yet"))
 
@@ -179,7 +179,7 @@ class World:
         if type(recorded.event) is Unknown and recorded.event.name in self.newer:
             return
         invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
-        invariants.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
+        calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
         touched = [key for owner in self.rules for key in self._fold(owner, recorded)]
         self.ledger.take(recorded)
         for kind, id in touched:
@@ -220,7 +220,7 @@ class World:
         )
 
     def _check_search(self, id, event):
-        for check in SEARCH_CHECKS:
+        for check in searches.CHECKS:
             wrong = check(self.ledger, self.truth["searcher"], id)
             if wrong:
                 raise Violation(check.__name__, wrong, searcher.ExperimentDeleting(id, ""))

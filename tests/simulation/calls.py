@@ -1,0 +1,43 @@
+"""What must hold of what people ask for: done once, not late, and as it was answered."""
+
+from det_contracts.commands import ChangeExperiment, CreateExperiment
+from tests.simulation.violation import Violation
+
+LATE_S = 6.0
+"""Longer than a message is on its way, or waits for its answer."""
+
+
+def check_cause(ledger, recorded, now):
+    """A call is obeyed once, and not when its asker has long been told that nobody answers."""
+    call = recorded.cause
+    if not call.startswith("call-"):
+        return
+    batch = recorded.id.partition("-")[0]
+    if ledger.causes.setdefault(call, batch) != batch:
+        raise Violation(
+            "a call is obeyed once", f"{call} led to {ledger.causes[call]} before", recorded.event
+        )
+    if now > ledger.given_up.get(call, now) + LATE_S:
+        text = f"{call} was given up {now - ledger.given_up[call]:.0f} s before"
+        raise Violation("a call is not obeyed late", text, recorded.event)
+
+
+WISHES = {
+    "pause": ("ACTIVE",),
+    "cancel": ("ACTIVE", "PAUSED"),
+    "kill": ("ACTIVE", "PAUSED"),
+    "activate": ("PAUSED",),
+    "delete": ("COMPLETED", "ERROR", "CANCELED"),
+}
+"""States that an experiment cannot be in where the wish was fulfilled."""
+
+
+def is_not_as_answered(ledger, command, position, value):
+    """What was answered differs from what the log says at that position; None when it does not."""
+    if isinstance(command, CreateExperiment):
+        return None if value in ledger.experiments else f"experiment {value} does not exist"
+    if isinstance(command, ChangeExperiment):
+        state = ledger.experiments[command.experiment_id].state.at(position)
+        if state in WISHES.get(command.action, ()):
+            return f"{command.action} of experiment {command.experiment_id} was confirmed, it is {state}"
+    return None

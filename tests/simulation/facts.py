@@ -1,0 +1,141 @@
+"""What the ledger holds of experiments, trials, allocations, workers and reports."""
+
+import math
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from det_contracts.states import OVER
+
+NEVER = math.inf
+
+
+class History:
+    """Values of one thing over the log."""
+
+    def __init__(self, value, position=0):
+        self._positions = [position]
+        self._values = [value]
+
+    def add(self, position, value):
+        self._positions.append(position)
+        self._values.append(value)
+
+    def at(self, position):
+        return self._values[bisect_right(self._positions, position) - 1]
+
+    @property
+    def now(self):
+        return self._values[-1]
+
+
+@dataclass
+class Experiment:
+    id: int
+    slots: int
+    max_restarts: int
+    search: Any
+    state: History
+    trials: dict = field(default_factory=dict)
+    """Request id to trial id."""
+    asked: dict = field(default_factory=dict)
+    """Request id to (sequence number, length) over time."""
+    closed: dict = field(default_factory=dict)
+    """Request id to the position at which the method closed it."""
+    shutdown: str = ""
+    """Where the search's own end leads to."""
+    fault: bool = False
+    pool: Any = None
+    max_slots: Any = None
+
+
+@dataclass
+class Trial:
+    id: int
+    experiment: Experiment
+    request_id: str
+    state: History
+    run: int = 0
+    live: str = ""
+    """Allocation of the present run; empty when there is none."""
+    exit: Any = None
+    """`AllocationEnded` that waits for its verdict."""
+    restarts: int = 0
+    acked: dict = field(default_factory=dict)
+    """Run to the position of the acknowledgement."""
+    early: dict = field(default_factory=dict)
+    completed: dict = field(default_factory=dict)
+    """Sequence number to the position of the completion that counts."""
+    announced: int = 0
+    idled: int = 0
+    checkpoints: list = field(default_factory=list)
+
+    @property
+    def over(self):
+        return self.state.now in OVER
+
+    def asked(self):
+        return self.experiment.asked.get(self.request_id)
+
+    def complete_at(self, position):
+        asked = self.asked()
+        seq = asked.at(position)[0] if asked else 0
+        return seq == 0 or self.completed.get(seq, NEVER) <= position
+
+    def closed_at(self, position):
+        return self.experiment.closed.get(self.request_id, NEVER) <= position
+
+
+@dataclass
+class Allocation:
+    id: str
+    kind: str
+    experiment_id: int
+    trial_id: int | None
+    run: int
+    slots: int
+    requested: int
+    pool: str = ""
+    """Of a task that belongs to no job."""
+    parts: tuple = ()
+    assigned: float = NEVER
+    exits: dict = field(default_factory=dict)
+    """Worker to exit code."""
+    lost: dict = field(default_factory=dict)
+    started: dict = field(default_factory=dict)
+    preempted: float = NEVER
+    killed: float = NEVER
+    outcome: str = ""
+
+    def gone(self, worker_id):
+        return worker_id in self.exits or worker_id in self.lost
+
+
+@dataclass(frozen=True)
+class Worker:
+    id: str
+    session: str
+    pool: str
+    slots: tuple
+    presence: str = "here"
+
+
+class Reports:
+    """Which reports count: of the newest run that reported, each batch once and each number of steps once."""
+
+    def __init__(self):
+        self._runs = {}
+        self._batches = set()
+        self.validated = {}
+        """Trial to (run, steps) of its accepted validations."""
+
+    def take(self, batch):
+        key = batch.trial_id, batch.run, batch.number
+        if batch.run < self._runs.get(batch.trial_id, 0) or key in self._batches:
+            return
+        self._batches.add(key)
+        self._runs[batch.trial_id] = batch.run
+        for series in batch.series:
+            if series.group == "validation":
+                found = self.validated.setdefault(batch.trial_id, set())
+                found |= {(batch.run, steps) for steps in series.steps}

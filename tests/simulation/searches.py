@@ -1,0 +1,47 @@
+"""What must hold of a search after each of its steps; a check returns None, or what is wrong."""
+
+from itertools import pairwise
+
+
+def search_is_its_replay(ledger, state, id):
+    """The searcher's search is the one that follows from the events alone."""
+    found, right = state.searches[id], ledger.experiments[id].search
+    return None if found == right else f"search of experiment {id}: {found} is not its replay {right}"
+
+
+def equals_tie_in_order_of_arrival(ledger, state, id):
+    """Searchers spec, 5.2 and 5.4: of equal metrics the earlier one is ahead; when stopping once, behind."""
+    for bracket in _brackets(state.searches[id].method):
+        for rung in bracket.rungs[:-1]:
+            wrong = _untidy(ledger.experiments[id], ledger, rung, bracket)
+            if wrong:
+                return wrong
+    return None
+
+
+def _brackets(method):
+    return getattr(method, "brackets", None) or ((method,) if hasattr(method, "rungs") else ())
+
+
+def _untidy(experiment, ledger, rung, bracket):
+    for one, two in pairwise(rung.entries):
+        if one.metric > two.metric:
+            return f"rung of {rung.length} is not in order: {one}, {two}"
+        if one.metric == two.metric:
+            first, second = (_arrival(experiment, ledger, e, rung) for e in (one, two))
+            if first is not None and second is not None and (first < second) == bracket.stop_once:
+                return f"rung of {rung.length} breaks a tie the wrong way: {one}, {two}"
+    return None
+
+
+def _arrival(experiment, ledger, entry, rung):
+    """Position of the completion behind an entry; None for one that was given up."""
+    trial = ledger.trials.get(experiment.trials.get(entry.request_id))
+    asked = experiment.asked.get(entry.request_id)
+    if trial is None or asked is None or entry.request_id in experiment.search.exited:
+        return None
+    seqs = [seq for seq, length in asked._values if length == rung.length]
+    return trial.completed.get(seqs[0]) if len(seqs) == 1 else None
+
+
+CHECKS = [equals_tie_in_order_of_arrival, search_is_its_replay]
