@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from det_contracts.events.worker import Slot
+from det_contracts.ids import container_id
 from worker.ports import Ports
 
 DROPPED = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
@@ -197,7 +198,7 @@ def _ours(task: Task, cluster: Cluster, place: Place) -> dict[str, str]:
         "DET_TASK_TYPE": task.task_type,
         "DET_RESOURCES_ID": task.resources_id,
         "DET_RESOURCES_TYPE": "process",
-        "DET_CONTAINER_ID": task.resources_id,
+        "DET_CONTAINER_ID": container_id(task.allocation_id, cluster.agent_id),
         "DET_SESSION_TOKEN": task.session_token,
         "DET_USER": task.user,
         "DET_USER_TOKEN": task.user_token,

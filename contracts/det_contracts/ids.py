@@ -6,6 +6,7 @@ what may run (`<experiment>.<request id>` for a trial), an *allocation* one run 
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
@@ -33,6 +34,11 @@ def task_of(allocation: str) -> str:
     if not dot:
         raise ValueError(f"'{allocation}' is not an allocation id: expected <task id>.<run>")
     return task
+
+
+def container_id(allocation: str, worker_id: str) -> str:
+    """What stands for a container: an allocation's share of one worker. 32 hexadecimal digits."""
+    return hashlib.sha256(f"{allocation}@{worker_id}".encode()).hexdigest()[:32]
 
 
 def job_id(experiment_id: int) -> str:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from det_contracts.events.worker import Slot
+from det_contracts.ids import container_id
 from services.gateway.domain import Allocation, State, Switch, Worker
 from services.gateway.peers import PoolRow
 from services.gateway.present.values import instant
 
 Container = dict[str, Any]
 DEVICE_TYPES = {"cuda": "TYPE_CUDA", "cpu": "TYPE_CPU", "rocm": "TYPE_ROCM"}
-
-
-def container_id(allocation_id: str, worker_id: str) -> str:
-    """What stands for a container: an allocation's share of one worker. 32 hexadecimal digits."""
-    return hashlib.sha256(f"{allocation_id}@{worker_id}".encode()).hexdigest()[:32]
 
 
 def live_allocations(state: State) -> list[Allocation]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from det_contracts.ids import container_id
 from services.gateway.domain import Allocation, State
-from services.gateway.present.agent import container_id, live_allocations
+from services.gateway.present.agent import live_allocations
 from services.gateway.present.values import instant, maybe_instant
 
 SHOWN = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
