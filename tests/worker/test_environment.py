@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from det_contracts.events.worker import Slot
+from det_contracts.ids import container_id
 from worker.environment import (
     Cluster,
     Place,
@@ -86,7 +87,7 @@ def test_the_table():
         "DET_USER_TOKEN": "ut",
         "DET_RESOURCES_ID": "7.abc.3-w1",
         "DET_RESOURCES_TYPE": "process",
-        "DET_CONTAINER_ID": "7.abc.3-w1",
+        "DET_CONTAINER_ID": container_id("7.abc.3", "w1"),
         "DET_TRIAL_ID": "12",
         "DET_EXPERIMENT_ID": "7",
         "DET_TRIAL_RUN_ID": "3",

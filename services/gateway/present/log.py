@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from det_contracts.ids import container_id
 from services.gateway.peers import Line
-from services.gateway.present.agent import container_id
 from services.gateway.present.values import instant
 
 
