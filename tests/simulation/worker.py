@@ -2,8 +2,11 @@
 
 import asyncio
 
+import msgspec
+
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
+from det_contracts.reports import LogBatch, LogLine, log_id
 from services.kit.log import Draft, OutcomeUnknown
 from tests.simulation.disk import Line
 from tests.simulation.script import Process
@@ -146,9 +149,12 @@ class Worker:
 
     async def _state(self, event, id):
         body = codec.encode(event, id=id, actor=f"worker:{self.id}", at=self._world.clock())
+        return await self._send(Draft(codec.subject_of(event), body, id))
+
+    async def _send(self, draft):
         while True:
             try:
-                return await self.line.append(Draft(codec.subject_of(event), body, id))
+                return await self.line.append(draft)
             except OutcomeUnknown:
                 continue
 
@@ -224,7 +230,22 @@ class Worker:
         if run.killed:
             process.kill()
         await process.ended.wait()
+        await self._ship(run)
         return (KILLED, "its shim is gone") if process.code is None else (process.code, "")
+
+    async def _ship(self, run):
+        """What the script wrote; said again after a restart, as what was shipped is not noted."""
+        for offset in (0, 7):
+            batch = LogBatch(
+                task_id=run.order.assigned.task_id,
+                allocation_id=run.id,
+                worker_id=self.id,
+                source="task",
+                offset=offset,
+                lines=[LogLine(self._world.clock(), "stdout", None, None, f"line {offset}")],
+            )
+            id = log_id(run.id, self.id, "task", offset)
+            await self._send(Draft(subjects.logs(batch.task_id), msgspec.json.encode(batch), id))
 
     def _launch(self, run):
         mine = next(p for p in run.order.assigned.parts if p.worker_id == self.id)

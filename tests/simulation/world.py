@@ -172,7 +172,8 @@ class World:
         if stream != subjects.CONTROL:
             report = METRICS.decode[stream](stored, stream)
             self._fold("metrics", report)
-            self.ledger.reports.take(report.event.batch)
+            if stream == subjects.REPORTS:
+                self.ledger.reports.take(report.event.batch)
             return
         recorded = codec.decode(stored.body, stored.position)
         self.steps += 1
