@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import sys
 import time
-import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -18,7 +16,7 @@ from nats.aio.client import Client
 
 from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
-from det_contracts.events.worker import AllocationExited, WorkerLeft, WorkerRegistered
+from det_contracts.events.worker import AllocationExited, Slot
 from services.kit import blobs, logging
 from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
@@ -27,13 +25,13 @@ from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
 from worker.orders import Order, Orders
 from worker.preparing import Preparer
+from worker.presence import Presence
 from worker.run import Run
 from worker.settings import WorkerSettings
 
-HEARTBEAT_S = 2.0
 LEAVE_S = 12.0
+LOOK_AT_SLOTS_S = 20.0
 HEARD = ["control.scheduler.allocation.>"]
-VERSION = "0.1.0"
 
 log = structlog.get_logger()
 
@@ -53,11 +51,13 @@ class Worker:
             secret_key=settings.s3_secret_key,
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
-        self._address = settings.worker_address or _towards(connection)
-        self._slots = slots.offered(None if settings.worker_gpu else settings.worker_slots)
-        self._session = uuid.uuid4().hex[:12]
-        self._registered = 0
-        """Position of the registration of this session."""
+        where = settings.worker_address or _towards(connection)
+        self._presence = Presence(settings.worker_id, settings.worker_pool, where, self._journal)
+        artificial = None if settings.worker_gpu else settings.worker_slots
+        self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
+        self._slots = self._inventory.look()
+        self._read = 0
+        """Position of CONTROL up to which everything was acted on."""
         self._current = asyncio.Event()
         """All that was in the log has been read once."""
         self._runs: dict[str, Run] = {}
@@ -69,15 +69,18 @@ class Worker:
         if after is None:
             after = await self._end_of_log()
             self._orders.read_up_to(after)
+        self._read = after
         found = [self._take_up(order) for order in self._orders.all()]
         lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
-        await self._register(after, lost)
+        await self._presence.register(self._slots, [id for id in self._runs if id not in lost], after)
         for run in found:
             self._set_off(run)
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._beat())
+            tasks.create_task(self._presence.beat(self._connection.publish))
             tasks.create_task(self._listen(after))
+            if self._settings.worker_gpu:
+                tasks.create_task(self._watch_slots())
 
     async def _end_of_log(self) -> int:
         """The last position of CONTROL, as soon as there is such a stream."""
@@ -96,48 +99,37 @@ class Worker:
             await asyncio.wait(self._tasks, timeout=LEAVE_S)
         for task in self._tasks:
             task.cancel()
-        with contextlib.suppress(OutcomeUnknown, TimeoutError):
-            await asyncio.wait_for(self._state(WorkerLeft(self._settings.worker_id, self._session)), 3)
-
-    async def _register(self, after: int, lost: Collection[str] = ()) -> None:
-        settings = self._settings
-        registered = WorkerRegistered(
-            worker_id=settings.worker_id,
-            session=self._session,
-            pool=settings.worker_pool,
-            address=self._address,
-            version=VERSION,
-            slots=self._slots,
-            reads_after=after,
-            running=tuple(id for id in self._runs if id not in lost),
-        )
-        while True:
-            try:
-                self._registered = await self._state(registered)
-                break
-            except OutcomeUnknown as error:
-                log.warning("register.again", error=str(error))
-        log.info("worker.registered", id=settings.worker_id, slots=len(self._slots), runs=list(self._runs))
+        await self._presence.leave()
 
     async def _come_back(self, position: int, reason: str) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
         log.warning("worker.was_lost", reason=reason)
-        self._session = uuid.uuid4().hex[:12]
-        self._registered = position
-        await self._register(position)
+        await self._presence.register(self._slots, self._runs, position)
 
-    async def _state(self, event: Any) -> int:
-        id = f"{codec.kind_of(event).name}-{self._settings.worker_id}-{self._session}"
-        actor = f"worker:{self._settings.worker_id}"
-        body = codec.encode(event, id=id, actor=actor, at=time.time())
-        return await self._journal.append(Draft(codec.subject_of(event), body, id))
+    async def _watch_slots(self) -> None:
+        """An accelerator that fails while the worker runs is offered no more, and what ran on it ends.
 
-    async def _beat(self) -> None:
-        subject = subjects.heartbeat(self._settings.worker_id)
+        Only what two looks agree on is believed: a driver may be away for a moment.
+        """
+        before = self._slots
         while True:
-            with contextlib.suppress(Exception):
-                await self._connection.publish(subject, self._session.encode())
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(LOOK_AT_SLOTS_S)
+            found = await asyncio.to_thread(self._inventory.look)
+            if found == before != self._slots:
+                await self._change_slots(found)
+            before = found
+
+    async def _change_slots(self, found: tuple[Slot, ...]) -> None:
+        log.warning("worker.slots_changed", before=len(self._slots), now=len(found))
+        self._slots = found
+        # First told, then ended: what ends because of it is nobody's failure.
+        await self._presence.register(found, self._runs, self._read)
+        for run in list(self._runs.values()):
+            if not run.slots <= {slot.id for slot in found}:
+                await run.kill(self._without_slots())
+
+    def _without_slots(self) -> str:
+        return f"worker {self._settings.worker_id} lost slots that it ran on"
 
     async def _listen(self, after: int) -> None:
         heard = [*HEARD, subjects.about_worker(self._settings.worker_id)]
@@ -152,6 +144,7 @@ class Worker:
                     self._current.set()
 
     def _note_position(self, position: int) -> None:
+        self._read = position
         try:
             self._orders.read_up_to(position)
         except OSError as error:
@@ -170,7 +163,7 @@ class Worker:
                 await self._runs[event.allocation_id].kill(event.reason)
                 self._runs[event.allocation_id].let_go()
                 self._clear_away(event.allocation_id)
-            case WorkerLost() if position > self._registered:
+            case WorkerLost() if position > self._presence.position:
                 await self._come_back(position, event.reason)
 
     async def _accept(self, order: Order) -> None:
@@ -197,7 +190,7 @@ class Worker:
         mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
         devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
         if len(devices) < len(mine.slots) and not order.killed:
-            order = msgspec.structs.replace(order, killed=f"worker {worker_id} lost slots that it ran on")
+            order = msgspec.structs.replace(order, killed=self._without_slots())
         run = Run(order, self._orders, self._journal, self._preparer, devices, worker_id, self._turn_of)
         self._runs[run.id] = run
         return run

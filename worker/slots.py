@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import platform
 from collections.abc import Iterator
 from pathlib import Path
+
+import msgspec
 
 from det_contracts.events.worker import Slot
 
@@ -23,6 +26,43 @@ def offered(artificial: int | None = None, visible: str | None = None) -> tuple[
             raise ValueError(f"a host cannot offer {artificial} slots: give 0 or more")
         return cpu_slots(artificial)
     return gpus(visible) or cpu_slots(1)
+
+
+class Inventory:
+    """The slots of this host under ids that stay, also when a device among them fails."""
+
+    def __init__(self, notes: Path, artificial: int | None = None) -> None:
+        self._notes = notes
+        self._artificial = artificial
+
+    def look(self) -> tuple[Slot, ...]:
+        """What is there now; a device that was here before has the id that it had."""
+        found = offered(self._artificial)
+        numbered = renumber(found, self._known())
+        self._note({slot.uuid: slot.id for slot in numbered})
+        return numbered
+
+    def _known(self) -> dict[str, int]:
+        try:
+            return msgspec.json.decode(self._notes.read_bytes(), type=dict[str, int])
+        except (FileNotFoundError, msgspec.MsgspecError):
+            return {}
+
+    def _note(self, present: dict[str, int]) -> None:
+        known = {uuid: id for uuid, id in self._known().items() if id not in present.values()} | present
+        fresh = self._notes.with_name(self._notes.name + ".new")
+        with contextlib.suppress(OSError):
+            fresh.write_bytes(msgspec.json.encode(known))
+            fresh.rename(self._notes)
+
+
+def renumber(found: tuple[Slot, ...], known: dict[str, int]) -> tuple[Slot, ...]:
+    """Give each device the id that it had; new ones get the lowest that no device here has."""
+    ids = {slot.uuid: known[slot.uuid] for slot in found if slot.uuid in known}
+    free = (id for id in itertools.count() if id not in ids.values())
+    renumbered = [msgspec.structs.replace(slot, id=ids.get(slot.uuid, -1)) for slot in found]
+    fresh = [slot if slot.id >= 0 else msgspec.structs.replace(slot, id=next(free)) for slot in renumbered]
+    return tuple(sorted(fresh, key=lambda slot: slot.id))
 
 
 def cpu_slots(count: int) -> tuple[Slot, ...]:
@@ -56,8 +96,11 @@ def _nvidia() -> Iterator[tuple[str, str]]:
         return
     try:
         for index in range(pynvml.nvmlDeviceGetCount()):
-            handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-            yield _text(pynvml.nvmlDeviceGetUUID(handle)), _text(pynvml.nvmlDeviceGetName(handle))
+            # One that fell off the bus must not hide the others.
+            with contextlib.suppress(pynvml.NVMLError):
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                found = _text(pynvml.nvmlDeviceGetUUID(handle)), _text(pynvml.nvmlDeviceGetName(handle))
+                yield found
     finally:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()

@@ -89,3 +89,37 @@ def test_no_bindings_is_one_cpu_slot(monkeypatch):
 def test_a_negative_number_is_refused():
     with pytest.raises(ValueError, match="-1 slots"):
         slots.offered(artificial=-1)
+
+
+def test_a_device_that_fails_leaves_the_ids_of_the_others(monkeypatch, tmp_path):
+    inventory = slots.Inventory(tmp_path / "slots.json")
+
+    def look(*devices):
+        monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(devices))
+        return {slot.uuid: slot.id for slot in inventory.look()}
+
+    assert look(*GPUS) == {"GPU-aa": 0, "GPU-bb": 1, "GPU-cc": 2}
+    assert look(*GPUS[1:]) == {"GPU-bb": 1, "GPU-cc": 2}
+    assert look(*GPUS) == {"GPU-aa": 0, "GPU-bb": 1, "GPU-cc": 2}
+    spare = ("GPU-dd", "NVIDIA L4")
+    assert look(spare, *GPUS[:2]) == {"GPU-aa": 0, "GPU-bb": 1, "GPU-dd": 2}
+    assert look(*GPUS[:1], GPUS[2], spare) == {"GPU-aa": 0, "GPU-cc": 1, "GPU-dd": 2}
+
+
+def test_a_device_that_does_not_answer_hides_no_other(monkeypatch):
+    nvml = fake_nvml(GPUS)
+
+    def handle(index):
+        if index == 0:
+            raise FakeError("GPU is lost")
+        return GPUS[index]
+
+    nvml.nvmlDeviceGetHandleByIndex = handle
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert [slot.uuid for slot in slots.gpus()] == ["GPU-bb", "GPU-cc"]
+
+
+def test_damaged_notes_count_for_nothing(monkeypatch, tmp_path):
+    (tmp_path / "slots.json").write_text("{")
+    found = slots.Inventory(tmp_path / "slots.json", 3).look()
+    assert [(slot.id, slot.uuid) for slot in found] == [(0, "cpu-0"), (1, "cpu-1"), (2, "cpu-2")]

@@ -1,0 +1,173 @@
+"""A worker that starts again: what it says first of the runs that it finds."""
+
+import asyncio
+import os
+
+import msgspec
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.events.scheduler import AllocationAssigned, Part, WorkerLost
+from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerRegistered
+from services.kit.log import Draft
+from services.kit.log_memory import MemoryLog
+from worker import app, process
+from worker.orders import Order, Orders
+from worker.settings import WorkerSettings
+
+DEADLINE_S = 30
+
+
+class Silent:
+    """A connection that hears signs of life and keeps them to itself."""
+
+    async def publish(self, subject, body):
+        pass
+
+
+class Host:
+    """A worker's home and a log; runs are laid out by hand."""
+
+    def __init__(self, folder, slots=2):
+        self.log = MemoryLog()
+        self.settings = WorkerSettings(
+            worker_id="w",
+            worker_home=folder / "home",
+            worker_slots=slots,
+            worker_gpu=False,
+            worker_address="10.0.0.1",
+            blobs=str(folder / "blobs"),
+        )
+        self.orders = Orders(self.settings.worker_home)
+        self.orders.read_up_to(0)
+
+    def order(self, allocation, slots, **more):
+        parts = (Part("w", slots, 0),)
+        assigned = AllocationAssigned(
+            allocation_id=allocation,
+            task_id="t",
+            kind="TRIAL",
+            parts=parts,
+            trial_id=1,
+            experiment_id=1,
+            run=1,
+            reason="",
+        )
+        self.orders.keep(Order(assigned, started_at=1.0, **more))
+        return self.orders.folder(allocation)
+
+    async def work_until(self, done):
+        """Let the worker work until the log fulfils a condition; returns the events."""
+        worker = app.Worker(self.settings, Silent())
+        work = asyncio.ensure_future(worker.work())
+        try:
+            async with asyncio.timeout(DEADLINE_S):
+                while not done(events := await self.events()):
+                    assert not work.done(), work.exception()
+                    await asyncio.sleep(0.01)
+                return events
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            for task in worker._tasks:
+                task.cancel()
+            await asyncio.gather(*worker._tasks, return_exceptions=True)
+
+    async def events(self):
+        async with self.log.read(subjects.CONTROL, after=0) as feed:
+            batch = await feed.batch()
+        return [codec.decode(m.body, m.position).event for m in batch.messages]
+
+    async def state(self, event):
+        body = codec.encode(event, id=type(event).__name__, actor="test", at=1.0)
+        await self.log.append(Draft(codec.subject_of(event), body, type(event).__name__))
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    made = Host(tmp_path)
+    monkeypatch.setattr(app, "JetStreamLog", lambda connection: made.log)
+    return made
+
+
+def exited(events):
+    return [e for e in events if isinstance(e, AllocationExited)]
+
+
+def never_again(folder):
+    """A run whose shim and command are gone, and left no word."""
+    process.prepare(folder, ["true"], folder, {"PATH": os.environ["PATH"]})
+    gone = process.Identity(2**22 + 1, 1)
+    (folder / "running.json").write_bytes(msgspec.json.encode(process.Running(gone, gone)))
+    assert process.state_of(folder) == "lost"
+
+
+def test_what_went_away_with_the_machine_is_not_said_to_run(host):
+    never_again(host.order("lost", (0,)))
+    events = asyncio.run(host.work_until(exited))
+    assert isinstance(events[0], WorkerRegistered)
+    assert (events[0].running, events[0].address) == ((), "10.0.0.1")
+    assert exited(events)[0].allocation_id == "lost"
+
+
+@pytest.mark.live
+def test_what_runs_on_goes_on_unless_its_slots_are_gone(host, runs):
+    for name, slots in (("kept", (0, 1)), ("cut", (1, 2))):
+        folder = host.order(name, slots)
+        process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
+        process.start(folder)
+    try:
+        events = asyncio.run(host.work_until(exited))
+        assert isinstance(events[0], WorkerRegistered)
+        assert set(events[0].running) == {"kept", "cut"}
+        assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("cut", 137)]
+        assert process.state_of(host.orders.folder("kept")) == "running"
+    finally:
+        process.kill(host.orders.folder("kept"))
+        runs.ended(host.orders.folder("kept"))
+
+
+def test_given_up_for_lost_it_registers_again(host):
+    def registrations(events):
+        return [e for e in events if isinstance(e, WorkerRegistered)]
+
+    async def story():
+        await host.work_until(registrations)
+        host.orders.read_up_to(1)
+        await host.state(WorkerLost("w", "silent"))
+        return await host.work_until(lambda events: len(registrations(events)) == 2)
+
+    events = asyncio.run(story())
+    assert not [e for e in events if isinstance(e, AllocationStarted)]
+    assert len({e.session for e in registrations(events)}) == 2
+
+
+@pytest.mark.live
+def test_a_device_that_fails_takes_only_its_own_runs_along(host, runs, monkeypatch):
+    for name, slots in (("kept", (0,)), ("cut", (1,))):
+        folder = host.order(name, slots)
+        process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
+        process.start(folder)
+    monkeypatch.setattr(app, "LOOK_AT_SLOTS_S", 0.02)
+    from worker import slots as inventory
+
+    there = [inventory.Slot(0, "cuda", "GPU-a", "L4"), inventory.Slot(1, "cuda", "GPU-b", "L4")]
+    monkeypatch.setattr(inventory, "gpus", lambda visible: tuple(there))
+    object.__setattr__(host.settings, "worker_gpu", True)
+
+    def started(events):
+        if sum(isinstance(e, AllocationStarted) for e in events) == 2 and len(there) == 2:
+            there.pop()
+        return exited(events)
+
+    try:
+        events = asyncio.run(host.work_until(started))
+        first, second = [e for e in events if isinstance(e, WorkerRegistered)]
+        assert [slot.uuid for slot in first.slots] == ["GPU-a", "GPU-b"]
+        assert [slot.uuid for slot in second.slots] == ["GPU-a"]
+        assert events.index(second) < events.index(exited(events)[0])
+        assert exited(events)[0].allocation_id == "cut"
+        assert process.state_of(host.orders.folder("kept")) == "running"
+    finally:
+        process.kill(host.orders.folder("kept"))
+        runs.ended(host.orders.folder("kept"))
