@@ -29,6 +29,7 @@ from services.gateway.routes import (
     templates,
     trials,
     users,
+    why,
     workspaces,
 )
 from services.gateway.web import errors
@@ -51,7 +52,7 @@ def application(backend: Backend) -> FastAPI:
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (auth, users, master, revising, experiments, metrics, trials, checkpoints, logs, tasks):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, templates, workspaces, preview, later):
+    for other in (cluster, queue, templates, workspaces, preview, why, later):
         app.include_router(other.router, prefix=errors.API)
     for raw in (master, tasks, preview, page):
         app.include_router(raw.root)

@@ -1,4 +1,4 @@
-"""Reading a part of the log once, up to its present end. For questions about the past; services fold instead."""
+"""Reading a part of the log once, up to its present end: for questions about the past."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def read_once(
     keep: int = 1000,
     wanted: Callable[[Stored], bool] = lambda _: True,
 ) -> list[Stored]:
-    """The newest `keep` messages between two positions (both excluded), in order; without `before`, to the end.
+    """The newest `keep` messages between two positions (both excluded), in order; up to the end by default.
 
     `subjects` are filters as for `Log.read`. What passes the filters is read whole: choose them narrow, or
     the positions near. `wanted` chooses among what is read, before `keep` counts.

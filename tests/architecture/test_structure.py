@@ -18,7 +18,7 @@ SOURCES = sorted(
 OWN = {"det_contracts", "determined", "services", "worker"}
 PURE = re.compile(
     r"contracts/det_contracts/|services/\w+/domain|services/\w+/(react|verdict|passes|retention|values|summary)\.py"
-    r"|services/searcher/methods/|services/scheduler/policy/"
+    r"|services/searcher/methods/|services/scheduler/policy/|services/gateway/why/(?!reader)"
 )
 IMPURE_MODULES = {
     "sqlalchemy", "nats", "fastapi", "structlog", "requests", "socket", "subprocess", "threading", "asyncio",

@@ -25,6 +25,7 @@ from determined.cli import (
     trial,
     user,
     version,
+    why,
 )
 from determined.cli.failure import Failure
 from determined.cli.grammar import Found, Noun, UsageError, Verb, find, help_of, parser
@@ -44,6 +45,7 @@ ROOT = Noun(
         trial.NOUN,
         user.NOUN,
         version.VERB,
+        why.VERB,
     ),
 )
 

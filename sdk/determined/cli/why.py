@@ -1,0 +1,95 @@
+"""`det why`: what led to the present state of something."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import textwrap
+from datetime import datetime
+from typing import Any
+
+from determined.cli import output
+from determined.cli.grammar import Verb, arg
+from determined.transport import instant
+from determined.transport.rest import Session
+
+KINDS = ("experiment", "trial", "allocation", "job", "checkpoint")
+_SHORT = {"e": "experiment", "exp": "experiment", "t": "trial", "c": "checkpoint", "j": "job"}
+_PAGE = 500
+_WIDEST = 120
+
+
+def why(session: Session, args: argparse.Namespace) -> None:
+    """The chain of causes, newest first; with `--all` everything that happened, in order."""
+    kind = _SHORT.get(args.kind, args.kind)
+    found = _story(session, kind, args.id) if args.all else session.get(f"/api/v1/why/{kind}/{args.id}")
+    if args.json:
+        output.print_json(found)
+        return
+    state, waits = found["state"], found["waitsFor"]
+    output.good(f"{name(found['subject'])} is {state}" + (f": {waits}" if waits else ""))
+    show(found["steps"], in_order=args.all)
+    if found["more"]:
+        print("... and earlier causes; 'det why --all' tells everything")
+
+
+def name(subject: dict[str, str]) -> str:
+    """`Trial 12`; jobs are known by their whole id."""
+    return (
+        subject["id"].capitalize()
+        if subject["kind"] == "job"
+        else f"{subject['kind'].capitalize()} {subject['id']}"
+    )
+
+
+def _story(session: Session, kind: str, id: str) -> dict[str, Any]:
+    """All pages, put together from the newest back."""
+    path = f"/api/v1/why/{kind}/{id}"
+    found: dict[str, Any] = session.get(path, {"all": "true", "limit": _PAGE})
+    while found["more"]:
+        before = found["steps"][0]["position"]
+        page = session.get(path, {"all": "true", "limit": _PAGE, "before": before})
+        found |= {"steps": page["steps"] + found["steps"], "more": page["more"]}
+    return found
+
+
+def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
+    """One step a paragraph: when, what, who; the date where it changes."""
+    width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST, _WIDEST)
+    day = ""
+    for step in steps:
+        at = instant.parse(step["time"]).astimezone()
+        if (new := at.strftime("%A, %d %B %Y")) != day:
+            day = new
+            print(f"  {day}")
+        mark = "" if in_order else "~ " if step["aside"] else "< "
+        print(paragraph(step, at, mark, width))
+
+
+def paragraph(step: dict[str, Any], at: datetime, mark: str, width: int) -> str:
+    """`<time> <mark><sentence>: <reason>  (<actor>)`, indented, wrapped to the width."""
+    reason = f": {step['reason']}" if step["reason"] else ""
+    text = f"{step['what']}{reason} [{step['actor'].removeprefix('user:')}]"
+    head = f"    {at.strftime('%H:%M:%S')}  {mark}" + ("  " if step["aside"] and mark else "")
+    return textwrap.fill(
+        text,
+        max(width, 60),
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+VERB = Verb(
+    "why",
+    "tell why",
+    why,
+    (
+        arg("kind", choices=(*KINDS, *_SHORT), metavar="KIND", help=", ".join(KINDS)),
+        arg("id", metavar="ID", help="its number, or id"),
+        arg("--all", action="store_true", help="tell everything that happened, in order"),
+        arg("--json", action="store_true", help="write the master's answer"),
+    ),
+)

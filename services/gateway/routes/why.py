@@ -1,0 +1,75 @@
+"""Why something is as it is (our addition to the REST surface; see docs/why.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.gateway.present.values import instant
+from services.gateway.web.visit import Asked, UserVisit
+from services.gateway.why.chain import Step, Told
+from services.gateway.why.question import find
+from services.gateway.why.reader import Reader
+from services.gateway.why.subject import Subject
+
+router = APIRouter()
+MOST_STEPS = 1000
+
+
+@router.get("/why/{kind}/{id}")
+async def why(visit: Asked, kind: str, id: str) -> Response:
+    """The chain of causes, newest first; with `all`, the story before a position, the oldest first."""
+    subject = find(visit.catalogue.state, kind, id)
+    reader = Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
+    if visit.params.flag("all", default=False):
+        told = await reader.story(subject, visit.params.integer("before") or None, _limit(visit))
+    else:
+        told = await reader.chain(subject)
+    return visit.answer(_shown(subject, told, await _waits_for(visit, subject)))
+
+
+def _limit(visit: UserVisit) -> int:
+    limit = visit.params.integer("limit", 200)
+    if not 1 <= limit <= MOST_STEPS:
+        raise invalid(f"limit must be from 1 to {MOST_STEPS}, not {limit}")
+    return limit
+
+
+def _trial_of(visit: UserVisit, allocation_id: str) -> int | None:
+    known = visit.catalogue.state.allocations.get(allocation_id)
+    return known.trial_id if known else None
+
+
+async def _waits_for(visit: UserVisit, subject: Subject) -> str:
+    """What its runs wait for just now, as the scheduler says."""
+    if subject.state not in ("QUEUED", "PENDING"):
+        return ""
+    waiting = await visit.peers.waiting(subject.experiment_id)
+    own = [reason for id, reason in waiting.items() if id in subject.allocation_ids]
+    return next(iter(own or (list(waiting.values()) if subject.trial_id is None else ())), "")
+
+
+def _shown(subject: Subject, told: Told, waits_for: str) -> dict[str, Any]:
+    return {
+        "subject": {"kind": subject.kind, "id": subject.id},
+        "state": subject.state,
+        "waitsFor": waits_for,
+        "steps": [_step(one) for one in told.steps],
+        "more": told.more,
+    }
+
+
+def _step(one: Step) -> dict[str, Any]:
+    return {
+        "position": one.position,
+        "time": instant(one.at),
+        "actor": one.actor,
+        "what": one.what,
+        "reason": one.reason,
+        "about": {"kind": one.about.kind, "id": one.about.id},
+        "aside": one.aside,
+        "because": list(one.because),
+    }

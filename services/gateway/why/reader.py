@@ -1,0 +1,136 @@
+"""Fetches from CONTROL what a walk asks for, by narrow filters: never the whole log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler
+from det_contracts.problems import unavailable
+from services.gateway.why.chain import Told, chain, story
+from services.gateway.why.history import Cause, History, Missing, Thing
+from services.gateway.why.subject import Subject, ends
+from services.kit.jetstream_feed import AWAY, Broken
+from services.kit.log import Log, Stored
+from services.kit.read_once import read_once
+
+KEEP = 5000
+"""Newest events of one thing; longer histories are cut."""
+LOOK_BACK = 2000
+"""How far before an event its cause is looked for; deciders react to what they read last."""
+MOST_READS = 80
+"""Reads for one question; what is missing then is left out."""
+
+
+class Reader:
+    """Answers one question."""
+
+    def __init__(self, journal: Log, trial_of: Callable[[str], int | None]) -> None:
+        """`trial_of` tells the trial of an allocation of which only its request speaks."""
+        self._journal = journal
+        self._trial_of = trial_of
+        self._reads = 0
+        self._history = History()
+
+    async def chain(self, subject: Subject) -> Told:
+        """What the present state of the subject came of, newest first; raises `Refused` (unavailable)."""
+        while True:
+            self._history.missing.clear()
+            told = chain(self._history, ends(self._history, subject))
+            wanted = sorted(self._history.missing, key=repr)[: MOST_READS - self._reads]
+            if not wanted:
+                return told
+            await self._fetch(wanted)
+
+    async def story(self, subject: Subject, before: int | None, newest: int) -> Told:
+        """Everything about the subject before a position, the oldest first; at most the `newest` ones."""
+        with _available():
+            events = await self._story(subject, before, newest + 1)
+        self._history.add(Cause("", before or 0), events)
+        return story(self._history, newest)
+
+    async def _story(self, subject: Subject, before: int | None, keep: int) -> list[Recorded]:
+        if subject.kind != "allocation":
+            return await self._read(_filters(subject), before=before, keep=keep)
+        (id,) = subject.allocation_ids
+        found = await self._allocation(id)
+        if subject.trial_id is not None:
+            found += await self._read([subjects.about_trial(subject.trial_id)])
+        own = [r for r in found if getattr(r.event, "allocation_id", id) == id]
+        run = id.rpartition(".")[2]
+        own = [r for r in own if hasattr(r.event, "allocation_id") or str(getattr(r.event, "run", "")) == run]
+        return [r for r in own if before is None or r.position < before]
+
+    async def _fetch(self, wanted: Sequence[Missing]) -> None:
+        """Read things, or places around causes, into the history."""
+        self._reads += len(wanted)
+        with _available():
+            found = await asyncio.gather(*(self._load(one) for one in wanted))
+        for one, events in zip(wanted, found, strict=True):
+            self._history.add(one, events)
+            if isinstance(one, Thing) and one.kind == "allocation":
+                self._history.trial_of.setdefault(str(one.id), self._trial_of(str(one.id)))
+
+    async def _load(self, what: Missing) -> list[Recorded]:
+        if isinstance(what, Cause):
+            found = await self._read((), after=max(what.before - LOOK_BACK, 0), before=what.before)
+            return [one for one in found if one.id == what.id]
+        match what.kind:
+            case "experiment":
+                return await self._read(subjects.story_of_experiment(int(what.id)))
+            case "trial":
+                return await self._read(subjects.story_of_trial(int(what.id)))
+            case "deletions":
+                return await self._read([subjects.deletions_of(int(what.id))])
+            case "allocation":
+                return await self._allocation(str(what.id))
+
+    async def _allocation(self, id: str) -> list[Recorded]:
+        """What the scheduler decided about it, and what its workers saw of it meanwhile."""
+        found = await self._read([subjects.about_allocation(id)])
+        assigned = next((r for r in found if type(r.event) is scheduler.AllocationAssigned), None)
+        if assigned is None:
+            return found
+        ended = next((r.position for r in found if type(r.event) is scheduler.AllocationEnded), None)
+        hosts = {part.worker_id for part in assigned.event.parts}
+        filters = [subject for host in hosts for subject in subjects.on_worker(host)]
+        seen = await self._read(filters, after=assigned.position, before=ended)
+        return found + [r for r in seen if getattr(r.event, "allocation_id", id) == id]
+
+    async def _read(
+        self, filters: Sequence[str], *, after: int = 0, before: int | None = None, keep: int = KEEP
+    ) -> list[Recorded]:
+        found = await read_once(
+            self._journal, subjects.CONTROL, after=after, before=before, subjects=filters, keep=keep
+        )
+        return [recorded for message in found if (recorded := _decoded(message)) is not None]
+
+
+@contextlib.contextmanager
+def _available() -> Iterator[None]:
+    try:
+        yield
+    except (*AWAY, Broken) as error:
+        raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
+
+
+def _filters(subject: Subject) -> list[str]:
+    """Where the whole story of a subject lies."""
+    id = subject.experiment_id
+    if subject.trial_id is None:
+        return list(subjects.story_of_experiment(id))
+    own = subjects.everything_of_trial(subject.trial_id)
+    return [*own, subjects.allocations_of(subject.task_id), *subjects.story_of_experiment(id)]
+
+
+def _decoded(message: Stored) -> Recorded | None:
+    """An event; None for what is no event, or speaks of another thing than its subject."""
+    try:
+        recorded = codec.decode(message.body, message.position)
+        sound = codec.subject_of(recorded.event) == message.subject
+    except (codec.BadRecord, KeyError):
+        return None
+    return recorded if sound else None

@@ -1,0 +1,191 @@
+"""Every event of CONTROL in plain words, without its reason: one function per event in one table.
+
+An event without a line here is told by its name; a test lists such events, so that a line is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from det_contracts import codec
+from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
+from services.gateway.why.history import History, about
+
+Name = Callable[[str], str]
+"""An allocation id as people call it."""
+Sentence = Callable[[Any, Name], str]
+
+
+class Words(msgspec.Struct, frozen=True):
+    """An event in words."""
+
+    what: str
+    reason: str
+
+
+def words(event: Any, history: History) -> Words:
+    """What happened, and why according to who decided it."""
+    say = SENTENCES.get(type(event), _by_name)
+    reason = _EARLY.get(event.reason, event.reason) if hasattr(event, "reason") else ""
+    return Words(say(event, lambda id: allocation_name(id, history.trial_of)), reason)
+
+
+def allocation_name(id: str, trial_of: dict[str, int | None]) -> str:
+    """`run 2 of trial 12`; the id itself for other tasks and while the trial is not known."""
+    owner = trial_of.get(id)
+    return f"run {id.rpartition('.')[2]} of trial {owner}" if owner is not None else f"allocation {id}"
+
+
+def _by_name(event: Any, _: Name) -> str:
+    who = about(event)
+    return f"{who.kind} {who.id}: {codec.kind_of(event).name.rpartition('.')[2].replace('_', ' ')}"
+
+
+_EARLY = {
+    "EXITED_REASON_INVALID_HP": "its hyperparameters are invalid",
+    "EXITED_REASON_INIT_INVALID_HP": "its hyperparameters are invalid, found out before the training",
+    "EXITED_REASON_USER_REQUESTED_STOP": "the script asked for the end",
+}
+
+
+def _slots(count: int) -> str:
+    return "1 slot" if count == 1 else f"{count} slots"
+
+
+def _checkpoints(uuids: tuple[str, ...]) -> str:
+    return f"checkpoint {uuids[0]}" if len(uuids) == 1 else f"{len(uuids)} checkpoints"
+
+
+def _assigned(e: scheduler.AllocationAssigned, name: Name) -> str:
+    places = [f"{_slots(len(part.slots))} on {part.worker_id}" for part in e.parts]
+    return f"{name(e.allocation_id)} got {', '.join(places)}"
+
+
+def _run_requested(e: searcher.RunRequested, _: Name) -> str:
+    resumed = f", to go on from step {e.steps_completed}" if e.steps_completed else ""
+    return f"trial {e.trial_id} asked for {_slots(e.slots)} for its run {e.run}{resumed}"
+
+
+def _preempt(e: scheduler.PreemptRequested, name: Name) -> str:
+    wanted = f" its slots to {name(e.wanted_by)}" if e.wanted_by else ""
+    return f"{name(e.allocation_id)} was asked to save and leave{wanted}"
+
+
+def _ended(e: scheduler.AllocationEnded, name: Name) -> str:
+    ends = {
+        "succeeded": "ended well",
+        "failed": "failed",
+        "killed": "was ended",
+        "worker_lost": "was lost with its agent",
+        "not_started": "could not be started",
+    }
+    return f"{name(e.allocation_id)} {ends[e.outcome]}"
+
+
+def _exited(e: worker.AllocationExited, name: Name) -> str:
+    status = "without having started" if e.exit_code is None else f"with exit code {e.exit_code}"
+    message = f": {e.message}" if e.message else ""
+    return f"{name(e.allocation_id)} left {e.worker_id} {status}{message}"
+
+
+def _stop_requested(e: searcher.StopRequested, name: Name) -> str:
+    return f"the searcher wanted {name(e.allocation_id)} {'killed' if e.kill else 'to save and leave'}"
+
+
+def _switched(e: scheduler.WorkerSwitched | scheduler.SlotSwitched, _: Name) -> str:
+    what = "enabled" if e.enabled else "drained" if e.draining else "disabled"
+    slot = f"slot {e.slot_id} of " if isinstance(e, scheduler.SlotSwitched) else ""
+    return f"{slot}agent {e.worker_id} was {what}"
+
+
+def _job(e: scheduler.JobChanged, _: Name) -> str:
+    limit = "no limit of slots" if e.max_slots is None else f"at most {_slots(e.max_slots)}"
+    return f"the job of experiment {e.experiment_id} got priority {e.priority}, weight {e.weight:g}, {limit}"
+
+
+def _number(metric: Any) -> str:
+    return f"{metric:.6g}" if isinstance(metric, float) else str(metric)[:100]
+
+
+SENTENCES: dict[type, Sentence] = {
+    searcher.ExperimentCreated: lambda e, _: f"experiment {e.experiment_id} was created",
+    searcher.ExperimentActivated: lambda e, _: f"experiment {e.experiment_id} was activated",
+    searcher.ExperimentPaused: lambda e, _: f"experiment {e.experiment_id} was paused",
+    searcher.ExperimentStopping: lambda e, _: (
+        f"experiment {e.experiment_id} began to end, to become {e.to.removeprefix('STOPPING_')}".replace(
+            "become KILLED", "become CANCELED"
+        )
+    ),
+    searcher.ExperimentEnded: lambda e, _: f"experiment {e.experiment_id} ended as {e.state}",
+    searcher.ExperimentKillForced: lambda e, _: f"what still ran of experiment {e.experiment_id} was killed",
+    searcher.ExperimentArchived: lambda e, _: (
+        f"experiment {e.experiment_id} was {'archived' if e.archived else 'unarchived'}"
+    ),
+    searcher.ExperimentRevised: lambda e, _: (
+        f"{', '.join(e.changes) or 'nothing'} of experiment {e.experiment_id} was changed"
+    ),
+    searcher.ExperimentDeleting: lambda e, _: f"experiment {e.experiment_id} is to be deleted",
+    searcher.ExperimentDeleted: lambda e, _: (
+        f"experiment {e.experiment_id} "
+        f"{'was deleted' if e.state == 'DELETED' else 'could not be deleted whole'}"
+    ),
+    searcher.TrialCreated: lambda e, _: f"trial {e.trial_id} was created",
+    searcher.OperationSet: lambda e, _: f"trial {e.trial_id} got operation {e.seq}: train to {e.length}",
+    searcher.TrialIdled: lambda e, _: (
+        f"trial {e.trial_id} had nothing {'more ' if e.final else ''}to do after operation {e.seq}"
+    ),
+    searcher.RunRequested: _run_requested,
+    searcher.StopRequested: _stop_requested,
+    searcher.RunEnded: lambda e, _: f"run {e.run} of trial {e.trial_id} was over, and the trial goes on",
+    searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} was to end",
+    searcher.TrialEnded: lambda e, _: f"trial {e.trial_id} ended as {e.state}",
+    searcher.TrialOverdue: lambda e, _: (
+        f"run {e.run} of trial {e.trial_id} had its time to leave, and stayed"
+    ),
+    scheduler.AllocationAssigned: _assigned,
+    scheduler.PreemptRequested: _preempt,
+    scheduler.KillRequested: lambda e, name: f"{name(e.allocation_id)} was to be killed",
+    scheduler.AllocationEnded: _ended,
+    scheduler.WorkerLost: lambda e, _: f"agent {e.worker_id} was given up for lost",
+    scheduler.DeadlinePassed: lambda e, name: f"the time for {name(e.allocation_id)} to leave was over",
+    scheduler.PoolConfigured: lambda e, _: f"pool {e.pool} was set to schedule by {e.settings.scheduler}",
+    scheduler.WorkerSwitched: _switched,
+    scheduler.SlotSwitched: _switched,
+    scheduler.JobChanged: _job,
+    worker.WorkerRegistered: lambda e, _: f"agent {e.worker_id} offered {_slots(len(e.slots))}",
+    worker.WorkerLeft: lambda e, _: f"agent {e.worker_id} was stopped",
+    worker.AllocationStarted: lambda e, name: f"{name(e.allocation_id)} started on {e.worker_id}",
+    worker.AllocationExited: _exited,
+    trial.OperationCompleted: lambda e, _: (
+        f"the script of trial {e.trial_id} reported {_number(e.metric)} for operation {e.seq}"
+    ),
+    trial.Progressed: lambda e, _: f"trial {e.trial_id} had trained {e.units:g} units",
+    trial.ExitedEarly: lambda e, _: f"the script of trial {e.trial_id} gave up",
+    trial.CheckpointStored: lambda e, _: (
+        f"trial {e.trial_id} stored checkpoint {e.uuid} at step {e.steps_completed}"
+    ),
+    trial.PreemptionAcknowledged: lambda e, _: f"run {e.run} of trial {e.trial_id} said that it leaves",
+    trial.StatusSet: lambda e, _: f"the script of trial {e.trial_id} says: {e.status}",
+    metrics.Validated: lambda e, _: (
+        f"a validation of trial {e.trial_id} at step {e.steps_completed} was accepted"
+        + ("" if e.metric is None else f" with {_number(e.metric)}")
+    ),
+    metrics.Settled: lambda e, _: f"the reports of trial {e.trial_id} were complete",
+    metrics.ReportRefused: lambda e, _: (
+        f"a {e.group} report of trial {e.trial_id} at step {e.steps_completed} was refused"
+    ),
+    checkpoints.DeletionRequested: lambda e, _: f"{_checkpoints(e.uuids)} shall go, by task {e.task_id}",
+    checkpoints.DeletionFinished: lambda e, _: (
+        f"task {e.task_id} {'deleted' if e.deleted else 'did not delete'} {_checkpoints(e.uuids)}"
+    ),
+    checkpoints.ExperimentEmptied: lambda e, _: (
+        f"the checkpoints of experiment {e.experiment_id} "
+        f"{'are' if e.emptied else 'could not all be'} deleted"
+    ),
+    gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
+    gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
+    gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
+}

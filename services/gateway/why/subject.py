@@ -1,0 +1,121 @@
+"""What is asked about, and which event made it what it is now."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
+from services.gateway.why.history import History, Thing
+from services.gateway.why.links import around, experiment, experiment_of
+
+_LIFE = (
+    searcher.ExperimentCreated,
+    searcher.ExperimentActivated,
+    searcher.ExperimentPaused,
+    searcher.ExperimentStopping,
+    searcher.ExperimentEnded,
+    searcher.ExperimentDeleting,
+    searcher.ExperimentDeleted,
+)
+_RUN = (
+    scheduler.AllocationAssigned,
+    scheduler.PreemptRequested,
+    scheduler.KillRequested,
+    scheduler.AllocationEnded,
+    worker.AllocationStarted,
+)
+_TRIAL = (
+    searcher.TrialCreated,
+    searcher.TrialIdled,
+    searcher.RunRequested,
+    searcher.RunEnded,
+    searcher.TrialStopping,
+)
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """One experiment, trial, allocation, job or checkpoint."""
+
+    kind: str
+    id: str
+    state: str
+    experiment_id: int
+    trial_id: int | None = None
+    task_id: str = ""
+    """Of the trial."""
+    allocation_ids: tuple[str, ...] = ()
+    """The allocation itself; the present one of a trial; some that a job holds."""
+
+
+def ends(history: History, subject: Subject) -> list[Recorded]:
+    """The events that its present state comes of; notes what must be read to know."""
+    found = _ENDS[subject.kind](history, subject)
+    return [one for one in found if one is not None]
+
+
+def _experiment(history: History, subject: Subject) -> list[Recorded | None]:
+    id = subject.experiment_id
+    return [history.newest([experiment(id)], _LIFE, where=lambda e: e.experiment_id == id)]
+
+
+def _trial(history: History, subject: Subject) -> list[Recorded | None]:
+    id = subject.trial_id
+    assert id is not None
+    own = [Thing("trial", id)]
+    end = history.newest(own, (searcher.TrialEnded,), where=lambda e: e.trial_id == id)
+    if end is not None:
+        return [end]
+    newest = [
+        history.newest(own, _TRIAL, where=lambda e: e.trial_id == id),
+        *(_run(history, allocation) for allocation in subject.allocation_ids),
+    ]
+    if experiment_of(history, id) is not None and subject.state != "ACTIVE":
+        newest += _stopped(history, subject)
+    return [max((one for one in newest if one), key=lambda one: one.position, default=None)]
+
+
+def _stopped(history: History, subject: Subject) -> list[Recorded | None]:
+    """What keeps a trial from running that its experiment decides."""
+    types = (searcher.ExperimentPaused, searcher.ExperimentStopping)
+    id = subject.experiment_id
+    return [history.newest([experiment(id)], types, where=lambda e: e.experiment_id == id)]
+
+
+def _run(history: History, id: str) -> Recorded | None:
+    return history.newest(around(id, history), _RUN, where=lambda e: e.allocation_id == id)
+
+
+def _allocation(history: History, subject: Subject) -> list[Recorded | None]:
+    (id,) = subject.allocation_ids
+    asked = (searcher.RunRequested,)
+    fits = lambda e: e.allocation_id == id  # noqa: E731
+    return [_run(history, id) or history.newest(around(id, history), asked, where=fits)]
+
+
+def _job(history: History, subject: Subject) -> list[Recorded | None]:
+    id = subject.experiment_id
+    changed = history.newest([experiment(id)], (scheduler.JobChanged,), where=lambda e: e.experiment_id == id)
+    runs = [_run(history, one) for one in subject.allocation_ids]
+    return [*_experiment(history, subject), changed, *runs]
+
+
+def _checkpoint(history: History, subject: Subject) -> list[Recorded | None]:
+    deletions = (checkpoints.DeletionRequested, checkpoints.DeletionFinished)
+    gone = history.newest(
+        [Thing("deletions", subject.experiment_id)], deletions, where=lambda e: subject.id in e.uuids
+    )
+    assert subject.trial_id is not None
+    stored = history.newest(
+        [Thing("trial", subject.trial_id)], (trial.CheckpointStored,), where=lambda e: e.uuid == subject.id
+    )
+    return [gone, stored]
+
+
+_ENDS = {
+    "experiment": _experiment,
+    "trial": _trial,
+    "allocation": _allocation,
+    "job": _job,
+    "checkpoint": _checkpoint,
+}
