@@ -46,7 +46,7 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         return [searcher.ExperimentStopping(experiment.id, "STOPPING_ERROR", reason)]
     if experiment.shutdown and experiment.state not in STOPPING:
         return [searcher.ExperimentStopping(experiment.id, experiment.shutdown, _shutdown_reason(experiment))]
-    if experiment.state in STOPPING and not experiment.live:
+    if experiment.state in STOPPING and not state.live[experiment.id]:
         return [searcher.ExperimentEnded(experiment.id, ENDS_IN[experiment.state], experiment.reason)]
     return ()
 

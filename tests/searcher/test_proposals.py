@@ -35,8 +35,8 @@ def created(events):
 def play(searching):
     """A search whose trials report the hyperparameter `lr`; returns how they were announced."""
     searching.submit(TPE)
-    while searching.state.experiments[1].live:
-        trial = searching.state.experiments[1].live[0]
+    while searching.state.live[1]:
+        trial = next(iter(searching.state.live[1]))
         searching.finish(trial, searching.state.trials[trial].hparams["lr"])
     return created(searching.fold.decided)
 

@@ -105,8 +105,7 @@ def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
     state.totals["all"] = replace(totals, trials=id)
     task = ids.trial_task_id(experiment_id, create.request_id)
     state.tasks[task] = Named(id)
-    experiment = state.experiments[experiment_id]
-    state.experiments[experiment_id] = replace(experiment, live=(*experiment.live, id))
+    state.live[experiment_id][id] = None
     source = _by_request(state, experiment_id, create.parent).checkpoint if create.parent else None
     yield "totals", "all"
     yield "tasks", task
@@ -149,7 +148,7 @@ def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
         experiment = replace(state.experiments[event.experiment_id], state=target, reason=event.reason)
         state.experiments[event.experiment_id] = experiment
         yield "experiments", event.experiment_id
-        for id in experiment.live:
+        for id in state.live[event.experiment_id]:
             yield "trials", id
 
     return fold
@@ -158,7 +157,7 @@ def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
 def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
     yield from _keep(state, replace(known, forced=True))
-    for id in known.live:
+    for id in state.live[known.id]:
         yield "trials", id
 
 
@@ -184,6 +183,7 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     if event.state != "DELETED":
         return
     state.searches.pop(id, None)
+    state.live.pop(id, None)
     yield "searches", id
     for trial_id in event.trial_ids:
         task = state.trials.pop(trial_id).task_id
@@ -257,12 +257,11 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
         restarts=event.restarts,
     )
     yield from _put(state, over)
-    experiment = state.experiments[known.experiment_id]
-    live = tuple(id for id in experiment.live if id != known.id)
-    state.experiments[experiment.id] = replace(experiment, live=live)
+    state.live[known.experiment_id].pop(known.id, None)
     if event.early_exit is not None:
-        yield from _advance(state, experiment.id, TrialExitedEarly(known.request_id, event.early_exit))
-    yield from _advance(state, experiment.id, TrialClosed(known.request_id))
+        exited = TrialExitedEarly(known.request_id, event.early_exit)
+        yield from _advance(state, known.experiment_id, exited)
+    yield from _advance(state, known.experiment_id, TrialClosed(known.request_id))
 
 
 def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
+from services.kit.rules import derived
 from services.searcher.methods import Search
 
 SEVERITY: tuple[Life, ...] = (
@@ -34,8 +36,6 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     max_restarts: int
     source_checkpoint: str | None
-    live: tuple[int, ...] = ()
-    """Trials that have not ended."""
     shutdown: Life | None = None
     """Where the search method's Shutdown leads to."""
     fault: str = ""
@@ -137,6 +137,14 @@ class State:
     """By trial."""
     request_keys: dict[str, Named] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
+    live: defaultdict[int, dict[int, None]] = derived()  # noqa: RUF009
+    """Trials that have not ended, by experiment."""
+
+    def __post_init__(self) -> None:
+        self.live = defaultdict(dict)
+        for trial in sorted(self.trials.values(), key=lambda trial: trial.id):
+            if trial.state not in TERMINAL:
+                self.live[trial.experiment_id][trial.id] = None
 
 
 def effective_state(experiment: Experiment, trial: Trial) -> Life:
