@@ -7,11 +7,23 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from det_contracts import codec, events
+from det_contracts import codec, events, subjects
+from services.gateway.why.history import History
+from services.gateway.why.sentences import SENTENCES, words
+from tests.history.recording import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-WITHOUT_REASON = {"decision", "scheduler.allocation.deadline_passed", "metrics.trial.validated"}
+FACTS = {
+    "decision",  # leads a batch and says nothing of its own
+    "scheduler.allocation.deadline_passed",  # a time that has come
+    "metrics.trial.validated",  # what was accepted needs no excuse; what was not, has one
+}
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+RECORDED = sorted((Path(__file__).parents[1] / "history").glob("*.jsonl.gz"))
+
+
+def is_decision(kind):
+    return kind.name.split(".")[0] in OWNERS and kind.name not in FACTS
 
 
 @pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
@@ -22,8 +34,40 @@ def test_every_event_is_documented(kind):
 
 @pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
 def test_every_decision_carries_its_reason(kind):
-    if kind.name.split(".")[0] in OWNERS and kind.name not in WITHOUT_REASON:
-        assert "reason" in typing.get_type_hints(kind.record)
+    if is_decision(kind):
+        assert typing.get_type_hints(kind.record).get("reason") is str, (
+            f"{kind.name} says not why: add a field `reason: str`, or list it among FACTS"
+        )
+
+
+def test_the_list_of_facts_is_short_and_true():
+    known = {kind.name: kind.record for kind in codec.kinds()}
+    assert known.keys() >= FACTS
+    assert not [name for name in FACTS if "reason" in typing.get_type_hints(known[name])]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
+def test_no_recorded_decision_kept_its_reason_to_itself(path):
+    _, streams = read(path)
+    silent = set()
+    for message in streams[subjects.CONTROL]:
+        event = codec.decode(message.body, message.position).event
+        kind = codec.kind_of(event)
+        if is_decision(kind) and not event.reason.strip():
+            silent.add(kind.name)
+    assert not silent
+
+
+@pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
+def test_every_event_can_be_told_in_words(kind):
+    if kind.record is events.Decision:
+        return
+    assert kind.record in SENTENCES, f"add a sentence for {kind.name} to services/gateway/why/sentences.py"
+    event = codec.decode((GOLDEN / f"{kind.name}.v{kind.version}.json").read_bytes(), 1).event
+    said = words(event, History())
+    assert len(said.what.split()) > 2
+    assert said.what == said.what.strip()
+    assert "None" not in said.what
 
 
 @pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)

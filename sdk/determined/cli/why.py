@@ -35,12 +35,8 @@ def why(session: Session, args: argparse.Namespace) -> None:
 
 
 def name(subject: dict[str, str]) -> str:
-    """`Trial 12`; jobs are known by their whole id."""
-    return (
-        subject["id"].capitalize()
-        if subject["kind"] == "job"
-        else f"{subject['kind'].capitalize()} {subject['id']}"
-    )
+    """`Trial 12`."""
+    return f"{subject['kind'].capitalize()} {subject['id']}"
 
 
 def _story(session: Session, kind: str, id: str) -> dict[str, Any]:

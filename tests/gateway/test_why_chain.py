@@ -1,0 +1,351 @@
+"""The walk from a state back to what it came of, over histories made by hand."""
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import Decision, checkpoints, scheduler, searcher, trial, worker
+from services.gateway.why.chain import chain, story
+from services.gateway.why.history import Cause, History, Thing
+from services.gateway.why.subject import Subject, ends
+from tests.gateway import stories
+
+ALL = [
+    *(Thing("experiment", id) for id in (1, 2)),
+    *(Thing("trial", id) for id in (1, 2, 3)),
+    *(Thing("deletions", id) for id in (1, 2)),
+]
+
+
+class Story:
+    """Events one after the other; each of them has its position as id."""
+
+    def __init__(self):
+        self.events = []
+
+    def add(self, *events, actor="searcher", cause=""):
+        for event in events:
+            at = len(self.events) + 1
+            self.events.append(Recorded(at, event, str(at), actor, 1_700_000_000.0 + at, cause))
+        return len(self.events)
+
+    def history(self, *but):
+        found = History()
+        for thing in [*ALL, *self.allocations()]:
+            if thing not in but:
+                found.add(thing, ())
+        found.add(Cause("", 0), self.events)
+        return found
+
+    def allocations(self):
+        ids = {id for r in self.events if (id := getattr(r.event, "allocation_id", ""))}
+        return [Thing("allocation", id) for id in ids]
+
+    def begin(self, experiment_id=1):
+        user = "user:ada"
+        self.add(stories.created(experiment_id), actor=user, cause="request")
+        return self.add(
+            searcher.ExperimentActivated(experiment_id, "submitted by ada"), actor=user, cause="request"
+        )
+
+    def open(self, id, experiment_id=1):
+        """A trial that asks for its first run."""
+        self.add(
+            stories.trial_created(id, experiment_id),
+            searcher.OperationSet(id, 1, 4, "first operation of the trial"),
+            stories.run_requested(id, experiment_id),
+        )
+
+    def start(self, id, experiment_id=1, run=1, cause=""):
+        self.add(stories.assigned(id, 0, experiment_id, run), actor="scheduler", cause=cause)
+        self.add(stories.started(id, experiment_id, run), actor="worker:w-1")
+
+    def leave(self, id, experiment_id=1, run=1, exit_code=0):
+        allocation = f"{stories.task(id, experiment_id)}.{run}"
+        self.add(
+            worker.AllocationExited(worker_id="w-1", allocation_id=allocation, exit_code=exit_code),
+            actor="worker:w-1",
+        )
+        return self.add(stories.allocation_ended(id, experiment_id, run), actor="scheduler")
+
+
+def subject(kind, id, state="COMPLETED", **of):
+    return Subject(kind=kind, id=str(id), state=state, **({"experiment_id": 1} | of))
+
+
+def of_trial(id, run=1, experiment_id=1, state="COMPLETED"):
+    allocation = f"{stories.task(id, experiment_id)}.{run}"
+    return subject("trial", id, state, trial_id=id, allocation_ids=(allocation,), experiment_id=experiment_id)
+
+
+def told(made, asked):
+    """Names of the events of the chain, newest first; asides in brackets."""
+    history = made.history()
+    found = chain(history, ends(history, asked))
+    assert not history.missing
+    by_place = {r.position: type(r.event).__name__ for r in made.events}
+    return [f"({by_place[s.position]})" if s.aside else by_place[s.position] for s in found.steps]
+
+
+BEGIN = ["TrialCreated", "ExperimentActivated", "ExperimentCreated"]
+
+
+def killed():
+    made = Story()
+    made.begin()
+    made.open(1)
+    made.start(1)
+    made.add(
+        searcher.ExperimentStopping(1, "STOPPING_KILLED", "killed by ada"),
+        actor="user:ada",
+        cause="request-2",
+    )
+    made.add(searcher.StopRequested(trial_id=1, allocation_id="1.r1.1", kill=True, reason="killed by ada"))
+    made.add(scheduler.KillRequested("1.r1.1", "killed by ada"), actor="scheduler")
+    made.leave(1, exit_code=137)
+    made.add(stories.trial_ended(1, "CANCELED", "killed by ada"))
+    made.add(searcher.ExperimentEnded(1, "CANCELED", "killed by ada"))
+    return made
+
+
+def test_a_killed_trial_leads_back_to_who_killed_it_and_no_further():
+    assert told(killed(), of_trial(1)) == [
+        "TrialEnded",
+        "AllocationEnded",
+        "AllocationExited",
+        "KillRequested",
+        "StopRequested",
+        "ExperimentStopping",
+    ]
+
+
+def test_each_step_says_when_who_and_why_in_words():
+    history = killed().history()
+    steps = chain(history, ends(history, of_trial(1))).steps
+    assert [(s.actor, s.what, s.reason) for s in (steps[0], steps[2], steps[-1])] == [
+        ("searcher", "trial 1 ended as CANCELED", "killed by ada"),
+        ("worker:w-1", "run 1 of trial 1 left w-1 with exit code 137", ""),
+        ("user:ada", "experiment 1 began to end, to become CANCELED", "killed by ada"),
+    ]
+    assert [s.because for s in steps[:2]] == [(steps[1].position,), (steps[2].position,)]
+    assert (steps[2].about.kind, steps[2].about.id) == ("allocation", "1.r1.1")
+    assert steps[0].at > steps[-1].at
+
+
+def test_a_killed_experiment_was_ended_by_a_person():
+    assert told(killed(), subject("experiment", 1)) == ["ExperimentEnded", "ExperimentStopping"]
+    assert told(killed(), subject("job", "experiment-1")) == ["ExperimentEnded", "ExperimentStopping"]
+
+
+def preempted_for_a_promoted_trial():
+    """Trial 2 is promoted and takes the slot of trial 1, which waits again."""
+    made = Story()
+    made.begin()
+    made.open(2)
+    made.start(2)
+    made.add(trial.OperationCompleted(trial_id=2, run=1, seq=1, length=4, metric=0.93), actor="trial:2")
+    made.add(searcher.TrialIdled(2, 1, False, "it waits for others to be compared with"))
+    freed = made.leave(2)
+    made.add(searcher.RunEnded(trial_id=2, run=1, restarts=0, reason="exit code 0"))
+    made.open(1)
+    made.start(1, cause=str(freed))
+    made.add(trial.OperationCompleted(trial_id=3, run=1, seq=1, length=4, metric=0.5), actor="trial:3")
+    made.add(searcher.OperationSet(2, 2, 16, "promoted after operation 1"), cause=str(len(made.events)))
+    made.add(stories.run_requested(2, run=2, reason="operation 2 (train to 16) is open"))
+    made.add(
+        scheduler.PreemptRequested(
+            allocation_id="1.r1.1", reason="slots wanted by job 9 (priority 10)", wanted_by="1.r2.2"
+        ),
+        actor="scheduler",
+    )
+    made.leave(1)
+    made.add(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
+    made.add(stories.run_requested(1, run=2))
+    return made
+
+
+PROMOTED = [
+    "RunRequested",
+    "OperationSet",
+    "(OperationCompleted)",
+    "OperationCompleted",
+    "OperationSet",
+    *BEGIN,
+]
+
+
+def test_a_preempted_run_leads_to_the_report_that_promoted_its_rival():
+    made = preempted_for_a_promoted_trial()
+    run = subject("allocation", "1.r1.1", "TERMINATED", trial_id=1, allocation_ids=("1.r1.1",))
+    assert told(made, run) == ["AllocationEnded", "AllocationExited", "PreemptRequested", *PROMOTED]
+    history = made.history()
+    steps = chain(history, ends(history, run)).steps
+    assert steps[2].what == "run 1 of trial 1 was asked to save and leave its slots to run 2 of trial 2"
+    assert steps[2].reason == "slots wanted by job 9 (priority 10)"
+    assert "the script of trial 2 reported 0.93 for operation 1" in [s.what for s in steps]
+
+
+def test_a_waiting_trial_tells_why_it_has_to_run_again():
+    waiting = of_trial(1, run=2, state="QUEUED")
+    expected = ["RunRequested", "RunEnded", "AllocationEnded", "AllocationExited", "PreemptRequested"]
+    assert told(preempted_for_a_promoted_trial(), waiting) == [*expected, *PROMOTED]
+
+
+def test_slots_come_of_the_request_and_by_the_way_of_who_left():
+    made = preempted_for_a_promoted_trial()
+    made.events = made.events[:17]
+    running = of_trial(1, state="RUNNING")
+    found = told(made, running)
+    assert found[:5] == [
+        "AllocationStarted",
+        "AllocationAssigned",
+        "RunRequested",
+        "OperationSet",
+        "TrialCreated",
+    ]
+    assert found[5:] == ["(AllocationEnded)", "ExperimentActivated", "ExperimentCreated"]
+
+
+def test_a_paused_trial_leads_to_the_pause_whether_it_ran_or_waited():
+    made = Story()
+    made.begin()
+    made.open(1)
+    made.open(2)
+    made.start(1)
+    made.add(searcher.ExperimentPaused(1, "paused by ada"), actor="user:ada", cause="request-2")
+    for id in (1, 2):
+        made.add(
+            searcher.StopRequested(
+                trial_id=id, allocation_id=f"1.r{id}.1", kill=False, reason="paused by ada"
+            )
+        )
+    made.add(scheduler.PreemptRequested(allocation_id="1.r1.1", reason="paused by ada"), actor="scheduler")
+    made.leave(1)
+    made.add(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="exit code 0"))
+    made.add(stories.allocation_ended(2), actor="scheduler")
+    assert told(made, of_trial(1, state="PAUSED")) == [
+        "RunEnded",
+        "AllocationEnded",
+        "AllocationExited",
+        "PreemptRequested",
+        "StopRequested",
+        "ExperimentPaused",
+    ]
+    assert told(made, of_trial(2, state="PAUSED")) == [
+        "AllocationEnded",
+        "StopRequested",
+        "ExperimentPaused",
+    ]
+
+
+def test_a_lost_worker_ends_what_ran_on_it():
+    made = Story()
+    made.begin()
+    made.open(1)
+    made.start(1)
+    made.add(scheduler.WorkerLost("w-9", "no sign of life for 30 s"), actor="scheduler")
+    made.add(scheduler.WorkerLost("w-1", "no sign of life for 30 s"), actor="scheduler")
+    made.add(scheduler.WorkerLost("w-8", "no sign of life for 30 s"), actor="scheduler")
+    ended = scheduler.AllocationEnded(
+        allocation_id="1.r1.1", kind="TRIAL", trial_id=1, run=1, outcome="worker_lost", reason="w-1 was lost"
+    )
+    made.add(ended, actor="scheduler")
+    history = made.history()
+    run = subject("allocation", "1.r1.1", "TERMINATED", trial_id=1, allocation_ids=("1.r1.1",))
+    assert [s.what for s in chain(history, ends(history, run)).steps] == [
+        "run 1 of trial 1 was lost with its agent",
+        "agent w-1 was given up for lost",
+    ]
+
+
+def test_a_crash_has_no_cause_but_its_start():
+    made = Story()
+    made.begin()
+    made.open(1)
+    made.start(1)
+    made.leave(1, exit_code=3)
+    made.add(stories.trial_ended(1, "ERROR", "exit code 3"))
+    assert told(made, of_trial(1)) == [
+        "TrialEnded",
+        "AllocationEnded",
+        "AllocationExited",
+        "AllocationStarted",
+        "AllocationAssigned",
+        "RunRequested",
+        "OperationSet",
+        *BEGIN,
+    ]
+
+
+def test_a_deleted_checkpoint_tells_who_made_it_and_why_it_went():
+    made = Story()
+    made.begin()
+    made.open(1)
+    made.start(1)
+    made.add(stories.stored(1, "uuid-1", 4), actor="trial:1")
+    done = made.add(searcher.ExperimentEnded(1, "COMPLETED", "the search is complete"))
+    made.add(
+        checkpoints.DeletionRequested(
+            task_id="1.gc-1", experiment_id=1, uuids=("uuid-1",), reason="save_trial_best: 0"
+        ),
+        actor="checkpoints",
+        cause=str(done),
+    )
+    made.add(stories.deleted("uuid-1"), actor="checkpoints")
+    checkpoint = subject("checkpoint", "uuid-1", "DELETED", trial_id=1)
+    assert told(made, checkpoint)[:4] == [
+        "DeletionFinished",
+        "DeletionRequested",
+        "ExperimentEnded",
+        "CheckpointStored",
+    ]
+    kept = subject("checkpoint", "uuid-2", trial_id=1)
+    assert told(made, kept) == []
+
+
+def test_a_decision_without_a_table_of_its_own_is_followed_by_its_cause():
+    made = Story()
+    made.begin()
+    last = made.add(stories.trial_ended(1))
+    made.add(searcher.ExperimentStopping(1, "STOPPING_COMPLETED", "the search is complete"), cause=str(last))
+    made.add(searcher.ExperimentEnded(1, "COMPLETED", "the search is complete"))
+    assert told(made, subject("experiment", 1)) == ["ExperimentEnded", "ExperimentStopping", "TrialEnded"]
+
+
+def test_what_is_missing_is_named():
+    made = killed()
+    history = History()
+    chain(history, ends(history, of_trial(1)))
+    assert history.missing == {Thing("trial", 1), Thing("allocation", "1.r1.1")}
+    stopping = Story()
+    stopping.add(searcher.ExperimentStopping(1, "STOPPING_ERROR", "all trials failed"), cause="far away")
+    history = stopping.history()
+    assert len(chain(history, ends(history, subject("experiment", 1))).steps) == 1
+    assert history.missing == {Cause("far away", 1)}
+    history.add(Cause("far away", 1), ())
+    history.missing.clear()
+    chain(history, ends(history, subject("experiment", 1)))
+    assert not history.missing
+    assert made.history(Thing("experiment", 1)).missing == set()
+
+
+def test_long_chains_are_cut_at_the_old_end():
+    made = Story()
+    made.begin()
+    made.open(1)
+    for seq in range(1, 60):
+        made.add(trial.OperationCompleted(trial_id=1, run=1, seq=seq, length=seq, metric=1.0))
+        made.add(searcher.OperationSet(1, seq + 1, seq + 1, f"promoted after operation {seq}"))
+    made.add(searcher.TrialStopping(1, "STOPPING_CANCELED", "canceled"))
+    history = made.history()
+    found = chain(history, [made.events[-2]], longest=10)
+    assert found.more
+    assert [s.position for s in found.steps] == list(range(len(made.events) - 1, len(made.events) - 11, -1))
+
+
+def test_the_whole_story_is_in_order_without_what_only_frames_it():
+    made = killed()
+    made.add(Decision("searcher", 1, 1, "r"))
+    history = made.history()
+    whole = story(history, 100)
+    assert [s.position for s in whole.steps] == list(range(1, len(made.events)))
+    assert not whole.more
+    assert [s.position for s in story(history, 2).steps] == [len(made.events) - 2, len(made.events) - 1]
+    assert story(history, 2).more

@@ -1,0 +1,99 @@
+"""`det why` of each kind on a real cluster: the log says who did what, and what came of it."""
+
+import json
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+CONFIG = """
+name: why
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss, max_length: 3}
+max_restarts: 0
+"""
+SCRIPT = """
+import time, pathlib
+import determined as det
+with det.core.init() as core:
+    for op in core.searcher.operations():
+        with core.checkpoint.store_path({"steps_completed": 1}) as (path, uuid):
+            (path / "state").write_text("x")
+        while WAITS and not core.preempt.should_preempt():
+            time.sleep(0.02)
+        if WAITS:
+            break
+        op.report_completed(0.5)
+"""
+
+
+@pytest.fixture
+def submit(cluster, tmp_path):
+    """A function that submits a script, which ends by itself or waits to be asked to leave."""
+
+    def create(waits):
+        (tmp_path / "train.py").write_text(SCRIPT.replace("WAITS", str(waits)))
+        (tmp_path / "config.yaml").write_text(CONFIG)
+        return cluster.create("config.yaml", tmp_path)
+
+    return create
+
+
+def why(cluster, kind, id):
+    """State and sentences of a chain, with reasons and actors."""
+    answer = json.loads(cluster.det("why", kind, id, "--json").stdout)
+    return answer["state"], [(s["what"], s["reason"], s["actor"]) for s in answer["steps"]], answer["steps"]
+
+
+def sentences(cluster, kind, id):
+    state, steps, _ = why(cluster, kind, id)
+    return state, [what for what, _, _ in steps]
+
+
+def test_a_completed_experiment_and_all_of_it(cluster, submit):
+    id = submit(False)
+    cluster.wait_for_end(id)
+    state, chain = sentences(cluster, "experiment", id)
+    assert state == "COMPLETED"
+    assert chain[0] == f"experiment {id} ended as COMPLETED"
+    assert "the script of trial 1 reported 0.5 for operation 1" in chain
+    assert chain[-1] == f"experiment {id} was created"
+    assert sentences(cluster, "job", f"experiment-{id}") == (state, chain)
+    allocation = next(
+        s["about"]["id"] for s in why(cluster, "trial", 1)[2] if s["about"]["kind"] == "allocation"
+    )
+    assert sentences(cluster, "allocation", allocation)[1][0] == "run 1 of trial 1 ended well"
+    (checkpoint,) = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+    assert any("stored checkpoint" in one for one in sentences(cluster, "checkpoint", checkpoint["uuid"])[1])
+
+
+def test_paused_and_killed_by_whom(cluster, submit):
+    id = submit(True)
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 60, "a checkpoint")
+    assert sentences(cluster, "trial", 1)[1][0].startswith("run 1 of trial 1 started on ")
+    cluster.det("e", "pause", id)
+    left = lambda: sentences(cluster, "trial", 1)[1][0].startswith("run 1 of trial 1 was over")  # noqa: E731
+    wait_for(left, 60, "the run to leave")
+    state, steps, _ = why(cluster, "trial", 1)
+    assert state == "PAUSED"
+    assert steps[-1][0] == f"experiment {id} was paused"
+    assert steps[-1][2] == "user:determined"
+    assert any("asked to save and leave" in what for what, _, _ in steps)
+    cluster.det("e", "kill", id)
+    cluster.wait_for_end(id)
+    state, steps, _ = why(cluster, "trial", 1)
+    assert state == "CANCELED"
+    assert steps[-1][0] == f"experiment {id} began to end, to become CANCELED"
+    assert "kill" in steps[-1][1]
+    shown = cluster.det("why", "experiment", id).stdout
+    assert shown.startswith(f"Experiment {id} is CANCELED\n")
+    whole = cluster.det("why", "trial", 1, "--all").stdout
+    assert whole.index("was paused") < whole.index("began to end")
+
+
+def test_what_is_not_there(cluster):
+    done = cluster.det("why", "trial", 77, check=False)
+    assert done.returncode == 1
+    assert "trial '77' not found" in done.stderr

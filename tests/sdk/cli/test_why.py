@@ -1,0 +1,103 @@
+"""`det why`."""
+
+import json
+
+import pytest
+
+STEPS = [
+    {
+        "position": 9,
+        "time": "2026-11-21T10:00:05Z",
+        "actor": "scheduler",
+        "what": "run 2 of trial 12 got 1 slot on vm-1",
+        "reason": "a slot is free: 1 on vm-1",
+        "about": {"kind": "allocation", "id": "7.x.2"},
+        "aside": False,
+        "because": [8, 7],
+    },
+    {
+        "position": 8,
+        "time": "2026-11-21T10:00:05Z",
+        "actor": "scheduler",
+        "what": "run 1 of trial 11 ended well",
+        "reason": "exit code 0",
+        "about": {"kind": "allocation", "id": "7.y.1"},
+        "aside": True,
+        "because": [],
+    },
+    {
+        "position": 7,
+        "time": "2026-11-20T09:59:58Z",
+        "actor": "user:ada",
+        "what": "experiment 7 was activated",
+        "reason": "",
+        "about": {"kind": "experiment", "id": "7"},
+        "aside": False,
+        "because": [],
+    },
+]
+
+
+def answer(steps, more=False, **values):
+    found = {"subject": {"kind": "trial", "id": "12"}, "state": "RUNNING", "waitsFor": ""}
+    return found | {"steps": steps, "more": more} | values
+
+
+@pytest.fixture
+def utc(monkeypatch):
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_chain_is_told_newest_first(master, det, utc):
+    master.answer("GET", "/api/v1/why/trial/12", answer(STEPS))
+    done = det("why", "trial", 12)
+    assert done.status == 0
+    assert done.out == (
+        "Trial 12 is RUNNING\n"
+        "  Saturday, 21 November 2026\n"
+        "    10:00:05  < run 2 of trial 12 got 1 slot on vm-1: a slot is free: 1 on vm-1 [scheduler]\n"
+        "    10:00:05  ~   run 1 of trial 11 ended well: exit code 0 [scheduler]\n"
+        "  Friday, 20 November 2026\n"
+        "    09:59:58  < experiment 7 was activated [ada]\n"
+    )
+
+
+def test_waiting_and_cut_chains_say_so(master, det):
+    found = answer(STEPS, more=True, state="QUEUED", waitsFor="2 slots of pool default")
+    master.answer("GET", "/api/v1/why/trial/12", found)
+    lines = det("why", "t", 12).out.splitlines()
+    assert lines[0] == "Trial 12 is QUEUED: 2 slots of pool default"
+    assert "--all" in lines[-1]
+
+
+def test_a_job_is_known_by_its_whole_id(master, det):
+    found = answer([], subject={"kind": "job", "id": "experiment-7"})
+    master.answer("GET", "/api/v1/why/job/experiment-7", found)
+    assert det("why", "job", "experiment-7").out == "Job experiment-7 is RUNNING\n"
+
+
+def test_json_is_the_answer(master, det):
+    master.answer("GET", "/api/v1/why/trial/12", answer(STEPS))
+    assert json.loads(det("why", "trial", 12, "--json").out) == answer(STEPS)
+
+
+def test_the_whole_story_is_put_together_from_pages(master, det):
+    master.answer(
+        "GET",
+        "/api/v1/why/trial/12",
+        answer(STEPS[:1], more=True),
+        answer(STEPS[2:]),
+    )
+    lines = det("why", "trial", 12, "--all").out.splitlines()
+    assert ["activated" in line for line in lines] == [False, False, True, False, False]
+    assert master.calls[-1].query["before"] == ["9"]
+
+
+def test_wrong_kinds_are_wrong_usage(master, det):
+    assert det("why", "weather", 1).status == 2
