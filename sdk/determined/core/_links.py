@@ -18,6 +18,7 @@ _HELLO = struct.Struct("!IIB")
 _NONCE = 16
 _MAC = 32
 _OK, _WRONG_SIZE, _RANK_TAKEN = 0, 1, 2
+_LARGE_BYTES = 64 * 1024
 _QUIET_S, _PROBE_S, _PROBES = 4, 3, 3
 """A host that is gone without a word is found out after 4 + 3 * 3 s."""
 
@@ -48,15 +49,18 @@ class Link:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _notice_dead_hosts(connection)
 
-    def send(self, kind: int, call: int, *parts: bytes) -> None:
+    def send(self, kind: int, call: int, *parts: bytes | bytearray) -> None:
         """Send one frame; raises `Gone`."""
-        header = _HEADER.pack(kind, call, sum(map(len, parts)))
+        length = sum(map(len, parts))
+        pieces = (_HEADER.pack(kind, call, length), *parts)
         try:
-            self.socket.sendall(b"".join((header, *parts)))
+            # Small pieces go together; large ones are not worth a copy.
+            for piece in pieces if length > _LARGE_BYTES else (b"".join(pieces),):
+                self.socket.sendall(piece)
         except OSError as error:
             raise _gone(error) from error
 
-    def receive(self) -> tuple[int, int, bytes]:
+    def receive(self) -> tuple[int, int, bytearray]:
         """Return (kind, number of the call, content) of the next frame; raises `Gone`."""
         kind, call, length = _HEADER.unpack(_read(self.socket, _HEADER.size))
         return kind, call, _read(self.socket, length)
@@ -88,7 +92,7 @@ def _notice_dead_hosts(connection: socket.socket) -> None:
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def _read(connection: socket.socket, length: int) -> bytes:
+def _read(connection: socket.socket, length: int) -> bytearray:
     found = bytearray(length)
     left = memoryview(found)
     while left:
@@ -99,7 +103,7 @@ def _read(connection: socket.socket, length: int) -> bytes:
         if count == 0:
             raise Gone("the connection was closed")
         left = left[count:]
-    return bytes(found)
+    return found
 
 
 def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], key: bytes) -> tuple[int, int]:
@@ -132,7 +136,7 @@ def introduce(connection: socket.socket, rank: int, size: int, channel: int, key
         raise NotAdmitted(f"rank {rank} is there already; give each process a rank of its own")
 
 
-def _cut(text: bytes, *lengths: int) -> list[bytes]:
+def _cut(text: bytearray, *lengths: int) -> list[bytearray]:
     found = []
     for length in lengths:
         found.append(text[:length])
@@ -140,5 +144,5 @@ def _cut(text: bytes, *lengths: int) -> list[bytes]:
     return [*found, text]
 
 
-def _mac(key: bytes, *parts: bytes) -> bytes:
+def _mac(key: bytes, *parts: bytes | bytearray) -> bytes:
     return hmac.digest(key or b"no secret", b"".join(parts), "sha256")

@@ -52,7 +52,7 @@ class _Star:
         self._calls += 1
         return self._calls
 
-    def _expect(self, peer: int, kind: int, call: int, mine: int) -> bytes:
+    def _expect(self, peer: int, kind: int, call: int, mine: int) -> bytearray:
         """The next frame of a peer, which must be of that kind and call; `mine` is what this rank calls."""
         found, its_call, content = self._links[peer].receive()
         if found == ERROR:
@@ -161,8 +161,10 @@ class Chief(_Star):
         """Return the values by rank, as all others do."""
         own = _dump(value)
         call, contents = self._collect(ALLGATHER)
-        parts = [part for text in (own, *contents) for part in (_LENGTH.pack(len(text)), text)]
-        self._tell(DONE, call, b"".join(parts))
+        parts: list[bytes | bytearray] = []
+        for text in (own, *contents):
+            parts += (_LENGTH.pack(len(text)), text)
+        self._tell(DONE, call, *parts)
         return [value, *map(pickle.loads, contents)]
 
     def broadcast(self, value: Any) -> Any:
@@ -171,7 +173,7 @@ class Chief(_Star):
         self._tell(BROADCAST, self._begin(), content)
         return value
 
-    def _collect(self, kind: int) -> tuple[int, list[bytes]]:
+    def _collect(self, kind: int) -> tuple[int, list[bytearray]]:
         call = self._begin()
         self._tell(kind, call)
         contents = []
@@ -182,10 +184,10 @@ class Chief(_Star):
                 self._peer_gone(rank)
         return call, contents
 
-    def _tell(self, kind: int, call: int, content: bytes = b"") -> None:
+    def _tell(self, kind: int, call: int, *parts: bytes | bytearray) -> None:
         for rank, link in self._links.items():
             try:
-                link.send(kind, call, content)
+                link.send(kind, call, *parts)
             except Gone:
                 self._peer_gone(rank)
 
@@ -229,7 +231,7 @@ class Follower(_Star):
             self._peer_gone(0)
         return pickle.loads(content)
 
-    def _contribute(self, kind: int, value: Any) -> bytes:
+    def _contribute(self, kind: int, value: Any) -> bytearray:
         content = _dump(value)
         call = self._begin()
         try:
