@@ -161,9 +161,9 @@ class Chief(_Star):
         """Return the values by rank, as all others do."""
         own = _dump(value)
         call, contents = self._collect(ALLGATHER)
-        parts: list[bytes | bytearray] = []
-        for text in (own, *contents):
-            parts += (_LENGTH.pack(len(text)), text)
+        parts: list[bytes | bytearray] = [_LENGTH.pack(len(own)), own]
+        for text in contents:
+            parts += [_LENGTH.pack(len(text)), text]
         self._tell(DONE, call, *parts)
         return [value, *map(pickle.loads, contents)]
 

@@ -1,0 +1,92 @@
+"""What a plan makes of a cluster's programs, and what may be asked of one of them while they run."""
+
+import asyncio
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from services.local.__main__ import _parser
+from services.local.home import Home, Plan, Wish
+from services.local.processes import Child, Program, is_alive
+from services.local.supervisor import Cluster, worker_ids
+
+DEADLINE_S = 30
+
+
+def workers_of(folder, **plan):
+    home = Home("test", folder)
+    cluster = Cluster(Plan(name="test", **plan), home)
+    return {p.name: dict(p.environment) for p in cluster.programs() if p.name in worker_ids(cluster.plan)}
+
+
+def test_every_worker_has_its_own_id_home_and_pool(tmp_path):
+    found = workers_of(tmp_path, agents=3, slots=4, pools=["a", "b"])
+    assert len(found) == 3
+    assert [env["STEADFAST_WORKER_ID"] for env in found.values()] == list(found)
+    assert [env["STEADFAST_WORKER_POOL"] for env in found.values()] == ["a", "b", "b"]
+    assert {env["STEADFAST_WORKER_SLOTS"] for env in found.values()} == {"4"}
+    assert len({env["STEADFAST_WORKER_HOME"] for env in found.values()}) == 3
+
+
+def test_one_worker_is_called_after_the_host(tmp_path):
+    ((name, environment),) = workers_of(tmp_path).items()
+    assert name == worker_ids(Plan(name="test"))[0]
+    assert not name.endswith("-1")
+    assert environment["STEADFAST_WORKER_POOL"] == "default"
+
+
+def test_the_pools_are_told_to_the_scheduler_alone(tmp_path):
+    cluster = Cluster(Plan(name="test", pools_file="/etc/pools.yaml"), Home("test", tmp_path))
+    told = [p.name for p in cluster.programs() if p.environment.get("STEADFAST_POOLS") == "/etc/pools.yaml"]
+    assert told == ["scheduler"]
+
+
+def test_the_command_line(tmp_path):
+    args = _parser().parse_args(["up", "--workers", "3", "--slots", "4", "--pool", "a", "--pools", "p.yaml"])
+    assert (args.agents, args.slots, args.pool, args.pools) == (3, 4, ["a"], "p.yaml")
+
+
+def test_a_plan_is_found_again(tmp_path):
+    home = Home("test", tmp_path)
+    plan = Plan(name="test", agents=2, pools=["a"], settings={"STEADFAST_X": "1"})
+    home.keep(plan)
+    assert Home("test", tmp_path).plan() == plan
+
+
+@pytest.mark.live
+def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
+    home = Home("test", tmp_path)
+    log = tmp_path / "log"
+    script = "import os, time; print(os.environ.get('WORD'), flush=True); time.sleep(600)"
+    program = Program("it", [sys.executable, "-u", "-c", script], dict(os.environ), log)
+    pids = []
+
+    async def until(true):
+        deadline = time.monotonic() + DEADLINE_S
+        while not true():
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.01)
+
+    def said():
+        return log.read_text().split() if log.exists() else []
+
+    async def story():
+        child = Child(program, lambda name, pid: pids.append(pid), home.wish)
+        keeping = asyncio.create_task(child.keep_running())
+        await until(lambda: said() == ["None"])
+        os.kill(pids[-1], signal.SIGKILL)
+        await until(lambda: said() == ["None", "None"])
+        home.ask("it", Wish(stopped=True))
+        os.kill(pids[-1], signal.SIGKILL)
+        await until(lambda: not is_alive(pids[-1]))
+        assert len(pids) == 2
+        home.ask("it", Wish(settings={"WORD": "hello"}))
+        await until(lambda: said() == ["None", "None", "hello"])
+        await child.stop()
+        await keeping
+
+    asyncio.run(story())
+    assert not any(is_alive(pid) for pid in pids)
