@@ -26,7 +26,7 @@ from worker import address, slots, workdir
 from worker.orders import Order, Orders
 from worker.preparing import Preparer
 from worker.presence import Presence
-from worker.run import Run
+from worker.run import STOPPED, Run
 from worker.settings import WorkerSettings
 
 LEAVE_S = 12.0
@@ -94,7 +94,7 @@ class Worker:
     async def leave(self) -> None:
         """End everything that runs here and tell the cluster that this worker is gone."""
         for run in self._runs.values():
-            await run.kill("the worker is stopped")
+            await run.kill(run.order.killed or STOPPED)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LEAVE_S)
         for task in self._tasks:

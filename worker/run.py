@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Awaitable, Callable
 
@@ -25,6 +26,8 @@ from worker.preparing import CannotPrepare, Preparer
 from worker.shipping import Shipper
 
 LOOK_S = 0.25
+STOPPED = "the worker is stopped"
+KILLED = 128 + signal.SIGKILL
 EXITS_FOR_NOTHING = "the worker found its shim gone and could not learn how the task ended"
 
 log = structlog.get_logger()
@@ -70,8 +73,13 @@ class Run:
         return {s for p in self.order.assigned.parts if p.worker_id == self._worker for s in p.slots}
 
     def is_lost(self) -> bool:
-        """Whether its processes went away with their machine, so that nobody knows how it ended."""
-        return not self.order.reported and process.state_of(self.folder) == "lost"
+        """Whether its processes went away with their machine or their worker, not by themselves."""
+        if self.order.reported:
+            return False
+        if self.order.killed == STOPPED:
+            found = process.read_exit(self.folder)
+            return found is None or found.code == KILLED
+        return process.state_of(self.folder) == "lost"
 
     def ports(self) -> set[int]:
         """Ports that this run's scripts may listen on."""
@@ -183,6 +191,9 @@ class Run:
         await self._report(None, message)
 
     async def _report(self, code: int | None, message: str) -> None:
+        if self.order.killed == STOPPED and code in (None, KILLED):
+            # Told by the worker's leaving, else by its next registration: nobody failed here.
+            return
         if message:
             await self._shipper.say(2, "ERROR", message)
         fact = AllocationExited(

@@ -281,6 +281,19 @@ def test_a_machine_that_is_back_at_once_without_its_processes(lab):
     assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
 
 
+def test_work_of_a_worker_that_is_stopped_moves_and_counts_no_restart(lab):
+    experiment, (trial,) = lab.submit("stopped", slots=2)
+    lab.until_held(trial)
+    ((place,),) = lab.places(trial)
+    lab.cluster.stop(place, signal.SIGTERM)
+    assert lab.processes(place) == []
+    lab.told(trial, 2)
+    lab.open("stopped")
+    lab.finished(experiment)
+    assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
+    assert lab.places(trial)[1] != [place]
+
+
 def test_a_worker_that_is_back_in_time_goes_on_with_what_it_runs(lab):
     wide, (gang,) = lab.submit("wide", slots=8)
     small, (single,) = lab.submit("small", slots=2)

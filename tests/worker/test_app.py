@@ -8,7 +8,7 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events.scheduler import AllocationAssigned, Part, WorkerLost
-from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerRegistered
+from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerLeft, WorkerRegistered
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from worker import app, process
@@ -125,6 +125,35 @@ def test_what_runs_on_goes_on_unless_its_slots_are_gone(host, runs):
     finally:
         process.kill(host.orders.folder("kept"))
         runs.ended(host.orders.folder("kept"))
+
+
+@pytest.mark.live
+def test_what_ends_with_its_worker_has_not_failed(host):
+    folder = host.order("running", (0,))
+    process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
+    process.start(folder)
+
+    async def story():
+        worker = app.Worker(host.settings, Silent())
+        work = asyncio.ensure_future(worker.work())
+        async with asyncio.timeout(DEADLINE_S):
+            while not any(isinstance(e, AllocationStarted) for e in await host.events()):
+                await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        await worker.leave()
+        left = await host.events()
+
+        def twice(events):
+            return sum(isinstance(e, WorkerRegistered) for e in events) == 2
+
+        return left, await host.work_until(twice)
+
+    left, after = asyncio.run(story())
+    assert process.state_of(folder) == "exited"
+    assert isinstance(left[-1], WorkerLeft)
+    assert after[-1].running == ()
+    assert not exited(after)
 
 
 def test_given_up_for_lost_it_registers_again(host):
