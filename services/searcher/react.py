@@ -64,7 +64,10 @@ def _trial(known: State, trial: Trial) -> Sequence[Any]:
     state = effective_state(experiment, trial)
     events: list[Any] = [*_announcements(known, trial)]
     if trial.exit is not None:
-        return [*events, judge(experiment, trial, state)]
+        verdict = judge(experiment, trial, state)
+        again = isinstance(verdict, searcher.RunEnded) and state == "ACTIVE" and not trial.complete
+        # Together, so that nobody finds its share free for a moment.
+        return [*events, verdict, *([_request(experiment, trial)] if again else ())]
     if trial.allocation_id is not None:
         return [*events, *_stop(experiment, trial, state)]
     if state in STOPPING:

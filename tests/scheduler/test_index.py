@@ -20,6 +20,7 @@ def picture(index, state):
             "waiting": book.waiting,
             "running": book.running,
             "used": book.used,
+            "expected": book.expected,
         }
         for name, book in index.books.items()
     }
@@ -29,7 +30,8 @@ def picture(index, state):
 
 def anew(state):
     records = {
-        name: getattr(state, name) for name in ("workers", "allocations", "jobs", "pools", "deadlines")
+        name: getattr(state, name)
+        for name in ("workers", "allocations", "jobs", "pools", "deadlines", "pauses")
     }
     return State(**{name: dict(table) for name, table in records.items()})
 

@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts.commands import ChangeJob
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, searcher
 
 
 def of(kind, events):
@@ -83,6 +83,22 @@ def test_a_limit_of_slots_holds_and_may_be_lifted(cluster):
     assert cluster.request(2) == []
     (assigned,) = cluster.rule(ChangeJob(experiment_id=1, max_slots=None, user="bob"))
     assert assigned.trial_id == 2
+
+
+def test_between_two_runs_a_trial_still_counts(cluster):
+    cluster.worker(slots=1)
+    cluster.job(1)
+    cluster.request(1)
+    cluster.request(2)
+    cluster.started(1)
+    cluster.job(2)
+    (asked,) = cluster.request(3, experiment=2)
+    assert asked.allocation_id == "1.t1.1"
+    # The job has one waiting trial now, and one between two runs: it is not the poorer of the two.
+    _, assigned = cluster.exited(1)
+    assert assigned.trial_id == 3
+    cluster.told(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
+    assert cluster.request(1, run=2) == []
 
 
 def test_a_job_whose_limit_is_below_its_trials_holds_nobody_up(cluster):

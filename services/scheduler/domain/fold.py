@@ -10,7 +10,7 @@ import msgspec
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, worker
 from services.scheduler.domain import hosts, queue
-from services.scheduler.domain.records import Deadline, Member
+from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State
 
 replace = msgspec.structs.replace
@@ -79,7 +79,21 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    return state.drop_allocation(state.allocations[recorded.event.allocation_id])
+    known = state.allocations[recorded.event.allocation_id]
+    yield from state.drop_allocation(known)
+    if known.trial_id is not None and known.slots:
+        yield from state.put_pause(
+            Pause(
+                trial_id=known.trial_id,
+                experiment_id=known.experiment_id,
+                pool=known.pool,
+                slots=known.slots,
+            )
+        )
+
+
+def _run_judged(state: State, recorded: Recorded) -> Iterable[Key]:
+    return state.drop_pause(recorded.event.trial_id)
 
 
 def _started(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -116,6 +130,8 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.WorkerSwitched: hosts.switched,
     scheduler.SlotSwitched: hosts.slot_switched,
     searcher.StopRequested: _stop_requested,
+    searcher.RunEnded: _run_judged,
+    searcher.TrialEnded: _run_judged,
     scheduler.AllocationAssigned: _assigned,
     worker.AllocationStarted: _started,
     worker.AllocationExited: _exited,

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from det_contracts.ids import job_id
-from services.scheduler.domain.records import Allocation, Job, Pool, Worker, first_place
+from services.scheduler.domain.records import Allocation, Job, Pause, Pool, Worker, first_place
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Share
 
@@ -110,6 +110,16 @@ class Index:
         mine.pop(allocation.id, None)
         if not mine:
             del self._of_job[allocation.experiment_id]
+
+    def put_pause(self, pause: Pause, job: Job | None) -> None:
+        """A trial may ask again any moment."""
+        if job is not None and pause.pool != job.pool:
+            self._put_group(pause.pool, job)
+        self.books[pause.pool].expect(str(pause.trial_id), str(pause.experiment_id), pause.slots)
+
+    def drop_pause(self, pause: Pause) -> None:
+        """It is known whether it does."""
+        self.books[pause.pool].expect(str(pause.trial_id), str(pause.experiment_id), 0)
 
     def _hold(self, allocation: Allocation) -> None:
         for member in allocation.members:

@@ -130,6 +130,15 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     settings: PoolSettings = PoolSettings()
 
 
+class Pause(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial between two runs: one is over, and the searcher has not said yet what that means."""
+
+    trial_id: int
+    experiment_id: int
+    pool: str
+    slots: int
+
+
 class Deadline(msgspec.Struct, frozen=True):
     """Until when an allocation may take to leave."""
 

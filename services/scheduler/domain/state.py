@@ -10,7 +10,7 @@ import msgspec
 
 from services.kit.rules import derived
 from services.scheduler.domain.index import Index
-from services.scheduler.domain.records import Allocation, Deadline, Job, Pool, Worker
+from services.scheduler.domain.records import Allocation, Deadline, Job, Pause, Pool, Worker
 
 Key = tuple[str, Any]
 
@@ -25,11 +25,15 @@ class State:
     pools: dict[str, Pool] = field(default_factory=dict)
     deadlines: dict[str, Deadline] = field(default_factory=dict)
     """By allocation."""
+    pauses: dict[int, Pause] = field(default_factory=dict)
+    """By trial."""
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 
     def __post_init__(self) -> None:
         self.index = Index(self.pools, self.jobs, self.workers, self.allocations)
+        for pause in self.pauses.values():
+            self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
 
     def put_pool(self, pool: Pool) -> Iterable[Key]:
         """Keep a pool."""
@@ -42,6 +46,9 @@ class State:
         self.jobs[job.experiment_id] = job
         yield "jobs", job.experiment_id
         self.index.put_job(job)
+        for pause in self.pauses.values():
+            if pause.experiment_id == job.experiment_id:
+                self.index.put_pause(pause, job)
         for id in self.index.of_job(job.experiment_id):
             allocation = self.allocations[id]
             if allocation.state == "PENDING" and allocation.pool != job.pool:
@@ -82,6 +89,20 @@ class State:
         if self.deadlines.pop(allocation.id, None) is not None:
             yield "deadlines", allocation.id
         yield from self.touch_pool(allocation.pool)
+
+    def put_pause(self, pause: Pause) -> Iterable[Key]:
+        """Keep a trial's pause between two runs."""
+        self.pauses[pause.trial_id] = pause
+        self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
+        yield "pauses", pause.trial_id
+
+    def drop_pause(self, trial_id: int) -> Iterable[Key]:
+        """Forget a pause: the searcher has spoken."""
+        pause = self.pauses.pop(trial_id, None)
+        if pause is not None:
+            self.index.drop_pause(pause)
+            yield "pauses", trial_id
+            yield from self.touch_pool(pause.pool)
 
     def touch_pool(self, name: str) -> Iterable[Key]:
         """A pass over this pool may decide something new."""

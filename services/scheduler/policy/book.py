@@ -30,6 +30,8 @@ class Book:
         self.levels: dict[int, set[str]] = {}
         """Names of the groups that have requests, by priority."""
         self.leaving: dict[str, Running] = {}
+        self.expected: dict[str, tuple[str, int]] = {}
+        """Group and slots of runs that are over and may be asked for again, by any id."""
         self.used: dict[str, tuple[int, int]] = {}
         """Slots and zero-slot places that are taken, by agent, also on agents that went."""
         self.quiet = Quiet()
@@ -108,6 +110,20 @@ class Book:
         self._count(running.shares, 1)
         self.pool.take(running.shares)
 
+    def expect(self, id: str, group: str, slots: int) -> None:
+        """A run is over, and its next one may be asked for any moment: its share stays its share.
+
+        With 0 slots it is forgotten: somebody has said what became of it.
+        """
+        known, held = self.expected.pop(id, (group, 0))
+        if slots:
+            self.expected[id] = group, slots
+            self._queue(group).expected += slots
+        if held:
+            self.queues[known].expected -= held
+            self._tidy(known)
+        self.quiet.end()
+
     def leave(self, allocation_id: str) -> None:
         """Forget a request, wherever it is; one that is not known is nothing."""
         waited = self.waiting.pop(allocation_id, None)
@@ -132,11 +148,6 @@ class Book:
         """The priority that a group's requests have."""
         chosen = self.group(group).priority
         return self._settings.default_priority if chosen is None else chosen
-
-    def room(self, group: str) -> int | None:
-        """Slots that a group may still take; None: no limit."""
-        limit = self.group(group).max_slots
-        return None if limit is None else limit - self.queues[group].held
 
     def _open(self, agent: Agent) -> None:
         if not agent.open:
@@ -198,3 +209,9 @@ def book_of(
     for request in waiting:
         book.wait(request)
     return book
+
+
+def room_of(book: Book, group: str) -> int | None:
+    """Slots that a group may still take; None: no limit."""
+    limit = book.group(group).max_slots
+    return None if limit is None else limit - book.queues[group].held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import Book, room_of
 from services.scheduler.policy.capacity import cannot_hold, counted
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.group_queue import Place, place_of
@@ -52,7 +52,7 @@ def _placed(decision: Decision, request: Request) -> str:
 
 
 def _over_limit(book: Book, request: Request) -> str:
-    room = book.room(request.group)
+    room = room_of(book, request.group)
     if room is None or request.slots <= room or book.settings.type == "round_robin":
         return ""
     limit = book.group(request.group).max_slots or 0
@@ -127,7 +127,7 @@ def _ahead(book: Book, request: Request) -> list[Request]:
     def counts(rival: Request) -> bool:
         if book.settings.type != "priority":
             return book.settings.type == "round_robin" and rival.group == request.group
-        room = book.room(rival.group)
+        room = room_of(book, rival.group)
         return (rival.slots == 0) == (request.slots == 0) and (room is None or rival.slots <= room)
 
     mine = order(request)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import Book, room_of
 from services.scheduler.policy.group_queue import Size, Walk, size_of
 from services.scheduler.policy.offers import Claim, capacity_of, claims_of
 from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request
@@ -66,7 +66,7 @@ class _Giving:
 
     def grow(self, claim: Claim) -> None:
         """Place a group's requests in order, those that its offer and the agents have slots for."""
-        room = self._book.room(claim.name)
+        room = room_of(self._book, claim.name)
         allowed = claim.offer - claim.active
         allowed = allowed if room is None else min(allowed, room)
         walk = Walk((lane, 0, len(lane)) for lane in claim.queue.lanes(False))

@@ -55,6 +55,8 @@ class GroupQueue:
         """Slots that its running requests hold."""
         self.leaving = 0
         """The part of `held` that is on its way back."""
+        self.expected = 0
+        """Slots of requests that may come again any moment."""
         self._active: Counter[int] = Counter()
         self._kept: Counter[int] = Counter()
         self._sums: tuple[tuple[int, int], Sums] | None = None
@@ -62,7 +64,7 @@ class GroupQueue:
         self._running: dict[bool, list[tuple[Place, Running]]] = {False: [], True: []}
 
     def __bool__(self) -> bool:
-        return bool(self._lanes or self._running[False] or self._running[True])
+        return bool(self._lanes or self._running[False] or self._running[True] or self.expected)
 
     def wait(self, request: Request) -> None:
         """File a request that waits."""

@@ -17,7 +17,7 @@ class Claim:
         # A request beyond its job's limit can never run: it must not be offered what others could use.
         most = capacity if group.max_slots is None else min(capacity, group.max_slots)
         self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most)
-        demand = self.active + wanted
+        demand = self.active + wanted + self.queue.expected
         self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
         self.offer = self.kept
         self.out = False

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import Book, room_of
 from services.scheduler.policy.fitting import Pool
 from services.scheduler.policy.group_queue import Size, Slice, Walk, size_of
 from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request, Running, Share
@@ -62,7 +62,7 @@ class _Pass:
 
     def ignores(self, request: Request) -> bool:
         """After a pass that decided nothing: whether it would have, were this request there too."""
-        priority, room = self._book.priority(request.group), self._book.room(request.group)
+        priority, room = self._book.priority(request.group), room_of(self._book, request.group)
         if room is not None and request.slots > room:
             return True
         if not self._preemption:
@@ -108,7 +108,7 @@ class _Pass:
         return fitting, blocked
 
     def _has_room(self, request: Request) -> bool:
-        room = self._book.room(request.group)
+        room = room_of(self._book, request.group)
         return room is None or request.slots <= room - self._taken[request.group]
 
     def _reserve(self, request: Request) -> Placement | None:
