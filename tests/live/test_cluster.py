@@ -1,171 +1,23 @@
 """Three workers of four slots: who yields to whom, gangs, drains, and what a lost host means."""
 
-import contextlib
-import json
-import os
 import signal
 from collections import Counter
 
 import pytest
 
-from det_contracts.events import scheduler, searcher, worker
-from tests.fixtures.local_cluster import LocalCluster, processes_below, wait_for
-from tests.fixtures.reading import read_control
+from det_contracts.events import scheduler, worker
+from tests.fixtures.lab import BATCHES, SCRIPT, Lab
+from tests.fixtures.local_cluster import wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
-RECONNECT_WAIT_S = 6
-HOLD = 12
-"""Batch at which every trial waits until its gate is open."""
-BATCHES = 20
-
-SCRIPT = f"""
-import json, os, pathlib, time
-import determined as det
-
-info = det.get_cluster_info()
-folder = pathlib.Path(os.environ["LAB"])
-me, count = info.container_rank, len(info.container_addrs)
-dist = det.core.DistributedContext(
-    rank=me, size=count, local_rank=0, local_size=1, cross_rank=me, cross_size=count,
-    chief_ip=info.container_addrs[0],
-)
-name = f"{{info.trial.trial_id}}.{{info.trial._trial_run_id}}.{{me}}"
-told = [info.container_addrs, me, info.container_slot_counts, info.slot_ids, det.core._distributed.PORT_1]
-(folder / f"told-{{name}}.new").write_text(json.dumps([*told, info.session_token]))
-(folder / f"told-{{name}}.new").rename(folder / f"told-{{name}}")
-record = open(folder / f"batches-{{info.trial.trial_id}}", "a", buffering=1)
-
-def main(core):
-    step = 0
-    if info.latest_checkpoint:
-        with core.checkpoint.restore_path(info.latest_checkpoint) as path:
-            step = int((path / "step").read_text())
-    for op in core.searcher.operations():
-        while step < op.length:
-            step += 1
-            if me == 0:
-                record.write(f"{{step}}\\n")
-                core.train.report_training_metrics(steps_completed=step, metrics={{"x": step}})
-            time.sleep(0.02)
-            while True:
-                if core.preempt.should_preempt():
-                    if me == 0:
-                        with core.checkpoint.store_path({{"steps_completed": step}}) as (path, uuid):
-                            (path / "step").write_text(str(step))
-                    dist.broadcast(None)
-                    return
-                if dist.broadcast(step != {HOLD} or (folder / os.environ["GATE"]).exists()):
-                    break
-                time.sleep(0.05)
-        if me == 0:
-            core.train.report_validation_metrics(steps_completed=step, metrics={{"x": step}})
-            op.report_completed(step)
-
-with det.core.init(distributed=dist) as core:
-    main(core)
-"""
-CONFIG = """
-name: {gate}
-entrypoint: python3 train.py
-searcher: {{name: random, metric: x, max_length: {batches}, max_trials: {trials}}}
-resources: {{slots_per_trial: {slots}, priority: {priority}}}
-environment: {{environment_variables: [LAB={folder}, GATE={gate}]}}
-max_restarts: 0
-"""
-POOLS = """
-resource_pools:
-  - pool_name: default
-    scheduler: {type: priority, preemption: true}
-"""
-
-
-class Lab:
-    """A cluster, and trials that wait at a gate of their experiment until it is opened."""
-
-    def __init__(self, folder):
-        self.folder = folder / "lab"
-        (folder / "model").mkdir(parents=True)
-        self.folder.mkdir()
-        (folder / "model" / "train.py").write_text(SCRIPT)
-        (folder / "pools.yaml").write_text(POOLS)
-        self.model = folder / "model"
-        wait = {"STEADFAST_RECONNECT_WAIT_S": str(RECONNECT_WAIT_S)}
-        pools_file = str(folder / "pools.yaml")
-        self.cluster = LocalCluster(folder, agents=3, slots=4, pools_file=pools_file, settings=wait)
-
-    def submit(self, gate, *, slots=1, trials=1, priority=42):
-        """Start an experiment; returns the ids of its trials once all of them are there."""
-        config = CONFIG.format(
-            gate=gate, slots=slots, trials=trials, priority=priority, batches=BATCHES, folder=self.folder
-        )
-        (self.model / "config.yaml").write_text(config)
-        id = self.cluster.create("config.yaml", self.model)
-        wait_for(lambda: len(self.cluster.trials(id)) == trials, 30, f"the trials of {gate}")
-        return id, [trial["id"] for trial in self.cluster.trials(id)]
-
-    def open(self, gate):
-        (self.folder / gate).touch()
-
-    def batches(self, trial):
-        path = self.folder / f"batches-{trial}"
-        return [int(line) for line in path.read_text().split()] if path.exists() else []
-
-    def until_held(self, *trials, batch=HOLD):
-        """Wait until trials stand at their gate."""
-        for trial in trials:
-            wait_for(lambda trial=trial: batch in self.batches(trial), 60, f"trial {trial} at batch {batch}")
-
-    def told(self, trial, run, rank=0):
-        """What a script learned of its allocation, as soon as it runs."""
-        path = self.folder / f"told-{trial}.{run}.{rank}"
-        wait_for(path.exists, 60, f"rank {rank} of run {run} of trial {trial}")
-        return json.loads(path.read_text())
-
-    def finished(self, experiment):
-        """Wait for the end; all must have gone well, and no restart been counted."""
-        assert self.cluster.wait_for_end(experiment)["state"] == "STATE_COMPLETED"
-        assert {trial["restarts"] for trial in self.cluster.trials(experiment)} == {0}
-
-    def events(self, kind, **fields):
-        found = [e for e in read_control(self.cluster) if isinstance(e, kind)]
-        return [e for e in found if all(getattr(e, name) == value for name, value in fields.items())]
-
-    def places(self, trial):
-        """The workers of each run of a trial, chief first."""
-        return [
-            [p.worker_id for p in e.parts] for e in self.events(scheduler.AllocationAssigned, trial_id=trial)
-        ]
-
-    def outcomes(self, trial):
-        return [e.outcome for e in self.events(scheduler.AllocationEnded, trial_id=trial)]
-
-    def runs(self, trial):
-        return len(self.events(searcher.RunRequested, trial_id=trial))
-
-    def used(self, worker_id):
-        """How many slots of a worker hold something."""
-        agent = self.cluster.get(f"agents/{worker_id}")["agent"]
-        return sum(1 for slot in agent["slots"].values() if slot["container"])
-
-    def processes(self, worker_id):
-        """What runs on a worker, itself aside."""
-        return processes_below(self.cluster.home.path / "workers" / worker_id / "runs")
-
-    def here(self):
-        return {agent["id"] for agent in self.cluster.get("agents")["agents"]}
-
 
 @pytest.fixture
-def lab(tmp_path):
-    made = Lab(tmp_path)
+def lab(tmp_path, request):
+    made = Lab(tmp_path, **getattr(request, "param", {}))
     made.cluster.up()
     yield made
-    made.cluster.down()
-    # Those of a worker that was stopped live on.
-    for pid in processes_below(tmp_path):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    made.down()
 
 
 def test_an_important_job_preempts_another_which_loses_no_batch(lab):
@@ -210,6 +62,21 @@ def test_a_failed_part_ends_the_whole_gang(lab):
     assert lab.cluster.wait_for_end(experiment)["state"] == "STATE_ERROR"
     (ended,) = lab.events(scheduler.AllocationEnded, trial_id=trial)
     assert (ended.outcome, ended.exit_code) == ("failed", 7)
+
+
+@pytest.mark.parametrize("lab", [{"agents": 2, "slots": 2, "pools": ["default", "other"]}], indirect=True)
+def test_each_pool_runs_its_own(lab):
+    usual, trials = lab.submit("usual", trials=3)
+    other, (elsewhere,) = lab.submit("other", slots=2, pool="other")
+    lab.until_held(elsewhere)
+    wait_for(lambda: sum(bool(lab.batches(trial)) for trial in trials) == 2, 60, "two trials to run")
+    here, there = lab.cluster.workers()
+    assert lab.places(elsewhere) == [[there]]
+    for gate in ("usual", "other"):
+        lab.open(gate)
+    lab.finished(usual)
+    lab.finished(other)
+    assert [lab.places(trial) for trial in trials] == [[[here]]] * 3
 
 
 def test_a_draining_worker_empties_and_gets_nothing_new(lab):
