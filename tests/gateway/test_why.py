@@ -45,7 +45,7 @@ def cluster(gateway):
 
 WHOLE = [
     "experiment 1 ended as COMPLETED",
-    "experiment 1 began to end, to become COMPLETED",
+    "experiment 1 was to end as COMPLETED",
     "trial 1 ended as COMPLETED",
     "run 1 of trial 1 ended well",
     "run 1 of trial 1 left w-1 with exit code 0",
@@ -74,7 +74,7 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
         "position": 15,
         "time": "2023-11-14T22:13:21.500000Z",
         "actor": "searcher",
-        "what": "experiment 1 began to end, to become COMPLETED",
+        "what": "experiment 1 was to end as COMPLETED",
         "reason": "the search is complete",
         "about": {"kind": "experiment", "id": "1"},
         "aside": False,
@@ -139,6 +139,17 @@ def test_the_whole_story_in_pages_from_the_newest_back(cluster):
     assert said(run)[0] == "trial 1 asked for 1 slot for its run 1"
     assert said(run)[-1] == "run 1 of trial 1 ended well"
     assert all(said(cluster.get(f"/api/v1/why/{one}", all="true")) for one in ("experiment/1", "job/1"))
+
+
+def test_an_experiment_that_was_deleted_is_remembered_by_the_log(cluster):
+    cluster.given(
+        searcher.ExperimentDeleting(1, "deleted by determined"),
+        searcher.ExperimentDeleted(1, "DELETED", "deleted by determined", (1,)),
+    )
+    cluster.refused(404, "GET", "/api/v1/experiments/1")
+    answer = cluster.get("/api/v1/why/experiment/1")
+    assert answer["state"] == "DELETED"
+    assert said(answer)[:2] == ["experiment 1 was deleted", "experiment 1 is to be deleted"]
 
 
 @pytest.mark.parametrize(

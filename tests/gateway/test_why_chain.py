@@ -122,7 +122,7 @@ def test_each_step_says_when_who_and_why_in_words():
     assert [(s.actor, s.what, s.reason) for s in (steps[0], steps[2], steps[-1])] == [
         ("searcher", "trial 1 ended as CANCELED", "killed by ada"),
         ("worker:w-1", "run 1 of trial 1 left w-1 with exit code 137", ""),
-        ("user:ada", "experiment 1 began to end, to become CANCELED", "killed by ada"),
+        ("user:ada", "experiment 1 was to end as CANCELED", "killed by ada"),
     ]
     assert [s.because for s in steps[:2]] == [(steps[1].position,), (steps[2].position,)]
     assert (steps[2].about.kind, steps[2].about.id) == ("allocation", "1.r1.1")

@@ -85,12 +85,12 @@ def test_paused_and_killed_by_whom(cluster, submit):
     cluster.wait_for_end(id)
     state, steps, _ = why(cluster, "trial", 1)
     assert state == "CANCELED"
-    assert steps[-1][0] == f"experiment {id} began to end, to become CANCELED"
+    assert steps[-1][0] == f"experiment {id} was to end as CANCELED"
     assert "kill" in steps[-1][1]
     shown = cluster.det("why", "experiment", id).stdout
     assert shown.startswith(f"Experiment {id} is CANCELED\n")
     whole = cluster.det("why", "trial", 1, "--all").stdout
-    assert whole.index("was paused") < whole.index("began to end")
+    assert whole.index("was paused") < whole.index("was to end as")
 
 
 def test_what_is_not_there(cluster):

@@ -51,23 +51,28 @@ def _story(session: Session, kind: str, id: str) -> dict[str, Any]:
 
 
 def show(steps: list[dict[str, Any]], *, in_order: bool = False) -> None:
-    """One step a paragraph: when, what, who; the date where it changes."""
+    """One step a paragraph: when, what, who; occasions below what they led to."""
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDEST, _WIDEST)
-    day = ""
+    occasions = {step["position"]: step for step in steps if step["aside"]}
+    day, arrow = "", ""
     for step in steps:
-        at = instant.parse(step["time"]).astimezone()
-        if (new := at.strftime("%A, %d %B %Y")) != day:
+        if step["aside"]:
+            continue
+        if (new := _at(step).strftime("%A, %d %B %Y")) != day:
             day = new
             print(f"  {day}")
-        mark = "" if in_order else "~ " if step["aside"] else "< "
-        print(paragraph(step, at, mark, width))
+        print(paragraph(step, arrow, width))
+        for position in step["because"]:
+            if position in occasions:
+                print(paragraph(occasions.pop(position), "   when ", width))
+        arrow = "" if in_order else "<- "
 
 
-def paragraph(step: dict[str, Any], at: datetime, mark: str, width: int) -> str:
-    """`<time> <mark><sentence>: <reason>  (<actor>)`, indented, wrapped to the width."""
+def paragraph(step: dict[str, Any], mark: str, width: int) -> str:
+    """`<time> <mark><sentence>: <reason> [<actor>]`, indented, wrapped to the width."""
     reason = f": {step['reason']}" if step["reason"] else ""
     text = f"{step['what']}{reason} [{step['actor'].removeprefix('user:')}]"
-    head = f"    {at.strftime('%H:%M:%S')}  {mark}" + ("  " if step["aside"] and mark else "")
+    head = f"    {_at(step).strftime('%H:%M:%S')}  {mark}"
     return textwrap.fill(
         text,
         max(width, 60),
@@ -76,6 +81,11 @@ def paragraph(step: dict[str, Any], at: datetime, mark: str, width: int) -> str:
         break_long_words=False,
         break_on_hyphens=False,
     )
+
+
+def _at(step: dict[str, Any]) -> datetime:
+    """When, by the clock on the wall here."""
+    return instant.parse(step["time"]).astimezone()
 
 
 VERB = Verb(

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.problems import invalid
+from det_contracts.problems import Refused, invalid
 from services.gateway.present.values import instant
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.why.chain import Step, Told
@@ -22,13 +22,23 @@ MOST_STEPS = 1000
 @router.get("/why/{kind}/{id}")
 async def why(visit: Asked, kind: str, id: str) -> Response:
     """The chain of causes, newest first; with `all`, the story before a position, the oldest first."""
-    subject = find(visit.catalogue.state, kind, id)
     reader = Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
+    subject = await _subject(visit, reader, kind, id)
     if visit.params.flag("all", default=False):
         told = await reader.story(subject, visit.params.integer("before") or None, _limit(visit))
     else:
         told = await reader.chain(subject)
     return visit.answer(_shown(subject, told, await _waits_for(visit, subject)))
+
+
+async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subject:
+    try:
+        return find(visit.catalogue.state, kind, id)
+    except Refused:
+        deleted = await reader.deleted(int(id)) if kind == "experiment" and id.isdecimal() else None
+        if deleted is None:
+            raise
+        return deleted
 
 
 def _limit(visit: UserVisit) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
+from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial, worker
 from services.gateway.why.history import History, Thing
 
 
@@ -198,17 +198,18 @@ def _operation(history: History, recorded: Recorded) -> Links:
     if event.seq == 1:
         return _of_trial(searcher.TrialCreated)(history, recorded)
     own = _of_trial(trial.OperationCompleted, where=lambda e, c: c.seq == e.seq - 1)(history, recorded)
-    cause = history.cause(recorded)
-    rival = cause is not None and type(cause.event) is trial.OperationCompleted
-    if cause is not None and rival and cause.event.trial_id != event.trial_id:
-        own.append(Link(cause, aside=True))
-    return own
+    return [*own, *_rival(history, recorded)]
+
+
+def _rival(history: History, recorded: Recorded) -> Links:
+    """What another trial did, which let the search decide about this one."""
+    found = _occasion(history, recorded, _MOVES_THE_SEARCH)
+    return [link for link in found if link.to.event.trial_id != recorded.event.trial_id]
 
 
 def _created(history: History, recorded: Recorded) -> Links:
     start = _of_experiment(searcher.ExperimentActivated, searcher.ExperimentCreated)(history, recorded)
-    answers = (trial.OperationCompleted, searcher.TrialEnded, trial.ExitedEarly)
-    return [*start, *_occasion(history, recorded, answers)]
+    return [*start, *_occasion(history, recorded, _MOVES_THE_SEARCH)]
 
 
 def _activated(history: History, recorded: Recorded) -> Links:
@@ -221,6 +222,12 @@ def _stored(history: History, recorded: Recorded) -> Links:
     return _of_trial(searcher.OperationSet)(history, recorded)
 
 
+def _going(history: History, recorded: Recorded) -> Links:
+    """Retention follows an experiment's end; whoever deletes one wants all of its checkpoints gone."""
+    over = (searcher.ExperimentEnded, searcher.ExperimentDeleting)
+    return _of_experiment(*over)(history, recorded) or _by_cause(history, recorded)
+
+
 def _deleted(history: History, recorded: Recorded) -> Links:
     things = [Thing("deletions", recorded.event.experiment_id)]
     same = lambda e: e.task_id == recorded.event.task_id  # noqa: E731
@@ -228,6 +235,7 @@ def _deleted(history: History, recorded: Recorded) -> Links:
     return _one(history.newest(things, asked, before=recorded.position, where=same))
 
 
+_MOVES_THE_SEARCH = (trial.OperationCompleted, trial.ExitedEarly, searcher.TrialEnded)
 _ENDS_A_TRIAL = (
     scheduler.AllocationEnded,
     searcher.TrialStopping,
@@ -242,7 +250,8 @@ def _trial_ended(history: History, recorded: Recorded) -> Links:
     last = _of_trial(searcher.RunRequested)(history, recorded)
     for link in last:
         history.newest([Thing("allocation", link.to.event.allocation_id)], ())
-    return _of_trial_or_above(*_ENDS_A_TRIAL)(history, recorded)
+    end = _of_trial_or_above(*_ENDS_A_TRIAL)(history, recorded)
+    return [*end, *_rival(history, recorded)]
 
 
 def _judged(history: History, recorded: Recorded) -> Links:
@@ -289,5 +298,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     trial.OperationCompleted: _of_trial(searcher.OperationSet, where=lambda e, c: c.seq == e.seq),
     trial.ExitedEarly: _of_trial(searcher.OperationSet),
     trial.CheckpointStored: _stored,
+    checkpoints.DeletionRequested: _going,
     checkpoints.DeletionFinished: _deleted,
+    metrics.Settled: _of_trial(searcher.TrialEnded),
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, searcher
 from det_contracts.problems import unavailable
 from services.gateway.why.chain import Told, chain, story
 from services.gateway.why.history import Cause, History, Missing, Thing
@@ -21,6 +21,8 @@ KEEP = 5000
 """Newest events of one thing; longer histories are cut."""
 LOOK_BACK = 2000
 """How far before an event its cause is looked for; deciders react to what they read last."""
+NEAR = 20_000
+"""How far from its start and end the processes of an allocation are looked for: workers live long."""
 MOST_READS = 80
 """Reads for one question; what is missing then is left out."""
 
@@ -44,6 +46,15 @@ class Reader:
             if not wanted:
                 return told
             await self._fetch(wanted)
+
+    async def deleted(self, experiment_id: int) -> Subject | None:
+        """An experiment that nobody but the log remembers; None when it never was."""
+        await self._fetch([Thing("experiment", experiment_id)])
+        end = self._history.newest((), (searcher.ExperimentDeleted,))
+        if end is None:
+            return None
+        id = str(experiment_id)
+        return Subject(kind="experiment", id=id, state=end.event.state, experiment_id=experiment_id)
 
     async def story(self, subject: Subject, before: int | None, newest: int) -> Told:
         """Everything about the subject before a position, the oldest first; at most the `newest` ones."""
@@ -94,17 +105,32 @@ class Reader:
         assigned = next((r for r in found if type(r.event) is scheduler.AllocationAssigned), None)
         if assigned is None:
             return found
-        ended = next((r.position for r in found if type(r.event) is scheduler.AllocationEnded), None)
         hosts = {part.worker_id for part in assigned.event.parts}
         filters = [subject for host in hosts for subject in subjects.on_worker(host)]
-        seen = await self._read(filters, after=assigned.position, before=ended)
-        return found + [r for r in seen if getattr(r.event, "allocation_id", id) == id]
+        first, last = assigned.position, found[-1].position
+        windows = [(first, first + NEAR), (max(last - NEAR, first + NEAR - 1), last)]
+        for after, before in windows:
+            if after < before:
+                found += await self._read(filters, after=after, before=before, wanted=_speaks_of(id))
+        return found
 
     async def _read(
-        self, filters: Sequence[str], *, after: int = 0, before: int | None = None, keep: int = KEEP
+        self,
+        filters: Sequence[str],
+        *,
+        after: int = 0,
+        before: int | None = None,
+        keep: int = KEEP,
+        wanted: Callable[[Stored], bool] = lambda _: True,
     ) -> list[Recorded]:
         found = await read_once(
-            self._journal, subjects.CONTROL, after=after, before=before, subjects=filters, keep=keep
+            self._journal,
+            subjects.CONTROL,
+            after=after,
+            before=before,
+            subjects=filters,
+            keep=keep,
+            wanted=wanted,
         )
         return [recorded for message in found if (recorded := _decoded(message)) is not None]
 
@@ -124,6 +150,12 @@ def _filters(subject: Subject) -> list[str]:
         return list(subjects.story_of_experiment(id))
     own = subjects.everything_of_trial(subject.trial_id)
     return [*own, subjects.allocations_of(subject.task_id), *subjects.story_of_experiment(id)]
+
+
+def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:
+    """Workers speak of many; what concerns others is not even decoded."""
+    mark = allocation_id.encode()
+    return lambda message: mark in message.body or message.subject.endswith(".lost")
 
 
 def _decoded(message: Stored) -> Recorded | None:

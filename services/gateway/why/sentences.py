@@ -12,6 +12,7 @@ import msgspec
 
 from det_contracts import codec
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
+from det_contracts.states import ENDS_IN
 from services.gateway.why.history import History, about
 
 Name = Callable[[str], str]
@@ -115,9 +116,7 @@ SENTENCES: dict[type, Sentence] = {
     searcher.ExperimentActivated: lambda e, _: f"experiment {e.experiment_id} was activated",
     searcher.ExperimentPaused: lambda e, _: f"experiment {e.experiment_id} was paused",
     searcher.ExperimentStopping: lambda e, _: (
-        f"experiment {e.experiment_id} began to end, to become {e.to.removeprefix('STOPPING_')}".replace(
-            "become KILLED", "become CANCELED"
-        )
+        f"experiment {e.experiment_id} was to end as {ENDS_IN.get(e.to, e.to)}"
     ),
     searcher.ExperimentEnded: lambda e, _: f"experiment {e.experiment_id} ended as {e.state}",
     searcher.ExperimentKillForced: lambda e, _: f"what still ran of experiment {e.experiment_id} was killed",
@@ -140,7 +139,7 @@ SENTENCES: dict[type, Sentence] = {
     searcher.RunRequested: _run_requested,
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: lambda e, _: f"run {e.run} of trial {e.trial_id} was over, and the trial goes on",
-    searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} was to end",
+    searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} was to end as {ENDS_IN.get(e.to, e.to)}",
     searcher.TrialEnded: lambda e, _: f"trial {e.trial_id} ended as {e.state}",
     searcher.TrialOverdue: lambda e, _: (
         f"run {e.run} of trial {e.trial_id} had its time to leave, and stayed"

@@ -61,10 +61,10 @@ def test_a_chain_is_told_newest_first(master, det, utc):
     assert done.out == (
         "Trial 12 is RUNNING\n"
         "  Saturday, 21 November 2026\n"
-        "    10:00:05  < run 2 of trial 12 got 1 slot on vm-1: a slot is free: 1 on vm-1 [scheduler]\n"
-        "    10:00:05  ~   run 1 of trial 11 ended well: exit code 0 [scheduler]\n"
+        "    10:00:05  run 2 of trial 12 got 1 slot on vm-1: a slot is free: 1 on vm-1 [scheduler]\n"
+        "    10:00:05     when run 1 of trial 11 ended well: exit code 0 [scheduler]\n"
         "  Friday, 20 November 2026\n"
-        "    09:59:58  < experiment 7 was activated [ada]\n"
+        "    09:59:58  <- experiment 7 was activated [ada]\n"
     )
 
 
