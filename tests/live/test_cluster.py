@@ -1,5 +1,6 @@
 """Three workers of four slots: who yields to whom, gangs, drains, and what a lost host means."""
 
+import os
 import signal
 from collections import Counter
 
@@ -212,3 +213,21 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
     lab.finished(experiment)
     assert lab.runs(kept) == 1
     assert lab.runs(moved) == 2
+
+
+def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
+    experiment, (trial,) = lab.submit("hung", slots=8)
+    lab.until_held(trial)
+    hung = lab.places(trial)[0][0]
+    pid = lab.cluster.pid(hung)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        lab.told(trial, 2)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    wait_for(lambda: not lab.processes(hung), 40, "the old run to end")
+    lab.open("hung")
+    lab.finished(experiment)
+    assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
+    wait_for(lambda: lab.here() == set(lab.cluster.workers()), 20, "the worker to be back")
+    assert lab.cluster.pid(hung) == pid
