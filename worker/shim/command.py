@@ -114,7 +114,8 @@ class Command:
         if not self.reap() and self._adopts:
             return True
         left, now = self._alive(), time.monotonic()
-        if not left:
+        # Who is told of children and sees none has looked while one of them was handing on its own.
+        if not left and not self._adopts:
             return True
         self.left_over = max(self.left_over, len(left))
         if self._kill_at is None:
