@@ -41,9 +41,14 @@ def test_an_important_job_preempts_another_which_loses_no_batch(lab):
 
 
 def test_a_trial_of_eight_slots_spans_two_workers(lab):
+    addresses = {name: f"127.0.0.{n}" for n, name in enumerate(lab.cluster.workers(), 2)}
+    for name, address in addresses.items():
+        lab.cluster.stop(name)
+        lab.cluster.start(name, STEADFAST_WORKER_ADDRESS=address)
+    wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 6, 30, "all workers to be back")
     experiment, (trial,) = lab.submit("wide", slots=8)
     chief, second = lab.told(trial, 1, 0), lab.told(trial, 1, 1)
-    assert chief[0] == second[0] == ["127.0.0.1"] * 2
+    assert chief[0] == second[0] == [addresses[name] for name in lab.places(trial)[0]]
     assert (chief[1], second[1]) == (0, 1)
     assert chief[2] == second[2] == [4, 4]
     assert chief[3] == second[3] == [0, 1, 2, 3]
