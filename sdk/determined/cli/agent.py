@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from determined.cli import output, wording
+from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
 
@@ -44,9 +45,53 @@ def _shown(value: Any) -> Any:
     return wording.listed(value) if isinstance(value, list) else value
 
 
+def enable(session: Session, args: argparse.Namespace) -> None:
+    """Let work come to one machine, or to all."""
+    for id in _chosen(session, args):
+        session.post(f"/api/v1/agents/{id}/enable")
+        print(f"Enabled agent {id}")
+
+
+def disable(session: Session, args: argparse.Namespace) -> None:
+    """Let no work come; what runs is killed, or comes to its end with `--drain`."""
+    for id in _chosen(session, args):
+        session.post(f"/api/v1/agents/{id}/disable", {"drain": args.drain})
+        print(f"{'Draining' if args.drain else 'Disabled'} agent {id}")
+        if args.drain:
+            _list_running(session, id)
+
+
+def _chosen(session: Session, args: argparse.Namespace) -> list[str]:
+    if args.all == (args.agent_id is not None):
+        raise Failure("name one agent, or say --all")
+    if args.all:
+        return [str(agent["id"]) for agent in session.get("/api/v1/agents")["agents"]]
+    return [args.agent_id]
+
+
+def _list_running(session: Session, agent_id: str) -> None:
+    mine = set(session.get(f"/api/v1/agents/{agent_id}")["agent"].get("containers") or {})
+    running = [
+        task["name"]
+        for task in session.get("/tasks").values()
+        if any(resource.get("container_id") in mine for resource in task.get("resources") or [])
+    ]
+    print("Still running there: " + ", ".join(running) if running else "Nothing runs there.")
+
+
+_AGENT = (
+    arg("agent_id", nargs="?", help="the agent"),
+    arg("--all", action="store_true", help="all agents"),
+)
+DRAIN = arg("--drain", action="store_true", help="let what runs come to its end")
+
 NOUN = Noun(
     "agent a",
-    "see the machines that run trials",
-    (Verb("list ls", "list agents", list_agents, FORMATS),),
+    "see and switch the machines that run trials",
+    (
+        Verb("list ls", "list agents", list_agents, FORMATS),
+        Verb("enable", "enable agents", enable, _AGENT),
+        Verb("disable", "disable agents", disable, (*_AGENT, DRAIN)),
+    ),
     default="list",
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from determined.cli import output, trial_logs, wording
+from determined.cli.experiment_change import CHILDREN
 from determined.cli.experiment_create import CREATE_ARGS, create
 from determined.cli.experiment_describe import DESCRIBE_ARGS, describe
 from determined.cli.failure import Failure
@@ -211,6 +212,7 @@ NOUN = Noun(
         Verb("activate", "activate an experiment", _act("activate", "Activated"), (_ID,)),
         Verb("cancel", "cancel an experiment", _act("cancel", "Canceled"), (_ID,)),
         Verb("kill", "kill an experiment", _act("kill", "Killed"), (_ID,)),
+        *CHILDREN,
         Verb("list-trials lt", "list the trials of an experiment", list_trials, (_ID, *paging_args(), _CSV)),
         Verb(
             "list-checkpoints lc",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from determined.cli import output, wording
-from determined.cli.agent import FORMATS
-from determined.cli.grammar import Noun, Verb
+from determined.cli.agent import DRAIN, FORMATS
+from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
@@ -56,9 +56,28 @@ def _records(agent: Object, users: dict[str, Object]) -> Iterator[Object]:
         }
 
 
+def enable(session: Session, args: argparse.Namespace) -> None:
+    """Let work come to a device."""
+    session.post(f"/api/v1/agents/{args.agent_id}/slots/{args.slot_id}/enable")
+    print(f"Enabled slot {args.slot_id} of agent {args.agent_id}")
+
+
+def disable(session: Session, args: argparse.Namespace) -> None:
+    """Let no work come; what runs on it is killed, or comes to its end with `--drain`."""
+    session.post(f"/api/v1/agents/{args.agent_id}/slots/{args.slot_id}/disable", {"drain": args.drain})
+    done = "Draining" if args.drain else "Disabled"
+    print(f"{done} slot {args.slot_id} of agent {args.agent_id}")
+
+
+_SLOT = (arg("agent_id", help="the agent"), arg("slot_id", help="number of the slot"))
+
 NOUN = Noun(
     "slot s",
-    "see the devices that trials are placed on",
-    (Verb("list ls", "list slots", list_slots, FORMATS),),
+    "see and switch the devices that trials are placed on",
+    (
+        Verb("list ls", "list slots", list_slots, FORMATS),
+        Verb("enable", "enable a slot", enable, _SLOT),
+        Verb("disable", "disable a slot", disable, (*_SLOT, DRAIN)),
+    ),
     default="list",
 )

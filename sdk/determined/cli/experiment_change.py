@@ -1,0 +1,171 @@
+"""`det experiment set`, `label`, `archive`, `delete`: changes of experiments that exist (client spec, 5)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from determined.cli import output
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg
+from determined.transport.rest import Session
+
+_ID = arg("experiment_id", type=int, help="number of the experiment")
+_YES = arg("--yes", action="store_true", help="do not ask")
+
+
+def _path(args: argparse.Namespace) -> str:
+    return f"/api/v1/experiments/{args.experiment_id}"
+
+
+def _patch(session: Session, args: argparse.Namespace, changes: dict[str, Any], done: str) -> None:
+    session.patch(_path(args), changes)
+    print(f"{done} of experiment {args.experiment_id}")
+
+
+def archive(session: Session, args: argparse.Namespace) -> None:
+    """Out of the usual lists."""
+    session.post(f"{_path(args)}/archive")
+    print(f"Archived experiment {args.experiment_id}")
+
+
+def unarchive(session: Session, args: argparse.Namespace) -> None:
+    """Back in the usual lists."""
+    session.post(f"{_path(args)}/unarchive")
+    print(f"Unarchived experiment {args.experiment_id}")
+
+
+def delete(session: Session, args: argparse.Namespace) -> None:
+    """With its checkpoints, metrics and logs; the work goes on after the answer."""
+    question = (
+        f"Deleting experiment {args.experiment_id} removes its checkpoints, metrics and logs for ever. Go on?"
+    )
+    if not args.yes and not output.confirm(question):
+        print("Aborting experiment deletion.")
+        return
+    session.delete(_path(args))
+    print(f"Deletion of experiment {args.experiment_id} is in progress")
+
+
+def set_name(session: Session, args: argparse.Namespace) -> None:
+    """Rename it."""
+    _patch(session, args, {"name": args.name}, f"Set name to '{args.name}'")
+
+
+def set_description(session: Session, args: argparse.Namespace) -> None:
+    """Describe it."""
+    _patch(session, args, {"description": args.description}, "Set description")
+
+
+def set_priority(session: Session, args: argparse.Namespace) -> None:
+    """Where it stands in the queue of a pool with priorities."""
+    _patch(session, args, {"resources": {"priority": args.priority}}, f"Set priority to {args.priority}")
+
+
+def set_weight(session: Session, args: argparse.Namespace) -> None:
+    """Its share under fair share."""
+    _patch(session, args, {"resources": {"weight": args.weight}}, f"Set weight to {args.weight:g}")
+
+
+def set_max_slots(session: Session, args: argparse.Namespace) -> None:
+    """Most slots of all its trials together."""
+    told = "none" if args.max_slots is None else args.max_slots
+    _patch(session, args, {"resources": {"maxSlots": args.max_slots}}, f"Set max slots to {told}")
+
+
+def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
+    """How many checkpoints stay; those of an experiment that has ended go at once."""
+    kept = {
+        "saveExperimentBest": args.save_experiment_best,
+        "saveTrialBest": args.save_trial_best,
+        "saveTrialLatest": args.save_trial_latest,
+    }
+    question = (
+        f"Keep the best {args.save_experiment_best} checkpoints of experiment {args.experiment_id}, "
+        f"and of each trial the best {args.save_trial_best} and the latest {args.save_trial_latest}? "
+        "The others go for ever."
+    )
+    if not args.yes and not output.confirm(question):
+        print("Aborting.")
+        return
+    _patch(session, args, {"checkpointStorage": kept}, "Set GC policy")
+
+
+def add_label(session: Session, args: argparse.Namespace) -> None:
+    """Give it one more label."""
+    labels = _labels(session, args)
+    if args.label not in labels:
+        session.patch(_path(args), {"labels": [*labels, args.label]})
+    print(f"Added label '{args.label}' to experiment {args.experiment_id}")
+
+
+def remove_label(session: Session, args: argparse.Namespace) -> None:
+    """Take a label from it."""
+    labels = _labels(session, args)
+    if args.label not in labels:
+        raise Failure(f"experiment {args.experiment_id} has no label '{args.label}'")
+    session.patch(_path(args), {"labels": [label for label in labels if label != args.label]})
+    print(f"Removed label '{args.label}' from experiment {args.experiment_id}")
+
+
+def _labels(session: Session, args: argparse.Namespace) -> list[str]:
+    return list(session.get(_path(args))["experiment"].get("labels") or [])
+
+
+def slots_or_none(text: str) -> int | None:
+    """A number of slots; `none` lifts the limit."""
+    return None if text.lower() == "none" else int(text)
+
+
+def _keep(name: str, what: str) -> Any:
+    return arg(name, type=int, required=True, metavar="N", help=what)
+
+
+_SET = Noun(
+    "set",
+    "change an experiment",
+    (
+        Verb("name", "rename an experiment", set_name, (_ID, arg("name"))),
+        Verb("description", "describe an experiment", set_description, (_ID, arg("description"))),
+        Verb(
+            "priority",
+            "set the priority of an experiment",
+            set_priority,
+            (_ID, arg("priority", type=int, help="1 to 99, smaller goes first")),
+        ),
+        Verb("weight", "set the weight of an experiment", set_weight, (_ID, arg("weight", type=float))),
+        Verb(
+            "max-slots",
+            "limit the slots of an experiment",
+            set_max_slots,
+            (_ID, arg("max_slots", type=slots_or_none, help="a number, or none")),
+        ),
+        Verb(
+            "gc-policy",
+            "set how many checkpoints of an experiment stay",
+            set_gc_policy,
+            (
+                _ID,
+                _keep("--save-experiment-best", "the best of the experiment"),
+                _keep("--save-trial-best", "the best of each trial"),
+                _keep("--save-trial-latest", "the latest of each trial"),
+                _YES,
+            ),
+        ),
+    ),
+)
+_LABEL = Noun(
+    "label",
+    "label experiments",
+    (
+        Verb("add", "add a label", add_label, (_ID, arg("label"))),
+        Verb("remove", "remove a label", remove_label, (_ID, arg("label"))),
+    ),
+)
+CHILDREN: tuple[Noun | Verb, ...] = (
+    Verb("archive", "archive an experiment", archive, (_ID,)),
+    Verb("unarchive", "unarchive an experiment", unarchive, (_ID,)),
+    Verb("delete", "delete an experiment", delete, (_ID, _YES)),
+    _SET,
+    _LABEL,
+)

@@ -1,0 +1,140 @@
+"""`det job`: the queue (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from determined.cli import output, wording
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg, one_of
+from determined.cli.paging import paging_args, read_pages
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+_OPERATIONS = {
+    "priority": ("priority", int),
+    "weight": ("weight", float),
+    "resource-pool": ("resourcePool", str),
+    "ahead-of": ("aheadOf", str),
+    "behind-of": ("behindOf", str),
+}
+
+
+def list_jobs(session: Session, args: argparse.Namespace) -> None:
+    """Who is next, and what each waits for."""
+    params = {"resourcePool": args.resource_pool} if args.resource_pool else {}
+    params |= {"orderBy": "ORDER_BY_DESC"} if args.reverse else {}
+    found = read_pages(session, "/api/v1/job-queues", "jobs", args, params)
+    if args.json:
+        output.print_json(found)
+    elif args.yaml:
+        output.print_yaml(found)
+    else:
+        headers = [
+            "#",
+            "ID",
+            "Type",
+            "Job Name",
+            "Priority",
+            "Weight",
+            "Submitted",
+            "Slots (acquired/needed)",
+        ]
+        headers += ["Resource Pool", "State", "User", "Waits for"]
+        output.table(headers, [_row(job) for job in found], as_csv=args.csv)
+
+
+def _row(job: Object) -> list[Any]:
+    ahead = job["summary"]["jobsAhead"]
+    name = f"{job['name']} ({job['entityId']})" if job.get("entityId") else job["name"]
+    return [
+        None if ahead < 0 else ahead,
+        job["jobId"],
+        str(job["type"]).removeprefix("TYPE_"),
+        name,
+        job.get("priority"),
+        job.get("weight"),
+        wording.when(job.get("submissionTime")),
+        f"{job['allocatedSlots']}/{job['requestedSlots']}",
+        job.get("resourcePool"),
+        wording.state(job["summary"]["state"]),
+        job.get("username"),
+        job.get("waitsFor"),
+    ]
+
+
+def update(session: Session, args: argparse.Namespace) -> None:
+    """Change a job's place or share."""
+    given = {name: getattr(args, name.replace("-", "_")) for name in _OPERATIONS}
+    chosen = {_OPERATIONS[name][0]: value for name, value in given.items() if value is not None}
+    if not chosen:
+        raise Failure(f"nothing to change: give one of {', '.join(f'--{name}' for name in _OPERATIONS)}")
+    session.post("/api/v1/job-queues", {"updates": [{"jobId": args.job_id, **chosen}]})
+    print(f"Updated job {args.job_id}")
+
+
+def update_batch(session: Session, args: argparse.Namespace) -> None:
+    """Several changes, in order."""
+    updates = [_operation(text) for text in args.operations]
+    session.post("/api/v1/job-queues", {"updates": updates})
+    print(f"Updated {len(updates)} job(s)")
+
+
+def _operation(text: str) -> Object:
+    target, equals, value = text.partition("=")
+    job_id, dot, name = target.rpartition(".")
+    known = _OPERATIONS.get(name.replace("_", "-"))
+    if not (equals and dot and job_id) or known is None:
+        names = ", ".join(_OPERATIONS)
+        raise Failure(f"'{text}' is not of the form JOB.OPERATION=VALUE; operations are {names}")
+    field, kind = known
+    try:
+        return {"jobId": job_id, field: kind(value)}
+    except ValueError:
+        raise Failure(f"'{value}' in '{text}' is no {'whole ' if kind is int else ''}number") from None
+
+
+NOUN = Noun(
+    "job j",
+    "see and change the queue",
+    (
+        Verb(
+            "list ls",
+            "list jobs",
+            list_jobs,
+            (
+                arg("-p", "--resource-pool", metavar="POOL", help="only this pool's queue"),
+                *paging_args(100),
+                arg("--reverse", action="store_true", help="last first"),
+                one_of(
+                    arg("--json", action="store_true", help="write JSON"),
+                    arg("--yaml", action="store_true", help="write YAML"),
+                    arg("--csv", action="store_true", help="write CSV"),
+                ),
+            ),
+        ),
+        Verb(
+            "update u",
+            "update a job",
+            update,
+            (
+                arg("job_id", help="as in the list, experiment-7"),
+                one_of(
+                    arg("-p", "--priority", type=int, help="1 to 99, smaller goes first"),
+                    arg("-w", "--weight", type=float, help="share under fair share"),
+                    arg("--resource-pool", metavar="POOL"),
+                    arg("--ahead-of", metavar="JOB"),
+                    arg("--behind-of", metavar="JOB"),
+                ),
+            ),
+        ),
+        Verb(
+            "update-batch",
+            "update several jobs",
+            update_batch,
+            (arg("operations", nargs="+", metavar="JOB.OPERATION=VALUE"),),
+        ),
+    ),
+    default="list",
+)

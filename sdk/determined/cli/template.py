@@ -1,0 +1,96 @@
+"""`det template`: named parts of configurations (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from determined import yamlfile
+from determined.cli import output
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg
+from determined.transport.rest import Session
+
+_NAME = arg("name", metavar="NAME", help="name of the template")
+_FILE = arg("config_file", type=Path, metavar="FILE", help="partial configuration (YAML)")
+
+
+def _path(name: str) -> str:
+    return f"/api/v1/templates/{quote(name, safe='')}"
+
+
+def list_templates(session: Session, args: argparse.Namespace) -> None:
+    """Their names; with `-d` what is in them."""
+    found = session.get("/api/v1/templates")["templates"]
+    if args.details:
+        rows = [[one["name"], yamlfile.dump(one.get("config") or {})] for one in found]
+        output.table(["Name", "Configuration"], rows)
+    else:
+        output.table(["Name"], [[one["name"]] for one in found])
+
+
+def describe(session: Session, args: argparse.Namespace) -> None:
+    """What is in one."""
+    output.print_yaml(session.get(_path(args.name))["template"]["config"])
+
+
+def create(session: Session, args: argparse.Namespace) -> None:
+    """Make one; there must be none of the name."""
+    session.post("/api/v1/templates", {"name": args.name, "config": _read(args.config_file)})
+    print(f"Created template {args.name}")
+
+
+def set_config(session: Session, args: argparse.Namespace) -> None:
+    """Replace what is in one that exists."""
+    session.patch(_path(args.name), _read(args.config_file))
+    print(f"Set template {args.name}")
+
+
+def put(session: Session, args: argparse.Namespace) -> None:
+    """Make one, or replace it."""
+    session.put(_path(args.name), {"name": args.name, "config": _read(args.config_file)})
+    print(f"Set template {args.name}")
+
+
+def remove(session: Session, args: argparse.Namespace) -> None:
+    """Forget one; experiments keep what it gave them."""
+    session.delete(_path(args.name))
+    print(f"Removed template {args.name}")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = yamlfile.parse(yamlfile.read(path), str(path))
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from error
+    except yamlfile.YamlProblem as error:
+        raise Failure(str(error)) from error
+    if not isinstance(found, dict):
+        raise Failure(f"{path}: a template is a map of fields")
+    return found
+
+
+NOUN = Noun(
+    "template tpl",
+    "keep parts of configurations under a name",
+    (
+        Verb(
+            "list ls",
+            "list templates",
+            list_templates,
+            (arg("-d", "--details", action="store_true", help="also what is in them"),),
+        ),
+        Verb("describe", "describe a template", describe, (_NAME,)),
+        Verb("create", "create a template", create, (_NAME, _FILE)),
+        Verb("set", "create or replace a template", put, (_NAME, _FILE)),
+        Noun(
+            "set-value",
+            "change a template",
+            (Verb("config", "replace the configuration of a template", set_config, (_NAME, _FILE)),),
+        ),
+        Verb("remove rm", "remove a template", remove, (_NAME,)),
+    ),
+    default="list",
+)

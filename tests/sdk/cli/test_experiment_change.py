@@ -1,0 +1,82 @@
+"""`det experiment set`, `label`, `archive`, `delete`."""
+
+import pytest
+
+from tests.sdk.fake_gateway import Status
+
+ONE = "/api/v1/experiments/7"
+
+
+def sent(master, method, path=ONE):
+    return [call.json for call in master.asked(method, path)]
+
+
+@pytest.mark.parametrize(
+    ("words", "changes", "told"),
+    [
+        (["name", 7, "new one"], {"name": "new one"}, "Set name to 'new one' of experiment 7"),
+        (["description", 7, "d"], {"description": "d"}, "Set description of experiment 7"),
+        (["priority", 7, 3], {"resources": {"priority": 3}}, "Set priority to 3 of experiment 7"),
+        (["weight", 7, 2.5], {"resources": {"weight": 2.5}}, "Set weight to 2.5 of experiment 7"),
+        (["max-slots", 7, 4], {"resources": {"maxSlots": 4}}, "Set max slots to 4 of experiment 7"),
+        (
+            ["max-slots", 7, "none"],
+            {"resources": {"maxSlots": None}},
+            "Set max slots to none of experiment 7",
+        ),
+    ],
+)
+def test_what_is_set_is_sent(master, det, words, changes, told):
+    master.answer("PATCH", ONE, {"experiment": {}})
+    done = det("e", "set", *words)
+    assert (done.status, done.out.strip()) == (0, told)
+    assert sent(master, "PATCH") == [changes]
+
+
+def test_retention_asks_first(master, det, monkeypatch):
+    master.answer("PATCH", ONE, {"experiment": {}})
+    words = ["--save-experiment-best", 1, "--save-trial-best", 2, "--save-trial-latest", 3]
+    monkeypatch.setattr("builtins.input", lambda: "n")
+    assert "Aborting" in det("e", "set", "gc-policy", 7, *words).out
+    assert sent(master, "PATCH") == []
+    assert det("e", "set", "gc-policy", 7, *words, "--yes").status == 0
+    kept = {"saveExperimentBest": 1, "saveTrialBest": 2, "saveTrialLatest": 3}
+    assert sent(master, "PATCH") == [{"checkpointStorage": kept}]
+
+
+def test_labels_come_and_go(master, det):
+    master.answer("GET", ONE, {"experiment": {"labels": ["a"]}})
+    master.answer("PATCH", ONE, {"experiment": {}})
+    assert det("e", "label", "add", 7, "b").status == 0
+    assert det("e", "label", "add", 7, "a").status == 0
+    assert det("e", "label", "remove", 7, "a").status == 0
+    assert sent(master, "PATCH") == [{"labels": ["a", "b"]}, {"labels": []}]
+    done = det("e", "label", "remove", 7, "c")
+    assert (done.status, "has no label 'c'" in done.err) == (1, True)
+
+
+def test_archiving_and_deleting(master, det, monkeypatch):
+    for verb in ("archive", "unarchive"):
+        master.answer("POST", f"{ONE}/{verb}", {})
+        assert det("e", verb, 7).out == f"{verb.capitalize()}d experiment 7\n"
+    master.answer("DELETE", ONE, {})
+    monkeypatch.setattr("builtins.input", lambda: "n")
+    assert "Aborting" in det("e", "delete", 7).out
+    assert sent(master, "DELETE") == []
+    assert det("e", "delete", 7, "--yes").out == "Deletion of experiment 7 is in progress\n"
+
+
+def test_a_refusal_is_told(master, det):
+    refusal = {
+        "error": {"code": 9, "reason": "FailedPrecondition", "error": "Experiment is not in terminal state."}
+    }
+    master.answer("POST", f"{ONE}/archive", Status(400, refusal))
+    done = det("e", "archive", 7)
+    assert done.status == 1
+    assert "Experiment is not in terminal state." in done.err
+
+
+def test_numbers_must_be_numbers(master, det):
+    assert det("e", "set", "priority", 7, "high").status == 2
+    assert det("e", "set", "max-slots", 7, "many").status == 2
+    assert det("e", "set", "gc-policy", 7).status == 2
