@@ -187,6 +187,10 @@ def _preempted(history: History, recorded: Recorded) -> Links:
 
 
 def _killed(history: History, recorded: Recorded) -> Links:
+    """Who closed its agent or slot just before; else whoever wanted the run gone."""
+    cause = history.cause(recorded)
+    if cause and type(cause.event) in (scheduler.WorkerSwitched, scheduler.SlotSwitched):
+        return [Link(cause)]
     types = (searcher.StopRequested, scheduler.DeadlinePassed, worker.AllocationExited)
     id = recorded.event.allocation_id
     return _one(_newest_of_run(history, id, types, recorded.position)) or _by_cause(history, recorded)

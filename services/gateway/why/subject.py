@@ -88,15 +88,21 @@ def _run(history: History, id: str) -> Recorded | None:
 
 def _allocation(history: History, subject: Subject) -> list[Recorded | None]:
     (id,) = subject.allocation_ids
+    return [_run_or_request(history, id)]
+
+
+def _run_or_request(history: History, id: str) -> Recorded | None:
+    """Of an allocation that waits, that it was asked for."""
     asked = (searcher.RunRequested,)
-    fits = lambda e: e.allocation_id == id  # noqa: E731
-    return [_run(history, id) or history.newest(around(id, history), asked, where=fits)]
+    return _run(history, id) or history.newest(
+        around(id, history), asked, where=lambda e: e.allocation_id == id
+    )
 
 
 def _job(history: History, subject: Subject) -> list[Recorded | None]:
     id = subject.experiment_id
     changed = history.newest([experiment(id)], (scheduler.JobChanged,), where=lambda e: e.experiment_id == id)
-    runs = [_run(history, one) for one in subject.allocation_ids]
+    runs = [_run_or_request(history, one) for one in subject.allocation_ids]
     return [*_experiment(history, subject), changed, *runs]
 
 

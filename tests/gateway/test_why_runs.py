@@ -1,0 +1,107 @@
+"""Runs that were killed with their agent, and runs that wait: what their chains lead to."""
+
+import pytest
+
+from det_contracts.events import scheduler, searcher, worker
+from services.gateway.why.chain import chain
+from services.gateway.why.history import Cause, History, Thing
+from services.gateway.why.subject import Subject, ends
+from tests.gateway import stories
+from tests.gateway.test_why_chain import Story
+
+RUN = "1.r1.1"
+
+
+def told(made, asked):
+    history = made.history()
+    return [step.what for step in chain(history, ends(history, asked)).steps]
+
+
+@pytest.fixture
+def running():
+    """Trial 1 runs on worker w-1."""
+    made = Story()
+    made.begin()
+    made.open(1)
+    made.start(1)
+    return made
+
+
+def closed(made, event):
+    """A person closes something; the scheduler kills the run for it."""
+    switch = made.add(event, actor="user:bob", cause="request-3")
+    made.add(scheduler.KillRequested(RUN, "agent disabled: w-1"), actor="scheduler", cause=str(switch))
+    made.leave(1, exit_code=137)
+
+
+ALLOCATION = Subject(
+    kind="allocation", id=RUN, state="TERMINATED", experiment_id=1, trial_id=1, allocation_ids=(RUN,)
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (scheduler.WorkerSwitched(worker_id="w-1", enabled=False, reason="by bob"), "agent w-1 was disabled"),
+        (
+            scheduler.SlotSwitched(worker_id="w-1", slot_id=0, enabled=False, reason="by bob"),
+            "slot 0 of agent w-1 was disabled",
+        ),
+    ],
+    ids=["agent", "slot"],
+)
+def test_a_run_that_was_killed_with_its_agent_leads_to_who_closed_it(running, event, said):
+    closed(running, event)
+    assert told(running, ALLOCATION)[-2:] == ["run 1 of trial 1 was to be killed", said]
+
+
+def test_an_agent_that_was_closed_comes_before_an_earlier_wish_to_leave(running):
+    wish = searcher.StopRequested(trial_id=1, allocation_id=RUN, kill=False, reason="paused by ada")
+    running.add(wish)
+    running.add(scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada"), actor="scheduler")
+    closed(running, scheduler.WorkerSwitched(worker_id="w-1", enabled=False, reason="by bob"))
+    assert told(running, ALLOCATION)[-1] == "agent w-1 was disabled"
+
+
+def test_a_run_that_was_asked_in_vain_is_killed_for_whoever_asked(running):
+    asked = scheduler.PreemptRequested(allocation_id=RUN, reason="paused by ada")
+    passed = running.add(asked, scheduler.DeadlinePassed(RUN, 1_700_000_100.0), actor="scheduler")
+    running.add(scheduler.KillRequested(RUN, "too slow"), actor="scheduler", cause=str(passed))
+    running.leave(1, exit_code=137)
+    assert told(running, ALLOCATION)[-3:] == [
+        "run 1 of trial 1 was to be killed",
+        "the time for run 1 of trial 1 to leave was over",
+        "run 1 of trial 1 was asked to save and leave",
+    ]
+
+
+def test_a_job_that_waits_after_it_yielded_leads_to_whom_it_yielded(running):
+    running.begin(2)
+    running.open(2, experiment_id=2)
+    wanted = scheduler.PreemptRequested(allocation_id=RUN, reason="priority 10", wanted_by="2.r2.1")
+    running.add(wanted, actor="scheduler")
+    running.leave(1)
+    running.add(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
+    running.add(stories.run_requested(1, run=2))
+    job = Subject(kind="job", id="experiment-1", state="QUEUED", experiment_id=1, allocation_ids=("1.r1.2",))
+    found = told(running, job)
+    assert found[0] == "trial 1 asked for 1 slot for its run 2"
+    assert "run 1 of trial 1 was asked to save and leave its slots to run 1 of trial 2" in found
+    assert "trial 2 asked for 1 slot for its run 1" in found
+
+
+def test_what_a_kill_lacks_is_asked_for():
+    made = Story()
+    made.add(scheduler.KillRequested(RUN, "agent disabled: w-1"), actor="scheduler", cause="far away")
+    history = History()
+    history.add(Thing("allocation", RUN), made.events)
+    chain(history, made.events)
+    assert Cause("far away", 1) in history.missing
+
+
+def test_a_run_that_ends_with_a_member_names_the_member(running):
+    first = worker.AllocationExited(worker_id="w-2", allocation_id=RUN, exit_code=3)
+    left = running.add(first, actor="worker:w-2")
+    running.add(scheduler.KillRequested(RUN, "a member left"), actor="scheduler", cause=str(left))
+    running.leave(1, exit_code=137)
+    assert "run 1 of trial 1 left w-2 with exit code 3" in told(running, ALLOCATION)
