@@ -1,9 +1,12 @@
 """`GET /why/{kind}/{id}`: from the log to the answer, through the reader."""
 
+import asyncio
+
 import pytest
 
 from det_contracts import codec, queries
 from det_contracts.events import scheduler, searcher, trial, worker
+from services.gateway.why import reader
 from services.kit.log import Draft
 from tests.gateway import stories
 
@@ -188,3 +191,41 @@ def test_a_run_that_is_wanted_is_looked_up_whatever_its_experiment(cluster):
     cluster.given(stories.run_requested(3, 3))
     answer = cluster.get("/api/v1/why/allocation/2.r2.1")
     assert said(answer) == ["run 1 of trial 2 was asked to save and leave its slots to run 1 of trial 3"]
+
+
+def test_a_run_is_told_alike_however_much_its_worker_did_meanwhile(gateway, monkeypatch):
+    monkeypatch.setattr(reader, "NEAR", 4)
+    gateway.given(
+        stories.worker_here(),
+        stories.created(1),
+        searcher.ExperimentActivated(1, "submitted by determined"),
+        *(stories.trial_created(id) for id in (1, 2)),
+        *stories.running(1),
+        *(worker.AllocationStarted("w-1", "1.r2.1") for _ in range(30)),
+        worker.AllocationExited(worker_id="w-1", allocation_id="1.r1.1", exit_code=3),
+        stories.allocation_ended(1),
+        *(worker.AllocationStarted("w-1", "1.r2.1") for _ in range(30)),
+    )
+    assert said(gateway.get("/api/v1/why/allocation/1.r1.1"))[:4] == [
+        "run 1 of trial 1 ended well",
+        "run 1 of trial 1 left w-1 with exit code 3",
+        "run 1 of trial 1 started on w-1",
+        "run 1 of trial 1 got 1 slot on w-1",
+    ]
+
+
+def test_a_log_that_does_not_answer_is_said_to_be_away(cluster, monkeypatch):
+    async def never(*_, **__):
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr(reader, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(reader, "read_once", never)
+    for asked in ("trial/1", "trial/1?all=true"):
+        assert "cannot be read just now" in cluster.refused(503, "GET", f"/api/v1/why/{asked}")
+
+
+def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch):
+    monkeypatch.setattr(reader, "MOST_READS", 2)
+    answer = cluster.get("/api/v1/why/experiment/1")
+    assert said(answer) == WHOLE[:3]
+    assert answer["more"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
@@ -21,8 +21,9 @@ KEEP = 5000
 """Newest events of one thing; longer histories are cut."""
 LOOK_BACK = 2000
 """How far before an event its cause is looked for; deciders react to what they read last."""
-NEAR = 20_000
+NEAR = 5000
 """How far from its start and end the processes of an allocation are looked for: workers live long."""
+PATIENCE_S = 10.0
 MOST_READS = 80
 """Reads for one question; what is missing then is left out."""
 
@@ -44,7 +45,7 @@ class Reader:
             told = chain(self._history, ends(self._history, subject))
             wanted = sorted(self._history.missing, key=repr)[: MOST_READS - self._reads]
             if not wanted:
-                return told
+                return Told(told.steps, told.more or bool(self._history.missing))
             await self._fetch(wanted)
 
     async def deleted(self, experiment_id: int) -> Subject | None:
@@ -58,7 +59,7 @@ class Reader:
 
     async def story(self, subject: Subject, before: int | None, newest: int) -> Told:
         """Everything about the subject before a position, the oldest first; at most the `newest` ones."""
-        with _available():
+        async with _available():
             events = await self._story(subject, before, newest + 1)
         self._history.add(Cause("", before or 0), events)
         return story(self._history, newest)
@@ -78,7 +79,7 @@ class Reader:
     async def _fetch(self, wanted: Sequence[Missing]) -> None:
         """Read things, or places around causes, into the history."""
         self._reads += len(wanted)
-        with _available():
+        async with _available():
             found = await asyncio.gather(*(self._load(one) for one in wanted))
         for one, events in zip(wanted, found, strict=True):
             self._history.add(one, events)
@@ -108,7 +109,9 @@ class Reader:
         hosts = {part.worker_id for part in assigned.event.parts}
         filters = [subject for host in hosts for subject in subjects.on_worker(host)]
         first, last = assigned.position, found[-1].position
-        windows = [(first, first + NEAR), (max(last - NEAR, first + NEAR - 1), last)]
+        over = type(found[-1].event) is scheduler.AllocationEnded
+        near_start = min(first + NEAR, last) if over else first + NEAR
+        windows = [(first, near_start), (max(last - NEAR, first + NEAR - 1), last)]
         for after, before in windows:
             if after < before:
                 found += await self._read(filters, after=after, before=before, wanted=_speaks_of(id))
@@ -135,10 +138,12 @@ class Reader:
         return [recorded for message in found if (recorded := _decoded(message)) is not None]
 
 
-@contextlib.contextmanager
-def _available() -> Iterator[None]:
+@contextlib.asynccontextmanager
+async def _available() -> AsyncIterator[None]:
+    """A feed waits for its broker for ever; who asked does not."""
     try:
-        yield
+        async with asyncio.timeout(PATIENCE_S):
+            yield
     except (*AWAY, Broken) as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
