@@ -151,6 +151,19 @@ async def deaf(world, chance):
     one.deaf = False
 
 
+async def slots(world, chance):
+    """Accelerators of a worker fail while it runs, and come back."""
+    one = _worker(world, chance)
+    if one is None or not one.slots or not one.settled:
+        return
+    session, before, left = one.session, one.slots, chance.randrange(one.slots)
+    world.fault("slots", f"{one.id} has {left} of its {before} slots")
+    await one.do(one.change_slots(left))
+    await asyncio.sleep(chance.choice((0.5, 10.0, 30.0)))
+    if one.up and one.settled and one.slots == left and one.session != session:
+        await one.do(one.change_slots(before))
+
+
 async def resize(world, chance):
     """The cluster gets another worker, or one leaves and comes back with other slots."""
     one = _worker(world, chance)
@@ -159,7 +172,7 @@ async def resize(world, chance):
         world.add_worker(f"w{len(world.workers)}")
         return
     world.fault("resize", f"worker {one.id} leaves")
-    await one.leave()
+    await one.do(one.leave())
     await asyncio.sleep(chance.choice((1.0, 20.0)))
     one.slots = chance.choice((1, 2, 4))
     if not one.up:
@@ -179,6 +192,7 @@ FAULTS = {
     "partition": (5, partition),
     "deaf": (2, deaf),
     "resize": (3, resize),
+    "slots": (3, slots),
 }
 """Name to (how often, what)."""
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 KINDS = (
     "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
-    "losses", "repeats", "stalls", "scripts", "users",
+    "slots", "losses", "repeats", "stalls", "scripts", "users",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""
 

@@ -14,6 +14,7 @@ from tests.simulation.violation import Violation
 
 BEAT_S = 8.0
 KILLED = 137
+STOPPED = "the worker is stopped"
 HEARD = ["control.scheduler.allocation.>"]
 
 
@@ -69,17 +70,34 @@ class Worker:
         if self.up:
             return
         self.up = True
-        self._sessions += 1
-        self.session = f"{self.id}-{self._sessions}"
+        self._new_session()
         self._runs = {}
         self._registered = 0
         self._current = asyncio.Event()
         self._spawn(self._work())
 
+    @property
+    def settled(self):
+        """It has registered, and reads."""
+        return self.up and self._registered > 0
+
+    def _new_session(self):
+        self._sessions += 1
+        self.session = f"{self.id}-{self._sessions}"
+
     def _spawn(self, work):
         task = asyncio.get_running_loop().create_task(work)
         task.add_done_callback(self._over)
         self._tasks.append(task)
+        return task
+
+    async def do(self, work):
+        """Have the process do something, for as long as it lives."""
+        task = self._spawn(work)
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
 
     def _over(self, task):
         if not task.cancelled() and task.exception() is not None:
@@ -109,7 +127,7 @@ class Worker:
         """Stopped on purpose."""
         session = self.session
         for run in self._runs.values():
-            self._kill(run, "the worker is stopped")
+            self._kill(run, run.killed or STOPPED)
         try:
             await asyncio.sleep(2.0)
             left = worker.WorkerLeft(self.id, session)
@@ -130,11 +148,37 @@ class Worker:
                 continue
         for order in self.orders.values():
             self._take_up(order)
+        # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
+        found = list(self._runs.values())
+        await self._register(after, [run.id for run in found if not self._is_lost(run)])
+        for run in found:
+            self._spawn(self._carry_out(run))
         self._spawn(self._beat())
-        await self._register(after)
         await self._listen(after)
 
-    async def _register(self, after):
+    def _is_lost(self, run):
+        """Whether its processes went away with their machine or their worker, not by themselves."""
+        process = self.processes.get(run.id)
+        if run.order.reported:
+            return False
+        if run.killed == STOPPED:
+            return process is None or process.code in (None, KILLED)
+        return process is not None and process.ended.is_set() and process.code is None
+
+    async def change_slots(self, slots):
+        """Some accelerators failed, or came back."""
+        self.slots = slots
+        self._new_session()
+        await self._register(self.position, list(self._runs))
+        for run in list(self._runs.values()):
+            if self._lacks_slots(run.order):
+                self._kill(run, "it lost slots that it ran on")
+
+    def _lacks_slots(self, order):
+        mine = next(p for p in order.assigned.parts if p.worker_id == self.id)
+        return any(slot >= self.slots for slot in mine.slots)
+
+    async def _register(self, after, running):
         registered = worker.WorkerRegistered(
             worker_id=self.id,
             session=self.session,
@@ -143,7 +187,7 @@ class Worker:
             version="0.1.0",
             slots=tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots)),
             reads_after=after,
-            running=tuple(self._runs),
+            running=tuple(running),
         )
         self._registered = await self._state(registered, f"registered-{self.id}-{self.session}")
 
@@ -184,7 +228,8 @@ class Worker:
             case scheduler.AllocationAssigned() if any(p.worker_id == self.id for p in event.parts):
                 if event.allocation_id not in self.orders:
                     self.orders[event.allocation_id] = Order(event)
-                    self._take_up(self.orders[event.allocation_id])
+                    run = self._take_up(self.orders[event.allocation_id])
+                    self._spawn(self._carry_out(run))
             case scheduler.KillRequested() if event.allocation_id in self._runs:
                 self._kill(self._runs[event.allocation_id], event.reason)
             case scheduler.AllocationEnded() if event.allocation_id in self._runs:
@@ -198,15 +243,15 @@ class Worker:
 
     async def _come_back(self, position):
         """Given up for lost, but here: say so, as another session."""
-        self._sessions += 1
-        self.session = f"{self.id}-{self._sessions}"
+        self._new_session()
         self._registered = position
-        await self._register(position)
+        await self._register(position, list(self._runs))
 
     def _take_up(self, order):
-        run = Run(order)
-        self._runs[run.id] = run
-        self._spawn(self._carry_out(run))
+        run = self._runs[order.assigned.allocation_id] = Run(order)
+        if self._lacks_slots(order) and not order.killed:
+            order.killed = "it lost slots that it ran on"
+        return run
 
     async def _carry_out(self, run):
         if not run.order.reported:
@@ -263,6 +308,9 @@ class Worker:
         return process
 
     async def _report(self, run, code, message):
+        if run.killed == STOPPED and code in (None, KILLED):
+            # Told by the worker's leaving, else by its next registration: nobody failed here.
+            return
         fact = worker.AllocationExited(
             worker_id=self.id, allocation_id=run.id, exit_code=code, message=message
         )
