@@ -66,7 +66,7 @@ class Reader:
 
     async def _story(self, subject: Subject, before: int | None, keep: int) -> list[Recorded]:
         if subject.kind != "allocation":
-            return await self._read(_filters(subject), before=before, keep=keep)
+            return await self._read(_filters(subject), before=before, keep=keep, wanted=_tells_of(subject))
         (id,) = subject.allocation_ids
         found = await self._allocation(id)
         if subject.trial_id is not None:
@@ -154,7 +154,16 @@ def _filters(subject: Subject) -> list[str]:
     if subject.trial_id is None:
         return list(subjects.story_of_experiment(id))
     own = subjects.everything_of_trial(subject.trial_id)
+    if subject.kind == "checkpoint":
+        own = (*own, subjects.deletions_of(id))
     return [*own, subjects.allocations_of(subject.task_id), *subjects.story_of_experiment(id)]
+
+
+def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
+    """Not what was deleted instead of a checkpoint."""
+    others = subjects.deletions_of(subject.experiment_id).removesuffix(">")
+    mark = subject.id.encode()
+    return lambda message: not message.subject.startswith(others) or mark in message.body
 
 
 def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:
