@@ -1,0 +1,126 @@
+"""`det why` on a real cluster: who took a slot, who closed an agent, and what became of a checkpoint."""
+
+import json
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+POOLS = """
+resource_pools:
+  - pool_name: default
+    scheduler: {type: priority, preemption: true}
+"""
+CONFIG = """
+name: why
+entrypoint: python3 train.py
+searcher: {{name: random, metric: loss, max_length: 3, max_trials: {trials}}}
+resources: {{priority: {priority}}}
+checkpoint_storage: {{save_experiment_best: 0, save_trial_best: 0, save_trial_latest: 1}}
+max_restarts: 0
+"""
+SCRIPT = """
+import time
+import determined as det
+with det.core.init() as core:
+    for op in core.searcher.operations():
+        for step in (1, 2):
+            with core.checkpoint.store_path({"steps_completed": step}) as (path, uuid):
+                (path / "state").write_text("x")
+        while WAITS and not core.preempt.should_preempt():
+            time.sleep(0.02)
+        if WAITS:
+            break
+        core.train.report_validation_metrics(steps_completed=2, metrics={"loss": 0.5})
+        op.report_completed(0.5)
+"""
+
+
+@pytest.fixture
+def cluster(local_cluster, tmp_path):
+    """One worker of two slots, where priority decides."""
+    (tmp_path / "pools.yaml").write_text(POOLS)
+    return local_cluster(pools_file=str(tmp_path / "pools.yaml"))
+
+
+@pytest.fixture
+def submit(cluster, tmp_path):
+    """A function that submits trials of one slot, which wait to be asked to leave."""
+
+    def create(trials, priority, waits=True):
+        (tmp_path / "train.py").write_text(SCRIPT.replace("WAITS", str(waits)))
+        (tmp_path / "config.yaml").write_text(CONFIG.format(trials=trials, priority=priority))
+        return cluster.create("config.yaml", tmp_path)
+
+    return create
+
+
+def why(cluster, kind, id, *words):
+    """The answer, with its sentences."""
+    answer = json.loads(cluster.det("why", kind, id, *words, "--json").stdout)
+    return answer, [step["what"] for step in answer["steps"]]
+
+
+def wait_until(cluster, kind, id, sentence):
+    """Wait until the newest step of a chain is `sentence`, up to what follows it."""
+    wait_for(lambda: why(cluster, kind, id)[1][0].startswith(sentence), 60, f"{kind} {id}: {sentence}")
+
+
+def test_a_killed_trial_and_who_got_its_slot(cluster, submit):
+    submit(3, 50)
+    wait_until(cluster, "trial", 1, "run 1 of trial 1 started")
+    wait_until(cluster, "trial", 2, "run 1 of trial 2 started")
+    assert why(cluster, "trial", 3)[0]["waitsFor"]
+    cluster.det("trial", "kill", 1)
+    wait_until(cluster, "trial", 1, "trial 1 ended as CANCELED")
+    answer, said = why(cluster, "trial", 1)
+    assert said[-1] == "trial 1 was to end as CANCELED"
+    assert (answer["steps"][-1]["actor"], answer["state"]) == ("user:determined", "CANCELED")
+    allocation = answer["steps"][1]["about"]["id"]
+    assert why(cluster, "allocation", allocation)[1] == said[1:]
+    wait_until(cluster, "trial", 3, "run 1 of trial 3 started")
+    occasions = [step["what"] for step in why(cluster, "trial", 3)[0]["steps"] if step["aside"]]
+    assert occasions == ["run 1 of trial 1 was ended"]
+
+
+def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
+    low = submit(2, 50)
+    saved = lambda: len(cluster.get(f"experiments/{low}/checkpoints")["checkpoints"]) == 4  # noqa: E731
+    wait_for(saved, 60, "both trials to wait")
+    submit(2, 10)
+    for id in (3, 4):
+        wait_until(cluster, "trial", id, f"run 1 of trial {id} started")
+    for kind, id in (("trial", 1), ("job", low)):
+        answer, said = why(cluster, kind, id)
+        assert (answer["state"], bool(answer["waitsFor"])) == ("QUEUED", True)
+        assert any(
+            one.startswith("run 1 of trial 1 was asked to save and leave its slots to") for one in said
+        )
+        assert "experiment 2 was created" in said
+    (agent,) = cluster.workers()
+    cluster.api("POST", f"agents/{agent}/disable")
+    wait_until(cluster, "trial", 3, "trial 3 asked for 1 slot for its run 2")
+    answer, said = why(cluster, "trial", 3)
+    assert said[-2:] == ["run 1 of trial 3 was to be killed", f"agent {agent} was disabled"]
+    assert answer["steps"][-1]["actor"] == "user:determined"
+
+
+def test_a_checkpoint_that_the_retention_deleted(cluster, submit):
+    id = submit(1, 42, waits=False)
+    cluster.wait_for_end(id)
+    gone = []
+
+    def deleted():
+        known = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
+        gone[:] = [one["uuid"] for one in known if one["state"] == "STATE_DELETED"]
+        return gone
+
+    wait_for(deleted, 60, "a checkpoint to be deleted")
+    answer, said = why(cluster, "checkpoint", gone[0])
+    assert answer["state"] == "DELETED"
+    assert said[0].endswith(f"deleted checkpoint {gone[0]}")
+    assert f"experiment {id} ended as COMPLETED" in said
+    assert "kept" in answer["steps"][0]["reason"]
+    assert why(cluster, "checkpoint", gone[0], "--all")[1][-1] == said[0]
