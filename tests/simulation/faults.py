@@ -172,7 +172,11 @@ async def resize(world, chance):
         world.add_worker(f"w{len(world.workers)}")
         return
     world.fault("resize", f"worker {one.id} leaves")
-    await one.do(one.leave())
+    try:
+        await one.do(one.leave())
+    except asyncio.CancelledError:
+        one.kill()
+        raise
     await asyncio.sleep(chance.choice((1.0, 20.0)))
     one.slots = chance.choice((1, 2, 4))
     if not one.up:

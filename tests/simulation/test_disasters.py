@@ -71,7 +71,7 @@ class OldExit(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2, 7))
 def test_what_an_older_version_writes_is_read(seed, monkeypatch):
     """Now and then a worker states the first version of an event of which this is the second."""
     name = "worker.allocation_exited"

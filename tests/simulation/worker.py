@@ -93,11 +93,7 @@ class Worker:
 
     async def do(self, work):
         """Have the process do something, for as long as it lives."""
-        task = self._spawn(work)
-        try:
-            await asyncio.wait([task])
-        finally:
-            task.cancel()
+        await asyncio.wait([self._spawn(work)])
 
     def _over(self, task):
         if not task.cancelled() and task.exception() is not None:
