@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from det_contracts.custom_search import CustomOperation
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.events.searcher import Context
 from det_contracts.problems import Problem
@@ -54,6 +55,15 @@ class ReviseExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="revise_ex
 
     experiment_id: int
     changes: dict[str, Any]
+    user: str
+
+
+class PostOperations(msgspec.Struct, frozen=True, kw_only=True, tag="post_operations"):
+    """To the searcher: what a user's own search method asks for on an event (searchers spec, section 8)."""
+
+    experiment_id: int
+    operations: tuple[CustomOperation, ...]
+    triggered_by: int
     user: str
 
 
@@ -128,6 +138,7 @@ OWNER_OF: dict[type, str] = {
     CreateExperiment: "searcher",
     ChangeExperiment: "searcher",
     ReviseExperiment: "searcher",
+    PostOperations: "searcher",
     KillTrial: "searcher",
     ChangeJob: "scheduler",
     ConfigurePools: "scheduler",

@@ -28,6 +28,12 @@ class PreviewSearch(msgspec.Struct, frozen=True, tag="preview_search"):
     config: dict[str, Any]
 
 
+class SearcherEvents(msgspec.Struct, frozen=True, tag="searcher_events"):
+    """To the searcher: `{state, events: [{id, event}]}` of an experiment whose searcher is `custom`."""
+
+    experiment_id: int
+
+
 class Waiting(msgspec.Struct, frozen=True, tag="waiting"):
     """To the scheduler: `{allocation id: one sentence why it waits}`."""
 
@@ -130,6 +136,7 @@ OWNER_OF: dict[type, str] = {
     SearchProgress: "searcher",
     SearchState: "searcher",
     PreviewSearch: "searcher",
+    SearcherEvents: "searcher",
     Waiting: "scheduler",
     Jobs: "scheduler",
     Pools: "scheduler",

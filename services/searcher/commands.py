@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from det_contracts.commands import ChangeExperiment, CreateExperiment, KillTrial, ReviseExperiment
+from det_contracts.commands import (
+    ChangeExperiment,
+    CreateExperiment,
+    KillTrial,
+    PostOperations,
+    ReviseExperiment,
+)
 from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from services.kit.rules import Call, Ruling
+from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, start, unavailable
 
@@ -152,4 +159,5 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     ChangeExperiment: change_experiment,
     ReviseExperiment: revise_experiment,
     KillTrial: kill_trial,
+    PostOperations: post_operations,
 }

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import invalid, not_found
-from det_contracts.queries import PreviewSearch, SearchProgress, SearchState
+from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress, SearchState
+from services.searcher.custom import searcher_events
 from services.searcher.domain import State
 from services.searcher.methods import MethodError, breakdown, progress, simulate
 
@@ -55,4 +56,5 @@ ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     SearchProgress: search_progress,
     SearchState: search_state,
     PreviewSearch: preview_search,
+    SearcherEvents: searcher_events,
 }

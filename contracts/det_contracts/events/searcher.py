@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.codec import event
+from det_contracts.custom_search import CustomOperation
 from det_contracts.states import State
 
 
@@ -79,6 +80,17 @@ class ExperimentKillForced(msgspec.Struct, frozen=True):
     """What still runs of an experiment that is stopping anyway is killed; it ends as decided before."""
 
     experiment_id: int
+    reason: str
+
+
+@event("searcher.experiment.operations_posted", key="experiment_id")
+class OperationsPosted(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's own search method decided (`custom` searcher)."""
+
+    experiment_id: int
+    triggered_by: int
+    """The event that is answered with this, and with it all before."""
+    operations: tuple[CustomOperation, ...]
     reason: str
 
 

@@ -120,6 +120,9 @@ SENTENCES: dict[type, Sentence] = {
     ),
     searcher.ExperimentEnded: lambda e, _: f"experiment {e.experiment_id} ended as {e.state}",
     searcher.ExperimentKillForced: lambda e, _: f"what still ran of experiment {e.experiment_id} was killed",
+    searcher.OperationsPosted: lambda e, _: (
+        f"the search method of experiment {e.experiment_id} asked for {len(e.operations)} operation(s)"
+    ),
     searcher.ExperimentArchived: lambda e, _: (
         f"experiment {e.experiment_id} was {'archived' if e.archived else 'unarchived'}"
     ),

@@ -17,6 +17,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, trial
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
+from services.searcher.domain.custom import post, still_counts
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
 from services.searcher.methods import (
     Close,
@@ -152,6 +153,13 @@ def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
             yield "trials", id
 
     return fold
+
+
+def _operations_posted(state: State, event: searcher.OperationsPosted) -> Iterable[Key]:
+    id = event.experiment_id
+    kept = [one for one in event.operations if still_counts(state, id, one)]
+    state.searches[id], operations = post(state.searches[id], kept, event.triggered_by)
+    return _take(state, id, operations)
 
 
 def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
@@ -335,6 +343,7 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.ExperimentPaused: _moved("PAUSED"),
     searcher.ExperimentStopping: _moved(),
     searcher.ExperimentEnded: _moved(),
+    searcher.OperationsPosted: _operations_posted,
     searcher.ExperimentKillForced: _kill_forced,
     searcher.ExperimentArchived: _archived,
     searcher.ExperimentDeleting: _deleting,

@@ -7,22 +7,21 @@ from typing import Any
 
 from services.searcher.methods.adaptive_asha import Tournament, adaptive_asha
 from services.searcher.methods.asha import AshaSearch
+from services.searcher.methods.custom import CustomSearch
 from services.searcher.methods.grid import GridSearch
 from services.searcher.methods.pbt import PbtSearch, pbt
 from services.searcher.methods.protocol import MethodError
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.tpe import TpeSearch, tpe
 
-AnyMethod = RandomSearch | GridSearch | AshaSearch | Tournament | TpeSearch | PbtSearch
+AnyMethod = CustomSearch | RandomSearch | GridSearch | AshaSearch | Tournament | TpeSearch | PbtSearch
 
 
 def choose(searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better: bool) -> AnyMethod:
     """The method before its start. Raises `MethodError` for a name that is not known."""
     name = searcher["name"]
     if name == "custom":
-        raise MethodError(
-            "the 'custom' searcher is not supported yet: use single, random, grid or adaptive_asha"
-        )
+        return CustomSearch()
     length = length_of(searcher["max_length"])
     match name:
         case "single":

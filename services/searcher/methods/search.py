@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from services.searcher.methods.choose import AnyMethod, choose
+from services.searcher.methods.custom import CustomSearch
 from services.searcher.methods.grid import GridSearch
 from services.searcher.methods.optuna_sampler import MISSING, is_installed
 from services.searcher.methods.protocol import (
@@ -85,7 +86,10 @@ def step(search: Search, event: Event) -> Step:
     id = event.request_id
     if take is not _created and not _is_announced(search, id):
         raise MethodError(f"trial {id} was not announced to this search")
-    return take(search, event, Rng(search.rng))
+    after, operations = take(search, event, Rng(search.rng))
+    if isinstance(after.method, CustomSearch) and after is not search:
+        after = replace(after, method=after.method.tell(event))
+    return after, operations
 
 
 def _is_announced(search: Search, id: str) -> bool:
@@ -110,7 +114,7 @@ def _progressed(search: Search, event: TrialProgress, rng: Rng) -> Step:
 
 
 def _completed(search: Search, event: ValidationCompleted, rng: Rng) -> Step:
-    ranks = not isinstance(search.method, RandomSearch | GridSearch)
+    ranks = not isinstance(search.method, RandomSearch | GridSearch | CustomSearch)
     metric = rankable(event.metric, search.smaller_is_better) if ranks else event.metric
     return _asked(search, search.method.validation_completed(event.request_id, metric, rng), rng)
 
@@ -152,6 +156,8 @@ def _asked(search: Search, stepped: tuple[AnyMethod, list[Operation]], rng: Rng)
 
 def _end(search: Search, operations: tuple[Operation, ...], *, closing: bool) -> Step:
     """Shut down once every trial that was asked for is closed."""
+    if isinstance(search.method, CustomSearch):
+        return search, operations
     if search.shutdown or search.requested != len(search.closed):
         return search, operations
     reasons = list(search.exited.values())

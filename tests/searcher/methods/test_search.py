@@ -175,8 +175,6 @@ def test_a_search_that_can_not_be_is_refused_at_its_start(config, name, fields, 
 
 
 def test_unknown_searchers(config):
-    with pytest.raises(MethodError, match="'custom' searcher is not supported yet"):
-        start({"name": "custom"}, {}, 1)
     with pytest.raises(MethodError, match="unknown searcher 'hunch'"):
         start(config("single") | {"name": "hunch"}, {}, 1)
 

@@ -1,0 +1,108 @@
+"""Posts of a user's own search method: taken whole, or refused whole (searchers spec, section 8)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from det_contracts import ids
+from det_contracts.commands import PostOperations
+from det_contracts.custom_search import CloseTrial, CreateTrial, CustomOperation, SetProgress, TrainTo
+from det_contracts.events import searcher
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from det_contracts.queries import SearcherEvents
+from det_contracts.states import OVER, STOPPING
+from services.kit.rules import Call, Ruling
+from services.searcher.domain import Experiment, State
+from services.searcher.domain.custom import find_trial, still_counts
+from services.searcher.methods.custom import CustomSearch
+
+
+def post_operations(state: State, command: PostOperations, call: Call) -> Ruling:
+    """Take what was posted for an event; the event, and those before it, are answered with that."""
+    experiment, method = _custom(state, command.experiment_id)
+    if experiment.state in OVER or experiment.state in STOPPING:
+        raise precondition(f"experiment in incompatible state {experiment.state}")
+    if all(one.id != command.triggered_by for one in method.queue):
+        raise Refused(Problem("not_found", f"event {command.triggered_by} not found"))
+    checked = _Check(state, command.experiment_id)
+    for operation in command.operations:
+        checked.see(operation)
+    kept = tuple(one for one in command.operations if still_counts(state, command.experiment_id, one))
+    return Ruling(
+        [
+            searcher.OperationsPosted(
+                experiment_id=command.experiment_id,
+                triggered_by=command.triggered_by,
+                operations=kept,
+                reason=f"posted by {command.user} for event {command.triggered_by}",
+            )
+        ]
+    )
+
+
+def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
+    """The state of the experiment and all events that wait for an answer."""
+    experiment, method = _custom(state, query.experiment_id)
+    return {"state": experiment.state, "events": msgspec.to_builtins(method.queue)}
+
+
+def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]:
+    experiment = state.experiments.get(experiment_id)
+    if experiment is None or experiment_id not in state.searches:
+        raise not_found("experiment", experiment_id)
+    method = state.searches[experiment_id].method
+    if not isinstance(method, CustomSearch):
+        raise invalid(f"the searcher of experiment {experiment_id} is not 'custom'")
+    return experiment, method
+
+
+class _Check:
+    """Looks at operations in order, as if those before had been carried out."""
+
+    def __init__(self, state: State, experiment_id: int) -> None:
+        self._state = state
+        self._experiment_id = experiment_id
+        self._created: set[str] = set()
+        self._closed: set[str] = set()
+        self._busy: set[str] = set()
+
+    def see(self, operation: CustomOperation) -> None:
+        """Raises `Refused` for what cannot be carried out."""
+        match operation:
+            case CreateTrial(request_id=id):
+                self._create(id)
+            case TrainTo(request_id=id, length=length):
+                self._open(id)
+                if length < 1:
+                    raise invalid(f"trial {id}: length must be at least 1, not {length}")
+                if id in self._busy or not self._is_complete(id):
+                    raise precondition(f"trial {id} has an operation that is not completed")
+                self._busy.add(id)
+            case CloseTrial(request_id=id):
+                self._open(id)
+                self._closed.add(id)
+            case SetProgress(progress=progress):
+                if not (math.isfinite(progress) and 0 <= progress <= 1):
+                    raise invalid(f"progress must be from 0 to 1, not {progress}")
+
+    def _create(self, id: str) -> None:
+        if not ids.is_token(id):
+            raise invalid(f"request id '{id}' must be letters, digits, '-' and '_'")
+        if id in self._created or find_trial(self._state, self._experiment_id, id) is not None:
+            raise Refused(Problem("already_exists", f"trial {id} was created before"))
+        self._created.add(id)
+
+    def _open(self, id: str) -> None:
+        known = find_trial(self._state, self._experiment_id, id)
+        if known is None and id not in self._created:
+            raise Refused(Problem("not_found", f"no such trial: {id}"))
+        over = known is not None and not still_counts(self._state, self._experiment_id, CloseTrial(id))
+        if id in self._closed or (known is not None and known.closed and not over):
+            raise precondition(f"trial {id} is closed")
+
+    def _is_complete(self, id: str) -> bool:
+        known = find_trial(self._state, self._experiment_id, id)
+        return known is None or known.complete

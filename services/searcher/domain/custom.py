@@ -1,0 +1,64 @@
+"""Operations that a user's own search method posted: what of them counts, and what they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts import ids
+from det_contracts.custom_search import (
+    CloseTrial,
+    CreateTrial,
+    CustomOperation,
+    SetProgress,
+    ShutDown,
+    TrainTo,
+)
+from det_contracts.states import TERMINAL
+from services.searcher.domain.state import State, Trial
+from services.searcher.methods import Close, Create, Operation, Search, Shutdown, ValidateAfter
+from services.searcher.methods.custom import TRIAL_SEED, CustomSearch
+
+replace = msgspec.structs.replace
+
+
+def post(
+    search: Search, operations: Iterable[CustomOperation], triggered_by: int
+) -> tuple[Search, tuple[Operation, ...]]:
+    """The search after a post, and what was asked for."""
+    asked = tuple(operations)
+    assert isinstance(search.method, CustomSearch)
+    method = search.method.answered(triggered_by)
+    for operation in asked:
+        if isinstance(operation, SetProgress):
+            method = replace(method, share=operation.progress)
+    created = sum(isinstance(operation, CreateTrial) for operation in asked)
+    told = tuple(_operation(one) for one in asked if not isinstance(one, SetProgress))
+    return replace(search, method=method, requested=search.requested + created), told
+
+
+def _operation(asked: CreateTrial | TrainTo | CloseTrial | ShutDown) -> Operation:
+    match asked:
+        case CreateTrial(request_id=id, hparams=hparams):
+            return Create(id, TRIAL_SEED, hparams)
+        case TrainTo(request_id=id, length=length):
+            return ValidateAfter(id, length)
+        case CloseTrial(request_id=id):
+            return Close(id)
+        case ShutDown(cancel=cancel, failure=failure):
+            return Shutdown(cancel, failure)
+
+
+def find_trial(state: State, experiment_id: int, request_id: str) -> Trial | None:
+    """The trial that a client calls so."""
+    known = state.tasks.get(ids.trial_task_id(experiment_id, request_id))
+    return state.trials.get(known.id) if known is not None else None
+
+
+def still_counts(state: State, experiment_id: int, operation: CustomOperation) -> bool:
+    """False for work on a trial that is over: it ended while the client was deciding."""
+    if not isinstance(operation, TrainTo | CloseTrial):
+        return True
+    trial = find_trial(state, experiment_id, operation.request_id)
+    return trial is None or trial.state not in TERMINAL
