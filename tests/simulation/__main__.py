@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 import time
-from collections import Counter
+from collections import Counter, deque
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.activity import too_little
@@ -39,32 +39,41 @@ def minimal(seed, off, steps, result):
     return result
 
 
+def all_of(given, off):
+    """Portions of seeds as they are done: (seeds, counts, stories, steps)."""
+    ends = time.monotonic() + 60 * given.minutes
+    first, last, waiting = given.first, given.first + given.seeds, deque()
+    with ProcessPoolExecutor(given.jobs) as pool:
+        while waiting or (first < last and time.monotonic() < ends):
+            while first < last and len(waiting) < 2 * given.jobs and time.monotonic() < ends:
+                count = min(PORTION, last - first)
+                waiting.append((count, pool.submit(some, first, count, off, given.steps)))
+                first += count
+            count, portion = waiting.popleft()
+            yield count, *portion.result()
+
+
 def main():
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--seeds", type=int, default=200)
     asked.add_argument("--first", type=int, default=0)
     asked.add_argument("--steps", type=int, default=300, help="events that the trouble lasts for, at least")
+    asked.add_argument("--minutes", type=float, default=1e9, help="begin nothing new after that")
     asked.add_argument("--jobs", type=int, default=os.cpu_count())
     asked.add_argument("--off", default="", help=f"kinds of trouble to leave out: {', '.join(KINDS)}")
     given = asked.parse_args()
     off = [kind for kind in given.off.split(",") if kind]
     began = time.monotonic()
-    counts, failed, steps = Counter(), 0, 0
-    with ProcessPoolExecutor(given.jobs) as pool:
-        firsts = range(given.first, given.first + given.seeds, PORTION)
-        last = given.first + given.seeds
-        waiting = [pool.submit(some, f, min(PORTION, last - f), off, given.steps) for f in firsts]
-        for portion in waiting:
-            found, stories, done = portion.result()
-            counts.update(found)
-            steps += done
-            failed += len(stories)
-            for story in stories.values():
-                print(story, flush=True)
+    counts, failed, steps, seeds = Counter(), 0, 0, 0
+    for count, found, stories, done in all_of(given, off):
+        counts.update(found)
+        seeds, steps, failed = seeds + count, steps + done, failed + len(stories)
+        for story in stories.values():
+            print(story, flush=True)
     spent = time.monotonic() - began
-    print(f"{given.seeds} seeds, {steps} steps, {given.seeds / spent:.1f} seeds/s, {failed} failed")
+    print(f"{seeds} seeds, {steps} steps, {seeds / spent:.1f} seeds/s, {failed} failed")
     print(", ".join(f"{what} {count}" for what, count in sorted(counts.items())))
-    lacking = too_little(counts, given.seeds) if given.seeds >= PORTION and not off else ""
+    lacking = too_little(counts, seeds) if seeds >= PORTION and not off else ""
     print(lacking or "there was enough activity")
     return 1 if failed or lacking else 0
 
