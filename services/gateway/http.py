@@ -16,6 +16,7 @@ from services.gateway.routes import (
     auth,
     checkpoints,
     cluster,
+    custom_search,
     experiments,
     later,
     logs,
@@ -50,7 +51,19 @@ def application(backend: Backend) -> FastAPI:
     errors.install(app)
     app.add_middleware(Framing)
     # Metrics before trials: `/trials/metrics/...` is no trial.
-    for part in (auth, users, master, revising, experiments, metrics, trials, checkpoints, logs, tasks):
+    for part in (
+        auth,
+        users,
+        master,
+        revising,
+        custom_search,
+        experiments,
+        metrics,
+        trials,
+        checkpoints,
+        logs,
+        tasks,
+    ):
         app.include_router(part.router, prefix=errors.API)
     for other in (cluster, queue, templates, workspaces, preview, why, later):
         app.include_router(other.router, prefix=errors.API)

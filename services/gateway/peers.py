@@ -167,6 +167,10 @@ class Peers:
         """What a search would do; raises `Refused` for one that cannot be played."""
         return (await self._asker.query(query)).value
 
+    async def searcher_events(self, query: queries.SearcherEvents) -> Any:
+        """What a user's own search method is told; raises `Refused` for other searches."""
+        return (await self._asker.query(query)).value
+
     async def _soft(self, query: Any) -> dict[str, Any]:
         try:
             async with asyncio.timeout(SOFT_WAIT_S):
