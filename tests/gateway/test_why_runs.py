@@ -2,7 +2,7 @@
 
 import pytest
 
-from det_contracts.events import scheduler, searcher, worker
+from det_contracts.events import scheduler, searcher, trial, worker
 from services.gateway.why.chain import chain
 from services.gateway.why.history import Cause, History, Thing
 from services.gateway.why.subject import Subject, ends
@@ -125,3 +125,21 @@ def test_the_whole_story_of_a_checkpoint_has_its_own_deletion_and_no_other(gatew
         assert said[-1] == f"task 1.gc-1 deleted checkpoint {uuid}"
         assert not any("deleted" in one and other in one for one in said)
         assert said[0] == "experiment 1 was created"
+
+
+def test_what_a_users_own_search_asked_for_leads_to_who_posted_it():
+    made = Story()
+    made.begin()
+    posted = searcher.OperationsPosted(
+        experiment_id=1, triggered_by=1, operations=(), reason="posted by ada for event 1"
+    )
+    at = made.add(posted, actor="user:ada", cause="request-2")
+    made.add(stories.trial_created(1), cause=str(at))
+    made.add(searcher.OperationSet(1, 1, 4, "asked for"), cause=str(at))
+    made.add(trial.OperationCompleted(trial_id=1, run=1, seq=1, length=4, metric=0.5), actor="trial:1")
+    again = made.add(posted, actor="user:ada", cause="request-3")
+    made.add(searcher.OperationSet(1, 2, 8, "asked for"), cause=str(again))
+    history = made.history()
+    steps = chain(history, made.events[-1:]).steps
+    assert [step.position for step in steps if "asked for 0 operation" in step.what] == [again, at]
+    assert steps[0].because == (again - 1, again)

@@ -202,7 +202,13 @@ def _operation(history: History, recorded: Recorded) -> Links:
     if event.seq == 1:
         return _of_trial(searcher.TrialCreated)(history, recorded)
     own = _of_trial(trial.OperationCompleted, where=lambda e, c: c.seq == e.seq - 1)(history, recorded)
-    return [*own, *_rival(history, recorded)]
+    return [*own, *_posted(history, recorded), *_rival(history, recorded)]
+
+
+def _posted(history: History, recorded: Recorded) -> Links:
+    """What a user's own search method asked for."""
+    cause = history.cause(recorded)
+    return [Link(cause)] if cause and type(cause.event) is searcher.OperationsPosted else []
 
 
 def _rival(history: History, recorded: Recorded) -> Links:
@@ -213,7 +219,7 @@ def _rival(history: History, recorded: Recorded) -> Links:
 
 def _created(history: History, recorded: Recorded) -> Links:
     start = _of_experiment(searcher.ExperimentActivated, searcher.ExperimentCreated)(history, recorded)
-    return [*start, *_occasion(history, recorded, _MOVES_THE_SEARCH)]
+    return [*start, *_posted(history, recorded), *_occasion(history, recorded, _MOVES_THE_SEARCH)]
 
 
 def _activated(history: History, recorded: Recorded) -> Links:
@@ -272,6 +278,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     searcher.ExperimentCreated: _nothing,
     searcher.ExperimentActivated: _activated,
     searcher.ExperimentPaused: _nothing,
+    searcher.OperationsPosted: _nothing,
     searcher.ExperimentEnded: _of_experiment(searcher.ExperimentStopping),
     searcher.ExperimentDeleted: _of_experiment(checkpoints.ExperimentEmptied, searcher.ExperimentDeleting),
     searcher.TrialCreated: _created,
