@@ -12,7 +12,7 @@ from determined import core, errors, util  # isort: skip
 
 LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
 
-_LAZY = frozenset({"experimental", "pytorch", "transformers"})
+_LAZY = frozenset({"experimental", "pytorch", "searcher", "transformers"})
 
 __all__ = [
     "LOG_FORMAT",

@@ -163,12 +163,8 @@ class Peers:
         answer = await self._asker.query(queries.Fits(pool=pool, slots=slots))
         return str(answer.value)
 
-    async def preview(self, query: queries.PreviewSearch) -> Any:
-        """What a search would do; raises `Refused` for one that cannot be played."""
-        return (await self._asker.query(query)).value
-
-    async def searcher_events(self, query: queries.SearcherEvents) -> Any:
-        """What a user's own search method is told; raises `Refused` for other searches."""
+    async def ask(self, query: Any) -> Any:
+        """What an owner answers, in the words of the query; raises `Refused`."""
         return (await self._asker.query(query)).value
 
     async def _soft(self, query: Any) -> dict[str, Any]:

@@ -72,14 +72,21 @@ def _use_stored(session: Session, store: TokenStore, name: str | None) -> bool:
     token = store.token(name)
     if token is None:
         return False
+    if not _is_accepted(session, token):
+        store.drop(name)
+        return False
+    session.user = name
+    return True
+
+
+def _is_accepted(session: Session, token: str) -> bool:
+    """Take a token, unless the master does not know it."""
     session.token = token
     try:
         session.get("/api/v1/me")
     except errors.UnauthenticatedException:
         session.token = None
-        store.drop(name)
         return False
-    session.user = name
     return True
 
 
@@ -88,10 +95,8 @@ def _use_variables(session: Session, user: str | None, chosen: bool) -> bool:
     if name and token and user in (None, name):
         session.token, session.user = token, name
         return True
-    if not chosen and (allocation := os.environ.get("DET_SESSION_TOKEN")):
-        session.token = allocation
-        return True
-    return False
+    allocation = os.environ.get("DET_SESSION_TOKEN")
+    return not chosen and bool(allocation) and _is_accepted(session, allocation or "")
 
 
 def _log_in_somehow(session: Session, name: str, secret: str | None, ask: AskPassword | None) -> str:

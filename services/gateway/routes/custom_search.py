@@ -37,7 +37,7 @@ async def events(visit: Asked, experiment_id: int) -> Response:
     deadline = asyncio.get_running_loop().time() + LONG_POLL_S
     while True:
         position = visit.catalogue.position
-        found = await visit.peers.searcher_events(query)
+        found = await visit.peers.ask(query)
         left = deadline - asyncio.get_running_loop().time()
         if found["state"] != "ACTIVE":
             gone = {"experimentState": f"STATE_{found['state']}"}

@@ -25,7 +25,7 @@ async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tup
     whole = configuration.complete(text, visit.backend.storage)
     if seed is not None:
         whole["reproducibility"]["experiment_seed"] = seed
-    return whole, await visit.peers.preview(queries.PreviewSearch(whole))
+    return whole, await visit.peers.ask(queries.PreviewSearch(whole))
 
 
 @router.post("/preview-hp-search")

@@ -1,0 +1,242 @@
+"""Carries a search method out: reads events, asks the method, posts what it wants.
+
+State and operations are saved before they are posted, so that a runner that was killed repeats its last
+post. The cluster takes each event's post once.
+"""
+
+from __future__ import annotations
+
+import abc
+import json
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from determined import context as packing
+from determined import yamlfile
+from determined.common.api import errors
+from determined.searcher._method import ExitedReason, SearcherState, SearchMethod
+from determined.searcher._operations import Operation, Progress
+from determined.transport import identity
+from determined.transport.address import master_url
+from determined.transport.rest import Session
+
+if TYPE_CHECKING:
+    from determined.core import Context
+
+logger = logging.getLogger("determined.searcher")
+PAUSED_POLL_S = 1.0
+INACTIVE = -1
+_ENDED = {"STATE_COMPLETED": True, "STATE_CANCELED": False, "STATE_ERROR": False, "STATE_DELETED": False}
+_REASONS = {
+    "EXITED_REASON_INVALID_HP": ExitedReason.INVALID_HP,
+    "EXITED_REASON_USER_CANCELED": ExitedReason.USER_CANCELED,
+    "EXITED_REASON_USER_REQUESTED_STOP": ExitedReason.USER_CANCELED,
+}
+Event = dict[str, Any]
+Wire = list[dict[str, Any]]
+
+
+class SearchRunner(abc.ABC):
+    """The loop that all runners share."""
+
+    def __init__(self, search_method: SearchMethod) -> None:
+        self.search_method = search_method
+        self.state = SearcherState()
+
+    @abc.abstractmethod
+    def save_state(self, experiment_id: int, operations: Wire) -> None:
+        """Keep state and operations, before they are posted."""
+
+    def run_experiment(self, experiment_id: int, session: Session, prior_operations: Wire | None) -> None:
+        """Search until the experiment is over; `prior_operations` may not have been posted yet."""
+        path = f"/api/v1/experiments/{experiment_id}"
+        while not (self.state.experiment_completed or self.state.experiment_failed):
+            for event in session.get(f"{path}/searcher_events")["searcherEvents"]:
+                if event["id"] == INACTIVE:
+                    self._wait_for(event["experimentInactive"]["experimentState"])
+                    break
+                operations = self._operations_for(event, prior_operations)
+                if event["id"] != self.state.last_event_id:
+                    self.state.last_event_id = event["id"]
+                    self.save_state(experiment_id, operations)
+                prior_operations = None
+                _post(session, path, event, operations)
+
+    def _wait_for(self, experiment_state: str) -> None:
+        if experiment_state in _ENDED:
+            self.state.experiment_completed = _ENDED[experiment_state]
+            self.state.experiment_failed = not _ENDED[experiment_state]
+        else:
+            time.sleep(PAUSED_POLL_S)
+
+    def _operations_for(self, event: Event, prior: Wire | None) -> Wire:
+        if event["id"] == self.state.last_event_id:
+            logger.info("Resubmitting operations for event.id=%s", event["id"])
+            return prior or []
+        return [operation.to_wire() for operation in self._ask(event)]
+
+    def _ask(self, event: Event) -> list[Operation]:
+        for name, told in _TOLD.items():
+            if name in event:
+                return told(self, event[name])
+        logger.warning("event %s is of no kind that this version knows: %s", event["id"], sorted(event))
+        return []
+
+    def _begin(self, _: Event) -> list[Operation]:
+        return self.search_method.initial_operations(self.state)
+
+    def _trial_created(self, event: Event) -> list[Operation]:
+        id = uuid.UUID(event["requestId"])
+        self.state.trials_created.add(id)
+        self.state.trial_progress[id] = 0.0
+        return self.search_method.on_trial_created(self.state, id)
+
+    def _validated(self, event: Event) -> list[Operation]:
+        id, length = uuid.UUID(event["requestId"]), int(event["validateAfterLength"])
+        return self.search_method.on_validation_completed(self.state, id, event["metric"], length)
+
+    def _trial_closed(self, event: Event) -> list[Operation]:
+        id = uuid.UUID(event["requestId"])
+        self.state.trials_closed.add(id)
+        return self._with_progress(self.search_method.on_trial_closed(self.state, id))
+
+    def _trial_exited(self, event: Event) -> list[Operation]:
+        id = uuid.UUID(event["requestId"])
+        reason = _REASONS.get(event.get("exitedReason", ""), ExitedReason.ERRORED)
+        if reason is ExitedReason.INVALID_HP:
+            self.state.trial_progress.pop(id, None)
+        elif reason is ExitedReason.ERRORED:
+            self.state.failures.add(id)
+        return self._with_progress(self.search_method.on_trial_exited_early(self.state, id, reason))
+
+    def _trial_progressed(self, event: Event) -> list[Operation]:
+        self.state.trial_progress[uuid.UUID(event["requestId"])] = float(event["partialUnits"])
+        return []
+
+    def _with_progress(self, operations: list[Operation]) -> list[Operation]:
+        return [*operations, Progress(self.search_method.progress(self.state))]
+
+
+_TOLD: dict[str, Callable[[SearchRunner, Event], list[Operation]]] = {
+    "initialOperations": SearchRunner._begin,
+    "trialCreated": SearchRunner._trial_created,
+    "validationCompleted": SearchRunner._validated,
+    "trialClosed": SearchRunner._trial_closed,
+    "trialExitedEarly": SearchRunner._trial_exited,
+    "trialProgress": SearchRunner._trial_progressed,
+}
+
+
+def _post(session: Session, path: str, event: Event, operations: Wire) -> None:
+    body = {"searcherOperations": operations, "triggeredByEvent": event}
+    try:
+        session.post(f"{path}/searcher_operations", body)
+    except errors.NotFoundException as error:
+        # Taken before, and the answer was lost.
+        if f"event {event['id']} not found" not in str(error):
+            raise
+
+
+class LocalSearchRunner(SearchRunner):
+    """Runs the method in this process; its folder lets the same search go on after a stop."""
+
+    def __init__(self, search_method: SearchMethod, searcher_dir: Path | None = None) -> None:
+        super().__init__(search_method)
+        self.searcher_dir = Path(searcher_dir) if searcher_dir is not None else Path.cwd()
+
+    def run(
+        self,
+        exp_config: dict[str, Any] | str,
+        model_dir: str | None = None,
+        includes: Sequence[str | Path] = (),
+    ) -> int:
+        """Search until the experiment is over; returns its id. `exp_config`: a configuration, or its file."""
+        with _session() as session:
+            folder = next((one for one in self._folders() if one.exists()), None)
+            if folder is not None:
+                self.state, id = self.search_method.load(folder)
+                prior = json.loads((folder / "operations.json").read_text())
+            else:
+                id, prior = _create(session, exp_config, model_dir, includes), None
+                self.save_state(id, [])
+            self.run_experiment(id, session, prior)
+        return id
+
+    def save_state(self, experiment_id: int, operations: Wire) -> None:
+        fresh, (folder, old) = self.searcher_dir / "state.new", self._folders()
+        shutil.rmtree(fresh, ignore_errors=True)
+        self.search_method.save(self.state, fresh, experiment_id=experiment_id)
+        (fresh / "operations.json").write_text(json.dumps(operations))
+        if folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            folder.rename(old)
+        fresh.rename(folder)
+
+    def _folders(self) -> tuple[Path, Path]:
+        """The newest whole state is in the first of these that exists."""
+        return self.searcher_dir / "state", self.searcher_dir / "state.old"
+
+
+class RemoteSearchRunner(SearchRunner):
+    """Runs the method inside a task of the cluster, and keeps its state in the task's checkpoints."""
+
+    def __init__(self, search_method: SearchMethod, context: Context) -> None:
+        super().__init__(search_method)
+        self.context = context
+
+    def run(
+        self,
+        exp_config: dict[str, Any] | str,
+        model_dir: str | None = None,
+        includes: Sequence[str | Path] = (),
+    ) -> int:
+        """Search until the experiment is over; returns its id."""
+        from determined import get_cluster_info
+
+        info = get_cluster_info()
+        if info is None:
+            raise RuntimeError("RemoteSearchRunner runs inside a task; use LocalSearchRunner elsewhere")
+        with _session() as session:
+            if info.latest_checkpoint is not None:
+                with self.context.checkpoint.restore_path(info.latest_checkpoint) as path:
+                    self.state, id = self.search_method.load(path)
+                    prior = json.loads((path / "operations.json").read_text())
+            else:
+                id, prior = _create(session, exp_config, model_dir, includes), None
+                self.save_state(id, [])
+            self.run_experiment(id, session, prior)
+        return id
+
+    def save_state(self, experiment_id: int, operations: Wire) -> None:
+        steps = self.state.last_event_id or 0
+        with self.context.checkpoint.store_path({"steps_completed": steps}) as (path, _):
+            self.search_method.save(self.state, path, experiment_id=experiment_id)
+            (path / "operations.json").write_text(json.dumps(operations))
+
+
+@contextmanager
+def _session() -> Iterator[Session]:
+    with Session(master_url(None)) as session:
+        identity.sign_in(session)
+        yield session
+
+
+def _create(
+    session: Session,
+    exp_config: dict[str, Any] | str,
+    model_dir: str | None,
+    includes: Sequence[str | Path],
+) -> int:
+    config = yamlfile.read(Path(exp_config)) if isinstance(exp_config, str) else yamlfile.dump(exp_config)
+    files = packing.pack(Path(model_dir), [Path(one) for one in includes]) if model_dir is not None else []
+    body = {"config": config, "modelDefinition": files, "activate": True}
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    id = int(session.post("/api/v1/experiments", body, headers=headers)["experiment"]["id"])
+    logger.info("Created experiment %s", id)
+    return id

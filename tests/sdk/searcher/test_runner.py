@@ -1,0 +1,152 @@
+"""The loop of a search runner: asks the method, saves, posts once per event, goes on after a stop."""
+
+import json
+import logging
+import uuid
+
+import pytest
+
+from determined import searcher
+from determined.searcher import _runner
+from tests.sdk.fake_gateway import Status
+
+ONE = "/api/v1/experiments/7"
+A = uuid.UUID(int=1)
+DONE = {"id": -1, "experimentInactive": {"experimentState": "STATE_COMPLETED"}}
+INITIAL = {"id": 1, "initialOperations": {}}
+CREATED = {"id": 2, "trialCreated": {"requestId": str(A)}}
+VALIDATED = {"id": 3, "validationCompleted": {"requestId": str(A), "metric": 0.5, "validateAfterLength": "5"}}
+CLOSED = {"id": 4, "trialClosed": {"requestId": str(A)}}
+
+
+class OneTrial(searcher.SearchMethod):
+    """Trains one trial to 5."""
+
+    def __init__(self):
+        self.metrics = []
+
+    def initial_operations(self, searcher_state):
+        return [searcher.Create(A, {"lr": 1}), searcher.ValidateAfter(A, 5)]
+
+    def on_trial_created(self, searcher_state, request_id):
+        return []
+
+    def on_validation_completed(self, searcher_state, request_id, metric, train_length):
+        self.metrics.append([metric, train_length])
+        return [searcher.Close(request_id)]
+
+    def on_trial_closed(self, searcher_state, request_id):
+        return [searcher.Shutdown()]
+
+    def on_trial_exited_early(self, searcher_state, request_id, exited_reason):
+        return [searcher.Shutdown(failure=True)]
+
+    def progress(self, searcher_state):
+        return len(searcher_state.trials_closed) / 1
+
+    def save_method_state(self, path):
+        (path / "metrics").write_text(json.dumps(self.metrics))
+
+    def load_method_state(self, path):
+        self.metrics = json.loads((path / "metrics").read_text())
+
+
+@pytest.fixture
+def master(gateway, client_home, monkeypatch):
+    monkeypatch.setenv("DET_MASTER", gateway.url)
+    monkeypatch.setattr(_runner, "PAUSED_POLL_S", 0)
+    gateway.answer("POST", "/api/v1/experiments", {"experiment": {"id": 7}})
+    gateway.answer("POST", f"{ONE}/searcher_operations", {})
+    return gateway
+
+
+def tell(master, *batches):
+    master.answer("GET", f"{ONE}/searcher_events", *({"searcherEvents": list(batch)} for batch in batches))
+
+
+def posts(master):
+    found = [call.json for call in master.asked("POST", f"{ONE}/searcher_operations")]
+    return [
+        (one["triggeredByEvent"]["id"], [next(iter(op)) for op in one["searcherOperations"]]) for one in found
+    ]
+
+
+def run(tmp_path, method=None):
+    runner = searcher.LocalSearchRunner(method or OneTrial(), tmp_path)
+    return runner, runner.run({"name": "x", "searcher": {"name": "custom"}})
+
+
+def test_a_search_from_start_to_end(master, tmp_path):
+    tell(master, [INITIAL], [CREATED, VALIDATED], [CLOSED], [DONE])
+    runner, id = run(tmp_path)
+    assert id == 7
+    assert posts(master) == [
+        (1, ["createTrial", "trialOperation"]),
+        (2, []),
+        (3, ["closeTrial"]),
+        (4, ["shutDown", "setSearcherProgress"]),
+    ]
+    assert runner.state.experiment_completed
+    assert runner.search_method.metrics == [[0.5, 5]]
+    (created,) = [call.json for call in master.asked("POST", "/api/v1/experiments")]
+    assert (created["activate"], "name: custom" in created["config"]) == (True, True)
+
+
+def test_while_it_is_paused_the_runner_waits(master, tmp_path):
+    paused = {"id": -1, "experimentInactive": {"experimentState": "STATE_PAUSED"}}
+    tell(master, [paused], [INITIAL], [DONE])
+    run(tmp_path)
+    assert [id for id, _ in posts(master)] == [1]
+
+
+def test_after_a_stop_it_repeats_its_last_post_and_goes_on(master, tmp_path, caplog):
+    tell(master, [INITIAL], [CREATED, VALIDATED])
+    master.answer("POST", f"{ONE}/searcher_operations", {}, {}, Status(400, {"error": {"error": "gone"}}), {})
+    with pytest.raises(Exception, match="gone"):
+        run(tmp_path)
+    tell(master, [VALIDATED, CLOSED], [DONE])
+    with caplog.at_level(logging.INFO, "determined.searcher"):
+        runner, id = run(tmp_path)
+    assert id == 7
+    assert posts(master)[2:] == [
+        (3, ["closeTrial"]),
+        (3, ["closeTrial"]),
+        (4, ["shutDown", "setSearcherProgress"]),
+    ]
+    assert runner.search_method.metrics == [[0.5, 5]], "the method was asked once"
+    assert "Resubmitting operations for event.id=3" in caplog.text
+    assert len(master.asked("POST", "/api/v1/experiments")) == 1
+
+
+def test_a_post_that_was_taken_before_is_no_failure(master, tmp_path):
+    refusal = {"error": {"code": 5, "reason": "NotFound", "error": "event 1 not found"}}
+    master.answer("POST", f"{ONE}/searcher_operations", Status(404, refusal))
+    tell(master, [INITIAL], [DONE])
+    run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ("EXITED_REASON_UNSPECIFIED", searcher.ExitedReason.ERRORED),
+        ("EXITED_REASON_INVALID_HP", searcher.ExitedReason.INVALID_HP),
+        ("EXITED_REASON_USER_CANCELED", searcher.ExitedReason.USER_CANCELED),
+    ],
+)
+def test_early_exits_are_told_with_their_reason(master, tmp_path, monkeypatch, told, reason):
+    seen = []
+    monkeypatch.setattr(OneTrial, "on_trial_exited_early", lambda *given: seen.append(given[-1]) or [])
+    exited = {"id": 3, "trialExitedEarly": {"requestId": str(A), "exitedReason": told}}
+    tell(master, [INITIAL, CREATED, exited], [DONE])
+    runner, _ = run(tmp_path)
+    assert seen == [reason]
+    assert (A in runner.state.failures) is (reason is searcher.ExitedReason.ERRORED)
+    assert posts(master)[-1] == (3, ["setSearcherProgress"])
+
+
+def test_a_state_is_what_was_saved():
+    state = searcher.SearcherState()
+    state.trials_created, state.trial_progress, state.last_event_id = {A}, {A: 2.0}, 9
+    again = searcher.SearcherState()
+    again.from_dict(json.loads(json.dumps(state.to_dict())))
+    assert vars(again) == vars(state)
