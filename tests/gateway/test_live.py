@@ -108,7 +108,7 @@ def _run(work):
 
 
 def _seen(running):
-    paths = ("experiments", "experiments/1", "agents", "tasks", "job-queues", "workspaces")
+    paths = ("experiments", "experiments/1", "agents", "tasks", "workspaces")
     answers = [running.client.get(f"/api/v1/{path}") for path in paths]
     assert all(answer.status_code == 200 for answer in answers), [answer.text for answer in answers]
     found = [answer.json() for answer in answers]

@@ -137,9 +137,10 @@ def _post(session: Session, path: str, event: Event, operations: Wire) -> None:
     body = {"searcherOperations": operations, "triggeredByEvent": event}
     try:
         session.post(f"{path}/searcher_operations", body)
-    except errors.NotFoundException as error:
-        # Taken before, and the answer was lost.
-        if f"event {event['id']} not found" not in str(error):
+    except errors.BadRequestException as error:
+        # Taken before, and the answer was lost; or the experiment is ending, as the next events tell.
+        known = (f"event {event['id']} not found", "experiment in incompatible state")
+        if not any(text in str(error) for text in known):
             raise
 
 

@@ -118,9 +118,13 @@ def test_after_a_stop_it_repeats_its_last_post_and_goes_on(master, tmp_path, cap
     assert len(master.asked("POST", "/api/v1/experiments")) == 1
 
 
-def test_a_post_that_was_taken_before_is_no_failure(master, tmp_path):
-    refusal = {"error": {"code": 5, "reason": "NotFound", "error": "event 1 not found"}}
-    master.answer("POST", f"{ONE}/searcher_operations", Status(404, refusal))
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [(404, "event 1 not found"), (400, "experiment in incompatible state STOPPING_KILLED")],
+)
+def test_a_post_that_comes_too_late_is_no_failure(master, tmp_path, status, message):
+    refusal = {"error": {"code": 5, "reason": "", "error": message}}
+    master.answer("POST", f"{ONE}/searcher_operations", Status(status, refusal))
     tell(master, [INITIAL], [DONE])
     run(tmp_path)
 

@@ -1,0 +1,77 @@
+"""A search that the user's own code decides, with the searcher and the code itself killed on the way."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_search"
+
+
+@pytest.fixture
+def search(cluster, tmp_path):
+    """Starts the example's search method as a process of its own; it ends with the test."""
+    folder = tmp_path / "custom_search"
+    shutil.copytree(EXAMPLE, folder)
+    started = []
+
+    def start():
+        environment = os.environ | {
+            "DET_MASTER": cluster.address,
+            "DET_DEBUG_CONFIG_PATH": str(tmp_path / "configuration"),
+        }
+        process = subprocess.Popen(
+            [sys.executable, "search.py"],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def test_it_comes_to_its_end_whatever_is_killed(cluster, search):
+    first = search()
+    wait_for(lambda: cluster.get("experiments")["experiments"], 30, "the experiment")
+    wait_for(lambda: cluster.get("experiments/1/checkpoints")["checkpoints"], 60, "the first checkpoint")
+    cluster.kill("searcher")
+    first.send_signal(signal.SIGKILL)
+    first.communicate()
+    second = search()
+    output, _ = second.communicate(timeout=150)
+    assert second.returncode == 0, output
+    assert "experiment 1 is over" in output
+    experiment = cluster.experiment(1)
+    assert (experiment["state"], experiment["numTrials"]) == ("STATE_COMPLETED", 8)
+    trials = cluster.trials(1)
+    assert {trial["state"] for trial in trials} == {"STATE_COMPLETED"}
+    assert Counter(t["totalBatchesProcessed"] for t in trials) == {4: 4, 8: 2, 16: 1, 32: 1}
+    assert len(cluster.get("experiments")["experiments"]) == 1
+
+
+def test_while_it_is_paused_nothing_is_decided(cluster, search):
+    process = search()
+    wait_for(lambda: cluster.get("experiments")["experiments"], 30, "the experiment")
+    cluster.api("POST", "experiments/1/pause")
+    (event,) = cluster.get("experiments/1/searcher_events")["searcherEvents"]
+    assert event == {"id": -1, "experimentInactive": {"experimentState": "STATE_PAUSED"}}
+    cluster.api("POST", "experiments/1/kill")
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
