@@ -177,6 +177,9 @@ async def resize(world, chance):
     except asyncio.CancelledError:
         one.kill()
         raise
+    if len(world.workers) > 2 and chance.random() < 0.3:
+        one.retired = True
+        return
     await asyncio.sleep(chance.choice((1.0, 20.0)))
     one.slots = chance.choice((1, 2, 4))
     if not one.up:

@@ -147,7 +147,7 @@ def every_report_has_one_effect(world):
 
 def every_living_worker_counts(world):
     """Who lives and reaches the log is here for the scheduler, whatever it was taken for."""
-    for one in world.workers.values():
+    for one in (w for w in world.workers.values() if not w.retired):
         known = world.ledger.workers.get(one.id)
         if known is None or (known.presence, known.session) != ("here", one.session):
             raise Violation(

@@ -52,6 +52,8 @@ class Worker:
         self.up = False
         self.deaf = False
         """Its signs of life get lost; all else works."""
+        self.retired = False
+        """It left and will not come back."""
         self.position = None
         self.orders = {}
         self.processes = {}
@@ -67,13 +69,14 @@ class Worker:
     # -- life
 
     def start(self):
-        if self.up:
+        if self.up or self.retired:
             return
         self.up = True
         self._new_session()
         self._runs = {}
         self._registered = 0
         self._current = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
         self._spawn(self._work())
 
     @property
@@ -164,8 +167,9 @@ class Worker:
     async def change_slots(self, slots):
         """Some accelerators failed, or came back."""
         self.slots = slots
-        self._new_session()
-        await self._register(self.position, list(self._runs))
+        async with self._one_at_a_time:
+            self._new_session()
+            await self._register(self.position, list(self._runs))
         for run in list(self._runs.values()):
             if self._lacks_slots(run.order):
                 self._kill(run, "it lost slots that it ran on")
@@ -239,9 +243,10 @@ class Worker:
 
     async def _come_back(self, position):
         """Given up for lost, but here: say so, as another session."""
-        self._new_session()
         self._registered = position
-        await self._register(position, list(self._runs))
+        async with self._one_at_a_time:
+            self._new_session()
+            await self._register(position, list(self._runs))
 
     def _take_up(self, order):
         run = self._runs[order.assigned.allocation_id] = Run(order)
