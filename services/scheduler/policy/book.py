@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from services.scheduler.policy.fitting import Pool, Shape
-from services.scheduler.policy.group_queue import GroupQueue
+from services.scheduler.policy.group_queue import GroupQueue, Size
 from services.scheduler.policy.quiet import Quiet
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Running, Share
 
@@ -35,6 +35,8 @@ class Book:
         self.used: dict[str, tuple[int, int]] = {}
         """Slots and zero-slot places that are taken, by agent, also on agents that went."""
         self.quiet = Quiet()
+        self.impossible: dict[Size, bool] = {}
+        """Which sizes the agents could not serve even when idle; asked and kept by `capacity.impossible`."""
 
     @property
     def settings(self) -> PoolSettings:
@@ -46,6 +48,7 @@ class Book:
         if settings == self._settings:
             return
         self.quiet.end()
+        self.impossible.clear()
         self._settings = self.pool.settings = settings
         for agent in self.agents.values():
             self._open(agent)
@@ -57,6 +60,7 @@ class Book:
         """A new agent, or one that changed. What runs on it is counted from the runs."""
         if self.agents.get(agent.id) != agent:
             self.quiet.end()
+            self.impossible.clear()
             self.agents[agent.id] = agent
             self._open(agent)
 
@@ -64,6 +68,7 @@ class Book:
         """An agent went. Runs that have shares there stay known, and count again when it is back."""
         if self.agents.pop(agent_id, None) is not None:
             self.quiet.end()
+            self.impossible.clear()
             self.pool.drop(agent_id)
 
     def put_group(self, name: str, group: Group) -> None:

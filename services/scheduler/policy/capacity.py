@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from services.scheduler.policy.book import Book
 from services.scheduler.policy.fitting import Pool, Shape
+from services.scheduler.policy.group_queue import Size
 from services.scheduler.policy.records import Agent, PoolSettings, Request
 
 
@@ -24,6 +26,15 @@ def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, sin
     if slots == 0:
         return "No agent of the pool takes tasks without slots (max_aux_containers_per_agent is 0)."
     return f"{_reason(agents, slots, single_agent)} {_would_fit(agents, single_agent)}"
+
+
+def impossible(book: Book) -> frozenset[Size]:
+    """Sizes of requests in a book that its open agents could not serve even when idle."""
+    sizes = {size for queue in book.queues.values() for size in queue.sizes()}
+    usable = [agent for agent in book.agents.values() if agent.open]
+    for size in sizes - book.impossible.keys():
+        book.impossible[size] = bool(cannot_hold(usable, book.settings, size.slots, size.single_agent))
+    return frozenset(size for size in sizes if book.impossible[size])
 
 
 def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:

@@ -59,7 +59,7 @@ class GroupQueue:
         """Slots of requests that may come again any moment."""
         self._active: Counter[int] = Counter()
         self._kept: Counter[int] = Counter()
-        self._sums: tuple[tuple[int, int], Sums] | None = None
+        self._sums: tuple[tuple[int, int, frozenset[Size]], Sums] | None = None
         self._lanes: dict[Size, Lane] = {}
         self._running: dict[bool, list[tuple[Place, Running]]] = {False: [], True: []}
 
@@ -101,18 +101,27 @@ class GroupQueue:
         """What waits of one kind; none of them is empty."""
         return (lane for size, lane in self._lanes.items() if (size.slots == 0) == zero_slot)
 
-    def sums(self, limit: int, most: int) -> Sums:
-        """Slots of the requests that need one or more, up to the limit; `most`: of those that wait."""
-        if self._sums is None or self._sums[0] != (limit, most):
-            self._sums = (limit, most), self._summed(limit, most)
+    def sizes(self) -> Iterable[Size]:
+        """The sizes of what waits."""
+        return self._lanes.keys()
+
+    def sums(self, limit: int, most: int, never: frozenset[Size]) -> Sums:
+        """Slots of the requests that need one or more, up to the limit.
+
+        Of those that wait only those up to `most`, and without the sizes in `never`.
+        """
+        key = limit, most, never
+        if self._sums is None or self._sums[0] != key:
+            self._sums = key, self._summed(*key)
         return self._sums[1]
 
-    def _summed(self, limit: int, most: int) -> Sums:
-        waiting = [size.slots for size in self._lanes if 0 < size.slots <= most]
+    def _summed(self, limit: int, most: int, never: frozenset[Size]) -> Sums:
+        lanes = {size: lane for size, lane in self._lanes.items() if size.slots <= most and size not in never}
+        waiting = [size.slots for size in lanes if size.slots > 0]
         return Sums(
             active=sum(held for slots, held in self._active.items() if slots <= limit),
             kept=sum(held for slots, held in self._kept.items() if slots <= limit),
-            wanted=sum(s.slots * len(lane) for s, lane in self._lanes.items() if s.slots <= most),
+            wanted=sum(size.slots * len(lane) for size, lane in lanes.items()),
             smallest=min(waiting, default=0),
         )
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from services.scheduler.policy.book import Book
+from services.scheduler.policy.capacity import impossible
+from services.scheduler.policy.group_queue import Size
 
 
 class Claim:
     """What a group has, what it wants, and what it is offered; in slots."""
 
-    def __init__(self, book: Book, name: str, capacity: int) -> None:
+    def __init__(self, book: Book, name: str, capacity: int, never: frozenset[Size]) -> None:
         group, self.queue = book.group(name), book.queues[name]
         self.name, self.weight = name, group.weight
         self.age = group.registered, name
-        # A request beyond its job's limit can never run: it must not be offered what others could use.
+        # What can never run, as it is beyond its job's limit or any set of agents, must not be offered what
+        # others could use.
         most = capacity if group.max_slots is None else min(capacity, group.max_slots)
-        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most)
+        self.active, self.kept, wanted, self.smallest = self.queue.sums(capacity, most, never)
         demand = self.active + wanted + self.queue.expected
         self.demand = demand if group.max_slots is None else min(demand, group.max_slots)
         self.offer = self.kept
@@ -51,8 +54,8 @@ class Claim:
 
 def claims_of(book: Book) -> list[Claim]:
     """The claims of all groups that have or want slots, oldest group first, with their offers."""
-    capacity = capacity_of(book)
-    claims = [Claim(book, name, capacity) for name in book.queues]
+    capacity, never = capacity_of(book), impossible(book)
+    claims = [Claim(book, name, capacity, never) for name in book.queues]
     claims = sorted((c for c in claims if c.demand or c.active), key=lambda claim: claim.age)
     _Filling(claims, capacity - sum(claim.kept for claim in claims)).run()
     return claims
