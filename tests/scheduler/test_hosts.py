@@ -3,8 +3,9 @@
 import pytest
 
 from det_contracts.commands import SwitchSlot, SwitchWorker
-from det_contracts.events import scheduler, worker
+from det_contracts.events import scheduler, searcher, worker
 from det_contracts.problems import Refused
+from services.scheduler.app import RULES
 
 
 def of(kind, events):
@@ -116,6 +117,33 @@ def test_lost_slots_stay_lost_while_their_runs_are_not_over(cluster):
     cluster.worker(session="s3", slots=1, running=["1.t1.1"], reads_after=0)
     cluster.request(2, slots=4)
     assert all(len(a.members) == 0 for a in cluster.state.allocations.values() if a.trial_id == 2)
+
+
+@pytest.mark.parametrize("news", ["left", "lost", "shrunk"])
+def test_an_assignment_that_comes_too_late_is_lost_at_once(cluster, news):
+    cluster.worker(slots=1)
+    cluster.fold.given(
+        searcher.RunRequested(
+            trial_id=1,
+            experiment_id=1,
+            task_id="1.t1",
+            allocation_id="1.t1.1",
+            run=1,
+            slots=1,
+            pool="default",
+            priority=42,
+            reason="test",
+        )
+    )
+    (assigned,) = RULES.react(cluster.state, ("pools", "default"))
+    if news == "left":
+        cluster.fold.given(worker.WorkerLeft("w1", "s1"))
+    elif news == "lost":
+        cluster.fold.given(scheduler.WorkerLost("w1", "silent"))
+    else:
+        cluster.worker(session="s2", slots=[7], reads_after=0)
+    (ended,) = of(scheduler.AllocationEnded, cluster.told(assigned))
+    assert ended.outcome == "worker_lost"
 
 
 def test_a_worker_may_move_to_another_pool(cluster):

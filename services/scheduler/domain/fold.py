@@ -35,7 +35,7 @@ def _stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationAssigned = recorded.event
     known = state.allocations[event.allocation_id]
-    members = tuple(Member(worker_id=p.worker_id, slots=p.slots, rank=p.rank) for p in event.parts)
+    members = tuple(_member(state, part) for part in event.parts)
     yield from state.put_allocation(
         replace(
             known,
@@ -46,6 +46,14 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
         )
     )
     yield from state.touch_pool(known.pool)
+
+
+def _member(state: State, part: scheduler.Part) -> Member:
+    """A share of a worker; lost at once when worker or slots went while the assignment was on its way."""
+    worker = state.workers.get(part.worker_id)
+    offered = {slot.id for slot in worker.slots} if worker is not None and worker.presence == "here" else None
+    gone = offered is None or not set(part.slots) <= offered
+    return Member(worker_id=part.worker_id, slots=part.slots, rank=part.rank, over=gone, lost=gone)
 
 
 def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
