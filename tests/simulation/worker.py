@@ -137,6 +137,8 @@ class Worker:
         finally:
             if self.session == session:
                 self.kill()
+                for process in self.processes.values():
+                    process.kill()
 
     async def _work(self):
         after = self.position
