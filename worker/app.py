@@ -60,6 +60,8 @@ class Worker:
         """Position of CONTROL up to which everything was acted on."""
         self._current = asyncio.Event()
         """All that was in the log has been read once."""
+        self._one_at_a_time = asyncio.Lock()
+        """Registrations must reach the log in the order in which they are true."""
         self._runs: dict[str, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -104,7 +106,8 @@ class Worker:
     async def _come_back(self, position: int, reason: str) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
         log.warning("worker.was_lost", reason=reason)
-        await self._presence.register(self._slots, self._runs, position)
+        async with self._one_at_a_time:
+            await self._presence.register(self._slots, self._runs, position)
 
     async def _watch_slots(self) -> None:
         """An accelerator that fails while the worker runs is offered no more, and what ran on it ends.
@@ -121,9 +124,10 @@ class Worker:
 
     async def _change_slots(self, found: tuple[Slot, ...]) -> None:
         log.warning("worker.slots_changed", before=len(self._slots), now=len(found))
-        self._slots = found
-        # First told, then ended: what ends because of it is nobody's failure.
-        await self._presence.register(found, self._runs, self._read)
+        # First told, then refused and ended: what ends because of it is nobody's failure.
+        async with self._one_at_a_time:
+            await self._presence.register(found, self._runs, self._read)
+            self._slots = found
         for run in list(self._runs.values()):
             if not run.slots <= {slot.id for slot in found}:
                 await run.kill(self._without_slots())

@@ -32,6 +32,8 @@ class Watch:
         self._patience_s = patience_s
         self._heard: dict[str, float] = {}
         self._since = time.monotonic()
+        self._met: dict[str, tuple[str, float]] = {}
+        """The session of each worker, and when it was seen first: a registration is a sign of life, too."""
 
     async def on_beat(self, message: Msg) -> None:
         """A heartbeat: `heartbeat.<worker id>`."""
@@ -45,7 +47,9 @@ class Watch:
         now = time.monotonic()
         reports = []
         for worker in state.workers.values():
-            quiet = now - max(self._heard.get(worker.id, 0.0), self._since)
+            if self._met.get(worker.id, ("", 0.0))[0] != worker.session:
+                self._met[worker.id] = worker.session, now
+            quiet = now - max(self._heard.get(worker.id, 0.0), self._met[worker.id][1], self._since)
             if worker.presence == "here" and quiet > self._patience_s:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
         return reports
