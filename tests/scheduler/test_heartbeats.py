@@ -26,6 +26,7 @@ def silent(watch, cluster):
 def test_silence_counts_from_the_last_beat(cluster, clock):
     cluster.worker()
     watch = heartbeats.Watch(25.0)
+    assert silent(watch, cluster) == []
     clock.at += 20
     beat(watch)
     clock.at += 20
