@@ -204,6 +204,10 @@ def _assigned(ledger, event, position):
     for part in event.parts:
         for slot in part.slots:
             ledger.slots[part.worker_id, slot] = known.id
+        host = ledger.workers.get(part.worker_id)
+        # Decided before the worker, or the slots, were known to have gone.
+        if host is None or host.presence != "here" or not set(part.slots) <= set(host.slots):
+            known.lost[part.worker_id] = position
     ledger.count("gangs" if len(event.parts) > 1 else "assignments")
 
 
