@@ -95,7 +95,11 @@ async def _until_stopped(service: Service, settings: ServiceSettings) -> None:
     except BaseExceptionGroup as group:
         for error in group.exceptions:
             log.critical("service.failed", error=str(error), exc_info=error)
-        sys.exit(1)
+        # Nothing is lost by it, and what may still hold on to the loop must not keep a failed service
+        # from being started again.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 async def serve(service: Service, settings: ServiceSettings) -> None:
