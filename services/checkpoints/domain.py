@@ -166,7 +166,11 @@ def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     if event.state != "DELETED":
         return
-    for id in state.experiments.pop(event.experiment_id).trials:
+    gone = state.experiments.pop(event.experiment_id)
+    if gone.source in state.checkpoints:
+        # It protects the checkpoint that it started from no longer.
+        yield "experiments", state.checkpoints[gone.source].experiment_id
+    for id in gone.trials:
         for uuid in state.trials.pop(id).stored:
             del state.checkpoints[uuid]
             yield "checkpoints", uuid

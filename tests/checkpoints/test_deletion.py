@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts import ids
-from det_contracts.events import checkpoints, scheduler, searcher, trial
+from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
 from services.checkpoints.app import RULES
 from services.checkpoints.domain import TRIES
 from services.kit.testing import Fold
@@ -114,3 +114,14 @@ def test_a_changed_retention_counts_from_then_on(fold):
     fold.given(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
     keep = fold.state.experiments[1].keep
     assert (keep.trial_best, keep.trial_latest) == (0, 0)
+
+
+def test_what_was_only_kept_for_a_deleted_experiment_goes(fold):
+    fold.given(metrics.Settled(trial_id=1, reason="judged"), created(2, source="b"))
+    changes = {"checkpoint_storage.save_trial_best": 0, "checkpoint_storage.save_trial_latest": 0}
+    (asked,) = fold.given(searcher.ExperimentRevised(1, changes, "changed by bob")).decide()
+    assert asked.uuids == ("a",)
+    fold.given(task_ended(1)).decide()
+    gone = searcher.ExperimentDeleted(2, "DELETED", "gone")
+    (asked,) = fold.given(searcher.ExperimentEnded(2, "CANCELED", "killed"), gone).decide()
+    assert asked.uuids == ("b",)
