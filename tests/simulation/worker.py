@@ -77,12 +77,13 @@ class Worker:
         self._registered = 0
         self._current = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
-        self._spawn(self._work())
+        self._leaving = False
+        self._duties = [self._spawn(self._work())]
 
     @property
     def settled(self):
-        """It has registered, and reads."""
-        return self.up and self._registered > 0
+        """It has registered, reads, and means to stay."""
+        return self.up and self._registered > 0 and not self._leaving
 
     def _new_session(self):
         self._sessions += 1
@@ -124,6 +125,9 @@ class Worker:
 
     async def leave(self):
         """Stopped on purpose."""
+        self._leaving = True
+        for duty in self._duties:
+            duty.cancel()
         session = self.session
         for run in self._runs.values():
             self._kill(run, run.killed or STOPPED)
@@ -154,7 +158,7 @@ class Worker:
         await self._register(after, [run.id for run in found if not self._is_lost(run)])
         for run in found:
             self._spawn(self._carry_out(run))
-        self._spawn(self._beat())
+        self._duties.append(self._spawn(self._beat()))
         await self._listen(after)
 
     def _is_lost(self, run):
@@ -170,6 +174,8 @@ class Worker:
         """Some accelerators failed, or came back."""
         self.slots = slots
         async with self._one_at_a_time:
+            if self._leaving:
+                return
             self._new_session()
             await self._register(self.position, list(self._runs))
         for run in list(self._runs.values()):
