@@ -47,7 +47,8 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     """Delete every checkpoint of an experiment that shall go; say so when none is left or some cannot."""
     stored = list(stored_by(state, experiment.trials))
     present = [c.uuid for c in stored if c.state == "COMPLETED" and not c.going]
-    needed = _needed_by_others(state, experiment, {c.uuid for c in stored if c.state == "COMPLETED"})
+    # What a task is already deleting cannot be kept for anybody.
+    needed = _needed_by_others(state, experiment, set(present))
     if needed:
         return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
     if present:
