@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hmac
 import json
 import os
 import shutil
@@ -19,9 +18,10 @@ from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.storage import StorageRefused, probe
+from services.kit.task_tokens import sign
 from worker import entrypoint, ports, process
 from worker.briefing import Briefing, Gang
-from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
+from worker.environment import Cluster, Place, Task, info_files, interpreter_dirs, variables, write_info
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.workdir import unpack
@@ -79,8 +79,9 @@ class Preparer:
             slot_counts=gang.slot_counts,
             rank=gang.rank,
         )
-        token = self._session_token(briefing.task.allocation_id)
-        task, cluster = msgspec.structs.replace(briefing.task, session_token=token), self._cluster()
+        token = self._task_token(briefing.task)
+        task = msgspec.structs.replace(briefing.task, session_token=token, user_token=token)
+        cluster = self._cluster()
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
         process.prepare(run_dir, self._command(briefing, workdir, len(slots)), workdir, environment)
@@ -103,10 +104,9 @@ class Preparer:
         finally:
             part.unlink(missing_ok=True)
 
-    def _session_token(self, allocation_id: str) -> str:
-        """The same on every worker, since they share the key; without keys anybody may do anything anyway."""
-        key = self._signing.seed if self._signing is not None else self._settings.cluster_id
-        return hmac.new(key.encode(), f"session of {allocation_id}".encode(), "sha256").hexdigest()
+    def _task_token(self, task: Task) -> str:
+        """For the REST API: of this run, in the name of its owner; none where nothing is signed."""
+        return sign(self._signing.seed, task.allocation_id, task.user) if self._signing is not None else ""
 
     def _cluster(self) -> Cluster:
         settings = self._settings

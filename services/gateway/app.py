@@ -8,7 +8,7 @@ from services.gateway.commands import COMMANDS
 from services.gateway.domain import State, evolve
 from services.gateway.http import application, listening_socket, serve
 from services.gateway.peers import Peers
-from services.gateway.settings import Settings, blob_store, default_storage, signing_key
+from services.gateway.settings import Settings, blob_store, default_storage, signing_key, trial_signer
 from services.gateway.store import project
 from services.kit.host import Parts, Service
 from services.kit.rules import Rules
@@ -31,6 +31,7 @@ async def serve_http(parts: Parts) -> None:
         journal=parts.journal,
         blobs=blob_store(settings),
         token_key=signing_key(settings),
+        trial_signer=trial_signer(settings),
         storage=default_storage(settings),
     )
     await parts.runner.ready.wait()

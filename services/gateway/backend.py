@@ -23,5 +23,7 @@ class Backend:
     blobs: BlobStore
     token_key: bytes
     """Signs session tokens."""
+    trial_signer: str | None
+    """Public key of the tokens of tasks."""
     storage: dict[str, Any] | None
     """Default `checkpoint_storage` of the cluster."""

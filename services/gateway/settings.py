@@ -29,6 +29,8 @@ class Settings(ServiceSettings):
     cluster_name: str = "local"
     token_key: Path | None = None
     """File with the secret that signs session tokens; all replicas share it. None: new at each start."""
+    trial_signer: Path | None = None
+    """File with the public key that the tokens of tasks are known by. None: tasks cannot use the REST API."""
     blobs: str = ""
     """Where contexts are stored: an absolute directory, or s3://bucket[/prefix]."""
     s3_endpoint_url: str | None = None
@@ -39,6 +41,18 @@ class Settings(ServiceSettings):
     """Checkpoint storage of experiments that name none: an absolute directory, or a map in YAML."""
     checkpoints_probe: bool = True
     """Whether checkpoint directories are those of this host, so that they can be tried at submit."""
+
+
+def trial_signer(settings: Settings) -> str | None:
+    """The public key that workers sign the tokens of tasks with."""
+    if settings.trial_signer is None:
+        return None
+    try:
+        return settings.trial_signer.read_text().strip()
+    except OSError as error:
+        raise BadSettings(
+            f"STEADFAST_TRIAL_SIGNER={settings.trial_signer} cannot be read: {error.strerror}"
+        ) from error
 
 
 def signing_key(settings: Settings) -> bytes:

@@ -19,6 +19,8 @@ class Session(msgspec.Struct, frozen=True):
     user: str
     until: float
     """Seconds since the epoch, UTC."""
+    allocation: str = ""
+    """The run that the session belongs to, and dies with; empty for a person's."""
 
 
 class BadToken(Exception):

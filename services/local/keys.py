@@ -13,8 +13,9 @@ from services.kit.credentials import Authority
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
     """Make keys in `folder`, or read those that are there, and write what services and workers are given.
 
-    `service.creds` goes to the folder for services; `worker.creds`, for connecting, and
-    `trial-signing.json`, the key for scripts, to that for workers. Both folders are `folder` unless named.
+    `service.creds` and `trial-signer.pub`, by which the gateway knows a task, go to the folder for services;
+    `worker.creds`, for connecting, and `trial-signing.json`, the key for scripts, to that for workers. Both
+    folders are `folder` unless named.
     `authority.json` stays where the cluster is administered.
     """
     services, workers = services or folder, workers or folder
@@ -25,6 +26,7 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
         _write(kept, Authority.create().to_json())
     authority = Authority.from_json(kept.read_text())
     _write(services / "service.creds", authority.service())
+    _write(services / "trial-signer.pub", authority.trial_signer)
     _write(workers / "worker.creds", authority.worker())
     signing = {"account": authority.account, "seed": authority.trial_signing_seed}
     _write(workers / "trial-signing.json", json.dumps(signing))

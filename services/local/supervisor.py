@@ -79,6 +79,7 @@ class Cluster:
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
+            "STEADFAST_TRIAL_SIGNER": str(self.home.folder("secrets") / "trial-signer.pub"),
             "STEADFAST_CHECKPOINTS": str(storage),
         }
 

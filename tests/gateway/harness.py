@@ -23,6 +23,7 @@ from services.gateway.settings import Settings
 from services.gateway.store import project
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
+from services.kit.credentials import Authority
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call
@@ -31,6 +32,7 @@ from services.kit.saving import DatabaseSaver
 from services.scheduler.app import RULES as SCHEDULER
 
 KEY = b"a key that is long enough"
+AUTHORITY = Authority.create()
 
 
 class StandIn:
@@ -100,6 +102,7 @@ class Harness:
             journal=self.journal,
             blobs=DirectoryBlobs(folder / "blobs"),
             token_key=KEY,
+            trial_signer=AUTHORITY.trial_signer,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
         )
         transport = httpx.ASGITransport(application(self.backend), raise_app_exceptions=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from services.gateway.backend import Backend
 from services.gateway.users import USERS, User
 from services.gateway.web import errors
 from services.gateway.web.params import Params
+from services.kit import task_tokens
 
 COOKIE = "auth"
 log = structlog.get_logger()
@@ -59,6 +61,8 @@ class Visit:
         token = self.token()
         if token is None:
             raise errors.unauthenticated("nobody is logged in; run 'det user login'")
+        if task_tokens.is_task_token(token):
+            return self._task_session(token)
         try:
             session = tokens.read(self.backend.token_key, token, time.time())
         except tokens.BadToken as error:
@@ -66,6 +70,22 @@ class Visit:
         if session.id in self.catalogue.state.sessions or session.user not in USERS:
             raise errors.unauthenticated("this session is closed; run 'det user login'")
         return session
+
+    def _task_session(self, token: str) -> tokens.Session:
+        """What runs in a task acts for its owner, as long as it runs."""
+        signer = self.backend.trial_signer
+        if signer is None:
+            raise errors.unauthenticated(
+                "tasks cannot log in here: set STEADFAST_TRIAL_SIGNER at the gateway"
+            )
+        try:
+            said = task_tokens.read(signer, token)
+        except task_tokens.BadTaskToken as error:
+            raise errors.unauthenticated(str(error)) from None
+        allocation = self.catalogue.state.allocations.get(said.allocation)
+        if allocation is None or allocation.ended_at is not None or said.user not in USERS:
+            raise errors.unauthenticated(f"allocation {said.allocation} is over, and its session with it")
+        return tokens.Session(said.allocation, said.user, math.inf, allocation=said.allocation)
 
 
 class UserVisit(Visit):
