@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import subjects
+
 
 class SearchProgress(msgspec.Struct, frozen=True, tag="search_progress"):
     """To the searcher: `{experiment id as text: 0..1}` for the experiments asked about that exist."""
@@ -92,6 +94,16 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
     limit: int = 1000
 
 
+class ReportVerdict(msgspec.Struct, frozen=True, tag="report_verdict"):
+    """To metrics, at that position of REPORTS: why the batch stored there was refused; empty if it was not.
+
+    Refusals are remembered for the newest few of a trial.
+    """
+
+    trial_id: int
+    position: int
+
+
 class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
     """To metrics: `{lines: [...], more: the page was cut short, through: position of LOGS it is true at}`.
 
@@ -144,6 +156,7 @@ OWNER_OF: dict[type, str] = {
     ClusterState: "scheduler",
     TrialSummaries: "metrics",
     Reports: "metrics",
+    ReportVerdict: "metrics",
     LogPage: "metrics",
     BestValidation: "metrics",
     Checkpoints: "checkpoints",
@@ -151,7 +164,11 @@ OWNER_OF: dict[type, str] = {
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """A question on the wire: answered once the owner has committed `min_position` of CONTROL."""
+    """A question on the wire: answered once the owner has read `stream` up to `min_position`.
+
+    What is answered from tables can wait for CONTROL only.
+    """
 
     body: msgspec.Raw
     min_position: int = 0
+    stream: str = subjects.CONTROL

@@ -28,7 +28,7 @@ class ReportBatch(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     run: int
     number: int
-    """Counts the batches of a run from 1."""
+    """Counts the batches of a run from 1; 0: not counted, a repeat is known by its values alone."""
     searcher_metric: str
     """Name of the metric that the search looks at."""
     smaller_is_better: bool
@@ -57,7 +57,8 @@ class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     """`task` for the script's output, `agent` for lines that the worker adds."""
     offset: int
-    """Where the batch begins in the worker's spool of that source; grows from batch to batch."""
+    """Where the batch begins in the worker's spool of that source; grows from batch to batch.
+    -1: in no spool, and taken whenever it comes."""
     lines: list[LogLine]
 
 

@@ -120,8 +120,8 @@ class Follower:
             batch = _decode(message.body)
             place = (batch.allocation_id, batch.worker_id, batch.source)
             # A worker may ship a batch again after an unknown outcome.
-            if batch.offset > self._offsets.get(place, -1):
-                self._offsets[place] = batch.offset
+            if batch.offset < 0 or batch.offset > self._offsets.get(place, -1):
+                self._offsets[place] = max(batch.offset, self._offsets.get(place, -1))
                 found += [line for line in _lines(batch, message.position) if _wanted(self._query, line)]
         return found
 

@@ -26,7 +26,8 @@ PATIENCE_S = 10.0
 """How long an asker waits for an owner before it says 'unavailable'."""
 
 Handle = Callable[[Any, Call], Awaitable[tuple[int, Any]]]
-Reply = Callable[[Any, int], Awaitable[tuple[int, Any]]]
+Reply = Callable[[Any, str, int], Awaitable[tuple[int, Any]]]
+"""Answers a query at (stream, position) or later."""
 
 
 def name_of(record: type[Any]) -> str:
@@ -47,10 +48,10 @@ class Asker:
         body = msgspec.json.encode(command)
         return await self._ask(owner, subject, body, {"Steadfast-Call": call_id or uuid.uuid4().hex})
 
-    async def query(self, query: Any, *, min_position: int = 0) -> Answer:
-        """Ask an owner what it knows, at `min_position` of CONTROL or later."""
+    async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
+        """Ask an owner what it knows, at `min_position` of a stream or later."""
         owner = queries.OWNER_OF[type(query)]
-        ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), min_position)
+        ask = queries.Ask(msgspec.Raw(msgspec.json.encode(query)), min_position, stream)
         subject = subjects.query(owner, name_of(type(query)))
         return await self._ask(owner, subject, msgspec.json.encode(ask), None)
 
@@ -104,7 +105,7 @@ class Answerer:
 
             async def work(message: Msg, reply: Reply = reply, decoder: Any = decoder) -> tuple[int, Any]:
                 ask = _read(_ASKS, message.data)
-                return await reply(_read(decoder, ask.body), ask.min_position)
+                return await reply(_read(decoder, ask.body), ask.stream, ask.min_position)
 
             name = name_of(kind)
             for subject in (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name)):

@@ -161,15 +161,15 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     runner, rules = parts.runner, service.rules
     await runner.ready.wait()
 
-    def answer(kind: type) -> Callable[[Any, int], Awaitable[tuple[int, Any]]]:
-        async def reply(query: Any, position: int) -> tuple[int, Any]:
-            await runner.reach(position)
+    def answer(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
+        async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
+            await runner.reach(position, stream=stream)
             return runner.positions["CONTROL"], rules.answers[kind](runner.state, query)
 
         return reply
 
-    def read(kind: type) -> Callable[[Any, int], Awaitable[tuple[int, Any]]]:
-        async def reply(query: Any, position: int) -> tuple[int, Any]:
+    def read(kind: type) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
+        async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
             await parts.saver.reach(position)
             return position, await parts.database.read(lambda c: service.reads[kind](c, query))
 

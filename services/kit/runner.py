@@ -20,7 +20,7 @@ import structlog
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
-from det_contracts.problems import Refused, unavailable
+from det_contracts.problems import Refused, invalid, unavailable
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
 from services.kit.measures import Measures
 from services.kit.rules import Call, Key, Rules, every_key
@@ -124,14 +124,16 @@ class Runner(Generic[S]):
         except TimeoutError:
             raise unavailable(f"{self.rules.owner} could not decide within {within_s:.0f} s") from None
 
-    async def reach(self, position: int, within_s: float = 10.0) -> None:
-        """Wait until CONTROL is folded up to `position`; raises `Refused` (unavailable) after a while."""
+    async def reach(self, position: int, within_s: float = 10.0, stream: str = subjects.CONTROL) -> None:
+        """Wait until a stream is folded up to `position`; raises `Refused` (unavailable) after a while."""
+        if stream not in self.positions:
+            raise invalid(f"{self.rules.owner} does not read {stream}")
         try:
             async with asyncio.timeout(within_s), self._moved:
-                await self._moved.wait_for(lambda: self.positions[subjects.CONTROL] >= position)
+                await self._moved.wait_for(lambda: self.positions[stream] >= position)
         except TimeoutError:
             raise unavailable(
-                f"{self.rules.owner} is at position {self.positions[subjects.CONTROL]} of the log, "
+                f"{self.rules.owner} is at position {self.positions[stream]} of {stream}, "
                 f"not yet at {position}; try again"
             ) from None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from det_contracts import subjects
 from services.kit.host import Service
 from services.kit.rules import Rules
+from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
 from services.metrics.queries import READS
@@ -19,6 +20,7 @@ RULES = Rules(
     evolve=evolve,
     react=react,
     commands=COMMANDS,
+    answers=ANSWERS,
     streams={
         subjects.CONTROL: (),
         subjects.REPORTS: (),

@@ -28,8 +28,9 @@ def read_reports(message: Stored, stream: str) -> Recorded:
         batch = _reports.decode(message.body)
     except (msgspec.MsgspecError, UnicodeError):
         return Recorded(message.position, Unknown("damaged reports", 1), "", "", 0.0, "", stream)
-    numbers = (batch.trial_id, batch.experiment_id, batch.run, batch.number)
-    sound = all(0 < number <= LARGEST for number in numbers) and len(batch.series) < ROWS_PER_BATCH
+    numbers = (batch.trial_id, batch.experiment_id, batch.run)
+    counted = 0 <= batch.number <= LARGEST
+    sound = counted and all(0 < n <= LARGEST for n in numbers) and len(batch.series) < ROWS_PER_BATCH
     rows = sum(len(series.steps) for series in batch.series)
     if not sound or rows > ROWS_PER_BATCH or message.subject != subjects.reports(batch.trial_id):
         return Recorded(message.position, Unknown("misplaced reports", 1), "", "", 0.0, "", stream)

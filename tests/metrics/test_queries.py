@@ -175,6 +175,12 @@ def test_repeated_and_older_batches_of_a_source_are_left_out(told):
     assert texts(ask(LogPage(task_id="1.a")))[3:] == ["agent", "w2", "run 2"]
 
 
+def test_batches_from_no_spool_are_all_taken_and_move_nothing(told):
+    said = lines("said", offset=-1)
+    ask = told(lines("a", offset=5), said, said, lines("b", offset=6))
+    assert texts(ask(LogPage(task_id="1.a"))) == ["a", "said", "said", "b"]
+
+
 FILTERS = {
     "allocations": (LogPage(task_id="1.a", allocation_ids=["1.a.2"]), ["r2"]),
     "workers": (LogPage(task_id="1.a", worker_ids=["w2", "nobody"]), ["w2"]),

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from det_contracts.events import metrics
+from det_contracts.queries import ReportVerdict
+from services.metrics.app import RULES
 from services.metrics.domain.ledger import RECENT
 from tests.metrics.world import World, reports, series, training, validation
 
@@ -62,6 +64,27 @@ def test_a_batch_counts_once(world):
     batch = reports(validation([1], loss=[1.0]))
     later = reports(validation([2], loss=[2.0]), number=2)
     assert validated(world.add(batch, later, batch, later).fold().decide()) == [(1, 1, 1.0), (1, 2, 2.0)]
+
+
+def test_batches_without_a_number_are_told_apart_by_their_values(world):
+    said = reports(validation([1], loss=[1.0]), number=0)
+    world.add(said, said, reports(validation([2], loss=[2.0]), number=0))
+    assert validated(world.fold().decide()) == [(1, 1, 1.0), (1, 2, 2.0)]
+    world.add(reports(validation([3], loss=[3.0])), reports(validation([1], loss=[9.0]), number=0))
+    decided = world.fold().decide()
+    assert validated(decided) == [(1, 3, 3.0)]
+    assert len(refusals(decided)) == 1
+
+
+def test_whoever_waits_hears_why_a_batch_was_refused(world):
+    for position in range(1, 13):
+        world.add(reports(training([1], loss=[position]), number=0))
+    world.fold()
+    ask = RULES.answers[ReportVerdict]
+    assert ask(world.state, ReportVerdict(1, 1)) == ""
+    assert "overwriting existing metric keys" in ask(world.state, ReportVerdict(1, 12))
+    assert ask(world.state, ReportVerdict(2, 12)) == ""
+    assert len(world.state.trials[1].refusals) == 8
 
 
 def test_a_key_that_comes_twice_is_refused_whole(world):

@@ -19,32 +19,36 @@ replace = msgspec.structs.replace
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event of any of the three streams; returns the records that it replaced."""
+    if isinstance(recorded.event, Judged):
+        return _judged(state, recorded.event, recorded.position)
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded.event) if fold is not None else ()
 
 
-def _judged(state: State, event: Judged) -> Iterable[Key]:
+def _judged(state: State, event: Judged, position: int) -> Iterable[Key]:
     if isinstance(event.batch, LogBatch):
         return _log(state, event, event.batch)
-    return _reports(state, event, event.batch)
+    return _reports(state, event, event.batch, position)
 
 
 def _log(state: State, event: Judged, batch: LogBatch) -> Iterable[Key]:
     key = f"{batch.allocation_id} {batch.worker_id} {batch.source}"
     known = state.sources.get(key)
-    event.accepted = not _is_gone(state, batch.task_id) and (known is None or batch.offset > known.offset)
-    if event.accepted:
+    counted = batch.offset >= 0
+    fresh = not counted or known is None or batch.offset > known.offset
+    event.accepted = fresh and not _is_gone(state, batch.task_id)
+    if event.accepted and counted:
         state.sources[key] = Source(batch.offset)
         yield "sources", key
 
 
-def _reports(state: State, event: Judged, batch: ReportBatch) -> Iterable[Key]:
+def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> Iterable[Key]:
     known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
-    new = batch.run != known.run or batch.number > known.batch
+    new = batch.run != known.run or batch.number > known.batch or batch.number == 0
     event.accepted = new and batch.experiment_id not in state.gone
     if not event.accepted:
         return
-    judge = Judge(known, state.groups, batch)
+    judge = Judge(known, state.groups, batch, position)
     state.trials[known.id] = judge.take()
     yield "trials", known.id
     for key, group in judge.groups().items():
@@ -91,7 +95,6 @@ def _is_gone(state: State, task_id: str) -> bool:
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
-    Judged: _judged,
     metrics.Validated: _stated,
     metrics.ReportRefused: _stated,
     metrics.Settled: _settled,

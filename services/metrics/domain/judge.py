@@ -10,17 +10,18 @@ import msgspec
 from det_contracts.events import metrics
 from det_contracts.reports import ReportBatch, Series
 from services.metrics.domain.ledger import Conflict, Ledger
-from services.metrics.domain.state import VALIDATION, Archive, Finding, Group, Row, Trial, group_key
+from services.metrics.domain.state import VALIDATION, Archive, Finding, Group, Refusal, Row, Trial, group_key
 from services.metrics.values import finite, number
 
 MOST_STEPS = 2**53
+MOST_REFUSALS = 8
 replace = msgspec.structs.replace
 
 
 class Judge:
     """Judges a batch row by row, on copies; afterwards the results are in its attributes."""
 
-    def __init__(self, known: Trial, groups: Mapping[str, Group], batch: ReportBatch) -> None:
+    def __init__(self, known: Trial, groups: Mapping[str, Group], batch: ReportBatch, position: int) -> None:
         self.rows: list[Row] = []
         self.archive: Archive | None = None
         self._known = known
@@ -29,22 +30,30 @@ class Judge:
         self._ledgers: dict[str, Ledger] = {}
         self._decided = known.decided
         self._pending = list(known.pending)
+        self._position = position
+        self._refusals = known.refusals
         self._index = 0
 
     def take(self) -> Trial:
         """Judge every report; returns the trial after them."""
         if self._batch.run < self._known.run:
             self._refuse_outdated()
-            return replace(self._known, decided=self._decided, pending=tuple(self._pending))
+            return replace(
+                self._known,
+                decided=self._decided,
+                pending=tuple(self._pending),
+                refusals=self._refusals[-MOST_REFUSALS:],
+            )
         for series in self._batch.series:
             self._take_series(series)
         return replace(
             self._known,
             run=self._batch.run,
-            batch=self._batch.number,
+            batch=self._batch.number or (self._known.batch if self._batch.run == self._known.run else 0),
             opened=self._batch.run if self.rows else self._known.opened,
             decided=self._decided,
             pending=tuple(self._pending),
+            refusals=self._refusals[-MOST_REFUSALS:],
         )
 
     def groups(self) -> dict[str, Group]:
@@ -128,6 +137,7 @@ class Judge:
             reason=f"{group} metrics at {steps} steps were refused: {reason}",
         )
         self._queue(Finding(self._decided, refused=decision))
+        self._refusals = (*self._refusals, Refusal(self._position, reason))
 
     def _queue(self, finding: Finding) -> None:
         # When CONTROL was folded first, the decision is there already.

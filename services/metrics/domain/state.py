@@ -74,6 +74,13 @@ class Finding(msgspec.Struct, frozen=True):
     refused: metrics.ReportRefused | None = None
 
 
+class Refusal(msgspec.Struct, frozen=True):
+    """What was wrong with the batch at a position of REPORTS."""
+
+    position: int
+    reason: str
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How far a trial's reports have come, and what of them is not stated in CONTROL yet."""
 
@@ -89,6 +96,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     stated: int = 0
     """Decisions that are in CONTROL."""
     pending: tuple[Finding, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    """The newest few, for whoever waits to hear."""
 
 
 class Open(msgspec.Struct, frozen=True):
