@@ -127,6 +127,16 @@ class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_temp
     user: str
 
 
+class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
+    """To the gateway's own log: a member's share of an all-gather within an allocation; idempotent."""
+
+    allocation_id: str
+    request_id: str
+    peers: int
+    data: Any
+    user: str
+
+
 class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
     """To the gateway's own log: a user logged out."""
 
@@ -147,4 +157,5 @@ OWNER_OF: dict[type, str] = {
     SetTemplate: "gateway",
     RemoveTemplate: "gateway",
     CloseSession: "gateway",
+    JoinGather: "gateway",
 }

@@ -13,6 +13,7 @@ from fastapi import FastAPI
 
 from services.gateway.backend import Backend
 from services.gateway.routes import (
+    allocations,
     auth,
     checkpoints,
     cluster,
@@ -25,7 +26,10 @@ from services.gateway.routes import (
     page,
     preview,
     queue,
+    reporting,
     revising,
+    script,
+    task_logs,
     tasks,
     templates,
     trials,
@@ -59,6 +63,9 @@ def application(backend: Backend) -> FastAPI:
         custom_search,
         experiments,
         metrics,
+        reporting,
+        script,
+        allocations,
         trials,
         checkpoints,
         logs,
@@ -67,7 +74,7 @@ def application(backend: Backend) -> FastAPI:
         app.include_router(part.router, prefix=errors.API)
     for other in (cluster, queue, templates, workspaces, preview, why, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, preview, page):
+    for raw in (master, tasks, task_logs, preview, page):
         app.include_router(raw.root)
     return app
 

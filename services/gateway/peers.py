@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from det_contracts import queries
+from det_contracts import queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.problems import Refused
@@ -25,7 +25,7 @@ class Asks(Protocol):
     async def command(self, command: Any) -> Answer:
         """Ask an owner to decide; raises `Refused`."""
 
-    async def query(self, query: Any, *, min_position: int = 0) -> Answer:
+    async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         """Ask an owner what it knows; raises `Refused`."""
 
 
@@ -207,6 +207,12 @@ class Peers:
         found = msgspec.convert((await self._asker.query(query)).value["rows"], list[Report])
         row = found[0] if found else None
         return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None
+
+    async def refusal(self, trial_id: int, position: int) -> str:
+        """Why the metrics service refused the report at a position of REPORTS; empty if it took it."""
+        query = queries.ReportVerdict(trial_id, position)
+        answer = await self._asker.query(query, min_position=position, stream=subjects.REPORTS)
+        return str(answer.value)
 
     async def log_page(self, query: queries.LogPage) -> LogPage:
         """One page of a task's log."""

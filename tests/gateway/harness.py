@@ -71,7 +71,7 @@ class StandIn:
             value = await value
         return Answer(self.position(), value)
 
-    async def query(self, query: Any, *, min_position: int = 0) -> Answer:
+    async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         value = self.values[type(query)]
         if callable(value):
             value = value(query)

@@ -37,3 +37,19 @@ class TemplateRemoved(msgspec.Struct, frozen=True, kw_only=True):
     template_id: str
     name: str
     reason: str
+
+
+@event("gateway.allocation.gather_joined", key="allocation_id")
+class GatherJoined(msgspec.Struct, frozen=True, kw_only=True):
+    """A member of an allocation gave its share of an all-gather (scheduling spec, section 8.6).
+
+    Shares are put together in the order of the log, `peers` of them at a time.
+    """
+
+    allocation_id: str
+    request_id: str
+    """Of the member's request; the same again is the same share."""
+    peers: int
+    data: Any
+    """Any JSON."""
+    reason: str

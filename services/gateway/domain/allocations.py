@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import scheduler, searcher, worker
+from det_contracts.events import gateway, scheduler, searcher, worker
 from det_contracts.states import later
-from services.gateway.domain.state import Allocation, Live, Phase, State
+from services.gateway.domain.state import Allocation, Gathering, Live, Phase, Share, State
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -71,11 +71,37 @@ def started(state: State, recorded: Recorded) -> Iterable[Key]:
     """The process of one member runs."""
     event: worker.AllocationStarted = recorded.event
     known = state.allocations.get(event.allocation_id)
-    if known is None or known.started_at is not None or known.ended_at is not None:
+    if known is None or known.ended_at is not None or event.worker_id in known.there:
         return
-    state.allocations[known.id] = replace(known, started_at=recorded.at, state=later(known.state, "RUNNING"))
+    first = known.started_at is None
+    state.allocations[known.id] = replace(
+        known,
+        there=(*known.there, event.worker_id),
+        started_at=recorded.at if first else known.started_at,
+        state=later(known.state, "RUNNING"),
+    )
     yield "allocations", known.id
-    yield from _show(state, known.id, "QUEUED", "RUNNING")
+    if first:
+        yield from _show(state, known.id, "QUEUED", "RUNNING")
+
+
+def asked_to_leave(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Its script shall save and leave."""
+    known = state.allocations.get(recorded.event.allocation_id)
+    if known is not None:
+        state.allocations[known.id] = replace(known, asked_to_leave=True)
+        yield "allocations", known.id
+
+
+def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A member gave its share of an all-gather."""
+    event: gateway.GatherJoined = recorded.event
+    if event.allocation_id not in state.live:
+        return
+    known = state.gatherings.get(event.allocation_id, Gathering(event.peers))
+    share = Share(event.request_id, event.data)
+    state.gatherings[event.allocation_id] = replace(known, shares=(*known.shares, share))
+    yield "gatherings", event.allocation_id
 
 
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -88,6 +114,8 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
         known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
     )
     state.live.pop(known.id, None)
+    state.gatherings.pop(known.id, None)
+    yield "gatherings", known.id
     yield "allocations", known.id
     yield "live", known.id
     yield from _show(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")

@@ -105,6 +105,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """In the order they were stored, deleted ones too."""
     checkpoints: int = 0
     checkpoint_bytes: int = 0
+    answered: int = 0
+    """Newest operation whose completion the search has answered."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +145,9 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     state: AllocationState = "PENDING"
     members: tuple[Part, ...] = ()
+    there: tuple[str, ...] = ()
+    """Workers on which its processes were started."""
+    asked_to_leave: bool = False
     outcome: Outcome | None = None
     reason: str = ""
 
@@ -151,6 +156,20 @@ class Live(msgspec.Struct, frozen=True):
     """An allocation that is not over; an index, since most allocations are."""
 
     experiment_id: int
+
+
+class Share(msgspec.Struct, frozen=True):
+    """What a member of an allocation gave to an all-gather."""
+
+    request_id: str
+    data: Any
+
+
+class Gathering(msgspec.Struct, frozen=True):
+    """All-gathers of a live allocation, one after the other, each as long as it has peers."""
+
+    peers: int
+    shares: tuple[Share, ...] = ()
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -199,6 +218,8 @@ class State:
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
     allocations: dict[str, Allocation] = field(default_factory=dict)
     live: dict[str, Live] = field(default_factory=dict)
+    """By allocation id."""
+    gatherings: dict[str, Gathering] = field(default_factory=dict)
     """By allocation id."""
     workers: dict[str, Worker] = field(default_factory=dict)
     away: dict[str, Worker] = field(default_factory=dict)

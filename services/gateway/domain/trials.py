@@ -59,6 +59,16 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     yield "trials", event.trial_id
 
 
+def answered(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The search said what comes after an operation: the next one, or nothing for now."""
+    event: searcher.OperationSet | searcher.TrialIdled = recorded.event
+    known = state.trials[event.trial_id]
+    upto = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
+    if upto > known.answered:
+        state.trials[known.id] = replace(known, answered=upto)
+        yield "trials", known.id
+
+
 def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """One run is over; the trial may go on."""
     event: searcher.RunEnded = recorded.event

@@ -189,5 +189,6 @@ SENTENCES: dict[type, Sentence] = {
     ),
     gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
     gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
+    gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",
     gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
 }

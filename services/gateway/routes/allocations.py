@@ -1,0 +1,174 @@
+"""What the processes of an allocation ask and tell (REST spec, section 6; scheduling spec, 8.5 and 8.6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import JoinGather
+from det_contracts.events import trial as said
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.gateway.domain import Allocation, State
+from services.gateway.web.bodies import Body
+from services.gateway.web.visit import Asked, UserVisit
+from services.gateway.witness import Witness, was_asked_to_leave
+
+LONGEST_WAIT_S = 3600
+RENDEZVOUS_PATIENCE_S = 600.0
+"""The client asks again after that."""
+router = APIRouter()
+
+
+class AllGather(Body):
+    """POST /allocations/{id}/all_gather"""
+
+    request_uuid: str = ""
+    num_peers: int = 0
+    data: Any = None
+
+
+@router.get("/allocations/{allocation_id}/signals/preemption")
+async def preemption(visit: Asked, allocation_id: str) -> Response:
+    """Whether the allocation shall leave: at once if so, else after `timeout_seconds` at most."""
+    _own(visit, allocation_id)
+    seconds = visit.params.integer("timeout_seconds", 60)
+    if not 0 <= seconds <= LONGEST_WAIT_S:
+        raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {LONGEST_WAIT_S}")
+    if await was_asked_to_leave(visit.backend.journal, allocation_id):
+        return visit.answer({"preempt": True})
+
+    def leaves(state: State) -> bool:
+        known = state.allocations.get(allocation_id)
+        return known is None or known.asked_to_leave or known.ended_at is not None
+
+    await _until(visit, leaves, seconds)
+    known = visit.catalogue.state.allocations.get(allocation_id)
+    return visit.answer({"preempt": known is not None and known.asked_to_leave})
+
+
+@router.post("/allocations/{allocation_id}/signals/ack_preemption")
+async def acknowledge(visit: Asked, allocation_id: str) -> Response:
+    """The coming exit is meant; stored before this is answered."""
+    known = _own(visit, allocation_id)
+    if known.trial_id is not None:
+        witness = Witness(visit, known.trial_id)
+        fact = said.PreemptionAcknowledged(known.trial_id, known.run)
+        await witness.state(fact, f"ack-{known.trial_id}-{known.run}")
+    return visit.answer({})
+
+
+@router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
+async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Response:
+    """Where all members are, once all of them are there."""
+    known = _own(visit, allocation_id)
+    rank = _rank(known, resources_id)
+
+    def complete(state: State) -> bool:
+        now = state.allocations.get(allocation_id)
+        if now is None or now.ended_at is not None:
+            return True
+        return all(part.worker_id in now.there for part in now.members)
+
+    await _until(visit, complete, RENDEZVOUS_PATIENCE_S)
+    _own(visit, allocation_id)
+    if not complete(visit.catalogue.state):
+        raise Refused(Problem("unavailable", f"allocation {allocation_id} is not complete yet; ask again"))
+    state, parts = visit.catalogue.state, sorted(known.members, key=lambda part: part.rank)
+    workers = [state.workers.get(part.worker_id) or state.away.get(part.worker_id) for part in parts]
+    info = {
+        "addresses": [one.address if one else "" for one in workers],
+        "rank": rank,
+        "slots": [len(part.slots) for part in parts],
+    }
+    return visit.answer({"rendezvousInfo": info})
+
+
+def _rank(allocation: Allocation, resources_id: str) -> int:
+    """The member that `resources_id` names; raises `Refused` (not found)."""
+    for part in allocation.members:
+        if resources_id == f"{allocation.id}-{part.rank}":
+            return part.rank
+    raise not_found("resources", resources_id)
+
+
+@router.post("/allocations/{allocation_id}/all_gather")
+async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Response:
+    """The data of all members, in the same order for each, once all of them gave theirs."""
+    _own(visit, allocation_id)
+    if not body.request_uuid:
+        raise invalid("requestUuid is missing: it tells a repeated request from another member's")
+    await visit.peers.command(
+        JoinGather(
+            allocation_id=allocation_id,
+            request_id=body.request_uuid,
+            peers=body.num_peers,
+            data=body.data,
+            user=visit.session().user,
+        )
+    )
+
+    def full(state: State) -> bool:
+        gone = allocation_id not in state.gatherings
+        return gone or bool(_round(state, allocation_id, body.request_uuid))
+
+    await _until(visit, full, RENDEZVOUS_PATIENCE_S)
+    _own(visit, allocation_id)
+    found = _round(visit.catalogue.state, allocation_id, body.request_uuid)
+    if not found:
+        raise Refused(Problem("unavailable", f"not all {body.num_peers} members are there yet; ask again"))
+    return visit.answer({"data": found})
+
+
+def _round(state: State, allocation_id: str, request_id: str) -> list[Any]:
+    """The data of the all-gather that a request belongs to; empty while members are missing."""
+    known = state.gatherings[allocation_id]
+    place = [share.request_id for share in known.shares].index(request_id)
+    start = place - place % known.peers
+    shares = known.shares[start : start + known.peers]
+    return [share.data for share in shares] if len(shares) == known.peers else []
+
+
+@router.post("/allocations/{allocation_id}/ready")
+@router.post("/allocations/{allocation_id}/waiting")
+async def is_there(visit: Asked, allocation_id: str) -> Response:
+    """A process says that it works, or waits. What runs can be asked to leave here without saying so."""
+    _own(visit, allocation_id)
+    return visit.answer({})
+
+
+def _own(visit: UserVisit, allocation_id: str) -> Allocation:
+    """A live allocation. Raises `Refused`: no id (400), none or an ended one (404), a stranger's (403)."""
+    if "." not in allocation_id:
+        raise invalid(f"'{allocation_id}' is no allocation id: those look like <task id>.<run>")
+    known: Allocation | None = visit.catalogue.state.allocations.get(allocation_id)
+    if known is None or known.ended_at is not None:
+        raise not_found("live allocation", allocation_id)
+    session = visit.session()
+    if session.allocation and session.allocation != allocation_id:
+        raise Refused(Problem("permission_denied", f"the token is that of {session.allocation}"))
+    return known
+
+
+async def _until(visit: UserVisit, holds: Callable[[State], bool], seconds: float) -> None:
+    """Wait for something; gives up after some seconds, or when nobody waits for the answer any more."""
+    try:
+        async with asyncio.timeout(seconds):
+            waiting = asyncio.ensure_future(visit.catalogue.until(holds))
+            gone = asyncio.ensure_future(_gone(visit))
+            try:
+                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+                gone.cancel()
+    except TimeoutError:
+        return
+
+
+async def _gone(visit: UserVisit) -> None:
+    """Return when the client has hung up."""
+    while (await visit.request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,92 @@
+"""Metrics that a script reports (REST spec, section 4, metric rules)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from det_contracts.reports import ReportBatch, Series
+from services.gateway.web.bodies import Body
+from services.gateway.web.visit import Asked, UserVisit
+from services.gateway.witness import Witness
+
+router = APIRouter()
+
+
+class Values(Body):
+    """The numbers themselves."""
+
+    avg_metrics: dict[str, Any] = Field(default_factory=dict)
+    batch_metrics: list[dict[str, Any]] | None = None
+
+
+class TrialMetrics(Body):
+    """Metrics of a run at a step."""
+
+    trial_id: int = 0
+    trial_run_id: int = 0
+    steps_completed: int = Field(0, ge=0, lt=2**53)
+    metrics: Values = Values()
+
+
+class GroupedMetrics(Body):
+    """POST /trials/{id}/metrics"""
+
+    metrics: TrialMetrics
+    group: str = ""
+
+
+@router.post("/trials/{trial_id}/metrics")
+async def report(visit: Asked, trial_id: int, body: GroupedMetrics) -> Response:
+    """Metrics of any group."""
+    if not body.group:
+        raise invalid("group is missing: training, validation or a name of your own")
+    return await _report(visit, trial_id, body.group, body.metrics)
+
+
+@router.post("/trials/{trial_id}/training_metrics")
+async def report_training(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
+    """Training metrics."""
+    return await _report(visit, trial_id, "training", body)
+
+
+@router.post("/trials/{trial_id}/validation_metrics")
+async def report_validation(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
+    """Validation metrics."""
+    return await _report(visit, trial_id, "validation", body)
+
+
+async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetrics) -> Response:
+    """Answered when the metrics service has judged the report."""
+    witness = Witness(visit, trial_id)
+    if body.trial_run_id != witness.run:
+        raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {witness.run} (expected)")
+    submitted = visit.catalogue.submission(witness.trial.experiment_id)
+    searcher = submitted.config["searcher"]
+    metrics = body.metrics
+    batch = ReportBatch(
+        trial_id=trial_id,
+        experiment_id=witness.trial.experiment_id,
+        run=witness.run,
+        number=0,
+        searcher_metric=searcher["metric"],
+        smaller_is_better=searcher.get("smaller_is_better", True),
+        series=[
+            Series(
+                group=group,
+                steps=[body.steps_completed],
+                at=[time.time()],
+                columns={name: [value] for name, value in metrics.avg_metrics.items()},
+                batch_metrics=[] if metrics.batch_metrics is None else [metrics.batch_metrics],
+            )
+        ],
+    )
+    refusal = await visit.peers.refusal(trial_id, await witness.report(batch))
+    if refusal:
+        raise invalid(refusal)
+    return visit.answer({})

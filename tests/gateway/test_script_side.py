@@ -1,0 +1,278 @@
+"""What scripts without a message bus say and hear over REST (REST spec, sections 4, 6 and 8)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from det_contracts import codec, queries, subjects
+from det_contracts.events import scheduler, searcher, trial
+from det_contracts.reports import LogBatch
+from services.kit import task_tokens
+from services.metrics.app import RULES as METRICS
+from tests.gateway import stories
+from tests.gateway.harness import AUTHORITY
+
+API = "/api/v1"
+
+
+@pytest.fixture
+def busy(gateway):
+    """Two trials run; the script of the first one asks."""
+    gateway.given(stories.created(1))
+    for id in (1, 2):
+        gateway.given(stories.trial_created(id), operation(1, 10, id), stories.run_requested(id))
+        gateway.given(stories.assigned(id, slot=id - 1), stories.started(id))
+    show_token(gateway, "1.r1.1")
+    gateway.peers.values[queries.ReportVerdict] = lambda query: verdict(gateway, query)
+    return gateway
+
+
+def show_token(gateway, allocation):
+    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    gateway.client.headers["Authorization"] = f"Bearer {token}"
+
+
+def operation(seq, length, id=1):
+    return searcher.OperationSet(trial_id=id, seq=seq, length=length, reason="the search wants it")
+
+
+def verdict(gateway, query):
+    """As the metrics service would judge what lies in REPORTS."""
+    state, decode = METRICS.state(), METRICS.decode[subjects.REPORTS]
+    for message in gateway.journal.streams[subjects.REPORTS]:
+        list(METRICS.evolve(state, decode(message, subjects.REPORTS)))
+    return METRICS.answers[queries.ReportVerdict](state, query)
+
+
+def said(gateway, kind):
+    found = [codec.decode(m.body, m.position) for m in gateway.journal.streams[subjects.CONTROL]]
+    return [one.event for one in found if isinstance(one.event, kind)]
+
+
+def both(gateway, asking, *then):
+    """Ask, and while that waits let something happen; returns the answer."""
+
+    async def work():
+        task = asyncio.ensure_future(asking)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not task.done()
+        await gateway.append(*then)
+        return await task
+
+    return gateway.run(work())
+
+
+# -- the search
+
+
+def test_the_operation_and_its_completion(busy):
+    told = busy.get(f"{API}/trials/1/searcher/operation")
+    assert told == {"op": {"validateAfter": {"requestId": "r1", "length": "10"}}, "completed": False}
+    done = {"op": {"length": "10"}, "searcherMetric": 0.25}
+    path = f"{API}/trials/1/searcher/completed_operation"
+    answer = both(busy, busy.client.post(path, json=done), operation(2, 20))
+    assert answer.status_code == 200
+    (fact,) = said(busy, trial.OperationCompleted)
+    assert (fact.trial_id, fact.run, fact.seq, fact.length, fact.metric) == (1, 1, 1, 10, 0.25)
+    assert busy.get(f"{API}/trials/1/searcher/operation")["op"]["validateAfter"]["length"] == "20"
+    assert busy.post(path, done) == {}
+    assert len(said(busy, trial.OperationCompleted)) == 1
+
+
+def test_no_more_operations(busy):
+    idle = searcher.TrialIdled(trial_id=1, seq=1, final=True, reason="the search needs no more of it")
+    body = {"op": {"length": 10}, "searcherMetric": {"any": ["json"]}}
+    answer = both(busy, busy.client.post(f"{API}/trials/1/searcher/completed_operation", json=body), idle)
+    assert answer.status_code == 200
+    assert busy.get(f"{API}/trials/1/searcher/operation")["completed"] is True
+    assert said(busy, trial.OperationCompleted)[0].metric == {"any": ["json"]}
+
+
+def test_another_length_is_no_operation(busy):
+    body = {"op": {"length": "11"}, "searcherMetric": 1}
+    text = busy.refused(400, "POST", f"{API}/trials/1/searcher/completed_operation", body)
+    assert "has length 10, not 11" in text
+    assert said(busy, trial.OperationCompleted) == []
+
+
+def test_progress_status_and_early_exit(busy):
+    assert busy.post(f"{API}/trials/1/progress", 7) == {}
+    assert busy.post(f"{API}/trials/1/runner/metadata", {"state": "training"}) == {}
+    assert busy.get(f"{API}/trials/1")["trial"]["runnerState"] == "training"
+    for _ in range(2):
+        assert busy.post(f"{API}/trials/1/early_exit", {"reason": "EXITED_REASON_INVALID_HP"}) == {}
+    assert [one.units for one in said(busy, trial.Progressed)] == [7.0]
+    assert [one.reason for one in said(busy, trial.ExitedEarly)] == ["EXITED_REASON_INVALID_HP"]
+    assert "must be a number" in busy.refused(400, "POST", f"{API}/trials/1/progress", "far")
+    busy.refused(400, "POST", f"{API}/trials/1/early_exit", {"reason": "EXITED_REASON_UNSPECIFIED"})
+
+
+# -- metrics
+
+
+def metrics(steps=5, run=1, batches=None, **values):
+    inner = {"trialId": 1, "trialRunId": run, "stepsCompleted": steps, "metrics": {"avgMetrics": values}}
+    if batches is not None:
+        inner["metrics"]["batchMetrics"] = batches
+    return inner
+
+
+def batches_of(gateway):
+    return [METRICS.decode["REPORTS"](m, "REPORTS").event.batch for m in gateway.journal.streams["REPORTS"]]
+
+
+def test_metrics_of_all_groups(busy):
+    busy.post(f"{API}/trials/1/training_metrics", metrics(loss=0.5, batches=[{"loss": 1}, {"loss": 0}]))
+    busy.post(f"{API}/trials/1/validation_metrics", metrics(loss="NaN"))
+    busy.post(f"{API}/trials/1/metrics", {"metrics": metrics(x=1), "group": "a b/c %"})
+    found = [batch.series[0] for batch in batches_of(busy)]
+    assert [(one.group, one.steps, one.columns) for one in found] == [
+        ("training", [5], {"loss": [0.5]}),
+        ("validation", [5], {"loss": ["NaN"]}),
+        ("a b/c %", [5], {"x": [1]}),
+    ]
+    assert found[0].batch_metrics == [[{"loss": 1}, {"loss": 0}]]
+    assert batches_of(busy)[0].searcher_metric == "loss"
+
+
+def test_the_metric_rules_come_out_as_answers(busy):
+    path = f"{API}/trials/1/training_metrics"
+    busy.post(path, metrics(loss=0.5))
+    assert busy.post(path, metrics(loss=0.5)) == {}
+    assert busy.post(path, metrics(accuracy=0.5)) == {}
+    text = busy.refused(400, "POST", path, metrics(loss=0.6))
+    assert "overwriting existing metric keys is not supported, conflicting key: loss" in text
+    text = busy.refused(400, "POST", path, metrics(run=2, loss=0.6))
+    assert text == "invalid run id, 2 (reported) != 1 (expected)"
+
+
+def test_a_report_without_group_or_with_an_odd_step_is_refused(busy):
+    busy.refused(400, "POST", f"{API}/trials/1/metrics", {"metrics": metrics(x=1)})
+    busy.refused(400, "POST", f"{API}/trials/1/training_metrics", metrics(steps=-1, x=1))
+    busy.refused(400, "POST", f"{API}/trials/1/training_metrics", metrics(steps=2**60, x=1))
+    assert busy.journal.streams["REPORTS"] == []
+
+
+# -- signals
+
+
+def leave(id="1.r1.1"):
+    return scheduler.PreemptRequested(allocation_id=id, reason="trial 9 of higher priority needs the slot")
+
+
+def test_a_long_poll_for_preemption(busy):
+    path = f"{API}/allocations/1.r1.1/signals/preemption"
+    assert busy.get(path, timeout_seconds=0) == {"preempt": False}
+    answer = both(busy, busy.client.get(path, params={"timeout_seconds": "20"}), leave())
+    assert answer.json() == {"preempt": True}
+    assert busy.get(path, timeout_seconds=0) == {"preempt": True}
+    busy.post(f"{API}/allocations/1.r1.1/signals/ack_preemption", {"allocationId": "1.r1.1"})
+    busy.post(f"{API}/allocations/1.r1.1/signals/ack_preemption")
+    assert said(busy, trial.PreemptionAcknowledged) == [trial.PreemptionAcknowledged(1, 1)]
+
+
+def test_where_everybody_is(busy):
+    show_token(busy, "1.r3.1")
+    parts = (scheduler.Part("w-1", (0, 1), 0), scheduler.Part("w-2", (0,), 1))
+    for name, address in (("w-1", "10.0.0.1"), ("w-2", "10.0.0.2")):
+        busy.given(msgspec.structs.replace(stories.worker_here(name), address=address))
+    busy.given(stories.trial_created(3), stories.run_requested(3))
+    assigned = msgspec.structs.replace(stories.assigned(3), parts=parts)
+    busy.given(assigned, stories.started(3))
+    path = f"{API}/allocations/1.r3.1/resources/1.r3.1-1/rendezvous"
+    second = msgspec.structs.replace(stories.started(3), worker_id="w-2")
+    answer = both(busy, busy.client.get(path), second)
+    told = {"addresses": ["10.0.0.1", "10.0.0.2"], "rank": 1, "slots": [2, 1]}
+    assert answer.json() == {"rendezvousInfo": told}
+    busy.refused(404, "GET", f"{API}/allocations/1.r3.1/resources/1.r3.1-2/rendezvous")
+
+
+def test_all_gather_gives_everybody_the_same(busy):
+    path = f"{API}/allocations/1.r1.1/all_gather"
+
+    def share(member, data):
+        return busy.client.post(path, json={"requestUuid": member, "numPeers": 2, "data": data})
+
+    async def two(first, second):
+        answers = await asyncio.gather(share(*first), share(*second))
+        return [answer.json()["data"] for answer in answers]
+
+    one, other = busy.run(two(("a", {"x": 1}), ("b", [2])))
+    assert one == other == [{"x": 1}, [2]]
+    one, other = busy.run(two(("c", 3), ("d", 4)))
+    assert one == other == [3, 4]
+    assert busy.run(share("b", "once more")).json()["data"] == [{"x": 1}, [2]]
+    busy.refused(400, "POST", path, {"requestUuid": "e", "numPeers": 3, "data": 1})
+    busy.refused(400, "POST", path, {"requestUuid": "e", "numPeers": 2, "data": "x" * 70_000})
+    busy.refused(400, "POST", path, {"numPeers": 2})
+
+
+def test_ready_and_waiting(busy):
+    assert busy.post(f"{API}/allocations/1.r1.1/ready") == {}
+    assert busy.post(f"{API}/allocations/1.r1.1/waiting") == {}
+
+
+# -- logs
+
+
+def test_log_lines_of_the_own_task(busy):
+    line = {"task_id": "1.r1", "log": "hello\n", "rank_id": 3, "level": "INFO", "stdtype": "stderr"}
+    more = {"task_id": "1.r1", "allocation_id": "1.r1.1", "log": "b", "timestamp": "2026-11-21T00:00:00Z"}
+    assert busy.post("/task-logs", [line, more]) == {}
+    (message,) = busy.journal.streams[subjects.LOGS]
+    batch = msgspec.json.decode(message.body, type=LogBatch)
+    assert (batch.task_id, batch.allocation_id, batch.worker_id, batch.offset) == (
+        "1.r1",
+        "1.r1.1",
+        "w-1",
+        -1,
+    )
+    told = [(one.text, one.rank, one.level, one.stdtype) for one in batch.lines]
+    assert told == [("hello", 3, "INFO", "stderr"), ("b", None, None, "stdout")]
+    assert batch.lines[1].at == 1795219200.0
+
+
+# -- who may
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/trials/2/searcher/operation", None),
+        ("POST", "/trials/2/training_metrics", metrics(loss=1)),
+        ("POST", "/trials/2/progress", 1),
+        ("POST", "/trials/2/early_exit", {"reason": "EXITED_REASON_INVALID_HP"}),
+        ("GET", "/allocations/1.r2.1/signals/preemption", None),
+        ("POST", "/allocations/1.r2.1/signals/ack_preemption", None),
+        ("POST", "/allocations/1.r2.1/all_gather", {"requestUuid": "a", "numPeers": 1}),
+    ],
+)
+def test_nobody_speaks_for_another_trial(busy, method, path, body):
+    before = len(busy.journal.streams[subjects.CONTROL])
+    assert "the token is that of 1.r1.1" in busy.refused(403, method, API + path, body)
+    assert len(busy.journal.streams[subjects.CONTROL]) == before
+
+
+def test_nor_ships_its_lines(busy):
+    answer = busy.send("POST", "/task-logs", [{"task_id": "1.r2", "allocation_id": "1.r2.1", "log": "x"}])
+    assert (answer.status_code, busy.journal.streams[subjects.LOGS]) == (403, [])
+
+
+def test_a_person_may_speak_for_a_trial(busy):
+    busy.log_in()
+    busy.post(f"{API}/trials/2/training_metrics", metrics(loss=1))
+    assert len(busy.journal.streams["REPORTS"]) == 1
+
+
+def test_what_is_over_or_never_was(busy):
+    assert "no allocation id" in busy.refused(400, "GET", f"{API}/allocations/x/signals/preemption")
+    busy.refused(404, "GET", f"{API}/allocations/1.r9.1/signals/preemption")
+    busy.refused(404, "GET", f"{API}/trials/9/searcher/operation")
+    busy.log_in()
+    busy.given(stories.trial_created(4))
+    text = busy.refused(400, "POST", f"{API}/trials/4/training_metrics", metrics(loss=1))
+    assert "trial 4 has not started" in text
