@@ -163,9 +163,9 @@ class Peers:
         answer = await self._asker.query(queries.Fits(pool=pool, slots=slots))
         return str(answer.value)
 
-    async def ask(self, query: Any) -> Any:
-        """What an owner answers, in the words of the query; raises `Refused`."""
-        return (await self._asker.query(query)).value
+    async def ask(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:
+        """What an owner answers once it has read a stream so far; in the query's words. Raises `Refused`."""
+        return (await self._asker.query(query, min_position=position, stream=stream)).value
 
     async def _soft(self, query: Any) -> dict[str, Any]:
         try:
@@ -207,12 +207,6 @@ class Peers:
         found = msgspec.convert((await self._asker.query(query)).value["rows"], list[Report])
         row = found[0] if found else None
         return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None
-
-    async def refusal(self, trial_id: int, position: int) -> str:
-        """Why the metrics service refused the report at a position of REPORTS; empty if it took it."""
-        query = queries.ReportVerdict(trial_id, position)
-        answer = await self._asker.query(query, min_position=position, stream=subjects.REPORTS)
-        return str(answer.value)
 
     async def log_page(self, query: queries.LogPage) -> LogPage:
         """One page of a task's log."""

@@ -9,7 +9,9 @@ from fastapi import APIRouter
 from pydantic import Field
 from starlette.responses import Response
 
+from det_contracts import subjects
 from det_contracts.problems import invalid
+from det_contracts.queries import ReportVerdict
 from det_contracts.reports import ReportBatch, Series
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked, UserVisit
@@ -86,7 +88,9 @@ async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetric
             )
         ],
     )
-    refusal = await visit.peers.refusal(trial_id, await witness.report(batch))
+    position = await witness.report(batch)
+    verdict = ReportVerdict(trial_id, position)
+    refusal = await visit.peers.ask(verdict, stream=subjects.REPORTS, position=position)
     if refusal:
         raise invalid(refusal)
     return visit.answer({})
