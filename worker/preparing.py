@@ -22,6 +22,7 @@ from services.kit.task_tokens import sign
 from worker import entrypoint, ports, process
 from worker.briefing import Briefing, Gang
 from worker.environment import Cluster, Place, Task, info_files, interpreter_dirs, variables, write_info
+from worker.mounts import with_container_paths
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.workdir import unpack
@@ -84,7 +85,10 @@ class Preparer:
         cluster = self._cluster()
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
-        process.prepare(run_dir, self._command(briefing, workdir, len(slots)), workdir, environment)
+        argv = self._command(briefing, workdir, len(slots))
+        if settings.worker_container_paths:
+            argv = with_container_paths(argv, info_dir, briefing.config["checkpoint_storage"])
+        process.prepare(run_dir, argv, workdir, environment)
 
     def _unpack(self, context: Context | None, workdir: Path, pristine: Path) -> None:
         if context is None:

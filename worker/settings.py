@@ -29,6 +29,8 @@ class WorkerSettings(ServiceSettings):
     worker_pool: str = "default"
     worker_python: str = sys.executable
     """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
+    worker_container_paths: bool = False
+    """Whether runs see their files where Determined's containers have them; its own SDK looks only there."""
     worker_address: str = ""
     """Under which other workers reach scripts here; empty: this host's address on the way to the broker."""
     trial_signing: Path | None = None

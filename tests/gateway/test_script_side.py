@@ -157,6 +157,42 @@ def test_a_report_without_group_or_with_an_odd_step_is_refused(busy):
     assert busy.journal.streams["REPORTS"] == []
 
 
+# -- checkpoints
+
+
+def checkpoint(**changes):
+    told = {"steps_completed": 5, "note": "x"}
+    ids = {"taskId": "1.r1", "allocationId": "1.r1.1", "uuid": "c-1", "state": "STATE_COMPLETED"}
+    return (
+        ids | {"resources": {"a/": "0", "a/b": "12"}, "metadata": told, "state": "STATE_COMPLETED"} | changes
+    )
+
+
+def test_a_stored_checkpoint_is_registered_once(busy):
+    for _ in range(2):
+        assert busy.post(f"{API}/checkpoints", checkpoint()) == {}
+    (found,) = busy.get(f"{API}/trials/1/checkpoints")["checkpoints"]
+    assert (found["uuid"], found["resources"]) == ("c-1", {"a/": "0", "a/b": "12"})
+    assert found["metadata"]["note"] == "x"
+    assert len(said(busy, trial.CheckpointStored)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "text"),
+    [
+        ({"metadata": {}}, 400, "steps_completed"),
+        ({"metadata": {"steps_completed": "5"}}, 400, "steps_completed"),
+        ({"uuid": "../x"}, 400, "may hold letters"),
+        ({"state": "STATE_ERROR"}, 400, "only what is complete"),
+        ({"allocationId": "1.r2.1", "taskId": "1.r2"}, 403, "the token is that of 1.r1.1"),
+        ({"allocationId": "1.r2.1"}, 404, "1.r2.1"),
+    ],
+)
+def test_what_is_no_checkpoint_of_this_run(busy, changes, status, text):
+    assert text in busy.refused(status, "POST", f"{API}/checkpoints", checkpoint(**changes))
+    assert said(busy, trial.CheckpointStored) == []
+
+
 # -- signals
 
 

@@ -33,6 +33,12 @@ def test_a_task_acts_for_its_owner(busy):
     busy.get("/api/v1/me")
 
 
+def test_determineds_own_sdk_sends_it_in_another_header(busy):
+    busy.client.headers.pop("Authorization", None)
+    busy.client.headers["Grpc-Metadata-x-allocation-token"] = f"Bearer {token()}"
+    assert busy.get("/api/v1/me")["user"]["username"] == "determined"
+
+
 def test_a_tasks_token_ends_with_its_run(busy):
     show(busy, token())
     ended = scheduler.AllocationEnded(

@@ -22,6 +22,7 @@ from services.gateway.web.params import Params
 from services.kit import task_tokens
 
 COOKIE = "auth"
+SCRIPTS_HEADER = "grpc-metadata-x-allocation-token"
 log = structlog.get_logger()
 
 
@@ -50,10 +51,11 @@ class Visit:
         return Response(body, media_type="application/json")
 
     def token(self) -> str | None:
-        """The token that was sent: as bearer, else as cookie."""
-        scheme, _, token = self.request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and token:
-            return token.strip()
+        """The token that was sent: as bearer, in the header of scripts with Determined's SDK, as cookie."""
+        for header in ("authorization", SCRIPTS_HEADER):
+            scheme, _, token = self.request.headers.get(header, "").partition(" ")
+            if scheme.lower() == "bearer" and token:
+                return token.strip()
         return self.request.cookies.get(COOKIE)
 
     def session(self) -> tokens.Session:
