@@ -9,7 +9,14 @@ import msgspec
 
 from det_contracts import ids
 from det_contracts.commands import PostOperations
-from det_contracts.custom_search import CloseTrial, CreateTrial, CustomOperation, SetProgress, TrainTo
+from det_contracts.custom_search import (
+    CloseTrial,
+    CreateTrial,
+    CustomOperation,
+    SetProgress,
+    ShutDown,
+    TrainTo,
+)
 from det_contracts.events import searcher
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from det_contracts.queries import SearcherEvents
@@ -68,10 +75,15 @@ class _Check:
         self._created: set[str] = set()
         self._closed: set[str] = set()
         self._busy: set[str] = set()
+        self._shut = False
 
     def see(self, operation: CustomOperation) -> None:
         """Raises `Refused` for what cannot be carried out."""
+        if self._shut:
+            raise invalid("shut_down must be the last operation of a post")
         match operation:
+            case ShutDown():
+                self._shut = True
             case CreateTrial(request_id=id):
                 self._create(id)
             case TrainTo(request_id=id, length=length):

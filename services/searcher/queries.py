@@ -42,6 +42,10 @@ def search_state(state: State, query: SearchState) -> dict[str, Any]:
 def preview_search(state: State, query: PreviewSearch) -> list[dict[str, Any]]:
     """Play a search whose metrics say nothing; raises `Refused` for one that cannot be played."""
     config = query.config
+    if config["searcher"]["name"] == "custom":
+        raise invalid(
+            "<config>.searcher: a custom search is decided by your own code; nothing can be previewed"
+        )
     seed = config["reproducibility"]["experiment_seed"]
     try:
         played = simulate(

@@ -124,7 +124,7 @@ def test_name_and_seed_are_drawn_when_they_are_missing(open_gateway):
 
 def test_validating_checks_everything_and_stores_nothing(open_gateway, tmp_path):
     answer = _submit(open_gateway, validateOnly=True)
-    assert answer["experiment"] == {"id": 0}
+    assert (answer["experiment"]["id"], answer["experiment"]["archived"]) == (0, False)
     assert answer["config"]["name"] == "first try"
     assert open_gateway.peers.commands == []
     assert not (tmp_path / "blobs").exists()

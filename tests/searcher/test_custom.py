@@ -108,6 +108,7 @@ def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):
         ((A, TrainTo("a", 3), TrainTo("a", 4)), "has an operation that is not completed"),
         ((TrainTo("old", 9),), "has an operation that is not completed"),
         ((A, CloseTrial("a"), TrainTo("a", 3)), "trial a is closed"),
+        ((ShutDown(), A), "must be the last"),
         ((SetProgress(2.0),), "progress must be from 0 to 1"),
         ((SetProgress(float("nan")),), "progress must be from 0 to 1"),
     ],

@@ -58,6 +58,29 @@ def experiment(
     }
 
 
+EMPTY: dict[str, Any] = {
+    "id": 0,
+    "name": "",
+    "description": "",
+    "labels": [],
+    "notes": "",
+    "startTime": instant(0.0),
+    "endTime": None,
+    "state": "STATE_UNSPECIFIED",
+    "archived": False,
+    "numTrials": 0,
+    "trialIds": [],
+    "username": "",
+    "resourcePool": "",
+    "searcherType": "",
+    "jobId": "",
+    "config": {},
+    "originalConfig": "",
+    **PLACE,
+}
+"""In answers about an experiment that was only checked: clients read its fields all the same."""
+
+
 def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
     """The completed configuration with what was changed of it since."""
     config = copy.deepcopy(submission.config)

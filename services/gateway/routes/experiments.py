@@ -18,7 +18,7 @@ from services.gateway.domain import Experiment
 from services.gateway.listing import ExperimentFilter, Found
 from services.gateway.paging import experiments_span
 from services.gateway.present import job
-from services.gateway.present.experiment import experiment
+from services.gateway.present.experiment import EMPTY, experiment
 from services.gateway.shown import experiment_state
 from services.gateway.submit import archive
 from services.gateway.web.bodies import CreateExperiment
@@ -37,7 +37,7 @@ async def create(visit: Asked) -> Response:
         made = await submit.submit(visit.backend, wish, visit.user.username, key)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    shown = await show(visit, made.id) if made.id else {"id": 0}
+    shown = await show(visit, made.id) if made.id else EMPTY
     return visit.answer({"experiment": shown, "config": made.config, "warnings": made.warnings})
 
 
