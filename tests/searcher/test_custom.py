@@ -6,7 +6,7 @@ from det_contracts.commands import ChangeExperiment, PostOperations
 from det_contracts.custom_search import CloseTrial, CreateTrial, SetProgress, ShutDown, TrainTo
 from det_contracts.events import searcher, trial
 from det_contracts.problems import Refused
-from det_contracts.queries import SearcherEvents, SearchProgress
+from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress
 from services.searcher.queries import ANSWERS
 
 CUSTOM = {"name": "custom"}
@@ -135,3 +135,9 @@ def test_a_search_that_is_stopping_takes_nothing(custom):
     custom.decide()
     with pytest.raises(Refused, match="incompatible state STOPPING_CANCELED"):
         post(custom, 2, B)
+
+
+def test_it_has_no_preview(custom):
+    config = {"searcher": {"name": "custom"}}
+    with pytest.raises(Refused, match="your own code"):
+        ANSWERS[PreviewSearch](custom.state, PreviewSearch(config))
