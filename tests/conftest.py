@@ -4,4 +4,5 @@ pytest_plugins = [
     "tests.fixtures.broker",
     "tests.fixtures.local_cluster",
     "tests.fixtures.postgres",
+    "tests.fixtures.published",
 ]

@@ -226,7 +226,12 @@ def test_metrics_are_streamed_in_pages(search):
     assert first == {
         "trialId": 1,
         "endTime": "2023-11-14T22:13:21.000000Z",
-        "metrics": {"avgMetrics": {"loss": 1}, "batchMetrics": [{"loss": 1}]},
+        "metrics": {
+            "avgMetrics": {"loss": 1},
+            "batchMetrics": [{"loss": 1}],
+            "avg_metrics": {"loss": 1},
+            "batch_metrics": [{"loss": 1}],
+        },
         "totalBatches": 1,
         "archived": False,
         "id": 1,

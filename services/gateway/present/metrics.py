@@ -16,13 +16,20 @@ def report(row: Report) -> dict[str, Any]:
     return {
         "trialId": row.trial_id,
         "endTime": instant(row.at),
-        "metrics": _values(row.metrics, row.batch_metrics),
+        "metrics": {**_values(row.metrics, row.batch_metrics), **_as_stored(row)},
         "totalBatches": row.steps_completed,
         "archived": row.archived,
         "id": row.id,
         "trialRunId": row.run,
         "group": row.group,
     }
+
+
+def _as_stored(row: Report) -> dict[str, Any]:
+    """The names under which the published client looks for the numbers."""
+    if row.group == VALIDATION:
+        return {"validation_metrics": row.metrics}
+    return {"avg_metrics": row.metrics, "batch_metrics": row.batch_metrics}
 
 
 def _values(metrics: dict[str, Any], batches: Any) -> dict[str, Any]:
