@@ -75,3 +75,33 @@ def test_a_population_is_trained_from_checkpoints_of_its_best(local_cluster, tmp
     losses = results(cluster.trials(id), "validation_loss")
     assert len(losses) == 14
     assert min(losses) <= 0.21
+
+
+def accuracy(trial):
+    return trial["bestValidation"]["metrics"]["avgMetrics"]["test_accuracy"]
+
+
+def test_mnist_in_five_steps(local_cluster, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    cluster = local_cluster(slots=4)
+    folder = copied("core_api_mnist", tmp_path)
+    const = cluster.create("const.yaml", folder)
+    metrics = cluster.create("metrics.yaml", folder)
+    saving = cluster.create("checkpoints.yaml", folder)
+    wait_for(lambda: cluster.get(f"experiments/{saving}/checkpoints")["checkpoints"], 90, "a checkpoint")
+    cluster.det("e", "pause", saving)
+    wait_for(lambda: cluster.trials(saving)[0]["state"] == "STATE_PAUSED", 60, "the pause")
+    cluster.det("e", "activate", saving)
+    for id in (const, metrics, saving):
+        assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    assert "test: loss" in cluster.logs(1)[-1]
+    # Paused and resumed, it reports each epoch once.
+    rows = cluster.stream("trials/metrics/validation_metrics", trialIds=cluster.trials(saving)[0]["id"])
+    epochs = [m["metrics"]["avgMetrics"]["epoch"] for page in rows for m in page["metrics"]]
+    assert epochs == [1, 2, 3, 4]
+    assert accuracy(cluster.trials(saving)[0]) > 0.85
+
+    search = cluster.create("adaptive.yaml", folder, "--config", "searcher.max_trials=4")
+    assert cluster.wait_for_end(search, 200)["state"] == "STATE_COMPLETED"
+    assert len(cluster.trials(search)) == 4

@@ -1,0 +1,129 @@
+"""Step 5: several processes train one model, each on its share of the data."""
+
+import torch
+from torch import distributed, nn, optim
+from torch.nn import functional
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler
+
+import determined as det
+
+import data
+
+BATCH_SIZE, SEED = 64, 1
+
+
+class Net(nn.Module):
+    """Two convolutions and two linear layers: (batch, 1, 28, 28) -> log-probabilities (batch, 10)."""
+
+    def __init__(self, hparams):
+        super().__init__()
+        filters = hparams["n_filters"]
+        self.conv1 = nn.Conv2d(1, filters, 3, 2)
+        self.conv2 = nn.Conv2d(filters, 2 * filters, 3, 2)
+        self.dropout = nn.Dropout(hparams["dropout"])
+        self.fc1 = nn.Linear(2 * filters * 36, 32)
+        self.fc2 = nn.Linear(32, 10)
+
+    def forward(self, x):
+        x = functional.relu(self.conv2(functional.relu(self.conv1(x))))
+        x = functional.relu(self.fc1(self.dropout(torch.flatten(x, 1))))
+        return functional.log_softmax(self.fc2(x), dim=1)
+
+
+def train(core_context, model, loader, optimizer, epoch):
+    model.train()
+    for batch, (images, labels) in enumerate(loader):
+        optimizer.zero_grad()
+        loss = functional.nll_loss(model(images), labels)
+        loss.backward()
+        optimizer.step()
+        # NEW: one process reports for all.
+        if batch % 10 == 0 and core_context.distributed.rank == 0:
+            print(f"epoch {epoch} batch {batch}: loss {loss.item():.4f}")
+            core_context.train.report_training_metrics(
+                steps_completed=(epoch - 1) * len(loader) + batch + 1,
+                metrics={"train_loss": loss.item(), "epoch": epoch},
+            )
+
+
+@torch.no_grad()
+def test(core_context, model, loader, epoch, steps_completed):
+    model.eval()
+    loss, right, count = 0.0, 0, 0
+    for images, labels in loader:
+        scores = model(images)
+        loss += functional.nll_loss(scores, labels, reduction="sum").item()
+        right += int((scores.argmax(1) == labels).sum())
+        count += len(labels)
+    print(f"test: loss {loss / count:.4f}, accuracy {right / count:.3f}")
+    # NEW: here, too.
+    if core_context.distributed.rank == 0:
+        core_context.train.report_validation_metrics(
+            steps_completed=steps_completed,
+            metrics={"test_loss": loss / count, "test_accuracy": right / count, "epoch": epoch},
+        )
+    return loss / count
+
+
+def load_state(path, trial_id, model, optimizer):
+    """The epochs that are done: those of this trial, or none when it continues from another one."""
+    state = torch.load(path / "checkpoint.pt", weights_only=True)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["epochs"] if state["trial_id"] == trial_id else 0
+
+
+def save_state(core_context, trial_id, model, optimizer, epoch, steps_completed):
+    # NEW: all processes have the same model.
+    if core_context.distributed.rank != 0:
+        return
+    with core_context.checkpoint.store_path({"steps_completed": steps_completed}) as (path, _):
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        torch.save(state | {"epochs": epoch, "trial_id": trial_id}, path / "checkpoint.pt")
+
+
+def main(core_context):
+    info = det.get_cluster_info()
+    assert info is not None, "this script runs as a trial: det e create distributed.yaml . -f"
+    trial_id, latest_checkpoint, epochs_done = info.trial.trial_id, info.latest_checkpoint, 0
+    torch.set_num_threads(1)
+    torch.manual_seed(SEED)
+    # NEW: each process trains on another part, in another order in each epoch.
+    images = data.load(train=True)
+    context = core_context.distributed
+    sampler = DistributedSampler(images, num_replicas=context.size, rank=context.rank, seed=SEED)
+    train_loader = DataLoader(images, BATCH_SIZE // context.size, sampler=sampler)
+    test_loader = DataLoader(data.load(train=False), 256)
+    hparams = info.trial.hparams
+    model = Net(hparams)
+    optimizer = optim.Adadelta(model.parameters(), lr=hparams["learning_rate"])
+    if latest_checkpoint is not None:
+        with core_context.checkpoint.restore_path(latest_checkpoint) as path:
+            epochs_done = load_state(path, trial_id, model, optimizer)
+    # NEW: gradients are averaged over all processes.
+    replica = DistributedDataParallel(model)
+    for op in core_context.searcher.operations():
+        while epochs_done < op.length:
+            sampler.set_epoch(epochs_done)
+            epochs_done += 1
+            train(core_context, replica, train_loader, optimizer, epochs_done)
+            if context.rank == 0:
+                op.report_progress(epochs_done)
+            save_state(core_context, trial_id, model, optimizer, epochs_done, epochs_done * len(train_loader))
+            if core_context.preempt.should_preempt():
+                return
+        test_loss = test(core_context, model, test_loader, epochs_done, epochs_done * len(train_loader))
+        if context.rank == 0:
+            op.report_completed(test_loss)
+
+
+if __name__ == "__main__":
+    # NEW: first torch's group of processes, then the platform's. On GPUs: "nccl", and a device by LOCAL_RANK.
+    distributed.init_process_group("gloo")
+    try:
+        group = det.core.DistributedContext.from_torch_distributed()
+        with det.core.init(distributed=group) as core_context:
+            main(core_context)
+    finally:
+        distributed.destroy_process_group()
