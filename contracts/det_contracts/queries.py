@@ -132,6 +132,55 @@ class BestValidation(msgspec.Struct, frozen=True, tag="best_validation"):
     smaller_is_better: bool
 
 
+class MetricNames(msgspec.Struct, frozen=True, tag="metric_names"):
+    """To metrics: `{group: [metric names, sorted]}` over all trials of these experiments."""
+
+    experiment_ids: list[int]
+
+
+class ReportedSteps(msgspec.Struct, frozen=True, kw_only=True, tag="reported_steps"):
+    """To metrics: `{steps: [...], more}`, where any trial of an experiment reported a metric.
+
+    Growing, each once, those above `after`; what was archived is left out.
+    """
+
+    experiment_id: int
+    group: str
+    metric: str
+    after: int = -1
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
+    """To metrics: rows `{trial_id, group, points: [[steps, at, epoch or None, {name: value}], ...]}`.
+
+    Numbers only, NaN and infinities spelled as text; what was archived is left out. A series of more than
+    `limit` points is thinned: the extremes of equal stretches of steps stay, and so do both ends.
+    """
+
+    trial_ids: list[int]
+    names: list[str]
+    group: str | None = None
+    first: int = 0
+    last: int | None = None
+    limit: int = 1000
+
+
+class ValidationHistory(msgspec.Struct, frozen=True, tag="validation_history"):
+    """To metrics: rows `{trial_id, at, metric}`, each better than all that the experiment had before it."""
+
+    experiment_id: int
+    smaller_is_better: bool
+
+
+class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
+    """To metrics: what the lines of a task differ in.
+
+    `{places: [[allocation id, worker id], ...], ranks, stdtypes, sources}`, each sorted; a rank may be None.
+    """
+
+    task_id: str
+
+
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
     """To checkpoints: rows of the registry, newest last.
 
@@ -159,6 +208,11 @@ OWNER_OF: dict[type, str] = {
     ReportVerdict: "metrics",
     LogPage: "metrics",
     BestValidation: "metrics",
+    MetricNames: "metrics",
+    ReportedSteps: "metrics",
+    Series: "metrics",
+    ValidationHistory: "metrics",
+    LogFields: "metrics",
     Checkpoints: "checkpoints",
 }
 

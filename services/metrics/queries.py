@@ -9,8 +9,19 @@ import msgspec
 import sqlalchemy as sa
 
 from det_contracts import subjects
-from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
+from det_contracts.queries import (
+    BestValidation,
+    LogFields,
+    LogPage,
+    MetricNames,
+    ReportedSteps,
+    Reports,
+    Series,
+    TrialSummaries,
+    ValidationHistory,
+)
 from services.kit.database import POSITIONS
+from services.metrics.curves import metric_names, reported_steps, series, validation_history
 from services.metrics.domain import VALIDATION
 from services.metrics.summary import Summary
 from services.metrics.tables import LINES, LINES_PER_BATCH, REPORTS, SUMMARIES, TRIALS
@@ -173,6 +184,19 @@ def _log_filters(query: LogPage, dialect: str) -> list[sa.ColumnElement[bool]]:
     return found
 
 
+def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
+    """Where the lines of a task came from."""
+    columns = (LINES.c.allocation_id, LINES.c.worker_id, LINES.c.rank, LINES.c.stdtype, LINES.c.source)
+    rows = connection.execute(sa.select(*columns).where(LINES.c.task_id == query.task_id).distinct()).all()
+    ranks = {row.rank for row in rows}
+    return {
+        "places": sorted({(row.allocation_id, row.worker_id) for row in rows}),
+        "ranks": sorted(ranks, key=lambda rank: -1 if rank is None else rank),
+        "stdtypes": sorted({row.stdtype for row in rows}),
+        "sources": sorted({row.source for row in rows}),
+    }
+
+
 def best_validation(connection: sa.Connection, query: BestValidation) -> float | None:
     """The best searcher metric over the trials of an experiment."""
     best = sa.func.min(C.metric) if query.smaller_is_better else sa.func.max(C.metric)
@@ -186,5 +210,10 @@ READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
     TrialSummaries: trial_summaries,
     Reports: reports,
     LogPage: log_page,
+    LogFields: log_fields,
     BestValidation: best_validation,
+    MetricNames: metric_names,
+    ReportedSteps: reported_steps,
+    Series: series,
+    ValidationHistory: validation_history,
 }

@@ -1,0 +1,117 @@
+"""Reports as curves, and what logs differ in."""
+
+import msgspec
+import pytest
+
+from det_contracts.queries import LogFields, MetricNames, ReportedSteps, Series, ValidationHistory
+from services.metrics import curves
+from services.metrics.thinning import Point, Thinner
+from tests.metrics.world import lines, reports, series, training, validation
+
+
+def test_names_are_told_by_group_over_experiments(told):
+    ask = told(
+        reports(training([1], loss=[1], lr=[2]), validation([1], loss=[1])),
+        reports(series("mine", [1], {"x": [1]}), trial=2, experiment=2),
+        reports(series("mine", [1], {"y": [1]}), trial=3, experiment=3),
+    )
+    assert ask(MetricNames([1, 2])) == {"mine": ["x"], "training": ["loss", "lr"], "validation": ["loss"]}
+    assert ask(MetricNames([9])) == {}
+
+
+def test_steps_of_a_metric_come_once_each_and_in_pages(told, monkeypatch):
+    ask = told(
+        reports(training([10, 20, 30, 40], loss=[1, 2, "text", "NaN"])),
+        reports(training([20, 50], loss=[1, 2]), training([60], other=[1]), trial=2),
+        reports(training([70], loss=[1]), trial=3, experiment=2),
+    )
+    query = ReportedSteps(experiment_id=1, group="training", metric="loss")
+    assert ask(query) == {"steps": [10, 20, 40, 50], "more": False}
+    monkeypatch.setattr(curves, "STEPS_PER_PAGE", 2)
+    assert ask(query) == {"steps": [10, 20], "more": True}
+    assert ask(msgspec.structs.replace(query, after=20)) == {"steps": [40, 50], "more": False}
+
+
+def test_curves_hold_numbers_in_a_window_without_what_was_archived(told):
+    ask = told(
+        reports(training([10, 20, 30], loss=[3, "NaN", 1], epoch=[0, 0.5, 1]), validation([20], loss=[9])),
+        reports(training([30], loss=[7]), training([40], text=["x"]), run=2),
+    )
+    (train, val) = ask(Series(trial_ids=[1], names=["loss", "text"]))
+    assert (train["trial_id"], train["group"], val["group"]) == (1, "training", "validation")
+    assert train["points"] == [
+        [10, 110.0, 0.0, {"loss": 3}],
+        [20, 120.0, 0.5, {"loss": "NaN"}],
+        [30, 130.0, None, {"loss": 7}],
+    ]
+    (found,) = ask(Series(trial_ids=[1, 9], names=["loss"], group="training", first=15, last=25))
+    assert [point[0] for point in found["points"]] == [20]
+    assert ask(Series(trial_ids=[1], names=["none"])) == []
+
+
+def test_a_long_curve_is_thinned_and_keeps_its_spike(told):
+    values = [0.5] * 5000
+    values[3333] = 99.0
+    ask = told(reports(training(range(5000), loss=values)))
+    (found,) = ask(Series(trial_ids=[1], names=["loss"], limit=100))
+    steps = [point[0] for point in found["points"]]
+    assert len(steps) <= 100
+    assert {0, 3333, 4999} <= set(steps)
+    assert steps == sorted(steps)
+
+
+def _thinned(values, limit, names=("a",)):
+    thinner = Thinner(names, limit, 0, len(values) - 1)
+    for step, value in enumerate(values):
+        thinner.add(Point(step, 0.0, None, {name: value for name in names}))
+    return [(point.steps, point.values[names[0]]) for point in thinner.points()]
+
+
+def test_short_series_stay_whole():
+    assert _thinned([3, 1, 2], 3) == [(0, 3), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("limit", [10, 50, 999])
+def test_thinning_keeps_extremes_ends_and_the_limit(limit):
+    values = [float((step * 7919) % 1009) for step in range(1009)]
+    found = _thinned(values, limit, ("a", "b"))
+    assert len(found) <= limit
+    assert found[0] == (0, values[0])
+    assert found[-1] == (1008, values[-1])
+    assert {value for _, value in found} >= {min(values), max(values)}
+
+
+def test_values_that_are_not_finite_do_not_vanish_and_beat_no_other():
+    values = [1.0] * 500 + ["NaN"] + [2.0] * 499
+    found = dict(_thinned(values, 20))
+    assert found[500] == "NaN"
+    assert len(found) <= 20
+
+
+def test_history_is_the_running_best(told):
+    ask = told(
+        reports(validation([1, 4], loss=[0.5, 0.2])),
+        reports(validation([2, 3], loss=[0.6, 0.4]), trial=2),
+        reports(validation([3], loss=[0.1]), trial=3, experiment=2),
+    )
+    assert ask(ValidationHistory(1, True)) == [
+        {"trial_id": 1, "at": 101.0, "metric": 0.5},
+        {"trial_id": 2, "at": 103.0, "metric": 0.4},
+        {"trial_id": 1, "at": 104.0, "metric": 0.2},
+    ]
+    assert [row["metric"] for row in ask(ValidationHistory(1, False))] == [0.5, 0.6]
+
+
+def test_fields_of_a_log_are_told_once(told):
+    ask = told(
+        lines("a", "b"),
+        lines("c", offset=9, rank=1, stdtype="stderr"),
+        lines("d", source="agent", worker="w2", run=2),
+        lines("other", task="2.b", source="master"),
+    )
+    assert ask(LogFields("1.a")) == {
+        "places": [["1.a.1", "w1"], ["1.a.2", "w2"]],
+        "ranks": [None, 1],
+        "stdtypes": ["stderr", "stdout"],
+        "sources": ["agent", "task"],
+    }
