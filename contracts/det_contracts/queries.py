@@ -154,7 +154,8 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
     """To metrics: rows `{trial_id, group, points: [[steps, at, epoch or None, {name: value}], ...]}`.
 
     Numbers only, NaN and infinities spelled as text; what was archived is left out. A series of more than
-    `limit` points is thinned: the extremes of equal stretches of steps stay, and so do both ends.
+    `limit` points is thinned: the extremes of equal stretches of steps stay, and so do both ends. With
+    `nearest`, of each series only the point stays that is nearest to so many steps.
     """
 
     trial_ids: list[int]
@@ -163,6 +164,7 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
     first: int = 0
     last: int | None = None
     limit: int = 1000
+    nearest: int | None = None
 
 
 class ValidationHistory(msgspec.Struct, frozen=True, tag="validation_history"):

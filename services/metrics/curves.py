@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from det_contracts.queries import MetricNames, ReportedSteps, Series, ValidationHistory
 from services.metrics.domain import VALIDATION
 from services.metrics.tables import REPORTS, SUMMARIES, TRIALS
-from services.metrics.thinning import Point, Thinner
+from services.metrics.thinning import Nearest, Point, Thinner
 from services.metrics.values import number
 
 C = REPORTS.c
@@ -52,7 +52,7 @@ def series(connection: sa.Connection, query: Series) -> list[dict[str, Any]]:
     return found
 
 
-def _curves(connection: sa.Connection, query: Series, trial_id: int) -> dict[str, Thinner]:
+def _curves(connection: sa.Connection, query: Series, trial_id: int) -> dict[str, Thinner | Nearest]:
     window = [C.trial_id == trial_id, C.steps >= query.first]
     if query.last is not None:
         window.append(C.steps <= query.last)
@@ -61,13 +61,20 @@ def _curves(connection: sa.Connection, query: Series, trial_id: int) -> dict[str
     chosen = sa.select(C.kind, C.steps, C.at, C.metrics).where(*window, C.archived.is_(False))
     if query.group is not None:
         chosen = chosen.where(C.kind == query.group)
-    found: dict[str, Thinner] = {}
+    found: dict[str, Thinner | Nearest] = {}
     for kind, steps, at, body in _stream(connection, chosen.order_by(C.run, C.steps, C.id)):
         values = _numbers(body, query.names)
         if values:
-            thinner = found.setdefault(kind, Thinner(query.names, query.limit, first, last))
-            thinner.add(Point(steps, at, _epoch(body), values))
+            if kind not in found:
+                found[kind] = _keeper(query, first, last)
+            found[kind].add(Point(steps, at, _epoch(body), values))
     return found
+
+
+def _keeper(query: Series, first: int, last: int) -> Thinner | Nearest:
+    if query.nearest is not None:
+        return Nearest(query.nearest)
+    return Thinner(query.names, query.limit, first, last)
 
 
 def _numbers(body: bytes, names: Iterable[str]) -> dict[str, Any]:

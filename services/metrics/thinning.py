@@ -74,3 +74,23 @@ class Thinner:
             room = max(0, self._limit - len(chosen))
             chosen |= dict(list(self._odd.values())[:room])
         return [point for _, point in sorted(chosen.items(), key=lambda item: (item[1].steps, item[0]))]
+
+
+class Nearest:
+    """Takes a series point by point and keeps the one nearest to `steps`; of two, the first."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._found: Point | None = None
+
+    def add(self, point: Point) -> None:
+        """The next point of the series."""
+        if self._found is None or self._away(point) < self._away(self._found):
+            self._found = point
+
+    def _away(self, point: Point) -> int:
+        return abs(point.steps - self._steps)
+
+    def points(self) -> list[Point]:
+        """That point, if there was any."""
+        return [] if self._found is None else [self._found]

@@ -115,3 +115,10 @@ def test_fields_of_a_log_are_told_once(told):
         "stdtypes": ["stderr", "stdout"],
         "sources": ["agent", "task"],
     }
+
+
+def test_one_point_of_each_curve_can_be_asked_for(told):
+    ask = told(reports(training([10, 20, 30], loss=[3, 2, 1])), reports(training([24], loss=[5]), trial=2))
+    found = ask(Series(trial_ids=[1, 2, 3], names=["loss"], first=15, last=35, nearest=26))
+    assert [(row["trial_id"], row["points"][0][0]) for row in found] == [(1, 30), (2, 24)]
+    assert [len(row["points"]) for row in found] == [1, 1]
