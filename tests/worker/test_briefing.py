@@ -9,6 +9,7 @@ from det_contracts import codec
 from det_contracts.events.scheduler import AllocationAssigned, Part
 from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
 from det_contracts.events.worker import WorkerRegistered
+from services.kit.credentials import Authority
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from worker.briefing import Gang, NotToBeFound, read_briefing
@@ -90,10 +91,17 @@ def test_a_node_that_nobody_knows():
 
 def test_all_nodes_have_one_token_and_no_other_allocation_has_it(tmp_path):
     signing = tmp_path / "signing.json"
-    signing.write_text(msgspec.json.encode({"account": "A", "seed": "the cluster's"}).decode())
-    settings = WorkerSettings(trial_signing=signing, worker_home=tmp_path)
-    one, other = (Preparer(settings, None, tmp_path / name) for name in ("one", "other"))
-    assert one._session_token("1.t1.1") == other._session_token("1.t1.1")
-    assert one._session_token("1.t1.1") != one._session_token("1.t1.2")
-    signing.write_text(msgspec.json.encode({"account": "A", "seed": "another"}).decode())
-    assert Preparer(settings, None, tmp_path)._session_token("1.t1.1") != one._session_token("1.t1.1")
+
+    def preparer(seed):
+        signing.write_text(msgspec.json.encode({"account": "A", "seed": seed}).decode())
+        return Preparer(WorkerSettings(trial_signing=signing, worker_home=tmp_path), None, tmp_path)
+
+    def token(by, allocation_id):
+        (briefing,) = briefings(*HOSTS, of=["a"])
+        return by._task_token(msgspec.structs.replace(briefing.task, allocation_id=allocation_id))
+
+    seed, another = (Authority.create().trial_signing_seed for _ in range(2))
+    one, other = preparer(seed), preparer(seed)
+    assert token(one, "1.t1.1") == token(other, "1.t1.1")
+    assert token(one, "1.t1.1") != token(one, "1.t1.2")
+    assert token(preparer(another), "1.t1.1") != token(one, "1.t1.1")
