@@ -6,6 +6,7 @@ from typing import Any
 from determined.__version__ import __version__
 from determined._import import import_from_path
 from determined._info import ClusterInfo, RendezvousInfo, ResourcesInfo, TrialInfo, get_cluster_info
+from determined._trial import Trial
 from determined.errors import InvalidHP
 
 from determined import core, errors, util  # isort: skip
@@ -20,6 +21,7 @@ __all__ = [
     "InvalidHP",
     "RendezvousInfo",
     "ResourcesInfo",
+    "Trial",
     "TrialInfo",
     "__version__",
     "core",

@@ -1,0 +1,66 @@
+"""The training code as a part of checkpoints (Trainer spec, section 12 and D15)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pathlib
+import shutil
+
+from determined import context as packing
+from determined._info import info_directory
+
+logger = logging.getLogger("determined.pytorch")
+FOLDER = "code"
+
+
+class Code:
+    """Copies the code into one checkpoint after the other; files that are there already are linked."""
+
+    def __init__(self, on_cluster: bool) -> None:
+        submitted = info_directory().parent / "model"
+        self._source = submitted if on_cluster and submitted.is_dir() else pathlib.Path.cwd()
+        self._last: pathlib.Path | None = None
+        self._warned = False
+
+    def copy_to(self, checkpoint: pathlib.Path) -> None:
+        """Write `code/`, without what `.detignore` names; too much of it is left out with a warning."""
+        target = checkpoint / FOLDER
+        target.mkdir()
+        left = packing.LIMIT_BYTES
+        for entry in packing._walk(self._source, ""):
+            place = target / entry.path
+            if packing._is_dir(entry):
+                place.mkdir(parents=True, exist_ok=True)
+                continue
+            left -= entry.status.st_size
+            if left < 0:
+                self._warn()
+                break
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._copy(entry.source, entry.path, place)
+        self._last = target
+
+    def _copy(self, source: pathlib.Path, path: str, place: pathlib.Path) -> None:
+        before = self._last / path if self._last is not None else None
+        try:
+            if before is not None and _same(before, source):
+                os.link(before, place)
+                return
+        except OSError:
+            pass
+        shutil.copy2(source, place)
+
+    def _warn(self) -> None:
+        if not self._warned:
+            self._warned = True
+            logger.warning(
+                "%s holds more than %d MB: code/ of checkpoints is cut; name data and weights in .detignore",
+                self._source,
+                packing.LIMIT_BYTES // 2**20,
+            )
+
+
+def _same(one: pathlib.Path, other: pathlib.Path) -> bool:
+    first, second = one.stat(), other.stat()
+    return (first.st_size, first.st_mtime_ns) == (second.st_size, second.st_mtime_ns)

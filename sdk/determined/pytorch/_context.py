@@ -1,0 +1,273 @@
+"""What a PyTorchTrial works with (Trainer spec, section 3)."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from determined import core
+from determined.errors import InternalException, InvalidExperimentException
+from determined.pytorch import _models
+from determined.pytorch._data import TorchData, to_device
+from determined.pytorch._experimental import PyTorchExperimentalContext
+from determined.pytorch._hparams import Settings
+from determined.pytorch._lr_scheduler import LRScheduler
+from determined.pytorch._metric_reducers import MetricReducer, Reducers
+from determined.pytorch._stepping import Clip, Stepping
+from determined.pytorch._tensorboard import EventFiles
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+logger = logging.getLogger("determined.pytorch")
+
+
+class PyTorchTrialContext:
+    """Wraps models, optimizers, schedulers and reducers, steps them, and knows where training is."""
+
+    def __init__(
+        self,
+        core_context: core.Context,
+        settings: Settings,
+        device: torch.device,
+        *,
+        aggregation_frequency: int = 1,
+        average_aggregated_gradients: bool = True,
+        steps_completed: int = 0,
+        replicated: bool = False,
+        enable_tensorboard_logging: bool = True,
+    ) -> None:
+        """`replicated`: several ranks train the same model."""
+        self._core = core_context
+        self._settings = settings
+        self._replicated = replicated
+        self._stepping = Stepping(aggregation_frequency, average_aggregated_gradients)
+        self._reducers = Reducers()
+        self._steps_completed = steps_completed
+        self._epoch_len: int | None = None
+        self._stop_requested = False
+        self._averaging: dict[int, bool] = {}
+        self._warned_types: set[type] = set()
+        self._events = EventFiles(core_context.train.get_tensorboard_path(), enable_tensorboard_logging)
+        self._scaler: Any = None
+        self._torch_profiler: Any = None
+        self.distributed = core_context.distributed
+        self.device = device
+        self.models: list[nn.Module] = self._stepping.models
+        self.optimizers: list[torch.optim.Optimizer] = []
+        self.lr_schedulers: list[LRScheduler] = []
+        self.profiler: Any = None
+        self.experimental = PyTorchExperimentalContext(self)
+        self._on_cluster = False
+
+    # -- wrapping
+
+    def wrap_model(self, model: nn.Module) -> nn.Module:
+        """Move a model to the device and train it on all ranks alike; returns the model to use."""
+        model = model.to(self.device)
+        if self._stepping.automatic:
+            _models.autocast_forward(model, self.device.type)
+        if self._replicated:
+            model = _models.replicate(model, self.device)
+        self.models.append(model)
+        return model
+
+    def wrap_optimizer(
+        self,
+        optimizer: torch.optim.Optimizer,
+        backward_passes_per_step: int = 1,
+        fp16_compression: bool | None = None,
+        average_aggregated_gradients: bool | None = None,
+    ) -> torch.optim.Optimizer:
+        """Register an optimizer. `backward_passes_per_step` and `fp16_compression` are Horovod's."""
+        if backward_passes_per_step < 1:
+            raise InvalidExperimentException(
+                f"backward_passes_per_step must be at least 1, not {backward_passes_per_step}"
+            )
+        if average_aggregated_gradients is not None:
+            self._averaging[id(optimizer)] = average_aggregated_gradients
+        self.optimizers.append(optimizer)
+        return optimizer
+
+    def wrap_lr_scheduler(
+        self, lr_scheduler: Any, step_mode: LRScheduler.StepMode, frequency: int = 1
+    ) -> Any:
+        """Have the loop step a scheduler; returns the scheduler itself."""
+        wrapped = LRScheduler(lr_scheduler, step_mode, frequency)
+        plateau = isinstance(lr_scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+        if plateau and step_mode is not LRScheduler.StepMode.MANUAL_STEP:
+            raise InvalidExperimentException("ReduceLROnPlateau needs a metric: use StepMode.MANUAL_STEP")
+        if not any(lr_scheduler.optimizer is one for one in self.optimizers):
+            raise InvalidExperimentException(
+                "the scheduler's optimizer was not wrapped: call wrap_optimizer() before wrap_lr_scheduler()"
+            )
+        self.lr_schedulers.append(wrapped)
+        return lr_scheduler
+
+    def wrap_reducer(
+        self,
+        reducer: Callable[[list[Any]], Any] | MetricReducer,
+        name: str | None = None,
+        for_training: bool = True,
+        for_validation: bool = True,
+    ) -> MetricReducer:
+        """Have a metric of one's own; a function becomes a reducer with `update(value)`."""
+        return self._reducers.wrap(reducer, name, for_training, for_validation)
+
+    def wrap_scaler(self, scaler: Any) -> Any:
+        """Keep a gradient scaler of the user's in checkpoints; before `wrap_model`, once."""
+        self._use_scaler(scaler)
+        return scaler
+
+    def _use_scaler(self, scaler: Any) -> None:
+        if self.models:
+            raise InvalidExperimentException("a gradient scaler must come before wrap_model()")
+        if self._scaler is not None:
+            raise InvalidExperimentException("there is a gradient scaler already: use one of use_amp() and "
+                                             "wrap_scaler(), once")  # fmt: skip
+        self._scaler = scaler
+
+    def _automate_scaling(self, scaler: Any) -> None:
+        self._use_scaler(scaler)
+        self._stepping.scaler, self._stepping.automatic = scaler, True
+
+    def configure_apex_amp(self, models: Any, optimizers: Any, enabled: bool = True, **options: Any) -> Any:
+        """Apex is not supported: torch's own mixed precision does the same."""
+        if not enabled:
+            return models, optimizers
+        raise InvalidExperimentException(
+            "configure_apex_amp() needs Apex, which is not supported: use context.experimental.use_amp()"
+        )
+
+    # -- the training step
+
+    def backward(
+        self,
+        loss: torch.Tensor,
+        gradient: torch.Tensor | None = None,
+        retain_graph: bool = False,
+        create_graph: bool = False,
+    ) -> None:
+        """Compute gradients of a loss, in the right precision and synchronised when due."""
+        self._stepping.backward(loss, gradient, retain_graph, create_graph)
+
+    def step_optimizer(
+        self,
+        optimizer: torch.optim.Optimizer,
+        clip_grads: Clip | None = None,
+        auto_zero_grads: bool = True,
+        scaler: Any = None,
+    ) -> None:
+        """Step when enough batches were aggregated; `clip_grads` gets the optimizer's parameters."""
+        average = self._averaging.get(id(optimizer), self._stepping.average)
+        self._stepping.step(optimizer, clip_grads, auto_zero_grads, scaler, average)
+
+    # -- information
+
+    def get_hparams(self) -> dict[str, Any]:
+        """All hyperparameters."""
+        return self._settings.all_hparams()
+
+    def get_hparam(self, name: str) -> Any:
+        """One hyperparameter."""
+        return self._settings.hparam(name)
+
+    def get_global_batch_size(self) -> int:
+        """Records in a batch over all slots."""
+        return self._settings.batch_sizes[1]
+
+    def get_per_slot_batch_size(self) -> int:
+        """Records in a batch on one slot."""
+        return self._settings.batch_sizes[0]
+
+    def get_experiment_config(self) -> dict[str, Any]:
+        """The experiment's configuration."""
+        return self._settings.configuration()
+
+    def get_data_config(self) -> dict[str, Any]:
+        """The configuration's `data`."""
+        return self._settings.configuration().get("data") or {}
+
+    def get_trial_seed(self) -> int:
+        """Seed of the trial; InternalException off cluster."""
+        return self._settings.number("trial seed")
+
+    def get_experiment_id(self) -> int:
+        """Id of the experiment; InternalException off cluster."""
+        return self._settings.number("experiment id")
+
+    def get_trial_id(self) -> int:
+        """Id of the trial; InternalException off cluster."""
+        return self._settings.number("trial id")
+
+    def get_initial_batch(self) -> int:
+        """Batches that had been trained when this process began."""
+        return self._steps_completed
+
+    def current_train_batch(self) -> int:
+        """Index of the batch that is trained, over the life of the trial."""
+        return self._current()
+
+    def current_train_epoch(self) -> int:
+        """Index of the epoch that is trained."""
+        batch = self._current()
+        return batch // self._epoch_len if self._epoch_len else 0
+
+    def is_epoch_start(self) -> bool:
+        """Whether this is the first batch of an epoch."""
+        batch = self._current()
+        return batch % self._epoch_len == 0 if self._epoch_len else batch == 0
+
+    def is_epoch_end(self) -> bool:
+        """Whether this is the last batch of an epoch."""
+        batch = self._current()
+        return bool(self._epoch_len) and (batch + 1) % (self._epoch_len or 1) == 0
+
+    def _current(self) -> int:
+        if self._stepping.batch_idx < 0:
+            raise InternalException("no batch has been trained yet")
+        return self._stepping.batch_idx
+
+    def get_stop_requested(self) -> bool:
+        """Whether the script asked for the end."""
+        return self._stop_requested
+
+    def set_stop_requested(self, stop_requested: bool) -> None:
+        """Finish the window, save, and leave for good."""
+        assert isinstance(stop_requested, bool), f"set_stop_requested() takes a bool, not {stop_requested!r}"
+        self._stop_requested = stop_requested
+
+    def to_device(self, data: TorchData) -> Any:
+        """A batch on the device; what cannot move stays, with one warning for its type."""
+        return to_device(data, self.device, self._warned_types)
+
+    # -- TensorBoard and profiling
+
+    def get_tensorboard_path(self) -> pathlib.Path:
+        """Where event files belong."""
+        return self._events.path
+
+    def get_tensorboard_writer(self) -> SummaryWriter:
+        """The one writer of this process."""
+        return self._events.writer()
+
+    def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
+        """Whether metrics are written as events, and event files stored."""
+        self._events.enabled = enable_tensorboard_logging
+
+    def get_enable_tensorboard_logging(self) -> bool:
+        """Whether metrics are written as events, and event files stored."""
+        return self._events.enabled
+
+    def set_profiler(self, *args: Any, **kwargs: Any) -> None:
+        """Trace batches with `torch.profiler.profile`, which takes these arguments."""
+        self._torch_profiler = torch.profiler.profile(
+            *args,
+            on_trace_ready=torch.profiler.tensorboard_trace_handler(str(self._events.path)),
+            **kwargs,
+        )

@@ -1,0 +1,54 @@
+"""Batches of any shape: how long they are, and where they lie (Trainer spec, section 5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+logger = logging.getLogger("determined.pytorch")
+
+TorchData = dict[str, torch.Tensor] | Sequence[torch.Tensor] | torch.Tensor
+"""What a loader gives: a tensor, several of them in order, or by name."""
+
+
+def data_length(data: Any) -> int:
+    """Number of records in a batch; ValueError for an empty container, TypeError for no batch at all."""
+    if isinstance(data, np.ndarray | torch.Tensor):
+        return len(data)
+    if isinstance(data, dict | list | tuple):
+        if len(data) == 0:
+            raise ValueError("a batch is empty: it has no length")
+        return data_length(next(iter(data.values())) if isinstance(data, dict) else data[0])
+    raise TypeError(f"the length of a batch of type {type(data).__name__} is not known")
+
+
+def to_device(data: Any, device: torch.device, warned_types: set[type] | None = None) -> Any:
+    """A batch on a device, whatever containers it is made of; what cannot move stays, with a warning."""
+    if isinstance(data, torch.Tensor):
+        return data.to(device, non_blocking=True)
+    if isinstance(data, dict):
+        return {name: to_device(value, device, warned_types) for name, value in data.items()}
+    if isinstance(data, list):
+        return [to_device(value, device, warned_types) for value in data]
+    if isinstance(data, tuple):
+        moved = [to_device(value, device, warned_types) for value in data]
+        # A named tuple takes its fields one by one.
+        return type(data)(*moved) if hasattr(data, "_fields") else tuple(moved)
+    if isinstance(data, np.ndarray) and data.dtype.kind in "fciub":
+        return torch.from_numpy(data).to(device)
+    if callable(getattr(data, "to", None)):
+        return data.to(device)
+    _warn_once(data, warned_types)
+    return data
+
+
+def _warn_once(data: Any, warned_types: set[type] | None) -> None:
+    if warned_types is not None and type(data) in warned_types:
+        return
+    logger.warning("was not able to move data item of type '%s' to device", type(data).__name__)
+    if warned_types is not None:
+        warned_types.add(type(data))

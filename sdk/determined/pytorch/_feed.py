@@ -1,0 +1,82 @@
+"""Batches for the loop: from any loader, from any batch on (Trainer spec, sections 5 and 13)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._loader import DataLoader
+from determined.pytorch._trial import PyTorchTrial, evaluates_batches
+
+
+class Feed:
+    """The training data of this rank, without an end."""
+
+    def __init__(self, loader: Any, context: PyTorchTrialContext) -> None:
+        """RuntimeError for a loader that cannot be continued, unless the script said that it may be used."""
+        _check(loader, context, "build_training_data_loader")
+        self._loader = loader
+        self._distributed = context.distributed
+        own = self._length()
+        self.epoch_length: float = self._distributed.broadcast(own)
+        """Batches of a pass on the chief; infinite where there is no telling."""
+
+    def _length(self) -> float:
+        try:
+            length = len(self._loader)
+        except TypeError:
+            return math.inf
+        if isinstance(self._loader, DataLoader):
+            length = -(-length // self._distributed.size)
+        return float(length) if length else math.inf
+
+    def start(self, skip: int, seed: int) -> Iterator[Any]:
+        """Batches from number `skip` on; RuntimeError when there is none at all."""
+        if isinstance(self._loader, DataLoader):
+            self._loader.reseed(seed)
+            place = {"num_replicas": self._distributed.size, "rank": self._distributed.rank}
+            return iter(self._loader.get_data_loader(repeat=True, skip=skip, **place))
+        return self._again_and_again()
+
+    def _again_and_again(self) -> Iterator[Any]:
+        while True:
+            empty = True
+            for batch in self._loader:
+                empty = False
+                yield batch
+            if empty:
+                raise RuntimeError("the loader of build_training_data_loader() gave no batch in a whole pass")
+
+
+class Passes:
+    """The validation data: one pass each time it is iterated."""
+
+    def __init__(self, loader: Any, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
+        _check(loader, context, "build_validation_data_loader")
+        self._loader = loader
+        self._context = context
+        self._shared = evaluates_batches(trial)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.whole())
+
+    def whole(self) -> Any:
+        """The loader of a pass: this rank's share, or everything for `evaluate_full_dataset`."""
+        if not isinstance(self._loader, DataLoader):
+            return self._loader
+        distributed = self._context.distributed
+        if not self._shared or distributed.size == 1:
+            return self._loader.get_data_loader()
+        return self._loader.get_data_loader(num_replicas=distributed.size, rank=distributed.rank)
+
+
+def _check(loader: Any, context: PyTorchTrialContext, hook: str) -> None:
+    if isinstance(loader, DataLoader) or context.experimental._any_loader:
+        return
+    raise RuntimeError(
+        f"{hook}() returned a {type(loader).__module__}.{type(loader).__name__}, which cannot be continued "
+        "at a batch. Use det.pytorch.DataLoader, which takes the same arguments; or call "
+        "context.experimental.disable_dataset_reproducibility_checks() to use it as it is"
+    )

@@ -1,0 +1,90 @@
+"""Hyperparameters, batch sizes and configuration, as a trial asks for them (Trainer spec, section 3.3)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from determined.errors import InternalException, InvalidExperimentException
+
+logger = logging.getLogger("determined.pytorch")
+BATCH_SIZE = "global_batch_size"
+
+
+class Settings:
+    """What is known of a trial beside its code."""
+
+    def __init__(
+        self,
+        hparams: dict[str, Any] | None,
+        exp_conf: dict[str, Any] | None,
+        slots: int,
+        *,
+        trial_seed: int | None = None,
+        trial_id: int | None = None,
+        experiment_id: int | None = None,
+    ) -> None:
+        self.hparams = hparams
+        self.exp_conf = exp_conf
+        self.trial_seed = trial_seed
+        self.trial_id = trial_id
+        self.experiment_id = experiment_id
+        size = (hparams or {}).get(BATCH_SIZE)
+        self._sizes = _batch_sizes(size, slots) if size else None
+
+    def all_hparams(self) -> dict[str, Any]:
+        """Every hyperparameter; ValueError when there are none."""
+        if self.hparams is None:
+            raise ValueError("there are no hyperparameters: pass hparams to pytorch.init()")
+        return self.hparams
+
+    def hparam(self, name: str) -> Any:
+        """One hyperparameter; ValueError for an unknown name."""
+        found = self.all_hparams()
+        if name not in found:
+            raise ValueError(f"there is no hyperparameter '{name}', there are: {', '.join(sorted(found))}")
+        if name == BATCH_SIZE:
+            logger.warning("use get_per_slot_batch_size() or get_global_batch_size() for the batch size")
+        return found[name]
+
+    @property
+    def batch_sizes(self) -> tuple[int, int]:
+        """(of a slot, of all slots together); ValueError when they are not known."""
+        if self._sizes is None:
+            raise ValueError(f"the hyperparameter {BATCH_SIZE} is needed for batch sizes: pass it in hparams")
+        return self._sizes
+
+    @property
+    def known_global_batch_size(self) -> int | None:
+        """Of all slots together, where it is known."""
+        return self._sizes[1] if self._sizes else None
+
+    def configuration(self) -> dict[str, Any]:
+        """The experiment's configuration; ValueError when there is none."""
+        if self.exp_conf is None:
+            raise ValueError("there is no experiment configuration: pass exp_conf to pytorch.init()")
+        return self.exp_conf
+
+    def number(self, name: str) -> int:
+        """The trial's id, its experiment's, or its seed; InternalException off cluster."""
+        found = {
+            "trial id": self.trial_id,
+            "experiment id": self.experiment_id,
+            "trial seed": self.trial_seed,
+        }
+        value = found[name]
+        if value is None:
+            raise InternalException(f"the {name} is known on a cluster only")
+        return value
+
+
+def _batch_sizes(size: Any, slots: int) -> tuple[int, int]:
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidExperimentException(f"{BATCH_SIZE} must be an int, not {size!r}")
+    if size < slots:
+        raise InvalidExperimentException(f"{BATCH_SIZE} {size} is below the number of slots, {slots}")
+    per_slot = size // slots
+    if per_slot * slots != size:
+        logger.warning("%s %d is lowered to %d: %d on each of %d slots", BATCH_SIZE, size, per_slot * slots,
+                       per_slot, slots)  # fmt: skip
+    return per_slot, per_slot * slots

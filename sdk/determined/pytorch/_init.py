@@ -1,0 +1,150 @@
+"""The way into training with PyTorch (Trainer spec, section 10)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from determined import core
+from determined._info import ClusterInfo, get_cluster_info
+from determined.errors import InvalidExperimentException
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._hparams import Settings
+
+
+@contextlib.contextmanager
+def init(
+    *,
+    hparams: dict[str, Any] | None = None,
+    exp_conf: dict[str, Any] | None = None,
+    distributed: core.DistributedContext | None = None,
+    aggregation_frequency: int = 1,
+    enable_tensorboard_logging: bool = True,
+) -> Iterator[PyTorchTrialContext]:
+    """Give the context that a PyTorchTrial is made with; everything, `fit` included, happens inside.
+
+    On a cluster `distributed` comes from the launcher, `exp_conf` is the experiment's, and `hparams` are the
+    trial's unless given. ValueError for several slots without a launcher.
+    """
+    with _opened(
+        hparams, exp_conf, distributed, aggregation_frequency, True, enable_tensorboard_logging
+    ) as context:
+        yield context
+
+
+@contextlib.contextmanager
+def _opened(
+    hparams: dict[str, Any] | None,
+    exp_conf: dict[str, Any] | None,
+    distributed: core.DistributedContext | None,
+    aggregation: int,
+    average: bool,
+    events: bool,
+) -> Iterator[PyTorchTrialContext]:
+    info = get_cluster_info()
+    if info is not None and info.task_type != "TRIAL":
+        info = None
+    with _group(info, distributed) as group, _core(group) as core_context:
+        if info is not None:
+            _seed(info.trial.trial_seed)
+            hparams = info.trial.hparams if hparams is None else hparams
+            exp_conf = info.trial._config
+        context = PyTorchTrialContext(
+            core_context,
+            _settings(info, hparams, exp_conf, group.size),
+            _device(group),
+            aggregation_frequency=aggregation,
+            average_aggregated_gradients=average,
+            steps_completed=info.trial._steps_completed if info is not None else 0,
+            replicated=group.size > 1,
+            enable_tensorboard_logging=events,
+        )
+        context._on_cluster = info is not None
+        yield context
+
+
+def _core(group: core.DistributedContext) -> core.Context:
+    return core.init(
+        distributed=group,
+        preempt_mode=core.PreemptMode.WorkersAskChief,
+        tensorboard_mode=core.TensorboardMode.MANUAL,
+    )
+
+
+def _settings(
+    info: ClusterInfo | None, hparams: dict[str, Any] | None, exp_conf: dict[str, Any] | None, slots: int
+) -> Settings:
+    if info is None:
+        return Settings(hparams, exp_conf, slots)
+    trial = info.trial
+    return Settings(
+        hparams,
+        exp_conf,
+        slots,
+        trial_seed=trial.trial_seed,
+        trial_id=trial.trial_id,
+        experiment_id=trial.experiment_id,
+    )
+
+
+@contextlib.contextmanager
+def _group(
+    info: ClusterInfo | None, given: core.DistributedContext | None
+) -> Iterator[core.DistributedContext]:
+    """All ranks: those that the launcher started, or that a local script made itself."""
+    if info is None:
+        group = given or core.DummyDistributedContext()
+        if group.size > 1 and not os.environ.get("USE_TORCH_DISTRIBUTED"):
+            raise AssertionError(
+                f"{group.size} ranks need torch distributed: call torch.distributed.init_process_group() and "
+                "set USE_TORCH_DISTRIBUTED=true"
+            )
+        yield group
+        return
+    if os.environ.get("USE_HOROVOD"):
+        raise InvalidExperimentException(
+            "determined.pytorch trains with torch distributed, not with Horovod: use "
+            "python3 -m determined.launch.torch_distributed as the entrypoint's launcher"
+        )
+    if not os.environ.get("USE_TORCH_DISTRIBUTED"):
+        if len(info.slot_ids) > 1 or len(info.container_addrs) > 1:
+            raise ValueError(
+                "a trial with several slots must be started by a launcher: begin the entrypoint with "
+                "python3 -m determined.launch.torch_distributed"
+            )
+        yield core.DummyDistributedContext()
+        return
+    ours = not torch.distributed.is_initialized()
+    if ours:
+        _bind_device()
+        torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield core.DistributedContext.from_torch_distributed()
+    finally:
+        if ours:
+            torch.distributed.destroy_process_group()
+
+
+def _bind_device() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+
+
+def _device(group: core.DistributedContext) -> torch.device:
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    device = torch.device("cuda", group.local_rank)
+    torch.cuda.set_device(device)
+    return device
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.random.manual_seed(seed)

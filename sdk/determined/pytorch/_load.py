@@ -1,0 +1,114 @@
+"""Trials outside of training: to look at, to predict with (Trainer spec, section 17)."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import pathlib
+from typing import Any
+
+import numpy as np
+import torch
+
+from determined import core, import_from_path
+from determined.errors import InternalException
+from determined.pytorch import _checkpoint
+from determined.pytorch._code import FOLDER
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._hparams import Settings
+from determined.pytorch._trial import PyTorchTrial
+
+logger = logging.getLogger("determined.pytorch")
+
+
+class CheckpointLoadContext(PyTorchTrialContext):
+    """Wraps without moving or replicating anything; there is nothing to train with or to report to."""
+
+    def __init__(self, hparams: dict[str, Any] | None = None, exp_conf: dict[str, Any] | None = None) -> None:
+        super().__init__(core._dummy_init(), Settings(hparams, exp_conf, 1), torch.device("cpu"))
+
+    def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
+        """Register a model and leave it where it is."""
+        self.models.append(model)
+        return model
+
+
+def load_trial_from_checkpoint_path(
+    path: str,
+    trial_class: type[PyTorchTrial] | None = None,
+    trial_kwargs: dict[str, Any] | None = None,
+    torch_load_kwargs: dict[str, Any] | None = None,
+    **kwargs: Any,
+) -> PyTorchTrial:
+    """The trial of a downloaded checkpoint, with its weights.
+
+    Without `trial_class` it is imported from the checkpoint's own code. Files are read as torch reads
+    untrusted ones; `torch_load_kwargs={"weights_only": False}` is for those whose origin you trust.
+    """
+    if kwargs and torch_load_kwargs:
+        raise ValueError("give torch_load_kwargs, or its parts as arguments, not both")
+    if kwargs:
+        logger.warning("arguments for torch.load are deprecated here: use torch_load_kwargs")
+    folder = pathlib.Path(path)
+    told = _load_data(folder)
+    kind = trial_class or _trial_class(folder, told)
+    context = CheckpointLoadContext(told.get("hparams"), told.get("experiment_config"))
+    trial = kind(context, **(trial_kwargs or {}))
+    state = _checkpoint._modern(_read(folder, torch_load_kwargs or kwargs))
+    _checkpoint.load_models(context.models, state["models_state_dict"])
+    return trial
+
+
+def _load_data(folder: pathlib.Path) -> dict[str, Any]:
+    for name in (_checkpoint.LOAD_DATA, "metadata.json"):
+        if (folder / name).exists():
+            found: dict[str, Any] = json.loads((folder / name).read_text())
+            return found
+    raise AssertionError(
+        f"{folder} holds neither {_checkpoint.LOAD_DATA} nor metadata.json: it is no checkpoint of a trial"
+    )
+
+
+def _trial_class(folder: pathlib.Path, told: dict[str, Any]) -> type[PyTorchTrial]:
+    config = told.get("experiment_config") or {}
+    name = told.get("trial_cls_spec") or config.get("entrypoint") or ""
+    module, _, path = str(name).partition(":")
+    try:
+        with import_from_path(folder / FOLDER):
+            found: Any = importlib.import_module(module)
+            for part in path.split("."):
+                found = getattr(found, part)
+    except Exception as error:
+        raise ValueError(
+            f"the trial class '{name}' of the checkpoint cannot be imported ({error}): pass trial_class"
+        ) from error
+    if not (isinstance(found, type) and issubclass(found, PyTorchTrial)):
+        raise ValueError(f"'{name}' of the checkpoint is no PyTorchTrial: pass trial_class")
+    return found
+
+
+def _read(folder: pathlib.Path, options: dict[str, Any]) -> dict[str, Any]:
+    names = (_checkpoint.STATE, *_checkpoint._OLD_STATES)
+    path = next((folder / name for name in names if (folder / name).exists()), None)
+    if path is None:
+        raise InternalException(f"{folder} holds no {_checkpoint.STATE}")
+    if "weights_only" in options:
+        found: dict[str, Any] = torch.load(path, **options)
+        return found
+    try:
+        with torch.serialization.safe_globals(_random_state_types()):
+            safe: dict[str, Any] = torch.load(path, weights_only=True, **options)
+            return safe
+    except Exception as error:
+        raise RuntimeError(
+            f"{path} holds more than tensors and random states, and loading it could run code: if you trust "
+            f'its origin, pass torch_load_kwargs={{"weights_only": False}} ({error})'
+        ) from error
+
+
+def _random_state_types() -> list[Any]:
+    """What the state of numpy's generator is pickled with, beside numbers and text."""
+    rebuild = np.ndarray(0).__reduce__()[0]
+    dtypes = [type(np.dtype(name)) for name in ("uint32", "float64", "int64")]
+    return [rebuild, np.ndarray, np.dtype, *dtypes]

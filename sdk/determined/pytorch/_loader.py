@@ -1,0 +1,151 @@
+"""The data loader that can be repeated, shared out and continued anywhere (Trainer spec, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils import data as torch_data
+
+from determined.pytorch.samplers import EpochShuffleSampler, adapt_batch_sampler
+
+Collate = Callable[[list[Any]], Any]
+
+
+class DataLoader:
+    """As torch's, for data sets that have a length.
+
+    It is a plan: the loop asks it for the loader of a rank, from some batch on. Iterated by itself it gives
+    one plain pass. Every refusal is a ValueError.
+    """
+
+    def __init__(
+        self,
+        dataset: torch_data.Dataset[Any],
+        batch_size: int | None = 1,
+        shuffle: bool = False,
+        sampler: torch_data.Sampler[int] | None = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        collate_fn: Collate | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: torch.Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+    ) -> None:
+        if isinstance(dataset, torch_data.IterableDataset):
+            raise ValueError("an IterableDataset cannot be continued at a batch: use a data set with indexes")
+        _check_batches(batch_size, batch_sampler, shuffle, sampler, drop_last)
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+        self.sampler = sampler
+        self.generator = generator
+        self._shuffle = shuffle
+        self._seed = 0
+        self.batch_sampler = batch_sampler or self._batches(0)
+        self._options: dict[str, Any] = {
+            "num_workers": num_workers,
+            "collate_fn": collate_fn,
+            "pin_memory": pin_memory,
+            "timeout": timeout,
+            "multiprocessing_context": multiprocessing_context,
+            "prefetch_factor": prefetch_factor if num_workers == 0 else prefetch_factor or 2,
+            "persistent_workers": persistent_workers,
+        }
+        self._worker_init = worker_init_fn
+
+    @property
+    def _own_order(self) -> bool:
+        """The order is ours to decide, so any batch of it can be found without the ones before."""
+        return self.sampler is None and self.generator is None and self.batch_size is not None
+
+    def _batches(self, first_pass: int) -> torch_data.BatchSampler:
+        length = len(self.dataset)  # type: ignore[arg-type]
+        sampler: torch_data.Sampler[int] | None = self.sampler
+        if sampler is None and self._shuffle and self.generator is not None:
+            sampler = torch_data.RandomSampler(range(length), generator=self.generator)
+        elif sampler is None and self._shuffle:
+            sampler = EpochShuffleSampler(length, self._seed, first_pass)
+        elif sampler is None:
+            sampler = torch_data.SequentialSampler(range(length))
+        assert self.batch_size is not None
+        return torch_data.BatchSampler(sampler, self.batch_size, self.drop_last)
+
+    def get_data_loader(
+        self, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0
+    ) -> torch_data.DataLoader[Any]:
+        """A torch loader of this rank's batches: repeat, then share out, then skip."""
+        batches = self.batch_sampler
+        if isinstance(batches, torch_data.BatchSampler) and self._own_order and len(batches):
+            batches, skip, rank = self._from(repeat, skip, num_replicas, rank)
+        return self._load(adapt_batch_sampler(batches, repeat, skip, num_replicas, rank))
+
+    def _from(self, repeat: bool, skip: int, replicas: int, rank: int) -> tuple[Any, int, int]:
+        """Whole passes are not walked through: begin at the one that the first batch lies in."""
+        length = len(self.batch_sampler)
+        first_pass = (skip * replicas + rank) // length if repeat else 0
+        base = first_pass * length
+        before = -(-(base - rank) // replicas) if base > rank else 0
+        return self._batches(first_pass), skip - before, (rank - base) % replicas
+
+    def reseed(self, seed: int) -> None:
+        """Have the order of each pass follow from this number."""
+        self._seed = seed
+        if self._own_order:
+            self.batch_sampler = self._batches(0)
+
+    def _load(self, batches: Any) -> torch_data.DataLoader[Any]:
+        # Workers take their seeds from a generator: the global one must not be touched, a resumed run would
+        # then go another way than one that was never stopped.
+        generator = self.generator or torch.Generator().manual_seed(self._seed)
+        return torch_data.DataLoader(
+            self.dataset,
+            batch_sampler=batches,
+            generator=generator,
+            worker_init_fn=self._worker_init or _seed_worker,
+            **self._options,
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._load(self.batch_sampler))
+
+    def __len__(self) -> int:
+        return len(self.batch_sampler)
+
+
+def _seed_worker(_: int) -> None:
+    """numpy has its own chance; torch and random are seeded by torch."""
+    np.random.seed(torch.initial_seed() % 2**32)
+
+
+def _check_batches(
+    batch_size: int | None, batch_sampler: Any, shuffle: bool, sampler: Any, drop_last: bool
+) -> None:
+    if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
+        raise ValueError("batch_sampler excludes batch_size, shuffle, sampler and drop_last")
+    if batch_sampler is None and batch_size is None:
+        raise ValueError("one of batch_size and batch_sampler is needed")
+    if sampler is not None and shuffle:
+        raise ValueError("sampler excludes shuffle: the sampler decides the order")
+
+
+def _check_workers(
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool
+) -> None:
+    if num_workers < 0:
+        raise ValueError(f"num_workers must be at least 0, not {num_workers}")
+    if timeout < 0:
+        raise ValueError(f"timeout must be at least 0, not {timeout}")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError("prefetch_factor needs num_workers")
+    if num_workers == 0 and persistent_workers:
+        raise ValueError("persistent_workers needs num_workers")

@@ -1,0 +1,123 @@
+"""Metrics that are not a mean of batches: reducers of the user's own (Trainer spec, section 7.3)."""
+
+from __future__ import annotations
+
+import abc
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+AllGather = Callable[[Any], list[Any]]
+
+
+class MetricReducer(abc.ABC):
+    """Gathers on each slot, then makes one metric of what all slots gathered."""
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Forget everything; called at the start of each training window and of each validation."""
+
+    @abc.abstractmethod
+    def per_slot_reduce(self) -> Any:
+        """What this slot has gathered; anything that can be pickled."""
+
+    @abc.abstractmethod
+    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
+        """The metric, or a dict of metrics where the reducer has no name; on every slot."""
+
+
+class SimpleMetricReducer(MetricReducer):
+    """Collects values and hands all of them, in the order of batches, to a function."""
+
+    def __init__(self, function: Callable[[list[Any]], Any]) -> None:
+        self._function = function
+        self._values: list[Any] = []
+
+    def update(self, value: Any) -> None:
+        """Add a value of a batch."""
+        self._values.append(value)
+
+    def reset(self) -> None:
+        self._values = []
+
+    def per_slot_reduce(self) -> Any:
+        return self._values
+
+    def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
+        missing = object()
+        rounds = itertools.zip_longest(*per_slot_metrics, fillvalue=missing)
+        return self._function([value for row in rounds for value in row if value is not missing])
+
+
+class Wrapped(msgspec.Struct, frozen=True):
+    """A reducer and what it is for."""
+
+    reducer: MetricReducer
+    name: str | None
+    for_training: bool
+    for_validation: bool
+
+
+class Reducers:
+    """All reducers of a trial."""
+
+    def __init__(self) -> None:
+        self._wrapped: list[Wrapped] = []
+
+    def wrap(self, reducer: Any, name: str | None, for_training: bool, for_validation: bool) -> MetricReducer:
+        """Register a reducer, or a function as one; AssertionError for the same one twice, or none."""
+        if not isinstance(reducer, MetricReducer):
+            assert callable(reducer), f"a reducer must be a MetricReducer or a function, not {reducer!r}"
+            reducer = SimpleMetricReducer(reducer)
+        assert all(one.reducer is not reducer for one in self._wrapped), "this reducer was wrapped before"
+        self._wrapped.append(Wrapped(reducer, name, for_training, for_validation))
+        found: MetricReducer = reducer
+        return found
+
+    def reset(self) -> None:
+        """A new window or validation begins."""
+        for one in self._wrapped:
+            _call(one, "reset", one.reducer.reset)
+
+    def reduce_training(self, all_gather: AllGather) -> dict[str, Any]:
+        """Metrics of the window; every slot calls."""
+        return self._reduce([one for one in self._wrapped if one.for_training], all_gather)
+
+    def reduce_validation(self, all_gather: AllGather) -> dict[str, Any]:
+        """Metrics of the validation; every slot calls."""
+        return self._reduce([one for one in self._wrapped if one.for_validation], all_gather)
+
+    def _reduce(self, chosen: Sequence[Wrapped], all_gather: AllGather) -> dict[str, Any]:
+        if not chosen:
+            return {}
+        mine = [_call(one, "per_slot_reduce", one.reducer.per_slot_reduce) for one in chosen]
+        found: dict[str, Any] = {}
+        for one, parts in zip(chosen, zip(*all_gather(mine), strict=True), strict=True):
+            value = _call(one, "cross_slot_reduce", one.reducer.cross_slot_reduce, list(parts))
+            found |= _named(one, value)
+        return found
+
+
+def _named(one: Wrapped, value: Any) -> dict[str, Any]:
+    if one.name is None:
+        assert isinstance(value, dict), (
+            f"{_kind(one)} was wrapped with name=None but it did not return a dict: {value!r}"
+        )
+        return value
+    assert not isinstance(value, dict), (
+        f"{_kind(one)} was wrapped with name set but it returned a dict anyway: {value!r}"
+    )
+    return {one.name: value}
+
+
+def _kind(one: Wrapped) -> str:
+    return type(one.reducer).__name__
+
+
+def _call(one: Wrapped, method: str, function: Callable[..., Any], *given: Any) -> Any:
+    try:
+        return function(*given)
+    except Exception as error:
+        raise ValueError(f"{_kind(one)} of metric '{one.name}' failed in {method}(): {error}") from error

@@ -1,0 +1,99 @@
+"""What `fit` was asked for, and what the search asks for, in batches (Trainer spec, sections 9, 11, 14)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import msgspec
+
+from determined import core
+from determined.pytorch._units import NEVER, Batch, Epoch, TrainUnit, to_batches
+
+Policy = Literal["best", "all", "none"]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The arguments of `fit`, checked."""
+
+    checkpoint_period: TrainUnit
+    validation_period: TrainUnit
+    reporting_period: TrainUnit
+    max_length: TrainUnit | None
+    """Of a run without a search."""
+    policy: Policy
+    latest_checkpoint: str | None
+    step_zero_validation: bool
+    test_mode: bool
+    legacy: bool = False
+    """The class alone was named as entrypoint."""
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """How far to train, in one unit, and as batches."""
+
+    length: int
+    unit: Literal["batches", "records", "epochs"]
+    batches: float
+    """Infinite for epochs of data that has no end."""
+
+    def progress(self, steps: int, epoch_length: float, global_batch_size: int | None) -> float:
+        """How far `steps` batches are, in the goal's unit."""
+        if self.unit == "epochs":
+            return float(steps // epoch_length) if math.isfinite(epoch_length) else 0.0
+        if self.unit == "records":
+            return float(steps * (global_batch_size or 1))
+        return float(steps)
+
+
+_UNITS: dict[core.Unit, Literal["batches", "records", "epochs"]] = {
+    core.Unit.BATCHES: "batches",
+    core.Unit.RECORDS: "records",
+    core.Unit.EPOCHS: "epochs",
+}
+
+
+def goal_of_search(
+    length: int, unit: core.Unit | None, epoch_length: float, global_batch_size: int | None
+) -> Goal:
+    """An operation of the search as a goal; ValueError where the configuration names no unit."""
+    if unit is None:
+        raise ValueError(
+            "searcher.max_length needs a unit for a PyTorchTrial: write max_length: {batches: 100}, "
+            "or records, or epochs"
+        )
+    return _goal(length, _UNITS[unit], epoch_length, global_batch_size)
+
+
+def goal_of_run(max_length: TrainUnit, epoch_length: float) -> Goal:
+    """The length of a run without a search."""
+    unit: Literal["batches", "epochs"] = "epochs" if isinstance(max_length, Epoch) else "batches"
+    return _goal(max_length.length(), unit, epoch_length, None)
+
+
+def _goal(
+    length: int,
+    unit: Literal["batches", "records", "epochs"],
+    epoch_length: float,
+    global_batch_size: int | None,
+) -> Goal:
+    batches = length * epoch_length if unit == "epochs" else to_batches(unit, length, global_batch_size)
+    return Goal(length=length, unit=unit, batches=batches)
+
+
+def is_reached(period: TrainUnit, steps: int, epoch_length: float) -> bool:
+    """Whether a boundary lies after so many batches."""
+    if not isinstance(period, Epoch):
+        return period.reached(steps)
+    if not math.isfinite(epoch_length) or steps % epoch_length:
+        return False
+    return period.reached(int(steps // epoch_length))
+
+
+def checked(unit: Any, name: str, default: TrainUnit = NEVER) -> TrainUnit:
+    """A period as it was given; TypeError for what is none."""
+    if unit is None:
+        return default
+    if not isinstance(unit, Batch | Epoch):
+        raise TypeError(f"{name} must be a pytorch.Batch or a pytorch.Epoch, not {unit!r}")
+    return unit

@@ -1,0 +1,80 @@
+"""How long the parts of the loop take (Trainer spec, section 16).
+
+Series are reported as metrics of groups of their own, `profile.timing` and `profile.throughput`, at the steps
+that they were measured at; what the machine does is the worker's to watch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+LONGEST_S = 300.0
+GROUP_TIMING, GROUP_THROUGHPUT = "profile.timing", "profile.throughput"
+_nothing = contextlib.nullcontext()
+Report = Callable[[str, int, dict[str, Any]], None]
+
+
+class Profiler:
+    """Measures between two batches, for five minutes at most, and never again after a restart."""
+
+    def __init__(
+        self, enabled: bool = False, begin_on_batch: int = 0, end_after_batch: int | None = None,
+        sync_timings: bool = True,
+    ) -> None:  # fmt: skip
+        self._begin = begin_on_batch
+        self._end = end_after_batch
+        self._sync = sync_timings and torch.cuda.is_available()
+        self._enabled = enabled
+        self._until = 0.0
+        self._sums: dict[str, float] = {}
+        self._records = 0
+        self._trained_s = 0.0
+        self.active = False
+
+    def at_batch(self, batch_idx: int) -> None:
+        """A batch begins."""
+        if not self._enabled:
+            return
+        now = time.monotonic()
+        if not self.active and batch_idx == self._begin:
+            self.active, self._until = True, now + LONGEST_S
+        past = self._end is not None and batch_idx > self._end
+        if self.active and (past or now > self._until):
+            self.active = self._enabled = False
+
+    def timed(self, name: str) -> Any:
+        """Measures its `with`, where there is anything to measure."""
+        return self._measure(name) if self.active else _nothing
+
+    @contextlib.contextmanager
+    def _measure(self, name: str) -> Iterator[None]:
+        begun = self._now()
+        try:
+            yield
+        finally:
+            self._sums[name] = self._sums.get(name, 0.0) + self._now() - begun
+
+    def _now(self) -> float:
+        if self._sync:
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+    def trained(self, records: int) -> None:
+        """A batch of so many records was trained, all ranks together."""
+        if self.active:
+            self._records += records
+
+    def report(self, steps: int, to: Report) -> None:
+        """Give what was measured since the last time."""
+        if not self._sums:
+            return
+        spent = self._sums.get("train_batch", 0.0)
+        to(GROUP_TIMING, steps, {name: value for name, value in sorted(self._sums.items())})
+        if spent and self._records:
+            to(GROUP_THROUGHPUT, steps, {"samples_per_second": self._records / spent})
+        self._sums, self._records = {}, 0

@@ -1,0 +1,47 @@
+"""How values of batches become one (Trainer spec, sections 7.1 and 7.2)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Reducer(enum.Enum):
+    """What becomes of the values of a metric."""
+
+    AVG = 1
+    SUM = 2
+    MAX = 3
+    MIN = 4
+
+
+_REDUCE: dict[Reducer, Callable[[Any], Any]] = {
+    Reducer.SUM: np.sum,
+    Reducer.MAX: np.max,
+    Reducer.MIN: np.min,
+}
+
+
+def reduce_metrics(
+    reducer: Reducer, metrics: Sequence[Any] | np.ndarray[Any, Any], weights: Sequence[float] | None = None
+) -> Any:
+    """One number of all elements of all values; with AVG, values may weigh differently."""
+    if reducer is not Reducer.AVG:
+        return _REDUCE[reducer](np.array(metrics))
+    if weights is None:
+        return np.mean(np.array(metrics))
+    each = [np.mean(np.array(value)) for value in metrics]
+    return np.average(each, weights=weights)
+
+
+def mean_of_numbers(values: Sequence[Any]) -> float | None:
+    """The mean over all numbers in all values, None left out; None where there is no mean."""
+    try:
+        parts = [np.asarray(value, dtype=float).ravel() for value in values if value is not None]
+        numbers = np.concatenate(parts) if parts else np.array([])
+    except (TypeError, ValueError):
+        return None
+    return float(np.mean(numbers)) if numbers.size else None

@@ -1,0 +1,77 @@
+"""Metrics as TensorBoard events, as far as TensorBoard is installed (Trainer spec, section 16)."""
+
+from __future__ import annotations
+
+import logging
+import numbers
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+logger = logging.getLogger("determined.pytorch")
+
+
+class EventFiles:
+    """The event files of one process."""
+
+    def __init__(self, path: pathlib.Path, enabled: bool) -> None:
+        self.path = path
+        self.enabled = enabled
+        self._writer: Any = None
+        self._missing = False
+
+    def writer(self) -> SummaryWriter:
+        """The one writer, made at first use; ImportError without TensorBoard."""
+        if self._writer is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._writer = SummaryWriter(log_dir=str(self.path))
+        found: SummaryWriter = self._writer
+        return found
+
+    def close(self) -> None:
+        """Have everything in the files; the next write begins a new one."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+    def write_training(self, steps: int, averages: dict[str, Any], batches: list[dict[str, Any]]) -> None:
+        """Each metric at each batch; at the end of the window those that only the window has."""
+        writer = self._wanted()
+        if writer is None:
+            return
+        for place, metrics in enumerate(batches):
+            for name, value in metrics.items():
+                _write(writer, f"Determined/{name}", value, steps - len(batches) + place)
+        whole = batches[0] if batches else {}
+        for name, value in averages.items():
+            if name not in whole:
+                _write(writer, f"Determined/{name}", value, steps)
+
+    def write_validation(self, steps: int, metrics: dict[str, Any]) -> None:
+        """Each metric, under a name that begins with `val`."""
+        writer = self._wanted()
+        if writer is None:
+            return
+        for name, value in metrics.items():
+            tag = name if name.startswith("val") else f"val_{name}"
+            _write(writer, f"Determined/{tag}", value, steps)
+
+    def _wanted(self) -> Any:
+        if not self.enabled or self._missing:
+            return None
+        try:
+            return self.writer()
+        except ImportError as error:
+            self._missing = True
+            logger.warning("no TensorBoard events are written (%s): pip install tensorboard", error)
+            return None
+
+
+def _write(writer: Any, tag: str, value: Any, step: int) -> None:
+    if getattr(value, "ndim", None) == 0:
+        value = value.item()
+    if isinstance(value, numbers.Number) and not isinstance(value, complex):
+        writer.add_scalar(tag, value, step)

@@ -1,0 +1,101 @@
+"""Trains a PyTorchTrial, on a cluster and off it (Trainer spec, section 11)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from determined.pytorch import _plan
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._loop import Loop
+from determined.pytorch._plan import Plan
+from determined.pytorch._profiler import Profiler
+from determined.pytorch._trial import PyTorchTrial, check
+from determined.pytorch._units import Batch, TrainUnit
+
+logger = logging.getLogger("determined.pytorch")
+POLICIES = ("best", "all", "none")
+EVERY_100 = Batch(100)
+
+
+class Trainer:
+    """One trial and its context, ready to be trained."""
+
+    def __init__(self, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
+        """TypeError, InvalidExperimentException for a trial that cannot be trained."""
+        self._trial = check(trial)
+        self._context = context
+        self._local = not context._on_cluster
+        self._profiler = Profiler()
+        self._legacy = False
+
+    def configure_profiler(
+        self,
+        sync_timings: bool,
+        enabled: bool,
+        begin_on_batch: int,
+        end_after_batch: int | None,
+    ) -> None:
+        """Measure the parts of the loop between two batches; the last call before `fit` counts."""
+        if self._local:
+            logger.warning("configure_profiler() has no effect off cluster")
+            return
+        self._profiler = Profiler(enabled, begin_on_batch, end_after_batch, sync_timings)
+
+    def fit(
+        self,
+        checkpoint_period: TrainUnit | None = None,
+        validation_period: TrainUnit | None = None,
+        max_length: TrainUnit | None = None,
+        reporting_period: TrainUnit = EVERY_100,
+        checkpoint_policy: str = "best",
+        latest_checkpoint: str | None = None,
+        step_zero_validation: bool = False,
+        test_mode: bool = False,
+    ) -> None:
+        """Train as far as the search, or `max_length`, asks; go on from `latest_checkpoint` if given."""
+        plan = Plan(
+            checkpoint_period=_plan.checked(checkpoint_period, "checkpoint_period"),
+            validation_period=_plan.checked(validation_period, "validation_period"),
+            reporting_period=_plan.checked(reporting_period, "reporting_period"),
+            max_length=self._length(max_length, test_mode),
+            policy=self._policy(checkpoint_policy),
+            latest_checkpoint=latest_checkpoint,
+            step_zero_validation=step_zero_validation,
+            test_mode=test_mode,
+            legacy=self._legacy,
+        )
+        self._warn(latest_checkpoint)
+        Loop(self._trial, self._context, plan, self._profiler, self._local).run()
+
+    def _length(self, max_length: Any, test_mode: bool) -> TrainUnit | None:
+        if not self._local:
+            if test_mode:
+                raise ValueError("test_mode is for local training only")
+            if max_length is not None:
+                logger.warning("max_length is ignored on a cluster: the search decides how far to train")
+            return None
+        if max_length is None:
+            raise ValueError("max_length is needed off cluster: pass fit(max_length=pytorch.Epoch(1))")
+        length = _plan.checked(max_length, "max_length")
+        length.length()
+        return length
+
+    def _policy(self, policy: str) -> Any:
+        if policy not in POLICIES:
+            raise ValueError(f"checkpoint_policy must be one of {', '.join(POLICIES)}, not '{policy}'")
+        if self._local and policy == "best":
+            logger.warning("checkpoint_policy 'best' needs a cluster to compare with; 'all' is used")
+            return "all"
+        return policy
+
+    def _warn(self, latest_checkpoint: str | None) -> None:
+        info = self._context._core.info
+        if self._local or latest_checkpoint is not None or info is None:
+            return
+        if info.latest_checkpoint is not None:
+            logger.warning(
+                "the cluster has checkpoint %s of this trial, but fit() was called without "
+                "latest_checkpoint: pausing and resuming will not work",
+                info.latest_checkpoint,
+            )

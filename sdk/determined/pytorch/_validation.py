@@ -1,0 +1,153 @@
+"""One pass over the validation data (Trainer spec, section 7.2)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from determined.core import DistributedContext
+from determined.errors import InvalidExperimentException
+from determined.pytorch._callback import Callbacks
+from determined.pytorch._context import PyTorchTrialContext
+from determined.pytorch._reducer import Reducer, reduce_metrics
+from determined.pytorch._trial import PyTorchTrial, evaluates_batches, evaluation_of
+
+logger = logging.getLogger("determined.pytorch")
+Share = tuple[dict[str, Any], int]
+"""Metrics that a rank reduced, and the number of its batches."""
+
+
+class Validation:
+    """Validates a trial, as often as asked."""
+
+    def __init__(
+        self, trial: PyTorchTrial, context: PyTorchTrialContext, callbacks: Callbacks, loader: Any
+    ) -> None:
+        """`loader` gives a new pass each time it is iterated: this rank's share, or all on the chief."""
+        self._trial = trial
+        self._context = context
+        self._callbacks = callbacks
+        self._loader = loader
+        self._distributed: DistributedContext = context.distributed
+        self._evaluate_batch = evaluation_of(trial)
+
+    @torch.no_grad()
+    def run(self, most_batches: int | None = None) -> dict[str, Any] | None:
+        """Metrics on the chief, None on other ranks; RuntimeError when no rank has any data."""
+        context = self._context
+        context._reducers.reset()
+        for model in context.models:
+            model.eval()
+        self._callbacks.tell("on_validation_start")
+        metrics = self._by_batch(most_batches) if evaluates_batches(self._trial) else self._at_once()
+        extra = context._reducers.reduce_validation(self._distributed.allgather)
+        if metrics is not None:
+            metrics |= extra
+        if self._callbacks.anybody_hears("on_validation_end"):
+            shared = self._distributed.broadcast(metrics)
+            self._callbacks.tell("on_validation_end", shared)
+        return metrics
+
+    def _at_once(self) -> dict[str, Any] | None:
+        if self._distributed.rank != 0:
+            return None
+        found = self._trial.evaluate_full_dataset(self._loader)
+        if not isinstance(found, dict):
+            raise TypeError(f"evaluate_full_dataset() must return a dict, not {type(found).__name__}")
+        return {name: _plain(value) for name, value in found.items()}
+
+    def _by_batch(self, most_batches: int | None) -> dict[str, Any] | None:
+        self._callbacks.tell("on_validation_epoch_start")
+        begun, records, outputs = time.monotonic(), 0, []
+        for index, batch in enumerate(self._loader):
+            if most_batches is not None and index >= most_batches:
+                break
+            records += self._trial.get_batch_length(batch)
+            outputs.append(self._evaluate(batch, index))
+        self._callbacks.tell("on_validation_epoch_end", outputs)
+        mine = _reduced(outputs, self._reducers_for(outputs)), len(outputs)
+        shares = self._distributed.gather((mine, records))
+        if shares is None:
+            return None
+        _log_speed(sum(count for _, count in shares), time.monotonic() - begun, sum(s[1] for s, _ in shares))
+        return self._over_ranks([share for share, _ in shares])
+
+    def _evaluate(self, batch: Any, index: int) -> dict[str, Any]:
+        if self._context.experimental._auto_to_device:
+            batch = self._context.to_device(batch)
+        found = self._evaluate_batch(batch, index)
+        if not isinstance(found, dict):
+            raise TypeError(f"evaluate_batch() must return a dict, not {type(found).__name__}")
+        return {name: _plain(value) for name, value in found.items()}
+
+    def _reducers_for(self, outputs: list[dict[str, Any]]) -> dict[str, Reducer]:
+        if not outputs:
+            return {}
+        return reducers_by_name(self._trial.evaluation_reducer(), outputs[0].keys())
+
+    def _over_ranks(self, shares: list[Share]) -> dict[str, Any]:
+        there = [share for share in shares if share[1]]
+        if not there:
+            raise RuntimeError("the validation data set is empty: its loader gave no batch")
+        first = there[0][0]
+        if len(there) == 1:
+            return first
+        reducers = reducers_by_name(self._trial.evaluation_reducer(), first.keys())
+        weights = [count for _, count in there]
+        return {
+            name: reduce_metrics(reducer, [metrics[name] for metrics, _ in there], weights)
+            for name, reducer in reducers.items()
+        }
+
+
+def reducers_by_name(chosen: Any, names: Any) -> dict[str, Reducer]:
+    """The reducer of each metric; InvalidExperimentException for a dict that does not fit the names."""
+    if isinstance(chosen, Reducer):
+        return dict.fromkeys(names, chosen)
+    if not isinstance(chosen, dict) or not all(isinstance(one, Reducer) for one in chosen.values()):
+        raise InvalidExperimentException(f"evaluation_reducer() must give Reducers, not {chosen!r}")
+    if chosen.keys() != set(names):
+        raise InvalidExperimentException(
+            f"evaluation_reducer() names the metrics {sorted(chosen)}, evaluate_batch() gives {sorted(names)}"
+        )
+    return {name: chosen[name] for name in names}
+
+
+def _reduced(outputs: list[dict[str, Any]], reducers: dict[str, Reducer]) -> dict[str, Any]:
+    for index, metrics in enumerate(outputs):
+        if metrics.keys() != outputs[0].keys():
+            raise ValueError(
+                f"evaluate_batch() must return the same metrics for all batches; batch {index} gave "
+                f"{sorted(metrics)}, batch 0 {sorted(outputs[0])}"
+            )
+    return {name: reduce_metrics(one, [m[name] for m in outputs]) for name, one in reducers.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def _log_speed(records: int, seconds: float, batches: int) -> None:
+    seconds = max(seconds, 1e-9)
+    logger.info(
+        "validated: %d records in %.3gs (%.3g records/s), in %d batches (%.3g batches/s)",
+        *(records, seconds, records / seconds, batches, batches / seconds),
+    )
+
+
+def scalar(metrics: dict[str, Any], name: str) -> float:
+    """The metric that the search looks at; RuntimeError when it is not there, or no single number."""
+    if name not in metrics:
+        raise RuntimeError(
+            f"the searcher's metric '{name}' is not among the validation metrics {', '.join(sorted(metrics))}"
+        )
+    value = metrics[name]
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise RuntimeError(f"the searcher's metric '{name}' must be a single number, not {value!r}")
+    return float(value)

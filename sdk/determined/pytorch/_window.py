@@ -1,0 +1,89 @@
+"""Metrics of the batches between two boundaries (Trainer spec, section 7.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from determined.core import DistributedContext
+from determined.pytorch._reducer import mean_of_numbers
+
+
+class Window:
+    """Collects what `train_batch` gives, cheaply: tensors stay where they are until the window is over."""
+
+    def __init__(self) -> None:
+        self._batches: list[dict[str, Any]] = []
+        self._names: Any = None
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def add(self, given: Any, batch_idx: int) -> None:
+        """Metrics of a batch; TypeError for no dict, ValueError for other names than those before."""
+        if type(given) is not dict:
+            given = _as_dict(given)
+        if self._names is None:
+            self._names = given.keys()
+        elif given.keys() != self._names:
+            _refuse(given, self._names, batch_idx)
+        self._batches.append(
+            {name: _kept(v) if isinstance(v, torch.Tensor) else v for name, v in given.items()}
+        )
+
+    def close(self, distributed: DistributedContext) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """(averages, metrics of each batch), the same on all ranks; an empty window begins."""
+        batches = [{name: _plain(value) for name, value in one.items()} for one in self._batches]
+        self._batches, self._names = [], None
+        if distributed.size > 1:
+            batches = _over_ranks(distributed.allgather(batches))
+        names = batches[0] if batches else {}
+        return {name: mean_of_numbers([one[name] for one in batches]) for name in names}, batches
+
+
+def _as_dict(given: Any) -> dict[str, Any]:
+    if isinstance(given, torch.Tensor):
+        return {"loss": given}
+    if isinstance(given, dict):
+        return dict(given)
+    raise TypeError(
+        f"train_batch() must return a dict of metrics or a loss tensor, not {type(given).__name__}"
+    )
+
+
+def _refuse(given: dict[str, Any], names: Any, batch_idx: int) -> None:
+    missing, added = sorted(names - given.keys()), sorted(given.keys() - names)
+    raise ValueError(
+        f"train_batch() must return the same metrics for all batches of a window; batch {batch_idx} "
+        f"lacks {missing} and adds {added}"
+    )
+
+
+def _kept(value: torch.Tensor) -> torch.Tensor:
+    # On an accelerator a copy is queued, not waited for; on the CPU the reference shares memory, too.
+    value = value.detach()
+    return value.clone() if value.is_cuda else value
+
+
+def _plain(value: Any) -> Any:
+    return value.cpu().numpy() if isinstance(value, torch.Tensor) else value
+
+
+def _over_ranks(each: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """For each batch the mean over ranks."""
+    return [
+        {name: _mean([one[name] for one in ranks if name in one]) for name in ranks[0]}
+        for ranks in zip(*each, strict=False)
+    ]
+
+
+def _mean(values: list[Any]) -> Any:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
+        return None
+    try:
+        return np.mean(np.array(numbers, dtype=float), dtype=float)
+    except (TypeError, ValueError):
+        return numbers[0]
