@@ -13,13 +13,14 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import expconf
 from det_contracts.events.searcher import Context
 from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.storage import StorageRefused, probe
 from services.kit.task_tokens import sign
-from worker import entrypoint, ports, process
+from worker import hook, ports, process
 from worker.briefing import Briefing, Gang
 from worker.environment import Cluster, Place, Task, info_files, interpreter_dirs, variables, write_info
 from worker.mounts import with_container_paths
@@ -136,9 +137,9 @@ class Preparer:
         if briefing.deletion is not None:
             return ["python3", "-m", "determined.exec.gc_checkpoints"]
         nodes = len(briefing.gang.addresses)
-        argv = entrypoint.command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
-        if (workdir / entrypoint.HOOK).exists():
-            return entrypoint.with_hook(argv, "bash" if shutil.which("bash") else "sh")
+        argv = expconf.entrypoint_command(briefing.config["entrypoint"], slots=slots, nodes=nodes)
+        if (workdir / hook.HOOK).exists():
+            return hook.with_hook(argv, "bash" if shutil.which("bash") else "sh")
         return argv
 
 

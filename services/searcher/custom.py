@@ -79,8 +79,8 @@ class _Check:
 
     def see(self, operation: CustomOperation) -> None:
         """Raises `Refused` for what cannot be carried out."""
-        if self._shut:
-            raise invalid("shut_down must be the last operation of a post")
+        if self._shut and not isinstance(operation, SetProgress):
+            raise invalid("shut_down must be the last operation of a post, but for set_searcher_progress")
         match operation:
             case ShutDown():
                 self._shut = True

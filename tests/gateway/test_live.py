@@ -143,7 +143,7 @@ def test_a_reader_who_goes_away_frees_what_served_him(running):
         # A stand-in for the metrics service, which knows no line yet.
         client = await nats.connect(running.nats_url)
 
-        async def page(query, position):
+        async def page(query, stream, position):
             return 0, {"lines": [], "through": 0}
 
         await Answerer(client, "metrics").hear_queries({queries.LogPage: page})

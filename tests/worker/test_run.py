@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from det_contracts import expconf
 from det_contracts.events.worker import Slot
-from worker import entrypoint, process
+from worker import hook, process
 from worker.environment import (
     Cluster,
     Place,
@@ -66,9 +67,9 @@ def run_files(runs):
             python_path=interpreter_dirs(PLAIN_PYTHON, root / "bin"),
         )
         write_info(place.info_dir, info_files(task, cluster, place), {})
-        argv = entrypoint.command(command, slots=1)
-        if entrypoint.HOOK in files:
-            argv = entrypoint.with_hook(argv)
+        argv = expconf.entrypoint_command(command, slots=1)
+        if hook.HOOK in files:
+            argv = hook.with_hook(argv)
         process.prepare(runs.dir(), argv, place.workdir, variables(task, cluster, place, os.environ))
         process.start(runs.dir())
         ended = runs.ended(runs.dir())

@@ -4,7 +4,7 @@ Callers parse YAML themselves and bring the clock's and the generator's results 
 """
 
 from det_contracts.expconf.complete import complete, merge, sanity_check
-from det_contracts.expconf.entrypoint import TRIAL_LAUNCHER, entrypoint_command
+from det_contracts.expconf.entrypoint import BadEntrypoint, entrypoint_command
 from det_contracts.expconf.faults import ConfigErrors
 from det_contracts.expconf.hyperparameters import flat, has_count, is_group, leaves
 from det_contracts.expconf.length import Length, Unit
@@ -22,7 +22,7 @@ from det_contracts.expconf.views import (
 
 __all__ = [
     "LIVE_FIELDS",
-    "TRIAL_LAUNCHER",
+    "BadEntrypoint",
     "ConfigErrors",
     "Device",
     "Length",

@@ -1,21 +1,32 @@
-"""What a node starts for an entrypoint (experiment configuration spec, section 5)."""
+"""What a node starts for an entrypoint (launchers spec, sections 2 and 7)."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 TRIAL_CLASS = re.compile(r"[a-zA-Z0-9_.]+:[a-zA-Z0-9_]+")
-TRIAL_LAUNCHER = "determined.launch.autodetect"
 
 
-def entrypoint_command(entrypoint: str | Sequence[str], python: str) -> list[str]:
-    """The command line: a trial class gets the launcher, other strings the shell, a list is taken as it is.
+class BadEntrypoint(ValueError):
+    """The configuration's entrypoint is of no known form."""
 
-    `python` is the interpreter of the training environment.
+
+def entrypoint_command(
+    entrypoint: object, *, slots: int, nodes: int = 1, python: str = "python3"
+) -> list[str]:
+    """The command line on each node; `slots` are those of one node. Raises `BadEntrypoint`.
+
+    A list is run as it is, a string by the shell, and `module:Class` trains that class: under
+    torch's launcher when there is more than one worker.
     """
-    if not isinstance(entrypoint, str):
+    if isinstance(entrypoint, str):
+        if not TRIAL_CLASS.fullmatch(entrypoint):
+            return ["sh", "-c", entrypoint]
+        if nodes == 1 and slots <= 1:
+            return [python, "-m", "determined.exec.harness", entrypoint]
+        return [python, "-m", "determined.launch.torch_distributed", "--trial", entrypoint]
+    if isinstance(entrypoint, list) and entrypoint and all(isinstance(word, str) for word in entrypoint):
         return list(entrypoint)
-    if TRIAL_CLASS.fullmatch(entrypoint):
-        return [python, "-m", TRIAL_LAUNCHER, "--trial", entrypoint]
-    return ["sh", "-c", entrypoint]
+    raise BadEntrypoint(
+        f"invalid entrypoint in experiment config: {entrypoint!r}; give a string or a list of strings"
+    )

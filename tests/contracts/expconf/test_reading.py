@@ -13,7 +13,6 @@ from det_contracts.expconf import (
     Resources,
     Retention,
     complete,
-    entrypoint_command,
     environment_variables,
     flat,
     has_count,
@@ -33,26 +32,6 @@ def completed(**overlay: Any) -> dict[str, Any]:
         "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "id", "secret_key": "hush"},
     }
     return complete(smallest | overlay, seed=7, name="Experiment (one)")
-
-
-PYTHON = "/env/bin/python3"
-
-
-@pytest.mark.parametrize(
-    ("entrypoint", "command"),
-    [
-        ("model_def:Trial", [PYTHON, "-m", expconf.TRIAL_LAUNCHER, "--trial", "model_def:Trial"]),
-        ("pkg.mod:Cls_2", [PYTHON, "-m", expconf.TRIAL_LAUNCHER, "--trial", "pkg.mod:Cls_2"]),
-        ("python3 train.py", ["sh", "-c", "python3 train.py"]),
-        ("mod:Outer.Inner", ["sh", "-c", "mod:Outer.Inner"]),
-        ("my-mod:Cls", ["sh", "-c", "my-mod:Cls"]),
-        ("model_def:Trial\n", ["sh", "-c", "model_def:Trial\n"]),
-        (["model_def:Trial"], ["model_def:Trial"]),
-        (["python3", "a b.py", "'q'"], ["python3", "a b.py", "'q'"]),
-    ],
-)
-def test_entrypoint_command(entrypoint: Any, command: list[str]) -> None:
-    assert entrypoint_command(entrypoint, PYTHON) == command
 
 
 def test_environment_variables() -> None:

@@ -1,0 +1,95 @@
+"""Processes that are not children of the one that watches them, and the address where they report."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+WAIT = "WAIT"
+_PROC = Path("/proc")
+_DEAD = "ZTXt"
+"""States of a process that does not run: zombie, stopped, dead, traced."""
+
+
+def connect(address: str) -> socket.socket:
+    """A connection to a server."""
+    family, place = _place(address)
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.connect(place)
+    return found
+
+
+def listen(address: str) -> socket.socket:
+    """A server's socket; a file that a former server left is removed."""
+    family, place = _place(address)
+    if isinstance(place, str):
+        Path(place).unlink(missing_ok=True)
+    found = socket.socket(family, socket.SOCK_STREAM)
+    if family == socket.AF_INET:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind(place)
+    found.listen()
+    return found
+
+
+def _place(address: str) -> tuple[int, str | tuple[str, int]]:
+    if "/" in address:
+        return socket.AF_UNIX, address
+    host, colon, port = address.rpartition(":")
+    if not port.isdigit():
+        raise ValueError(f"{address!r} is no address: give a path with a slash, host:port, or a port")
+    return socket.AF_INET, (host if colon else "127.0.0.1", int(port))
+
+
+def signal_named(name: str) -> signal.Signals | None:
+    """The signal of an option; None for WAIT, ValueError for what is no signal."""
+    if name == WAIT:
+        return None
+    try:
+        return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
+    except KeyError:
+        raise ValueError(f"{name!r} is no signal; write one such as SIGTERM, or WAIT") from None
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and neither stopped nor a zombie."""
+    if not _PROC.exists():
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+    status = _status(pid)
+    return status is not None and status[0] not in _DEAD
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below one."""
+    parents: dict[int, list[int]] = {}
+    for child, parent in _all():
+        parents.setdefault(parent, []).append(child)
+    found, ahead = [], list(parents.get(pid, ()))
+    while ahead:
+        found.append(ahead.pop())
+        ahead += parents.get(found[-1], ())
+    return found
+
+
+def _all() -> Iterator[tuple[int, int]]:
+    for entry in _PROC.iterdir() if _PROC.exists() else ():
+        if entry.name.isdigit() and (status := _status(int(entry.name))) is not None:
+            yield int(entry.name), int(status[1])
+
+
+def _status(pid: int) -> list[str] | None:
+    """State and parent, read behind the command's name, which may hold spaces and brackets."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return None
+    return text.rpartition(")")[2].split()[:2]

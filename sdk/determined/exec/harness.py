@@ -1,0 +1,86 @@
+"""Trains the class that an entrypoint names: `python3 -m determined.exec.harness MODULE:CLASS`.
+
+Source: launchers spec, section 9. Exit code 0 after training, also when preempted or when the
+hyperparameters were invalid; 1 for everything else.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import determined as det
+from determined._trial import Trial
+from determined.launch._node import stop
+
+logger = logging.getLogger("determined.exec.harness")
+USAGE = "usage: python3 -m determined.exec.harness MODULE:CLASS"
+STACKS_EVERY_S = 30.0
+BACKENDS = ("USE_HOROVOD", "USE_DEEPSPEED", "USE_TORCH_DISTRIBUTED")
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Train to the end of the search."""
+    words = list(sys.argv[1:] if args is None else args)
+    if words in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
+    if len(words) != 1:
+        stop(USAGE, code=2)
+    info = det.get_cluster_info()
+    if info is None or info.task_type != "TRIAL":
+        stop("determined.exec.harness runs inside a trial; off cluster train with pytorch.Trainer")
+    _set_logging(info.trial._debug)
+    several = len(info.slot_ids) > 1 or len(info.container_addrs) > 1
+    if several and not any(os.environ.get(name) for name in BACKENDS):
+        raise ValueError(
+            "a trial on several slots needs one process for each: you must wrap your training script with a "
+            "distributed launch layer such as determined.launch.torch_distributed or "
+            "determined.launch.horovod."
+        )
+    if info.trial._debug:
+        faulthandler.dump_traceback_later(STACKS_EVERY_S, repeat=True)
+    logger.info("Loading Trial implementation with entrypoint %s.", words[0])
+    train(trial_class(words[0]), info)
+    return 0
+
+
+def trial_class(name: str) -> type[Trial]:
+    """The class that `module:Name` means, from the current directory; AssertionError if it is no trial."""
+    module_name, colon, path = name.partition(":")
+    if not colon or not path:
+        stop(f"{name!r} names no trial class; write MODULE:CLASS, such as model_def:MyTrial")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    # What was imported before under this name may be another file.
+    sys.modules.pop(module_name, None)
+    found: Any = importlib.import_module(module_name)
+    for part in path.split("."):
+        found = getattr(found, part)
+    assert isinstance(found, type), f"{name} is not a class"
+    assert issubclass(found, Trial), f"{name} is not a det.Trial subclass"
+    return found
+
+
+def train(kind: type[Trial], info: det.ClusterInfo) -> None:
+    """Train with the framework that a class is written for."""
+    pytorch = importlib.import_module("determined.pytorch")
+    if not issubclass(kind, pytorch.PyTorchTrial):
+        stop(f"{kind.__name__} is no PyTorchTrial; trials of other frameworks cannot be trained here")
+    importlib.import_module("determined.pytorch._legacy").train(kind, info)
+
+
+def _set_logging(debug: bool) -> None:
+    quiet = int(os.environ.get("RANK") or 0) > 0
+    logging.basicConfig(
+        level=logging.DEBUG if debug else logging.WARNING if quiet else logging.INFO, format=det.LOG_FORMAT
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""Runs a command whose workers are not its children, and ends it when one of them fails.
+
+    python3 -m determined.exec.pid_server [--on-fail SIG|WAIT] [--on-exit SIG|WAIT] [--grace-period 3]
+        [--signal-children] ADDR N CMD [ARG...]
+
+Each of N workers runs under `determined.exec.pid_client ADDR`, which tells its process id, and `q` when it
+ended well. Exit codes, where the command itself gave 0: 77 when it ended before all workers had said `q`, 78
+after it was signalled for a failed worker, 79 when a worker failed and it ended by itself or had to be
+killed. Source: launchers spec, section 8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from determined.exec import _pids
+from determined.launch import _child, _grammar
+
+TICK_S = 1.0
+KILL_AFTER_S = 10.0
+UNFINISHED, SIGNALLED, FAILED = 77, 78, 79
+
+
+class Workers:
+    """The workers that have reported, by their connections."""
+
+    def __init__(self, server: socket.socket, expected: int) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(server, selectors.EVENT_READ)
+        self._server = server
+        self._expected = expected
+        self._said: dict[socket.socket, bytes] = {}
+        self._pids: dict[socket.socket, int] = {}
+        self._done = 0
+        self._failed = False
+
+    @property
+    def done(self) -> bool:
+        """Whether all have ended well."""
+        return self._done >= self._expected
+
+    def failed(self) -> bool:
+        """Whether one is gone that did not end well; looks at the processes."""
+        self._failed = self._failed or any(not _pids.is_running(pid) for pid in self._pids.values())
+        return self._failed
+
+    def listen(self, seconds: float) -> None:
+        """Take in what the workers say, for at most so long."""
+        for key, _ in self._selector.select(seconds):
+            if key.fileobj is self._server:
+                connection, _address = self._server.accept()
+                self._said[connection] = b""
+                self._selector.register(connection, selectors.EVENT_READ)
+            elif isinstance(key.fileobj, socket.socket):
+                self._hear(key.fileobj)
+
+    def _hear(self, connection: socket.socket) -> None:
+        try:
+            data = connection.recv(4096)
+        except OSError:
+            data = b""
+        self._said[connection] += data
+        line, newline, rest = self._said[connection].partition(b"\n")
+        if newline and connection not in self._pids and line.isdigit():
+            self._pids[connection] = int(line)
+        if newline and b"q" in rest:
+            self._done += 1
+            self._leave(connection)
+        elif not data:
+            self._failed = True
+            self._leave(connection)
+
+    def _leave(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        self._said.pop(connection, None)
+        self._pids.pop(connection, None)
+        connection.close()
+
+
+class Supervisor:
+    """A command and its workers."""
+
+    def __init__(
+        self, child: subprocess.Popen[bytes], workers: Workers, grace_s: float, signal_children: bool
+    ) -> None:
+        self._child = child
+        self._workers = workers
+        self._grace_s = grace_s
+        self._signal_children = signal_children
+
+    def run(self, on_fail: signal.Signals | None, on_exit: signal.Signals | None) -> int:
+        """Watch to the end; the exit code."""
+        self._until(lambda: self._workers.done or self._workers.failed())
+        if self._workers.done:
+            if on_exit is not None:
+                self._end(on_exit)
+            return self._code(0)
+        if not self._workers.failed():
+            return self._code(UNFINISHED)
+        if on_fail is None:
+            return self._code(FAILED)
+        return self._code(FAILED if self._end(on_fail) else SIGNALLED)
+
+    def _end(self, number: signal.Signals) -> bool:
+        """Signal the command after the grace period; whether it had to be killed."""
+        if self._until(bool, self._grace_s):
+            return False
+        if self._signal_children:
+            for pid in _pids.descendants(self._child.pid):
+                _send(pid, number)
+        self._child.send_signal(number)
+        if self._until(bool, KILL_AFTER_S):
+            return False
+        for pid in [*_pids.descendants(self._child.pid), self._child.pid]:
+            _send(pid, signal.SIGKILL)
+        return True
+
+    def _until(self, reached: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Go on until the command ends, which is told, or something is reached, or the time is over."""
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while self._child.poll() is None:
+            if reached() or (deadline is not None and time.monotonic() >= deadline):
+                return False
+            self._workers.listen(TICK_S if deadline is None else 0.1)
+        return True
+
+    def _code(self, instead_of_0: int) -> int:
+        return _child.code_of(self._child.wait()) or instead_of_0
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    found = _arguments(sys.argv[1:] if args is None else args)
+    try:
+        on_fail, on_exit = _pids.signal_named(found.on_fail), _pids.signal_named(found.on_exit)
+        server = _pids.listen(found.address)
+    except (ValueError, OSError) as error:
+        print(f"pid_server: {error}", file=sys.stderr)
+        return 1
+    with contextlib.closing(server):
+        try:
+            child = _child.start(found.command)
+        except OSError as error:
+            return _child.not_started(found.command, error)
+        workers = Workers(server, found.workers)
+        try:
+            return Supervisor(child, workers, found.grace_period, found.signal_children).run(on_fail, on_exit)
+        finally:
+            if "/" in found.address:
+                Path(found.address).unlink(missing_ok=True)
+
+
+def _arguments(args: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="pid_server", description="run a command and watch its workers")
+    parser.add_argument("--on-fail", default="SIGTERM", help="a signal, or WAIT (default: SIGTERM)")
+    parser.add_argument("--on-exit", default="WAIT", help="a signal, or WAIT (default: WAIT)")
+    parser.add_argument("--grace-period", type=float, default=3.0, help="seconds before the signal")
+    parser.add_argument("--signal-children", action="store_true", help="signal all descendants too")
+    parser.add_argument("address", help="a path with a slash, host:port, or a port")
+    parser.add_argument("workers", type=int, help="how many workers will report")
+    own, command = split(args, ("--on-fail", "--on-exit", "--grace-period"), positional=2)
+    found = parser.parse_args(own)
+    if not command:
+        parser.error("no command was given")
+    found.command = command
+    return found
+
+
+def split(args: Sequence[str], valued: Sequence[str] = (), *, positional: int) -> tuple[list[str], list[str]]:
+    """Own arguments, and the command behind so many positional ones: its options and `--` are its own."""
+    words, at, left = list(args), 0, positional
+    while at < len(words) and left:
+        if words[at] in valued:
+            at += 1
+        elif not words[at].startswith("-"):
+            left -= 1
+        at += 1
+    return words[:at], _grammar.without_separator(words[at:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Launchers: from one command per node to one process per slot (launchers spec)."""

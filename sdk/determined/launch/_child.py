@@ -1,0 +1,116 @@
+"""A child process that gets the signals of its parent and gives its exit code."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import IO, Any
+
+PASSED_ON = [
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGBREAK")
+    if hasattr(signal, name)
+]
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+_PR_SET_PDEATHSIG = 1
+
+
+def run(argv: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+    """Run a command to its end: its exit code, as a shell tells it."""
+    try:
+        child = start(argv, environment)
+    except OSError as error:
+        return not_started(argv, error)
+    return code_of(child.wait())
+
+
+def start(
+    argv: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    output: tuple[int | None, int | None] = (None, None),
+) -> subprocess.Popen[bytes]:
+    """Start a command that dies with this process; signals that come here are passed on to it."""
+    early: list[int] = []
+    for number in PASSED_ON:
+        signal.signal(number, lambda number, _frame: early.append(number))
+    child = subprocess.Popen(
+        list(argv),
+        env=None if environment is None else dict(environment),
+        stdout=output[0],
+        stderr=output[1],
+        preexec_fn=_dies_with(os.getpid()),
+    )
+    _watch(child)
+
+    def pass_on(number: int, _frame: FrameType | None) -> None:
+        if child.poll() is None:
+            child.send_signal(number)
+
+    for number in PASSED_ON:
+        signal.signal(number, pass_on)
+    for number in early:
+        pass_on(number, None)
+    return child
+
+
+def not_started(argv: Sequence[str], error: OSError) -> int:
+    """Say in one line why a command could not be started: the exit code that a shell gives for it."""
+    print(f"{argv[0]}: {error.strerror or error}", file=sys.stderr, flush=True)
+    return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+
+
+def code_of(returncode: int) -> int:
+    """A `Popen.returncode` as a shell tells it: 128 + n for death by signal n."""
+    return 128 - returncode if returncode < 0 else returncode
+
+
+def ending(code: int) -> str:
+    """An exit code in words."""
+    if code > 128:
+        try:
+            return f"was ended by {signal.Signals(code - 128).name}"
+        except ValueError:
+            pass
+    return f"exited with code {code}"
+
+
+def close(*streams: IO[Any] | None) -> None:
+    """Close what is open."""
+    for stream in streams:
+        if stream is not None:
+            stream.close()
+
+
+def _dies_with(parent: int) -> Any:
+    """What the child does before it becomes the command: asks the kernel to end it with its parent."""
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def ask() -> None:
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return ask
+
+
+def _watch(child: subprocess.Popen[bytes]) -> None:
+    """Where the kernel does not do it: a second process that ends the child when this one is gone."""
+    if sys.platform.startswith("linux") or not hasattr(os, "fork"):
+        return
+    ours, theirs = os.pipe()
+    if os.fork() == 0:
+        os.close(theirs)
+        os.read(ours, 1)
+        try:
+            os.kill(child.pid, signal.SIGKILL)
+        finally:
+            os._exit(0)
+    os.close(ours)

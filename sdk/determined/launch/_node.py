@@ -1,0 +1,99 @@
+"""The node that a launcher runs on, among those of its allocation."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NamedTuple, NoReturn
+
+from determined._info import ClusterInfo, get_cluster_info
+
+DEFAULT_SSH_PORT = 12350
+DEFAULT_C10D_PORT = 29400
+
+
+class Node(NamedTuple):
+    """What a launcher has to know."""
+
+    addresses: tuple[str, ...]
+    slot_counts: tuple[int, ...]
+    rank: int
+    slots: int
+    """Of this node; may be none."""
+    allocation_id: str
+    master_url: str = ""
+    session_token: str = ""
+    config: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    interface: str | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether the allocation has no other node."""
+        return len(self.addresses) == 1
+
+    @property
+    def chief(self) -> bool:
+        """Whether the other nodes look to this one."""
+        return self.rank == 0
+
+    @property
+    def processes(self) -> int:
+        """How many processes to start here: one per slot, and one where there is none."""
+        return max(self.slots, 1)
+
+    @property
+    def debug(self) -> bool:
+        """Whether the experiment asks for details in its log."""
+        return bool(self.config.get("debug"))
+
+
+def this_node(launcher: str, locally: str, *, trials_only: bool = False) -> Node:
+    """Where this runs; ends the program off cluster, naming what to use there instead."""
+    info = get_cluster_info()
+    if info is None:
+        stop(f"{launcher} runs inside a trial; on your own machine use {locally}")
+    if trials_only and info.task_type != "TRIAL":
+        stop(f"{launcher} runs inside a trial, not in a task of type {info.task_type}")
+    if trials_only and not os.environ.get("DET_RESOURCES_ID"):
+        raise AssertionError("DET_RESOURCES_ID is not set: was this started by a worker?")
+    return node_of(info)
+
+
+def node_of(info: ClusterInfo) -> Node:
+    """The node that an allocation's description speaks of."""
+    trial = info.trial if info.task_type == "TRIAL" else None
+    return Node(
+        addresses=tuple(info.container_addrs),
+        slot_counts=tuple(info.container_slot_counts),
+        rank=info.container_rank,
+        slots=len(info.slot_ids),
+        allocation_id=info.allocation_id,
+        master_url=info.master_url,
+        session_token=info.session_token,
+        config=trial._config if trial is not None else {},
+        interface=trial._inter_node_network_interface if trial is not None else None,
+    )
+
+
+def ssh_port() -> int:
+    """Where the sshd of every node of this allocation listens."""
+    return int(os.environ.get("DTRAIN_SSH_PORT") or DEFAULT_SSH_PORT)
+
+
+def c10d_port() -> int:
+    """Where torch's store of this allocation listens."""
+    return int(os.environ.get("C10D_PORT") or DEFAULT_C10D_PORT)
+
+
+def stop(message: str, code: int = 1) -> NoReturn:
+    """End the program with one line on stderr."""
+    print(message, file=sys.stderr, flush=True)
+    raise SystemExit(code)
+
+
+def missing(launcher: str, package: str, what: str, instead: str) -> NoReturn:
+    """End the program: the training environment lacks what the launcher starts."""
+    stop(
+        f"{launcher}: the training environment has no {package} ({what}, interpreter {sys.executable}).\n"
+        f"Install it there{instead}."
+    )

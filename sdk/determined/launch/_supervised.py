@@ -1,0 +1,36 @@
+"""The commands around workers that are not children of the launcher: see `determined.exec.pid_server`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from determined.launch._node import Node
+
+SERVER = ("python3", "-m", "determined.exec.pid_server")
+CLIENT = ("python3", "-m", "determined.exec.pid_client")
+WRAP_RANK = ("python3", "-m", "determined.launch.wrap_rank")
+_LONGEST_SOCKET_PATH = 100
+
+
+def socket_path(node: Node) -> str:
+    """One for each node, since two nodes of an allocation may share a host."""
+    name = f"pid_server-{node.allocation_id}-{node.rank}"
+    path = Path(tempfile.gettempdir()) / name
+    return str(path) if len(str(path)) < _LONGEST_SOCKET_PATH else str(Path("/tmp") / name)
+
+
+def server(node: Node, *options: str) -> list[str]:
+    """What stands before the command that starts the workers of a node, `--` included."""
+    return [*SERVER, *options, socket_path(node), str(node.processes), "--"]
+
+
+def worker(node: Node, rank_variables: str, script: list[str]) -> list[str]:
+    """What each worker runs."""
+    return [*CLIENT, socket_path(node), "--", *WRAP_RANK, rank_variables, "--", *script]
+
+
+def environment() -> dict[str, str]:
+    """A copy of this process's environment."""
+    return dict(os.environ)

@@ -1,0 +1,77 @@
+"""Starts one process per slot under torch's own launcher (launchers spec, section 4).
+
+    python3 -m determined.launch.torch_distributed [[OVERRIDES...] --] (--trial MODULE:CLASS | SCRIPT...)
+
+OVERRIDES are options of torchrun and win over those given here. SCRIPT is a command, such as
+`python3 train.py`. The process group is for the script to make.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from determined.launch import _child, _grammar
+from determined.launch._node import Node, c10d_port, missing, this_node
+
+NAME = "determined.launch.torch_distributed"
+USAGE = f"usage: python3 -m {NAME} [[OVERRIDES...] --] (--trial MODULE:CLASS | SCRIPT...)"
+
+
+def parse_args(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The options for torchrun, and the script's command."""
+    overrides, rest = _grammar.cut(args)
+    return overrides, _grammar.command(rest, USAGE).script
+
+
+def torchrun_args(node: Node, overrides: Sequence[str], script: Sequence[str]) -> list[str]:
+    """What torchrun is called with on a node."""
+    # Torch fills in `${local_rank}` and takes `$$` for an escaped dollar; scripts shall get what was written.
+    address = "localhost" if node.alone else node.addresses[0]
+    return [
+        "--nnodes", str(len(node.addresses)),
+        "--nproc_per_node", str(node.processes),
+        "--node_rank", str(node.rank),
+        "--max_restarts", "0",
+        "--master_addr", address,
+        "--master_port", str(c10d_port()),
+        "--module",
+        *overrides,
+        "determined.launch.wrap_rank", "RANK", "--",
+        *(word.replace("$$", "$$$$") for word in script),
+    ]  # fmt: skip
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the script on this node's slots; 0 when all processes ended so."""
+    overrides, script = parse_args(sys.argv[1:] if args is None else args)
+    node = this_node(NAME, "torchrun")
+    if importlib.util.find_spec("torch") is None:
+        missing(NAME, "PyTorch", "no module named torch", ": pip install torch")
+    os.environ["USE_TORCH_DISTRIBUTED"] = "True"
+    os.environ["DET_CHIEF_IP"] = node.addresses[0]
+    return _launch(torchrun_args(node, overrides, script))
+
+
+def _launch(args: list[str]) -> int:
+    # By name: to answer -h and to refuse arguments, torch is not needed.
+    run: Any = importlib.import_module("torch.distributed.run")
+    elastic: Any = importlib.import_module("torch.distributed.elastic.multiprocessing")
+    errors: Any = importlib.import_module("torch.distributed.elastic.multiprocessing.errors")
+    try:
+        run.run(run.parse_args(args))
+    except errors.ChildFailedError as error:
+        rank, failure = error.get_first_failure()
+        code = _child.code_of(failure.exitcode)
+        print(f"rank {rank} {_child.ending(code)}", file=sys.stderr, flush=True)
+        return 1
+    except elastic.SignalException as error:
+        return 128 + int(error.sigval)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

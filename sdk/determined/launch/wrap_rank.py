@@ -1,0 +1,143 @@
+"""Puts the rank of a process before every line that it prints (launchers spec, section 8).
+
+    python3 -m determined.launch.wrap_rank [--no-redirect-stdio] RANK [--] CMD [ARG...]
+
+RANK is a number, or the names of variables of which the first that is set counts, separated by commas.
+Lines reach the output whole and at once, so those of different ranks do not mix.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from determined.launch import _child, _grammar
+from determined.launch._node import stop
+
+USAGE = "usage: wrap_rank [--no-redirect-stdio] RANK [--] CMD [ARG...]"
+NODE_STREAMS = Path("/run/determined/train/logs")
+"""In a container: links to the output of the node's first process, which mpirun and ssh do not carry away."""
+SILENCE_S = 1.0
+"""An unfinished line, such as a question, is passed on after so long."""
+STRAGGLERS_S = 2.0
+"""A process left over may hold the pipe open; so long is waited for it."""
+LONGEST_LINE = 1 << 20
+"""What is longer is passed on in pieces."""
+_CHUNK = 1 << 16
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run the command; its exit code."""
+    words = list(sys.argv[1:] if args is None else args)
+    redirect = True
+    while words and words[0] in ("--no-redirect-stdio", *_grammar.HELP):
+        if words.pop(0) != "--no-redirect-stdio":
+            print(USAGE)
+            return 0
+        redirect = False
+    command = _grammar.without_separator(words[1:])
+    if not command:
+        stop(USAGE, code=2)
+    return relay(rank_of(words[0], os.environ), command, redirect)
+
+
+def rank_of(said: str, environment: Mapping[str, str]) -> int:
+    """The rank that an argument means; ends the program if none."""
+    if said.isdigit():
+        return int(said)
+    names = said.split(",")
+    found = [environment[name] for name in names if name in environment]
+    if not found:
+        stop(f"rank environment variable is set to {said}, but it is not in os.environ")
+    if not found[0].isdigit():
+        stop(f"the rank in {said} is {found[0]!r}, not a number")
+    return int(found[0])
+
+
+class _Stream:
+    """One of the two outputs of a command."""
+
+    def __init__(self, source: IO[bytes], target: int, prefix: bytes) -> None:
+        self.source = source
+        self._target = target
+        self._prefix = prefix
+        self._rest = b""
+
+    def read(self) -> bool:
+        """Pass on what is whole of what has come; False at the end."""
+        data = os.read(self.source.fileno(), _CHUNK)
+        lines = (self._rest + data).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = lines.pop()
+        self._write(lines)
+        if len(self._rest) > LONGEST_LINE:
+            self.finish()
+        return bool(data)
+
+    def finish(self) -> None:
+        """Pass on part of a line as a line."""
+        if self._rest:
+            self._write([self._rest])
+            self._rest = b""
+
+    def _write(self, lines: list[bytes]) -> None:
+        data = b"".join(self._prefix + line + b"\n" for line in lines)
+        while data:
+            data = data[os.write(self._target, data) :]
+
+
+def relay(rank: int, command: Sequence[str], redirect: bool = True) -> int:
+    """Run a command, its output prefixed; its exit code."""
+    targets = _targets(redirect)
+    pipes = [os.pipe(), os.pipe()]
+    try:
+        child = _child.start(command, output=(pipes[0][1], pipes[1][1]))
+    except OSError as error:
+        return _child.not_started(command, error)
+    finally:
+        for _, theirs in pipes:
+            os.close(theirs)
+    prefix = b"[rank=%d] " % rank
+    streams = [
+        _Stream(os.fdopen(ours, "rb", buffering=0), target, prefix)
+        for (ours, _), target in zip(pipes, targets, strict=True)
+    ]
+    with selectors.DefaultSelector() as selector:
+        for stream in streams:
+            selector.register(stream.source, selectors.EVENT_READ, stream)
+        ended: float | None = None
+        while selector.get_map():
+            if ended is None and child.poll() is not None:
+                ended = time.monotonic()
+            if ended is not None and time.monotonic() - ended > STRAGGLERS_S:
+                break
+            _pass_on(selector, streams)
+    for stream in streams:
+        stream.finish()
+        stream.source.close()
+    return _child.code_of(child.wait())
+
+
+def _pass_on(selector: selectors.BaseSelector, streams: list[_Stream]) -> None:
+    ready = selector.select(timeout=SILENCE_S)
+    for key, _ in ready:
+        if not key.data.read():
+            selector.unregister(key.fileobj)
+    if not ready:
+        for stream in streams:
+            stream.finish()
+
+
+def _targets(redirect: bool) -> list[int]:
+    paths = [NODE_STREAMS / "stdout.log", NODE_STREAMS / "stderr.log"]
+    if redirect and all(path.exists() for path in paths):
+        return [os.open(path, os.O_WRONLY | os.O_APPEND) for path in paths]
+    return [sys.stdout.fileno(), sys.stderr.fileno()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Command lines that launchers build, as text (launchers spec, sections 4-6)."""
+
+import re
+import tempfile
+
+import pytest
+
+from determined.launch import deepspeed, horovod, torch_distributed
+from determined.launch._node import Node
+
+SCRIPT = ["python3", "train.py", "--", "a b"]
+
+
+def node(nodes=1, slots=1, rank=0, **config):
+    addresses = tuple(f"10.0.0.{at}" for at in range(1, nodes + 1))
+    return Node(addresses, (slots,) * nodes, rank, slots, "1.t1.1", config=config)
+
+
+def text(command):
+    return " ".join(command).replace(tempfile.gettempdir(), "/tmp")
+
+
+@pytest.fixture(autouse=True)
+def ports(monkeypatch):
+    monkeypatch.setenv("DTRAIN_SSH_PORT", "12351")
+    monkeypatch.setenv("C10D_PORT", "29401")
+
+
+@pytest.mark.parametrize(("slots", "processes"), [(0, 1), (1, 1), (4, 4)])
+@pytest.mark.parametrize(("nodes", "rank", "address"), [(1, 0, "localhost"), (4, 2, "10.0.0.1")])
+def test_torchrun(slots, processes, nodes, rank, address):
+    found = torch_distributed.torchrun_args(node(nodes, slots, rank), ["--rdzv_backend=c10d"], SCRIPT)
+    assert text(found) == (
+        f"--nnodes {nodes} --nproc_per_node {processes} --node_rank {rank} --max_restarts 0 "
+        f"--master_addr {address} --master_port 29401 --module --rdzv_backend=c10d "
+        "determined.launch.wrap_rank RANK -- python3 train.py -- a b"
+    )
+
+
+PID_CLIENT = "python3 -m determined.exec.pid_client /tmp/pid_server-1.t1.1-0 -- "
+SUPERVISED = f"{PID_CLIENT}python3 -m determined.launch.wrap_rank "
+
+
+def test_horovodrun():
+    assert text(horovod.horovodrun_command(node(1, 4), ["--min-np", "2"], SCRIPT)) == (
+        "python3 -m determined.exec.pid_server --on-fail SIGINT --on-exit WAIT /tmp/pid_server-1.t1.1-0 4 -- "
+        "horovodrun -np 4 -p 12351 -H localhost:4 --start-timeout 1200 --gloo-timeout-seconds 240 "
+        "--fusion-threshold-mb 64 --cycle-time-ms 1 --cache-capacity 1024 --no-hierarchical-allreduce "
+        f"--no-hierarchical-allgather --min-np 2 -- {SUPERVISED}HOROVOD_RANK,OMPI_COMM_WORLD_RANK,PMI_RANK "
+        "-- python3 train.py -- a b"
+    )
+
+
+def test_horovodrun_over_nodes_and_tuned():
+    config = {
+        "debug": True,
+        "optimizations": {"auto_tune_tensor_fusion": True},
+        "data": {"__det_dtrain_args": ["--x", "y"]},
+    }
+    found = text(horovod.horovodrun_command(node(4, 2, **config)._replace(interface="eth1"), [], SCRIPT))
+    assert "-np 8 -p 12351 -H localhost:2,10.0.0.2:2,10.0.0.3:2,10.0.0.4:2 " in found
+    assert " --network-interface eth1 --autotune --autotune-log-file " in found
+    assert " --verbose --x y --mpi-args=-v --display-map -- " in found
+
+
+def test_horovodrun_takes_numbers_of_the_configuration():
+    optimizations = {"tensor_fusion_threshold": 100, "tensor_fusion_cycle_time": 20}
+    found = text(horovod.horovodrun_command(node(1, 2, optimizations=optimizations), [], SCRIPT))
+    assert "--fusion-threshold-mb 100 --cycle-time-ms 20 " in found
+
+
+@pytest.mark.parametrize(
+    ("version", "check"), [((0, 6, 0), ""), ((0, 6, 5), "--no_ssh_check "), ((0, 14, 1), "--no_ssh_check ")]
+)
+def test_deepspeed(version, check):
+    assert text(deepspeed.deepspeed_command(node(1, 2), [], SCRIPT, version, None)) == (
+        "python3 -m determined.exec.pid_server --on-fail SIGTERM --on-exit SIGTERM --grace-period 5 "
+        "--signal-children /tmp/pid_server-1.t1.1-0 2 -- deepspeed --master_addr localhost --no_python "
+        f"--no_local_rank {check}-- {SUPERVISED}RANK -- python3 train.py -- a b"
+    )
+
+
+def test_deepspeed_over_nodes(tmp_path):
+    found = text(deepspeed.deepspeed_command(node(4, 2), ["--x"], SCRIPT, (0, 14, 0), tmp_path / "hosts"))
+    assert f"deepspeed -H {tmp_path / 'hosts'} --master_addr 10.0.0.1 " in found.replace(
+        "/tmp/pytest", f"{tempfile.gettempdir()}/pytest"
+    )
+    assert "--no_ssh_check --x -- " in found
+
+
+def test_the_environment_for_other_nodes():
+    environment = {
+        "BASH_FUNC_which%%": "x",
+        "KEEP_BASH_FUNC": "1",
+        "OLDPWD": "/",
+        "HOSTNAME": "h",
+        "MY_CUDA_VISIBLE_DEVICES": "0",
+        "SLURM_PROCID": "1",
+        "DET_SLOT_IDS": "[0]",
+        "DET_AGENT_ID": "a",
+        "DET_SESSION_TOKEN": "t",
+        "DET_USER_TOKEN": "u",
+        "WITH": "a 'b'",
+    }
+    found = deepspeed.environment_file(environment, (0, 14, 0)).splitlines()
+    assert [re.split("=", line)[0] for line in found] == [
+        "KEEP_BASH_FUNC",
+        "DET_SESSION_TOKEN",
+        "DET_USER_TOKEN",
+        "WITH",
+    ]
+    assert found[-1] == """WITH='a '"'"'b'"'"''"""
+    assert "WITH=a 'b'\n" in deepspeed.environment_file(environment, (0, 6, 1))
