@@ -20,13 +20,18 @@ def judge(allocation: Allocation) -> scheduler.AllocationEnded:
     if lost is not None:
         return _ended(allocation, "worker_lost", None, describe(lost))
     # Parts that we killed tell nothing; the first that ended badly on its own does.
-    own = [m for m in bad if not (allocation.killed and m.exit_code == KILLED_BY_US)]
+    own = [m for m in bad if not (_after_kill(allocation, m) and m.exit_code == KILLED_BY_US)]
     if own:
-        outcome: scheduler.Outcome = "not_started" if own[0].exit_code is None else "failed"
-        return _ended(allocation, outcome, own[0].exit_code, describe(own[0]))
+        first = min(own, key=lambda member: member.ended)
+        outcome: scheduler.Outcome = "not_started" if first.exit_code is None else "failed"
+        return _ended(allocation, outcome, first.exit_code, describe(first))
     if bad:
         return _ended(allocation, "killed", None, allocation.killed)
     return _ended(allocation, "succeeded", 0, "exit code 0")
+
+
+def _after_kill(allocation: Allocation, member: Member) -> bool:
+    return bool(allocation.killed) and member.ended > allocation.killed_from
 
 
 def _ended(

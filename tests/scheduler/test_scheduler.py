@@ -169,6 +169,18 @@ def test_a_gang_is_never_partial_and_shares_its_fate(cluster):
     assert (ended.outcome, ended.exit_code) == ("failed", 3)
 
 
+@pytest.mark.parametrize("first", ["w1", "w2"])
+def test_the_first_part_to_fail_gives_the_verdict_though_it_looks_like_our_kill(cluster, first):
+    for name in ("w1", "w2"):
+        cluster.worker(name, slots=2)
+    cluster.request(1, slots=4)
+    for name in ("w1", "w2"):
+        cluster.started(1, name)
+    cluster.exited(1, 137, worker_id=first)
+    (ended,) = of(scheduler.AllocationEnded, cluster.exited(1, 1, worker_id="w2" if first == "w1" else "w1"))
+    assert (ended.outcome, ended.exit_code) == ("failed", 137)
+
+
 def test_a_deletion_runs_as_a_task_without_slots(cluster):
     cluster.worker(slots=1)
     cluster.request(1)

@@ -82,7 +82,13 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
         return ()
     whole = not any(member.over for member in known.members)
     return state.put_allocation(
-        replace(known, state="TERMINATING", killed=event.reason or "killed", killed_whole=whole)
+        replace(
+            known,
+            state="TERMINATING",
+            killed=event.reason or "killed",
+            killed_from=recorded.position,
+            killed_whole=whole,
+        )
     )
 
 
@@ -110,7 +116,8 @@ def _started(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _exited(state: State, recorded: Recorded) -> Iterable[Key]:
     event: worker.AllocationExited = recorded.event
-    return _change_member(state, event, over=True, exit_code=event.exit_code, message=event.message)
+    code, message = event.exit_code, event.message
+    return _change_member(state, event, over=True, exit_code=code, message=message, ended=recorded.position)
 
 
 def _change_member(state: State, event: Any, **changes: Any) -> Iterable[Key]:

@@ -64,6 +64,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """The worker is gone, or the slots, and the processes with them."""
     exit_code: int | None = None
     message: str = ""
+    ended: int = 0
+    """Position of its exit in the log."""
 
 
 class Allocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +97,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """It was asked to leave and did not in time."""
     killed: str = ""
     """Why it is being killed; empty when it is not."""
+    killed_from: int = 0
+    """Position in the log of the decision to kill it."""
     killed_whole: bool = False
     """Nothing of it had ended by itself before it was killed."""
 

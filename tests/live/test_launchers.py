@@ -1,0 +1,109 @@
+"""Trials of several processes over two workers: preempted, resumed, and with one of them killed."""
+
+import os
+import re
+import shutil
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.local_cluster import processes_below, wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def two_by_two(local_cluster):
+    """2 workers with 2 slots each: a trial of 4 slots spans both."""
+    return local_cluster(agents=2, slots=2)
+
+
+def copied(name, tmp_path):
+    return shutil.copytree(EXAMPLES / name, tmp_path / name)
+
+
+def steps(cluster, trial_id, key):
+    rows = cluster.stream("trials/metrics/training_metrics", trialIds=trial_id)
+    return [m["metrics"]["avgMetrics"][key] for page in rows for m in page["metrics"]]
+
+
+def ranks(cluster, trial_id, text):
+    """Ranks of the lines with a text."""
+    page = cluster.stream(f"trials/{trial_id}/logs")
+    return Counter(row.get("rankId") for row in page if text in row["log"])
+
+
+def preempt_and_resume(cluster, id):
+    cluster.det("e", "pause", id)
+    wait_for(lambda: cluster.trials(id)[0]["state"] == "STATE_PAUSED", 60, "the pause")
+    cluster.det("e", "activate", id)
+
+
+def test_a_launcher_of_ones_own(two_by_two, tmp_path):
+    id = two_by_two.create("4_distributed.yaml", copied("core_api", tmp_path))
+    wait_for(lambda: len(steps(two_by_two, 1, "weight")) > 5, 60, "some steps")
+    preempt_and_resume(two_by_two, id)
+    assert two_by_two.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    # One line per process, all of the same step; then nothing lost and nothing twice.
+    left = [row["log"] for row in two_by_two.stream("trials/1/logs") if "left at step" in row["log"]]
+    assert len(left) == 4
+    assert len({re.search(r"left at step (\d+)", line)[1] for line in left}) == 1
+    assert ranks(two_by_two, 1, "left at step") == Counter([0, 1, 2, 3])
+    assert steps(two_by_two, 1, "weight") == [float(n) for n in range(1, 41)]
+    assert two_by_two.trials(id)[0]["restarts"] == 0
+
+
+def test_torch_over_two_workers(two_by_two, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    id = two_by_two.create("distributed.yaml", copied("core_api_mnist", tmp_path))
+    wait_for(lambda: two_by_two.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    preempt_and_resume(two_by_two, id)
+    assert two_by_two.wait_for_end(id, 200)["state"] == "STATE_COMPLETED"
+    seen = steps(two_by_two, 1, "epoch")
+    assert [epoch for at, epoch in enumerate(seen) if epoch not in seen[:at]] == [1, 2, 3, 4]
+    assert len(set(Counter(seen).values())) == 1
+    (trial,) = two_by_two.trials(id)
+    assert (trial["restarts"], trial["bestValidation"]["metrics"]["avgMetrics"]["epoch"]) == (0, 4)
+    # Every process tests, under its own rank.
+    assert set(ranks(two_by_two, 1, "test: loss")) == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("victim", ["worker", "wrap_rank", "entrypoint"])
+def test_the_end_of_one_process_ends_all_and_counts_once(two_by_two, tmp_path, victim):
+    id = two_by_two.create(
+        "4_distributed.yaml", copied("core_api", tmp_path), "--config", "searcher.max_length.batches=80"
+    )
+    wait_for(lambda: len(steps(two_by_two, 1, "weight")) > 3, 60, "some steps")
+    os.kill(find(two_by_two, victim), signal.SIGKILL)
+    assert two_by_two.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    (trial,) = two_by_two.trials(id)
+    assert trial["restarts"] == 1
+    assert steps(two_by_two, 1, "weight")[-80:] == [float(n) for n in range(1, 81)]
+    wait_for(lambda: not all_processes(two_by_two), 30, "the processes to be gone")
+
+
+def all_processes(cluster):
+    return [
+        pid
+        for name in cluster.workers()
+        for pid in processes_below(cluster.home.path / "workers" / name / "runs")
+    ]
+
+
+def find(cluster, victim):
+    """A process of the second worker's."""
+    words = {
+        "worker": lambda argv: argv[1:3] == ["4_distributed.py", "worker"] or "worker" in argv[2:3],
+        "wrap_rank": lambda argv: "determined.launch.wrap_rank" in argv,
+        "entrypoint": lambda argv: argv[-1] == "python3 4_distributed.py launcher",
+    }
+    name = cluster.workers()[1]
+    for pid in processes_below(cluster.home.path / "workers" / name / "runs"):
+        argv = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+        if words[victim](argv):
+            return pid
+    raise AssertionError(f"no {victim} at {name}")
