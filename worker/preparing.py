@@ -122,7 +122,8 @@ class Preparer:
     def _private(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
         if briefing.deletion is not None:
             storage = briefing.config["checkpoint_storage"]
-            return {DELETION: {"storage": storage, "uuids": list(briefing.deletion.uuids)}}
+            order = {"uuids": list(briefing.deletion.uuids), "globs": briefing.deletion.globs}
+            return {DELETION: {"storage": storage, **order}}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id

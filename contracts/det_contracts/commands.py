@@ -7,11 +7,19 @@ from typing import Any, Literal
 import msgspec
 
 from det_contracts.custom_search import CustomOperation
+from det_contracts.events.gateway import AgentUser, Note
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.events.searcher import Context
 from det_contracts.problems import Problem
 
 Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
+
+
+class Password(msgspec.Struct, frozen=True):
+    """A password as it is kept: scrypt with a salt, both hexadecimal; both empty for the empty password."""
+
+    salt: str = ""
+    hashed: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -30,6 +38,7 @@ class CreateExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="create_ex
     original_config: str
     context: Context | None = None
     parent_id: int | None = None
+    project_id: int = 1
     source_checkpoint: str | None = None
     activate: bool = True
     request_key: str = ""
@@ -127,6 +136,149 @@ class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_temp
     user: str
 
 
+class SetModel(msgspec.Struct, frozen=True, kw_only=True, tag="set_model"):
+    """To checkpoints: make a model, or change what is given of one. `value` of the answer: the id."""
+
+    model_id: int | None = None
+    """None: a new one."""
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    description: str | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    labels: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    notes: str | msgspec.UnsetType = msgspec.UNSET
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    workspace_id: int | msgspec.UnsetType = msgspec.UNSET
+    user: str
+
+
+class RemoveModel(msgspec.Struct, frozen=True, kw_only=True, tag="remove_model"):
+    """To checkpoints: forget a model and its versions."""
+
+    model_id: int
+    user: str
+
+
+class SetVersion(msgspec.Struct, frozen=True, kw_only=True, tag="set_version"):
+    """To checkpoints: register a checkpoint as a version, or change what is given of one.
+
+    `value` of the answer: the version's id.
+    """
+
+    model_id: int
+    number: int | None = None
+    """None: a new one, of `checkpoint`."""
+    checkpoint: str = ""
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    comment: str | msgspec.UnsetType = msgspec.UNSET
+    notes: str | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    labels: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    user: str
+
+
+class RemoveVersion(msgspec.Struct, frozen=True, kw_only=True, tag="remove_version"):
+    """To checkpoints: forget a version; its checkpoint stays."""
+
+    model_id: int
+    number: int
+    user: str
+
+
+class DeleteCheckpoints(msgspec.Struct, frozen=True, kw_only=True, tag="delete_checkpoints"):
+    """To checkpoints: have tasks delete checkpoints, or those files of them that globs name."""
+
+    uuids: tuple[str, ...]
+    globs: tuple[str, ...] | None = None
+    """None: all of each. Empty: only list what is there."""
+    user: str
+
+
+class ListFiles(msgspec.Struct, frozen=True, kw_only=True, tag="list_files"):
+    """To checkpoints, from a deletion task: what lies in the storage of a checkpoint now."""
+
+    uuid: str
+    resources: dict[str, int]
+    task_id: str
+
+
+class SetMetadata(msgspec.Struct, frozen=True, kw_only=True, tag="set_metadata"):
+    """To checkpoints: describe a checkpoint otherwise."""
+
+    uuid: str
+    metadata: dict[str, Any]
+    user: str
+
+
+class SetUser(msgspec.Struct, frozen=True, kw_only=True, tag="set_user"):
+    """To the gateway: make a user, or change what is given of one. `value` of the answer: the id."""
+
+    user_id: int | None = None
+    """None: a new one."""
+    username: str | msgspec.UnsetType = msgspec.UNSET
+    admin: bool | msgspec.UnsetType = msgspec.UNSET
+    active: bool | msgspec.UnsetType = msgspec.UNSET
+    remote: bool | msgspec.UnsetType = msgspec.UNSET
+    display_name: str | msgspec.UnsetType = msgspec.UNSET
+    agent_user: AgentUser | msgspec.UnsetType | None = msgspec.UNSET
+    password: Password | None = None
+    user: str
+
+
+class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password"):
+    """To the gateway: give a user another password."""
+
+    user_id: int
+    password: Password
+    user: str
+
+
+class SetWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="set_workspace"):
+    """To the gateway: make a workspace, or change what is given of one. `value` of the answer: the id."""
+
+    workspace_id: int | None = None
+    """None: a new one."""
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    pinned: bool | msgspec.UnsetType = msgspec.UNSET
+    """By the user who asks."""
+    user: str
+
+
+class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_workspace"):
+    """To the gateway: forget a workspace without experiments, and its projects."""
+
+    workspace_id: int
+    user: str
+
+
+class SetProject(msgspec.Struct, frozen=True, kw_only=True, tag="set_project"):
+    """To the gateway: make a project, or change what is given of one. `value` of the answer: the id."""
+
+    project_id: int | None = None
+    """None: a new one."""
+    workspace_id: int | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    description: str | msgspec.UnsetType = msgspec.UNSET
+    archived: bool | msgspec.UnsetType = msgspec.UNSET
+    notes: tuple[Note, ...] | msgspec.UnsetType = msgspec.UNSET
+    user: str
+
+
+class RemoveProject(msgspec.Struct, frozen=True, kw_only=True, tag="remove_project"):
+    """To the gateway: forget a project without experiments."""
+
+    project_id: int
+    user: str
+
+
+class MoveExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="move_experiment"):
+    """To the gateway: file an experiment under another project."""
+
+    experiment_id: int
+    project_id: int
+    user: str
+
+
 class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
     """To the gateway's own log: a member's share of an all-gather within an allocation; idempotent."""
 
@@ -156,6 +308,20 @@ OWNER_OF: dict[type, str] = {
     SwitchSlot: "scheduler",
     SetTemplate: "gateway",
     RemoveTemplate: "gateway",
+    SetModel: "checkpoints",
+    RemoveModel: "checkpoints",
+    SetVersion: "checkpoints",
+    RemoveVersion: "checkpoints",
+    DeleteCheckpoints: "checkpoints",
+    ListFiles: "checkpoints",
+    SetMetadata: "checkpoints",
+    SetUser: "gateway",
+    SetPassword: "gateway",
+    SetWorkspace: "gateway",
+    RemoveWorkspace: "gateway",
+    SetProject: "gateway",
+    RemoveProject: "gateway",
+    MoveExperiment: "gateway",
     CloseSession: "gateway",
     JoinGather: "gateway",
 }

@@ -10,6 +10,7 @@ from det_contracts.events import checkpoints
 from services.checkpoints.domain import Checkpoint, Deletion, Experiment, State, Validation
 from services.checkpoints.retention import Candidate, kept
 
+THERE = ("COMPLETED", "PARTIALLY_DELETED")
 AT_ONCE = 1000
 """Checkpoints that one task deletes."""
 
@@ -28,31 +29,32 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     if not experiment.ended or not all(state.trials[id].settled for id in experiment.trials):
         return ()
-    present = [c for c in stored_by(state, experiment.trials) if c.state == "COMPLETED" and not c.going]
+    present = [c for c in stored_by(state, experiment.trials) if c.state in THERE and not c.going]
+    started_from = {e.source for e in state.experiments.values() if e.source}
     stay = kept(
         [_candidate(state, c) for c in present],
         experiment.keep,
         smaller_is_better=experiment.smaller_is_better,
-        protected={e.source for e in state.experiments.values() if e.source},
+        protected=started_from | {c.uuid for c in present if c.versions},
     )
     keep = experiment.keep
     reason = (
         f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
         f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}"
     )
-    return _delete(experiment, [c.uuid for c in present if c.uuid not in stay], reason)
+    return deletions(experiment, [c.uuid for c in present if c.uuid not in stay], reason)
 
 
 def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     """Delete every checkpoint of an experiment that shall go; say so when none is left or some cannot."""
     stored = list(stored_by(state, experiment.trials))
-    present = [c.uuid for c in stored if c.state == "COMPLETED" and not c.going]
+    present = [c.uuid for c in stored if c.state in THERE and not c.going]
     # What a task is already deleting cannot be kept for anybody.
-    needed = _needed_by_others(state, experiment, set(present))
+    needed = _registered(stored) or _needed_by_others(state, experiment, set(present))
     if needed:
         return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
     if present:
-        return _delete(experiment, present, f"experiment {experiment.id} is being deleted")
+        return deletions(experiment, present, f"experiment {experiment.id} is being deleted")
     if any(c.going for c in stored):
         return ()
     failed = [c for c in stored if c.state == "ERROR"]
@@ -62,6 +64,11 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     return [checkpoints.ExperimentEmptied(experiment.id, True, "none of its checkpoints is left")]
 
 
+def _registered(present: Iterable[Checkpoint]) -> str:
+    found = next((c.uuid for c in present if c.versions), None)
+    return f"its checkpoints are registered as model versions, such as {found}" if found else ""
+
+
 def _needed_by_others(state: State, experiment: Experiment, present: set[str]) -> str:
     for other in state.experiments.values():
         if other.id != experiment.id and not other.ended and other.source in present:
@@ -69,7 +76,10 @@ def _needed_by_others(state: State, experiment: Experiment, present: set[str]) -
     return ""
 
 
-def _delete(experiment: Experiment, uuids: Sequence[str], reason: str) -> Sequence[Any]:
+def deletions(
+    experiment: Experiment, uuids: Sequence[str], reason: str, globs: tuple[str, ...] | None = None
+) -> list[checkpoints.DeletionRequested]:
+    """Tasks that delete checkpoints of an experiment, or files of them."""
     return [
         checkpoints.DeletionRequested(
             task_id=ids.deletion_task_id(experiment.id, number),
@@ -77,6 +87,7 @@ def _delete(experiment: Experiment, uuids: Sequence[str], reason: str) -> Sequen
             uuids=some,
             reason=reason,
             pool=experiment.pool,
+            globs=globs,
         )
         for number, some in enumerate(_portions(tuple(uuids)), experiment.deletions + 1)
     ]
@@ -118,6 +129,7 @@ def _deletion(deletion: Deletion) -> Sequence[Any]:
             experiment_id=deletion.experiment_id,
             uuids=deletion.uuids,
             deleted=deleted,
+            globs=deletion.globs,
             reason=deletion.why if deleted else f"not deleted: {deletion.reason}",
         )
     ]

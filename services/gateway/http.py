@@ -24,6 +24,7 @@ from services.gateway.routes import (
     logs,
     master,
     metrics,
+    models,
     page,
     preview,
     queue,
@@ -72,13 +73,14 @@ def application(backend: Backend) -> FastAPI:
         allocations,
         trials,
         checkpoints,
+        models,
         logs,
         tasks,
     ):
         app.include_router(part.router, prefix=errors.API)
     for other in (cluster, queue, templates, workspaces, preview, why, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, task_logs, preview, page):
+    for raw in (master, tasks, task_logs, preview, checkpoints, page):
         app.include_router(raw.root)
     return app
 

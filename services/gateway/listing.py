@@ -52,7 +52,7 @@ EXPERIMENT_SORTS: Sorts = {
     "NAME": EXPERIMENTS.c.name,
     "FORKED_FROM": EXPERIMENTS.c.parent_id,
     "RESOURCE_POOL": EXPERIMENTS.c.pool,
-    "PROJECT_ID": sa.literal(1),
+    "PROJECT_ID": EXPERIMENTS.c.project_id,
     "CHECKPOINT_SIZE": EXPERIMENTS.c.checkpoint_bytes,
     "CHECKPOINT_COUNT": EXPERIMENTS.c.checkpoints,
     "SEARCHER_METRIC_VAL": EXPERIMENTS.c.metric,
@@ -148,9 +148,8 @@ def _conditions(wanted: ExperimentFilter) -> list[Column]:
         conditions.append(columns.id.in_(wanted.ids))
     if wanted.archived is not None:
         conditions.append(columns.archived.is_(wanted.archived))
-    # There is one project.
-    if wanted.project_id not in (0, 1):
-        conditions.append(sa.false())
+    if wanted.project_id:
+        conditions.append(columns.project_id == wanted.project_id)
     return conditions
 
 

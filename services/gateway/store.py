@@ -35,6 +35,7 @@ EXPERIMENTS = sa.Table(
     sa.Column("checkpoints", sa.Integer, nullable=False),
     sa.Column("checkpoint_bytes", sa.BigInteger, nullable=False),
     sa.Column("archived", sa.Boolean, nullable=False),
+    sa.Column("project_id", sa.Integer, nullable=False, index=True),
 )
 TRIALS = sa.Table(
     "trials",
@@ -97,6 +98,7 @@ def _experiment(record: Experiment) -> dict[str, Any]:
         "checkpoints": record.checkpoints,
         "checkpoint_bytes": record.checkpoint_bytes,
         "archived": record.archived,
+        "project_id": record.project_id,
     }
 
 

@@ -1,32 +1,95 @@
-"""Who there is. Users are built in until they can be managed (REST spec, section 2)."""
+"""Who there is (REST spec, section 2): two users from the beginning, and those that were made."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 
-import msgspec
-
+from det_contracts.commands import Password
+from det_contracts.events.gateway import UserSet
 from det_contracts.problems import not_found
+from services.gateway.domain import State, User
+from services.gateway.domain.people import BUILT_IN
 from services.gateway.web.errors import unauthenticated
 
 SALT = "GubPEmmotfiK9TMD6Zdw"
+SALT_BYTES = 16
+_SCRYPT = {"n": 2**14, "r": 8, "p": 1, "maxmem": 2**26}
 
 
-class User(msgspec.Struct, frozen=True):
-    """Somebody who may log in."""
-
-    id: int
-    username: str
-    admin: bool
-    password_hash: str = ""
-    """As `hashed` makes it."""
+def everybody(state: State) -> list[User]:
+    """All users, by id."""
+    return [user for _, user in sorted((BUILT_IN | state.users).items())]
 
 
-USERS: Mapping[str, User] = {
-    user.username: user for user in (User(1, "admin", True), User(2, "determined", False))
-}
+def by_id(state: State, id: int) -> User:
+    """Raises `Refused` (not found)."""
+    found = state.users.get(id) or BUILT_IN.get(id)
+    if found is None:
+        raise not_found("user", id)
+    return found
+
+
+def named(state: State, name: str) -> User | None:
+    """Whoever has the name, or had it."""
+    return next((user for user in _with_name(state, name)), None)
+
+
+def by_name(state: State, name: str) -> User:
+    """Raises `Refused` (not found)."""
+    found = named(state, name)
+    if found is None or found.username != name:
+        raise not_found("user", name)
+    return found
+
+
+def by_id_of(state: State, name: str) -> int:
+    """The id of whoever has or had the name, or 0."""
+    found = named(state, name)
+    return found.id if found is not None else 0
+
+
+def active(state: State, name: str) -> User | None:
+    """Whoever has or had the name, if they may act."""
+    found = named(state, name)
+    return found if found is not None and found.active else None
+
+
+def names_of(state: State, names: Iterable[str], ids: Iterable[int]) -> list[str]:
+    """Every name that those users have or had; unknown ones stay, so that they match nothing."""
+    known = {user.id: user for user in everybody(state)}
+    found: list[str] = []
+    for name in names:
+        user = named(state, name)
+        found += [user.username, *user.former] if user is not None else [name]
+    for id in ids:
+        found += [known[id].username, *known[id].former] if id in known else [f"#{id}"]
+    return found
+
+
+def _with_name(state: State, name: str) -> Iterator[User]:
+    for users in (state.users, BUILT_IN):
+        for id, user in users.items():
+            if users is BUILT_IN and id in state.users:
+                continue
+            if name == user.username or name in user.former:
+                yield user
+
+
+def described(user: User, reason: str) -> UserSet:
+    """A user as an event tells them."""
+    return UserSet(
+        user_id=user.id,
+        username=user.username,
+        former=user.former,
+        admin=user.admin,
+        active=user.active,
+        remote=user.remote,
+        display_name=user.display_name,
+        agent_user=user.agent_user,
+        reason=reason,
+    )
 
 
 def hashed(password: str) -> str:
@@ -34,25 +97,22 @@ def hashed(password: str) -> str:
     return hashlib.sha512((SALT + password).encode()).hexdigest() if password else ""
 
 
-def check(username: str, password: str, *, is_hashed: bool) -> User:
-    """The user, if the password is theirs; raises `Refused` (401), not telling which of both is wrong."""
-    user = USERS.get(username)
+def kept(sent: str, salt: bytes) -> Password:
+    """What is kept of a password that a client sent. Slow on purpose: not for the event loop."""
+    if not sent:
+        return Password()
+    return Password(salt.hex(), hashlib.scrypt(sent.encode(), salt=salt, **_SCRYPT).hex())
+
+
+def check(state: State, username: str, password: str, *, is_hashed: bool) -> User:
+    """The user, if the password is theirs; raises `Refused` (401), not telling which of both is wrong.
+
+    As slow as `kept`.
+    """
+    user = active(state, username)
     sent = password if is_hashed else hashed(password)
-    if user is None or not hmac.compare_digest(sent.encode(), user.password_hash.encode()):
+    salt = bytes.fromhex(user.password.salt) if user is not None else bytes(SALT_BYTES)
+    fits = hmac.compare_digest(kept(sent, salt).hashed, user.password.hashed if user is not None else "")
+    if user is None or user.remote or user.username != username or not fits:
         raise unauthenticated(f"user '{username}' and this password do not fit; run 'det user login'")
     return user
-
-
-def by_name(username: str) -> User:
-    """Raises `Refused` (not found)."""
-    if username not in USERS:
-        raise not_found("user", username)
-    return USERS[username]
-
-
-def by_id(id: int) -> User:
-    """Raises `Refused` (not found)."""
-    for user in USERS.values():
-        if user.id == id:
-            return user
-    raise not_found("user", id)

@@ -43,6 +43,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         original_config=command.original_config,
         context=command.context,
         parent_id=command.parent_id,
+        project_id=command.project_id,
         source_checkpoint=command.source_checkpoint,
         request_key=command.request_key,
         reason=reason,

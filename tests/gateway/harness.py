@@ -14,6 +14,7 @@ import httpx
 from det_contracts import codec, commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import Refused
+from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
@@ -50,6 +51,7 @@ class StandIn:
             queries.LogPage: {"lines": [], "through": 0},
         }
         self.close: Any = None
+        self.append: Callable[..., Any] = lambda *events: None
         self.log: Callable[[], list[Stored]] = list
         for query in (queries.Jobs, queries.Pools, queries.Fits):
             self.values[query] = self._scheduler
@@ -61,11 +63,22 @@ class StandIn:
             list(SCHEDULER.evolve(state, codec.decode(message.body, message.position)))
         return SCHEDULER.answers[type(query)](state, query)
 
+    async def _checkpoints(self, command: Any) -> Answer:
+        """What the checkpoints service's own rules decide at this end of the log."""
+        state = CHECKPOINTS.state()
+        for message in self.log():
+            list(CHECKPOINTS.evolve(state, codec.decode(message.body, message.position)))
+        ruling = CHECKPOINTS.commands[type(command)](state, command, Call("command", 0.0))
+        await self.append(*ruling.events)
+        return Answer(self.position(), ruling.value)
+
     async def command(self, command: Any) -> Answer:
         self.commands.append(command)
         if commands.OWNER_OF[type(command)] == "gateway":
             position, value = await self.close(command, Call("close", 0.0))
             return Answer(position, value)
+        if commands.OWNER_OF[type(command)] == "checkpoints":
+            return await self._checkpoints(command)
         value = self.on_command(command)
         if asyncio.iscoroutine(value):
             value = await value
@@ -92,6 +105,7 @@ class Harness:
         self.runner = Runner(RULES, self.journal, saver)
         self.peers = StandIn()
         self.peers.close = self.runner.command
+        self.peers.append = self.append
         self.peers.log = lambda: self.journal.streams["CONTROL"]
         self.peers.position = lambda: len(self.journal.streams["CONTROL"])
         self.catalogue = Catalogue(self.runner, saver, self.database)

@@ -1,4 +1,4 @@
-"""What the gateway decides: who may ask, and with which templates."""
+"""What the gateway decides: who may ask, with which templates, and where experiments are filed."""
 
 from __future__ import annotations
 
@@ -52,4 +52,102 @@ class GatherJoined(msgspec.Struct, frozen=True, kw_only=True):
     peers: int
     data: Any
     """Any JSON."""
+    reason: str
+
+
+class AgentUser(msgspec.Struct, frozen=True):
+    """Who a user is on the hosts of workers."""
+
+    uid: int
+    gid: int
+    user: str
+    group: str
+
+
+@event("gateway.user.set", key="user_id")
+class UserSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A user is there, or is described so from now on; a password has an event of its own."""
+
+    user_id: int
+    username: str
+    former: tuple[str, ...] = ()
+    """Names that the user had before; what was done under them stays theirs."""
+    admin: bool = False
+    active: bool = True
+    """May log in."""
+    remote: bool = False
+    """Logs in elsewhere; has no password here."""
+    display_name: str = ""
+    agent_user: AgentUser | None = None
+    reason: str
+
+
+@event("gateway.user.password_set", key="user_id")
+class PasswordSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's password is another one; sessions that were opened before end."""
+
+    user_id: int
+    salt: str
+    """Hexadecimal; empty together with `hashed` for the empty password."""
+    hashed: str
+    """scrypt, hexadecimal, of what clients send as password."""
+    reason: str
+
+
+@event("gateway.workspace.set", key="workspace_id")
+class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace is there, or is described so from now on."""
+
+    workspace_id: int
+    name: str
+    owner: str
+    archived: bool = False
+    pinned_by: tuple[str, ...] = ()
+    """Users who want to see it first."""
+    reason: str
+
+
+@event("gateway.workspace.removed", key="workspace_id")
+class WorkspaceRemoved(msgspec.Struct, frozen=True):
+    """An empty workspace is gone."""
+
+    workspace_id: int
+    reason: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A text that belongs to a project."""
+
+    name: str
+    contents: str
+
+
+@event("gateway.project.set", key="project_id")
+class ProjectSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A project is there, or is described so from now on."""
+
+    project_id: int
+    workspace_id: int
+    name: str
+    owner: str
+    description: str = ""
+    archived: bool = False
+    notes: tuple[Note, ...] = ()
+    reason: str
+
+
+@event("gateway.project.removed", key="project_id")
+class ProjectRemoved(msgspec.Struct, frozen=True):
+    """A project without experiments is gone."""
+
+    project_id: int
+    reason: str
+
+
+@event("gateway.experiment.moved", key="experiment_id")
+class ExperimentMoved(msgspec.Struct, frozen=True):
+    """An experiment is filed under another project."""
+
+    experiment_id: int
+    project_id: int
     reason: str

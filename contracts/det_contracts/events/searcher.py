@@ -34,6 +34,7 @@ class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
     """The text as it was submitted."""
     context: Context | None = None
     parent_id: int | None = None
+    project_id: int = 1
     source_checkpoint: str | None = None
     """Checkpoint that every trial starts from (warm start), resolved at submit."""
     request_key: str = ""

@@ -1,6 +1,7 @@
 """Deletes checkpoints: the program of a CHECKPOINT_GC task.
 
-Reads `deletion.json` in the info directory: `storage`, a checkpoint storage configuration, and `uuids`.
+Reads `deletion.json` in the info directory: `storage`, a checkpoint storage configuration, `uuids`, and
+`globs`, the files to delete, null for all. What is left then is told to the master.
 """
 
 import json
@@ -10,6 +11,7 @@ import sys
 import determined as det
 from determined import storage
 from determined._info import info_directory
+from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.gc_checkpoints")
 
@@ -19,15 +21,28 @@ def main() -> int:
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     order = json.loads((info_directory() / "deletion.json").read_text())
     manager = storage.build(order["storage"])
-    failed = 0
+    globs, failed = order.get("globs"), 0
     for uuid in order["uuids"]:
         try:
-            manager.delete(uuid, ["**/*"])
-            logger.info("deleted checkpoint %s", uuid)
+            left = manager.delete(uuid, ["**/*"] if globs is None else globs)
+            if globs is None:
+                logger.info("deleted checkpoint %s", uuid)
+            else:
+                _tell(uuid, left)
         except Exception as error:
             failed += 1
             logger.error("checkpoint %s could not be deleted: %s", uuid, error)
     return 1 if failed else 0
+
+
+def _tell(uuid: str, left: dict[str, int]) -> None:
+    info = det.get_cluster_info()
+    assert info is not None, "checkpoints are deleted by tasks of a cluster"
+    with Session(info.master_url) as session:
+        session.token = info.session_token
+        listed = {"uuid": uuid, "resources": {path: str(size) for path, size in left.items()}}
+        session.patch("/api/v1/checkpoints", {"checkpoints": [listed]})
+    logger.info("checkpoint %s has %d files now", uuid, len(left))
 
 
 if __name__ == "__main__":

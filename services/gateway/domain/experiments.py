@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import scheduler, searcher
+from det_contracts.events import gateway, scheduler, searcher
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
 from services.gateway.domain.state import Experiment, State, Submission, Trial
@@ -44,6 +44,7 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
         metric=config["searcher"].get("metric") or "",
         smaller_is_better=config["searcher"].get("smaller_is_better", True),
         parent_id=event.parent_id,
+        project_id=event.project_id,
         created_at=recorded.at,
         reason=event.reason,
     )
@@ -162,3 +163,12 @@ def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
     if effective == trial.state:
         return trial
     return replace(trial, state=effective, reason=reason)
+
+
+def moved_to(state: State, recorded: Recorded) -> Iterable[Key]:
+    """It is filed under another project."""
+    event: gateway.ExperimentMoved = recorded.event
+    known = state.experiments.get(event.experiment_id)
+    if known is not None:
+        state.experiments[known.id] = replace(known, project_id=event.project_id)
+        yield "experiments", known.id

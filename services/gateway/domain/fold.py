@@ -8,8 +8,8 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
-from services.gateway.domain import allocations, experiments, hosts, models, trials
-from services.gateway.domain.state import ClosedSession, State, Template
+from services.gateway.domain import allocations, experiments, hosts, models, people, registry, trials
+from services.gateway.domain.state import State
 from services.kit.rules import Key
 
 Fold = Callable[[State, Recorded], Iterable[Key]]
@@ -19,23 +19,6 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event; returns the records that it replaced."""
     fold = _FOLDS.get(type(recorded.event))
     return list(fold(state, recorded)) if fold is not None else ()
-
-
-def _session_closed(state: State, recorded: Recorded) -> Iterable[Key]:
-    event: gateway.SessionClosed = recorded.event
-    state.sessions[event.session_id] = ClosedSession(event.user)
-    yield "sessions", event.session_id
-
-
-def _template_set(state: State, recorded: Recorded) -> Iterable[Key]:
-    event: gateway.TemplateSet = recorded.event
-    state.templates[event.template_id] = Template(event.name, event.config)
-    yield "templates", event.template_id
-
-
-def _template_removed(state: State, recorded: Recorded) -> Iterable[Key]:
-    state.templates.pop(recorded.event.template_id, None)
-    yield "templates", recorded.event.template_id
 
 
 _FOLDS: dict[type[msgspec.Struct], Fold] = {
@@ -70,8 +53,21 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     metrics.Validated: models.validated,
     checkpoints.DeletionRequested: models.going,
     checkpoints.DeletionFinished: models.deleted,
+    checkpoints.MetadataSet: models.metadata_set,
+    checkpoints.FilesListed: models.files_listed,
+    checkpoints.ModelSet: registry.model_set,
+    checkpoints.ModelRemoved: registry.model_removed,
+    checkpoints.VersionSet: registry.version_set,
+    checkpoints.VersionRemoved: registry.version_removed,
     gateway.GatherJoined: allocations.gather_joined,
-    gateway.SessionClosed: _session_closed,
-    gateway.TemplateSet: _template_set,
-    gateway.TemplateRemoved: _template_removed,
+    gateway.SessionClosed: people.session_closed,
+    gateway.TemplateSet: people.template_set,
+    gateway.TemplateRemoved: people.template_removed,
+    gateway.UserSet: people.user_set,
+    gateway.PasswordSet: people.password_set,
+    gateway.WorkspaceSet: people.workspace_set,
+    gateway.WorkspaceRemoved: people.workspace_removed,
+    gateway.ProjectSet: people.project_set,
+    gateway.ProjectRemoved: people.project_removed,
+    gateway.ExperimentMoved: experiments.moved_to,
 }

@@ -8,7 +8,15 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, trial
-from services.gateway.domain.state import Checkpoint, Experiment, State, Trial, Validation, validation_key
+from services.gateway.domain.state import (
+    Checkpoint,
+    CheckpointState,
+    Experiment,
+    State,
+    Trial,
+    Validation,
+    validation_key,
+)
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -135,11 +143,34 @@ def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
         if known is None or known.state == "DELETED":
             continue
         yield "checkpoints", uuid
-        if not event.deleted:
+        if not event.deleted or event.globs is not None:
             state.checkpoints[uuid] = replace(known, going=False)
             continue
         state.checkpoints[uuid] = replace(known, going=False, state="DELETED", resources={})
         yield from _weigh(state, state.trials[known.trial_id], -1, -sum(known.resources.values()))
+
+
+def metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Somebody described a checkpoint otherwise."""
+    event: checkpoints.MetadataSet = recorded.event
+    known = state.checkpoints.get(event.uuid)
+    if known is not None:
+        state.checkpoints[known.uuid] = replace(known, metadata=event.metadata)
+        yield "checkpoints", known.uuid
+
+
+def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """What is left of a checkpoint after some of its files were deleted."""
+    event: checkpoints.FilesListed = recorded.event
+    known = state.checkpoints.get(event.uuid)
+    if known is None or known.state == "DELETED":
+        return
+    gone = any(path not in event.resources for path in known.resources)
+    partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state
+    state.checkpoints[known.uuid] = replace(known, state=partly, resources=event.resources)
+    yield "checkpoints", known.uuid
+    change = sum(event.resources.values()) - sum(known.resources.values())
+    yield from _weigh(state, state.trials[known.trial_id], 0, change)
 
 
 def _weigh(state: State, known: Trial, count: int, size_bytes: int) -> Iterable[Key]:

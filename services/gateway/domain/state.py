@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from det_contracts.commands import Password
+from det_contracts.events.gateway import AgentUser, ProjectSet, WorkspaceSet
 from det_contracts.events.scheduler import Outcome, Part, TaskKind
 from det_contracts.events.searcher import Context
 from det_contracts.events.worker import Slot
@@ -18,7 +20,7 @@ from det_contracts.states import State as Life
 
 Phase = Literal["", "QUEUED", "RUNNING"]
 """What something ACTIVE does just now; empty when it waits for nothing and nothing of it runs."""
-CheckpointState = Literal["COMPLETED", "DELETED", "ERROR"]
+CheckpointState = Literal["COMPLETED", "PARTIALLY_DELETED", "DELETED", "ERROR"]
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,7 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     smaller_is_better: bool
     parent_id: int | None
+    project_id: int = 1
     created_at: float
     ended_at: float | None = None
     state: Life = "PAUSED"
@@ -193,6 +196,57 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """By slot id; those that are not listed are open."""
 
 
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who may log in."""
+
+    id: int
+    username: str
+    former: tuple[str, ...] = ()
+    admin: bool = False
+    active: bool = True
+    remote: bool = False
+    display_name: str = ""
+    agent_user: AgentUser | None = None
+    password: Password = Password()
+    password_at: float = 0.0
+    """When it was set; sessions from before are refused."""
+    changed_at: float = 0.0
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """A named line of checkpoints."""
+
+    id: int
+    name: str
+    user: str
+    description: str = ""
+    metadata: dict[str, Any] = {}
+    labels: tuple[str, ...] = ()
+    notes: str = ""
+    archived: bool = False
+    workspace_id: int = 1
+    created_at: float
+    changed_at: float
+    versions: tuple[int, ...] = ()
+
+
+class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint with a number in a model."""
+
+    id: int
+    model_id: int
+    number: int
+    checkpoint: str
+    user: str
+    name: str = ""
+    comment: str = ""
+    notes: str = ""
+    metadata: dict[str, Any] = {}
+    labels: tuple[str, ...] = ()
+    created_at: float
+    changed_at: float
+
+
 class ClosedSession(msgspec.Struct, frozen=True):
     """A session whose token is refused."""
 
@@ -227,6 +281,13 @@ class State:
     sessions: dict[str, ClosedSession] = field(default_factory=dict)
     templates: dict[str, Template] = field(default_factory=dict)
     """By the id that is made of the name."""
+    users: dict[int, User] = field(default_factory=dict)
+    """Made or changed ones; see `services.gateway.users`."""
+    workspaces: dict[int, WorkspaceSet] = field(default_factory=dict)
+    """As for users; see `services.gateway.places`."""
+    projects: dict[int, ProjectSet] = field(default_factory=dict)
+    models: dict[int, Model] = field(default_factory=dict)
+    versions: dict[int, ModelVersion] = field(default_factory=dict)
 
 
 def validation_key(trial_id: int, steps: int) -> str:

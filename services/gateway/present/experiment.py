@@ -8,22 +8,23 @@ from typing import Any
 
 from det_contracts import ids
 from det_contracts.expconf import masked
-from services.gateway.domain import Experiment, Submission
+from services.gateway import users
+from services.gateway.domain import Experiment, State, Submission
 from services.gateway.present.values import instant, long, maybe_instant
-from services.gateway.present.workspace import PLACE
+from services.gateway.present.workspace import place
 from services.gateway.shown import experiment_state
-from services.gateway.users import USERS
 
 MASK = "********"
 
 
 def experiment(
-    one: Experiment, submission: Submission, *, progress: float | None = None, waits: str = ""
+    one: Experiment, state: State, *, progress: float | None = None, waits: str = ""
 ) -> dict[str, Any]:
     """An experiment; `waits` says why it waits for slots, where that is known."""
+    submission = state.submissions[one.id]
     config = masked(present_config(one, submission))
     shown = experiment_state(one)
-    user = USERS.get(one.user)
+    user = users.named(state, one.user)
     return {
         "id": one.id,
         "name": one.name,
@@ -37,9 +38,9 @@ def experiment(
         "archived": one.archived,
         "numTrials": len(one.trial_ids),
         "trialIds": list(one.trial_ids),
-        "displayName": "",
+        "displayName": user.display_name if user else "",
         "userId": user.id if user else None,
-        "username": one.user,
+        "username": user.username if user else one.user,
         "resourcePool": one.pool,
         "searcherType": config["searcher"]["name"],
         "searcherMetric": one.metric,
@@ -54,7 +55,7 @@ def experiment(
         "bestTrialSearcherMetric": one.best_metric,
         "duration": int((one.ended_at or time.time()) - one.created_at),
         "unmanaged": False,
-        **PLACE,
+        **place(state, one.project_id),
     }
 
 
@@ -76,7 +77,7 @@ EMPTY: dict[str, Any] = {
     "jobId": "",
     "config": {},
     "originalConfig": "",
-    **PLACE,
+    **place(State(), 1),
 }
 """In answers about an experiment that was only checked: clients read its fields all the same."""
 

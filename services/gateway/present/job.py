@@ -6,21 +6,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from det_contracts.ids import job_id
+from services.gateway import users
 from services.gateway.domain import State
 from services.gateway.peers import Job
 from services.gateway.present.values import instant
-from services.gateway.users import USERS
+from services.gateway.present.workspace import place
 
 
 def job(row: Job, state: State) -> dict[str, Any]:
     """One job of the scheduler's queue; `waitsFor` is our addition."""
     experiment = state.experiments.get(row.experiment_id)
-    user = USERS.get(experiment.user) if experiment else None
+    user = users.named(state, experiment.user) if experiment else None
     return {
         "summary": summary(row),
         "type": "TYPE_EXPERIMENT",
         "submissionTime": instant(row.submitted_at),
-        "username": experiment.user if experiment else "",
+        "username": user.username if user else experiment.user if experiment else "",
         "userId": user.id if user else None,
         "resourcePool": row.pool,
         "isPreemptible": True,
@@ -32,7 +33,7 @@ def job(row: Job, state: State) -> dict[str, Any]:
         "allocatedSlots": row.slots_allocated,
         "name": experiment.name if experiment else "",
         "progress": 0,
-        "workspaceId": 1,
+        "workspaceId": place(state, experiment.project_id if experiment else 1)["workspaceId"],
         "waitsFor": row.waits_for,
     }
 

@@ -1,45 +1,79 @@
-"""The one workspace and its one project."""
+"""Workspaces, their projects, and where an experiment is filed (REST spec, section 7)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-NAME = "Uncategorized"
-PLACE: dict[str, Any] = {
-    "projectId": 1,
-    "projectName": NAME,
-    "projectOwnerId": 1,
-    "workspaceId": 1,
-    "workspaceName": NAME,
-    "parentArchived": False,
-}
-"""Where every experiment lies."""
+from det_contracts.events.gateway import Note, ProjectSet, WorkspaceSet
+from det_contracts.states import TERMINAL
+from services.gateway import places, users
+from services.gateway.domain import Experiment, State
 
-_BOTH = {
-    "id": 1,
-    "name": NAME,
-    "archived": False,
-    "immutable": True,
-    "state": "WORKSPACE_STATE_UNSPECIFIED",
-    "userId": 1,
-    "username": "admin",
-    "errorMessage": "",
-}
+_UNSPECIFIED = {"state": "WORKSPACE_STATE_UNSPECIFIED", "errorMessage": ""}
 
 
-def workspace(experiments: int) -> dict[str, Any]:
-    """The workspace, which holds that many experiments."""
-    return {**_BOTH, "numProjects": 1, "numExperiments": experiments, "pinned": False}
-
-
-def project(experiments: int, active: int) -> dict[str, Any]:
-    """The project, which holds that many experiments."""
+def place(state: State, project_id: int) -> dict[str, Any]:
+    """Where something in a project lies."""
+    found = state.projects.get(project_id, places.PROJECT)
+    above = state.workspaces.get(found.workspace_id, places.WORKSPACE)
     return {
-        **_BOTH,
-        "description": "",
-        "notes": [],
-        "workspaceId": 1,
-        "workspaceName": NAME,
-        "numExperiments": experiments,
-        "numActiveExperiments": active,
+        "projectId": found.project_id,
+        "projectName": found.name,
+        "projectOwnerId": _id_of(state, found.owner),
+        "workspaceId": above.workspace_id,
+        "workspaceName": above.name,
+        "parentArchived": found.archived or above.archived,
     }
+
+
+def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
+    """A workspace, as one user sees it."""
+    own = {p.project_id for p in places.projects(state).values() if p.workspace_id == one.workspace_id}
+    return {
+        **_UNSPECIFIED,
+        "id": one.workspace_id,
+        "name": one.name,
+        "archived": one.archived,
+        "immutable": one.workspace_id == places.FIRST,
+        "userId": _id_of(state, one.owner),
+        "username": one.owner,
+        "numProjects": len(own),
+        "numExperiments": len(_within(state, own)),
+        "pinned": viewer in one.pinned_by,
+    }
+
+
+def project(one: ProjectSet, state: State) -> dict[str, Any]:
+    """A project."""
+    above = state.workspaces.get(one.workspace_id, places.WORKSPACE)
+    held = _within(state, {one.project_id})
+    return {
+        **_UNSPECIFIED,
+        "id": one.project_id,
+        "name": one.name,
+        "description": one.description,
+        "archived": one.archived or above.archived,
+        "immutable": one.project_id == places.FIRST,
+        "userId": _id_of(state, one.owner),
+        "username": one.owner,
+        "notes": notes(one.notes),
+        "workspaceId": above.workspace_id,
+        "workspaceName": above.name,
+        "numExperiments": len(held),
+        "numActiveExperiments": sum(experiment.state not in TERMINAL for experiment in held),
+    }
+
+
+def notes(found: Iterable[Note]) -> list[dict[str, str]]:
+    """The notes of a project."""
+    return [{"name": note.name, "contents": note.contents} for note in found]
+
+
+def _within(state: State, project_ids: set[int]) -> list[Experiment]:
+    return [one for one in state.experiments.values() if one.project_id in project_ids]
+
+
+def _id_of(state: State, name: str) -> int:
+    user = users.named(state, name)
+    return user.id if user is not None else 0

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 import sqlalchemy as sa
 from fastapi import APIRouter
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from services.gateway import listing
+from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
+from det_contracts.problems import invalid, not_found
+from services.gateway import archiving, listing
 from services.gateway.domain import Checkpoint
 from services.gateway.listing import Found
 from services.gateway.paging import Window
 from services.gateway.peers import Report
 from services.gateway.present.checkpoint import checkpoint
 from services.gateway.present.metrics import VALIDATION
+from services.gateway.web.bodies import (
+    CheckpointFiles,
+    CheckpointMetadata,
+    CheckpointUuids,
+    ListedCheckpoints,
+)
+from services.gateway.web.errors import forbidden
 from services.gateway.web.visit import Asked, UserVisit
+from services.kit.checkpoint_files import CheckpointFiles as Files
+from services.kit.checkpoint_files import File, FilesMissing, opener
 
 router = APIRouter()
+root = APIRouter()
+ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
+"""Media types of downloads, and whether they are packed."""
 
 
 @router.get("/experiments/{experiment_id}/checkpoints")
@@ -66,3 +81,77 @@ async def get(visit: Asked, uuid: str) -> Response:
     training = await visit.peers.report_at(one.trial_id, run, "training", one.steps)
     validation = await visit.peers.report_at(one.trial_id, run, VALIDATION, one.steps)
     return visit.answer({"checkpoint": checkpoint(one, state, training=training, validation=validation)})
+
+
+@router.delete("/checkpoints")
+async def delete(visit: Asked, wish: CheckpointUuids) -> Response:
+    """Have a task delete checkpoints; versions of models and what running experiments need stay."""
+    await _delete(visit, wish.checkpoint_uuids, None)
+    return visit.answer({})
+
+
+@router.post("/checkpoints/rm")
+async def remove_files(visit: Asked, wish: CheckpointFiles) -> Response:
+    """Have a task delete the files that globs name; without globs, only look what is there."""
+    await _delete(visit, wish.checkpoint_uuids, tuple(wish.checkpoint_globs))
+    return visit.answer({})
+
+
+async def _delete(visit: UserVisit, uuids: list[str], globs: tuple[str, ...] | None) -> None:
+    if not uuids:
+        raise invalid("checkpointUuids: name at least one checkpoint")
+    command = DeleteCheckpoints(uuids=tuple(uuids), globs=globs, user=visit.user.username)
+    await visit.peers.command(command)
+
+
+@router.patch("/checkpoints")
+async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
+    """What a deletion task found in the storage; nobody else may tell."""
+    allocation = visit.session().allocation
+    known = visit.catalogue.state.allocations.get(allocation)
+    if known is None or known.kind != "CHECKPOINT_GC":
+        raise forbidden("only a task that deletes checkpoints tells what is left of them")
+    for one in wish.checkpoints:
+        command = ListFiles(uuid=one.uuid, resources=one.resources, task_id=known.task_id)
+        await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.post("/checkpoints/{uuid}/metadata")
+async def set_metadata(visit: Asked, uuid: str, wish: CheckpointMetadata) -> Response:
+    """Replace the metadata that is registered; the files stay as they are."""
+    metadata = wish.checkpoint.get("metadata")
+    if not isinstance(metadata, dict):
+        raise invalid("checkpoint.metadata: a JSON object is expected")
+    await visit.peers.command(SetMetadata(uuid=uuid, metadata=metadata, user=visit.user.username))
+    return visit.answer({"checkpoint": checkpoint(visit.catalogue.checkpoint(uuid), visit.catalogue.state)})
+
+
+@root.get("/checkpoints/{uuid}")
+async def download(visit: Asked, uuid: str) -> Response:
+    """All files of a checkpoint as a tar archive, packed unless `Accept` asks for a plain one."""
+    one = visit.catalogue.checkpoint(uuid)
+    if one.state == "DELETED":
+        raise not_found("checkpoint", uuid)
+    accepted = visit.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
+    packed = ARCHIVES.get(accepted, True)
+    storage = visit.catalogue.submission(one.experiment_id).config["checkpoint_storage"]
+    files = [File(name, size) for name, size in sorted(one.resources.items())]
+    try:
+        source = opener(storage, uuid)
+        await asyncio.to_thread(_try_first, source, files)
+    except FilesMissing as error:
+        raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
+    name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
+    return StreamingResponse(
+        archiving.stream(source, files, one.at, packed=packed),
+        media_type="application/gzip" if packed else "application/x-tar",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _try_first(source: Files, files: Sequence[File]) -> None:
+    """Fail before the answer begins."""
+    for file in [file for file in files if not file.name.endswith("/")][:1]:
+        with source.read(file):
+            pass

@@ -46,7 +46,7 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
     one = visit.catalogue.experiment(id)
     progress = {} if one.ended_at is not None else await visit.peers.progress([id])
     waits = await _why_waiting(visit, one)
-    return experiment(one, visit.catalogue.submission(id), progress=progress.get(id), waits=waits)
+    return experiment(one, visit.catalogue.state, progress=progress.get(id), waits=waits)
 
 
 async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
@@ -69,21 +69,20 @@ async def list_experiments(visit: Asked) -> Response:
     state = visit.catalogue.state
     records = [state.experiments[id] for id in found.ids]
     progress = await visit.peers.progress([one.id for one in records if one.ended_at is None])
-    shown = [experiment(one, state.submissions[one.id], progress=progress.get(one.id)) for one in records]
+    shown = [experiment(one, state, progress=progress.get(one.id)) for one in records]
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})
 
 
 def _filter(visit: UserVisit) -> ExperimentFilter:
     params = visit.params
-    known = {user.id: user.username for user in users.USERS.values()}
-    ids = [known.get(id, f"#{id}") for id in params.integers("user_ids")]
+    state = visit.catalogue.state
     return ExperimentFilter(
         name=params.text("name"),
         description=params.text("description"),
         labels=params.texts("labels"),
         archived=params.flag("archived"),
         states=params.names("states", "STATE_"),
-        users=[*params.texts("users"), *ids],
+        users=users.names_of(state, params.texts("users"), params.integers("user_ids")),
         project_id=params.integer("project_id"),
         ids=params.integers("experiment_id_filter.incl") or params.integers("experiment_id_filter"),
     )

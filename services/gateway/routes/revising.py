@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -9,13 +10,13 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts import expconf
-from det_contracts.commands import Action, ChangeExperiment, ChangeJob, ReviseExperiment
-from det_contracts.problems import Refused, invalid
+from det_contracts.commands import Action, ChangeExperiment, ChangeJob, MoveExperiment, ReviseExperiment
+from det_contracts.problems import Refused, invalid, precondition
 from services.gateway import listing, users
 from services.gateway.listing import ExperimentFilter
 from services.gateway.present.experiment import present_config
 from services.gateway.routes.experiments import show
-from services.gateway.web.bodies import Bulk
+from services.gateway.web.bodies import Bulk, BulkMove, ExperimentMove
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -100,9 +101,44 @@ async def unarchive(visit: Asked, experiment_id: int) -> Response:
     return await _change(visit, experiment_id, "unarchive")
 
 
+def _may_go(visit: UserVisit, experiment_id: int) -> None:
+    """Told here, so that it is no failure later; the checkpoints service sees to it anyhow."""
+    state = visit.catalogue.state
+    for version in state.versions.values():
+        registered = state.checkpoints.get(version.checkpoint)
+        if registered is not None and registered.experiment_id == experiment_id:
+            model = state.models[version.model_id].name
+            raise precondition(
+                f"experiment {experiment_id} cannot be deleted: its checkpoints are registered as model "
+                f"versions, such as {version.checkpoint} in model '{model}'"
+            )
+
+
 async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+    if action == "delete":
+        _may_go(visit, experiment_id)
     wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
     await visit.peers.command(wish)
+    return visit.answer({})
+
+
+@router.post("/experiments/move")
+async def move_many(visit: Asked, wish: BulkMove) -> Response:
+    """File several experiments under another project."""
+
+    def command(id: int) -> MoveExperiment:
+        project_id = wish.destination_project_id
+        return MoveExperiment(experiment_id=id, project_id=project_id, user=visit.user.username)
+
+    return await _command_all(visit, wish, command)
+
+
+@router.post("/experiments/{experiment_id}/move")
+async def move(visit: Asked, experiment_id: int, wish: ExperimentMove) -> Response:
+    """File an experiment under another project."""
+    project_id = wish.destination_project_id
+    command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=visit.user.username)
+    await visit.peers.command(command)
     return visit.answer({})
 
 
@@ -118,12 +154,21 @@ for _action in BULK_ACTIONS:
 
 
 async def _change_all(visit: UserVisit, wish: Bulk, action: Action) -> Response:
+    def command(id: int) -> ChangeExperiment:
+        return ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
+
+    return await _command_all(visit, wish, command, action)
+
+
+async def _command_all(
+    visit: UserVisit, wish: Bulk, command: Callable[[int], Any], action: Action | None = None
+) -> Response:
     results = []
     for id in await _meant(visit, wish):
         try:
-            await visit.peers.command(
-                ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
-            )
+            if action == "delete":
+                _may_go(visit, id)
+            await visit.peers.command(command(id))
             results.append({"id": id, "error": ""})
         except Refused as refusal:
             results.append({"id": id, "error": refusal.problem.message})
@@ -134,14 +179,13 @@ async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
     if wish.filters is None:
         return list(dict.fromkeys(wish.experiment_ids))
     filters = wish.filters
-    names = {user.id: user.username for user in users.USERS.values()}
     wanted = ExperimentFilter(
         name=filters.name,
         description=filters.description,
         labels=filters.labels,
         archived=filters.archived,
         states=[state.removeprefix("STATE_") for state in filters.states],
-        users=[names.get(id, f"#{id}") for id in filters.user_ids],
+        users=users.names_of(visit.catalogue.state, [], filters.user_ids),
         project_id=filters.project_id,
         ids=wish.experiment_ids,
     )

@@ -11,7 +11,7 @@ from det_contracts import expconf
 from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.problems import invalid, not_found
 from services.gateway import paging
-from services.gateway.commands import template_id
+from services.gateway.commands.templates import template_id
 from services.gateway.domain import Template
 from services.gateway.web.bodies import TemplateBody
 from services.gateway.web.visit import Asked, UserVisit

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+from typing import Any
+
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts.commands import Password, SetPassword, SetUser
+from det_contracts.events.gateway import AgentUser
+from det_contracts.problems import invalid
 from services.gateway import paging, users
 from services.gateway.present.user import user
-from services.gateway.web.visit import Asked
+from services.gateway.web.bodies import AgentUserBody, UserBody, UserCreation
+from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
 
@@ -15,9 +24,30 @@ router = APIRouter()
 @router.get("/users")
 async def list_users(visit: Asked) -> Response:
     """All users, by id."""
-    found = sorted(users.USERS.values(), key=lambda one: one.id)
-    page, pagination = paging.cut([user(one) for one in found], visit.params.window())
+    found = [user(one) for one in users.everybody(visit.catalogue.state)]
+    page, pagination = paging.cut(found, visit.params.window())
     return visit.answer({"users": page, "pagination": pagination})
+
+
+@router.post("/users")
+async def create(visit: Asked, wish: UserCreation) -> Response:
+    """Make a user; for administrators."""
+    by = visit.admin().username
+    told = wish.user
+    password = await _password(wish.password, is_hashed=wish.is_hashed)
+    id = await visit.peers.command(
+        SetUser(
+            username=told.username or "",
+            admin=bool(told.admin),
+            active=told.active is not False,
+            remote=bool(told.remote),
+            display_name=told.display_name or "",
+            agent_user=_agent_user(told.agent_user_group),
+            password=password,
+            user=by,
+        )
+    )
+    return _answer(visit, id)
 
 
 @router.get("/users/setting")
@@ -26,13 +56,77 @@ async def settings(visit: Asked) -> Response:
     return visit.answer({"settings": []})
 
 
+@router.post("/users/setting")
+@router.post("/users/setting/reset")
+async def forget_setting(visit: Asked) -> Response:
+    """Accepted; nothing is remembered yet."""
+    return visit.answer({})
+
+
 @router.get("/users/{username}/by-username")
 async def by_username(visit: Asked, username: str) -> Response:
     """One user."""
-    return visit.answer({"user": user(users.by_name(username))})
+    return visit.answer({"user": user(users.by_name(visit.catalogue.state, username))})
 
 
 @router.get("/users/{user_id}")
 async def by_id(visit: Asked, user_id: int) -> Response:
     """One user."""
-    return visit.answer({"user": user(users.by_id(user_id))})
+    return _answer(visit, user_id)
+
+
+@router.patch("/users/{user_id}")
+async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
+    """Change what is given of a user: of others, and but for the shown name, for administrators."""
+    users.by_id(visit.catalogue.state, user_id)
+    own = {"display_name", "password", "is_hashed"}
+    if user_id != visit.user.id or not wish.model_fields_set <= own:
+        visit.admin()
+    given: dict[str, Any] = {
+        name: value
+        for name in ("username", "admin", "active", "remote", "display_name")
+        if (value := getattr(wish, name)) is not None
+    }
+    if wish.agent_user_group is not None:
+        given["agent_user"] = _agent_user(wish.agent_user_group)
+    if wish.password is not None:
+        given["password"] = await _password(wish.password, is_hashed=wish.is_hashed)
+    await visit.peers.command(SetUser(user_id=user_id, user=visit.user.username, **given))
+    return _answer(visit, user_id)
+
+
+@router.post("/users/{user_id}/password")
+async def set_password(visit: Asked, user_id: int) -> Response:
+    """Give oneself another password, or as an administrator somebody else; sessions from before end.
+
+    The request is the password as clients send it at login, as a JSON string.
+    """
+    users.by_id(visit.catalogue.state, user_id)
+    if user_id != visit.user.id:
+        visit.admin()
+    text = await visit.json()
+    if not isinstance(text, str):
+        raise invalid("the request: a JSON string is expected, the new password")
+    password = await _password(text, is_hashed=True)
+    command = SetPassword(user_id=user_id, password=password, user=visit.user.username)
+    await visit.peers.command(command)
+    return _answer(visit, user_id)
+
+
+def _answer(visit: UserVisit, id: int) -> Response:
+    return visit.answer({"user": user(users.by_id(visit.catalogue.state, id))})
+
+
+async def _password(text: str | None, *, is_hashed: bool) -> Password:
+    sent = text or ""
+    sent = sent if is_hashed else users.hashed(sent)
+    return await asyncio.to_thread(users.kept, sent, os.urandom(users.SALT_BYTES))
+
+
+def _agent_user(told: AgentUserBody | None) -> AgentUser | None:
+    if told is None:
+        return None
+    return msgspec.convert(
+        {"uid": told.agent_uid, "gid": told.agent_gid, "user": told.agent_user, "group": told.agent_group},
+        AgentUser,
+    )

@@ -1,54 +1,184 @@
-"""The one workspace and its one project, until there can be more (REST spec, section 7)."""
+"""Workspaces and their projects (REST spec, section 7)."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.problems import not_found
-from det_contracts.states import TERMINAL
-from services.gateway import paging
-from services.gateway.present import workspace
+from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
+from det_contracts.events.gateway import Note
+from services.gateway import paging, places
+from services.gateway.present import workspace as present
+from services.gateway.web.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
+SORTS = {"ID": "id", "NAME": "name"}
 
 
-def _workspace(visit: UserVisit, id: int = 1) -> dict[str, object]:
-    if id != 1:
-        raise not_found("workspace", id)
-    return workspace.workspace(len(visit.catalogue.state.experiments))
+def _workspace(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    shown = present.workspace(places.workspace(state, id), state, visit.user.username)
+    return visit.answer({"workspace": shown})
 
 
-def _project(visit: UserVisit, id: int = 1) -> dict[str, object]:
-    if id != 1:
-        raise not_found("project", id)
-    known = visit.catalogue.state.experiments.values()
-    return workspace.project(len(known), sum(one.state not in TERMINAL for one in known))
+def _project(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    return visit.answer({"project": present.project(places.project(state, id), state)})
+
+
+def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
+    params = visit.params
+    name, archived, window = params.text("name").lower(), params.flag("archived"), params.window()
+    found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
+    by = SORTS.get(params.sort("ID"), "id")
+    found.sort(key=lambda one: (not one.get("pinned", False), one[by], one["id"]))
+    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    return visit.answer({noun: page, "pagination": pagination})
 
 
 @router.get("/workspaces")
 async def workspaces(visit: Asked) -> Response:
-    """All workspaces."""
-    page, pagination = paging.cut([_workspace(visit)], visit.params.window())
-    return visit.answer({"workspaces": page, "pagination": pagination})
+    """All workspaces, pinned ones first."""
+    state, viewer = visit.catalogue.state, visit.user.username
+    found = [present.workspace(one, state, viewer) for one in places.workspaces(state).values()]
+    return _page(visit, "workspaces", found)
+
+
+@router.post("/workspaces")
+async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
+    """Make a workspace."""
+    command = SetWorkspace(name=wish.name or "", user=visit.user.username)
+    return _workspace(visit, await visit.peers.command(command))
 
 
 @router.get("/workspaces/{id}")
 async def get_workspace(visit: Asked, id: int) -> Response:
     """One workspace."""
-    return visit.answer({"workspace": _workspace(visit, id)})
+    return _workspace(visit, id)
+
+
+async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
+    await visit.peers.command(SetWorkspace(workspace_id=id, user=visit.user.username, **changes))
+
+
+@router.patch("/workspaces/{id}")
+async def rename_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
+    """Give a workspace another name."""
+    places.workspace(visit.catalogue.state, id)
+    if wish.name is not None:
+        await _change_workspace(visit, id, name=wish.name)
+    return _workspace(visit, id)
+
+
+@router.delete("/workspaces/{id}")
+async def remove_workspace(visit: Asked, id: int) -> Response:
+    """Forget a workspace that holds no experiments."""
+    await visit.peers.command(RemoveWorkspace(workspace_id=id, user=visit.user.username))
+    return visit.answer({"completed": True})
+
+
+def _add_workspace_switch(verb: str, changes: dict[str, bool]) -> None:
+    async def switch(visit: Asked, id: int) -> Response:
+        await _change_workspace(visit, id, **changes)
+        return visit.answer({})
+
+    router.add_api_route(f"/workspaces/{{id}}/{verb}", switch, methods=["POST"], name=f"{verb} a workspace")
+
+
+for _verb, _changes in (
+    ("archive", {"archived": True}),
+    ("unarchive", {"archived": False}),
+    ("pin", {"pinned": True}),
+    ("unpin", {"pinned": False}),
+):
+    _add_workspace_switch(_verb, _changes)
 
 
 @router.get("/workspaces/{id}/projects")
 async def projects(visit: Asked, id: int) -> Response:
     """The projects of a workspace."""
-    _workspace(visit, id)
-    page, pagination = paging.cut([_project(visit)], visit.params.window())
-    return visit.answer({"projects": page, "pagination": pagination})
+    state = visit.catalogue.state
+    places.workspace(state, id)
+    own = [one for one in places.projects(state).values() if one.workspace_id == id]
+    return _page(visit, "projects", [present.project(one, state) for one in own])
+
+
+@router.post("/workspaces/{id}/projects")
+async def create_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
+    """Make a project in a workspace."""
+    command = SetProject(
+        workspace_id=id,
+        name=wish.name or "",
+        description=wish.description or "",
+        user=visit.user.username,
+    )
+    return _project(visit, await visit.peers.command(command))
 
 
 @router.get("/projects/{id}")
 async def get_project(visit: Asked, id: int) -> Response:
     """One project."""
-    return visit.answer({"project": _project(visit, id)})
+    return _project(visit, id)
+
+
+async def _change_project(visit: UserVisit, id: int, **changes: Any) -> Response:
+    given = {name: value for name, value in changes.items() if value is not None}
+    await visit.peers.command(SetProject(project_id=id, user=visit.user.username, **given))
+    return _project(visit, id)
+
+
+@router.patch("/projects/{id}")
+async def change_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
+    """Change name or description."""
+    return await _change_project(visit, id, name=wish.name, description=wish.description)
+
+
+@router.delete("/projects/{id}")
+async def remove_project(visit: Asked, id: int) -> Response:
+    """Forget a project that holds no experiments."""
+    await visit.peers.command(RemoveProject(project_id=id, user=visit.user.username))
+    return visit.answer({"completed": True})
+
+
+@router.post("/projects/{id}/archive")
+async def archive_project(visit: Asked, id: int) -> Response:
+    """No experiments go there from now on."""
+    await _change_project(visit, id, archived=True)
+    return visit.answer({})
+
+
+@router.post("/projects/{id}/unarchive")
+async def unarchive_project(visit: Asked, id: int) -> Response:
+    """Experiments may go there again."""
+    await _change_project(visit, id, archived=False)
+    return visit.answer({})
+
+
+@router.post("/projects/{id}/move")
+async def move_project(visit: Asked, id: int, wish: ProjectMove) -> Response:
+    """Into another workspace."""
+    await _change_project(visit, id, workspace_id=wish.destination_workspace_id)
+    return visit.answer({})
+
+
+@router.post("/projects/{id}/notes")
+async def add_note(visit: Asked, id: int, wish: NoteBody) -> Response:
+    """One more note."""
+    known = places.project(visit.catalogue.state, id).notes
+    return await _set_notes(visit, id, (*known, Note(wish.name, wish.contents)))
+
+
+@router.put("/projects/{id}/notes")
+async def put_notes(visit: Asked, id: int, wish: NotesBody) -> Response:
+    """All notes."""
+    return await _set_notes(visit, id, tuple(Note(note.name, note.contents) for note in wish.notes))
+
+
+async def _set_notes(visit: UserVisit, id: int, found: tuple[Note, ...]) -> Response:
+    await _change_project(visit, id, notes=found)
+    told = msgspec.to_builtins(places.project(visit.catalogue.state, id).notes)
+    return visit.answer({"notes": told})

@@ -10,9 +10,10 @@ import msgspec
 
 from det_contracts import commands
 from det_contracts.events.searcher import Context
-from det_contracts.problems import Refused, invalid, not_found, unavailable
+from det_contracts.problems import Refused, invalid, unavailable
+from services.gateway import places
 from services.gateway.backend import Backend
-from services.gateway.commands import template_id
+from services.gateway.commands.templates import template_id
 from services.gateway.domain import State
 from services.gateway.submit import archive, configuration
 from services.gateway.submit.probe import probe
@@ -36,8 +37,10 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
     `key` is the client's idempotency key: the same one again leads to the experiment that exists.
     """
     state = backend.catalogue.state
-    _check_place(wish)
+    if wish.unmanaged:
+        raise unimplemented("unmanaged experiments are not offered yet")
     config = configuration.complete(wish.config, backend.storage, _template(wish, state))
+    project_id = _project(wish, config, state)
     source = configuration.source_checkpoint(config, state)
     await asyncio.to_thread(
         probe, config["checkpoint_storage"], directories=backend.settings.checkpoints_probe
@@ -53,6 +56,7 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
             original_config=wish.config,
             context=context,
             parent_id=wish.parent_id or None,
+            project_id=project_id,
             source_checkpoint=source,
             activate=wish.activate,
             request_key=f"{user}:{key}" if key else "",
@@ -85,11 +89,16 @@ async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
     return [why] if why else []
 
 
-def _check_place(wish: CreateExperiment) -> None:
-    if wish.unmanaged:
-        raise unimplemented("unmanaged experiments are not offered yet")
-    if wish.project_id not in (0, 1):
-        raise not_found("project", wish.project_id)
+def _project(wish: CreateExperiment, config: dict[str, Any], state: State) -> int:
+    """Where it is filed: as the request says, else the configuration, else its parent's place."""
+    parent = state.experiments.get(wish.parent_id) if wish.parent_id else None
+    if wish.project_id:
+        id = wish.project_id
+    elif config.get("workspace"):
+        id = places.named(state, config["workspace"], config["project"]).project_id
+    else:
+        id = parent.project_id if parent is not None else places.FIRST
+    return places.open_project(state, id).project_id
 
 
 async def _context(backend: Backend, wish: CreateExperiment) -> Context | None:

@@ -41,6 +41,144 @@ class Login(Body):
     is_hashed: bool = False
 
 
+class AgentUserBody(Body):
+    """Who a user is on the hosts of workers."""
+
+    agent_uid: int = 0
+    agent_gid: int = 0
+    agent_user: str = ""
+    agent_group: str = ""
+
+
+class UserBody(Body):
+    """PATCH /users/{id}: what is given is changed."""
+
+    username: str | None = None
+    admin: bool | None = None
+    active: bool | None = None
+    remote: bool | None = None
+    display_name: str | None = None
+    agent_user_group: AgentUserBody | None = None
+    password: str | None = None
+    is_hashed: bool = False
+
+
+class UserCreation(Body):
+    """POST /users"""
+
+    user: UserBody
+    password: str = ""
+    is_hashed: bool = False
+
+
+class WorkspaceBody(Body):
+    """POST /workspaces, PATCH /workspaces/{id}"""
+
+    name: str | None = None
+
+
+class NoteBody(Body):
+    """A text that belongs to a project."""
+
+    name: str = ""
+    contents: str = ""
+
+
+class ProjectBody(Body):
+    """POST /workspaces/{id}/projects, PATCH /projects/{id}"""
+
+    name: str | None = None
+    description: str | None = None
+
+
+class NotesBody(Body):
+    """PUT /projects/{id}/notes"""
+
+    notes: list[NoteBody] = []
+
+
+class ProjectMove(Body):
+    """POST /projects/{id}/move"""
+
+    destination_workspace_id: int
+
+
+class ExperimentMove(Body):
+    """POST /experiments/{id}/move"""
+
+    destination_project_id: int
+
+
+class ModelBody(Body):
+    """POST /models, PATCH /models/{name}: what is given is set."""
+
+    name: str | None = None
+    description: str | None = None
+    metadata: dict[str, Any] | None = None
+    labels: tuple[str, ...] | None = None
+    notes: str | None = None
+    workspace_id: int = 0
+    workspace_name: str = ""
+
+    def given(self) -> dict[str, Any]:
+        """What a command may set."""
+        found = self.model_dump(exclude={"workspace_id", "workspace_name"})
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class ModelMove(Body):
+    """POST /models/{name}/move"""
+
+    destination_workspace_id: int
+
+
+class VersionBody(Body):
+    """POST /models/{name}/versions, PATCH /models/{name}/versions/{number}"""
+
+    checkpoint_uuid: str = ""
+    name: str | None = None
+    comment: str | None = None
+    notes: str | None = None
+    metadata: dict[str, Any] | None = None
+    labels: tuple[str, ...] | None = None
+
+    def given(self) -> dict[str, Any]:
+        """What a command may set."""
+        found = self.model_dump(exclude={"checkpoint_uuid"})
+        return {name: value for name, value in found.items() if value is not None}
+
+
+class CheckpointUuids(Body):
+    """DELETE /checkpoints"""
+
+    checkpoint_uuids: list[str] = []
+
+
+class CheckpointFiles(CheckpointUuids):
+    """POST /checkpoints/rm"""
+
+    checkpoint_globs: list[str] = []
+
+
+class CheckpointMetadata(Body):
+    """POST /checkpoints/{uuid}/metadata: the checkpoint with its new metadata."""
+
+    checkpoint: dict[str, Any] = {}
+
+
+class ListedCheckpoint(Body):
+    """What a deletion task found."""
+
+    uuid: str
+    resources: dict[str, int] = {}
+
+
+class ListedCheckpoints(Body):
+    """PATCH /checkpoints"""
+
+    checkpoints: list[ListedCheckpoint] = []
+
+
 class ContextItem(Body):
     """One file or directory of a context."""
 
@@ -105,6 +243,12 @@ class Bulk(Body):
 
     experiment_ids: list[int] = []
     filters: BulkFilters | None = None
+
+
+class BulkMove(Bulk):
+    """POST /experiments/move"""
+
+    destination_project_id: int
 
 
 class CreateExperiment(Body):

@@ -55,6 +55,11 @@ def unauthenticated(message: str) -> Refused:
     return Refused(Problem("unauthenticated", message))
 
 
+def forbidden(message: str) -> Refused:
+    """We know who asks, and they may not."""
+    return Refused(Problem("permission_denied", message))
+
+
 def unimplemented(message: str) -> Refused:
     """We know what is meant and cannot do it."""
     return Refused(Problem("unimplemented", message))

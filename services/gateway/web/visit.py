@@ -14,9 +14,9 @@ from fastapi import Depends, Request
 from starlette.responses import Response, StreamingResponse
 
 from det_contracts.problems import Problem, Refused, invalid
-from services.gateway import tokens
+from services.gateway import tokens, users
 from services.gateway.backend import Backend
-from services.gateway.users import USERS, User
+from services.gateway.domain import User
 from services.gateway.web import errors
 from services.gateway.web.params import Params
 from services.kit import task_tokens
@@ -69,7 +69,10 @@ class Visit:
             session = tokens.read(self.backend.token_key, token, time.time())
         except tokens.BadToken as error:
             raise errors.unauthenticated(f"{error}; run 'det user login'") from None
-        if session.id in self.catalogue.state.sessions or session.user not in USERS:
+        state = self.catalogue.state
+        user = users.active(state, session.user)
+        outdated = user is not None and session.until - tokens.VALID_S < user.password_at
+        if session.id in state.sessions or user is None or outdated:
             raise errors.unauthenticated("this session is closed; run 'det user login'")
         return session
 
@@ -85,7 +88,8 @@ class Visit:
         except task_tokens.BadTaskToken as error:
             raise errors.unauthenticated(str(error)) from None
         allocation = self.catalogue.state.allocations.get(said.allocation)
-        if allocation is None or allocation.ended_at is not None or said.user not in USERS:
+        nobody = users.active(self.catalogue.state, said.user) is None
+        if allocation is None or allocation.ended_at is not None or nobody:
             raise errors.unauthenticated(f"allocation {said.allocation} is over, and its session with it")
         return tokens.Session(said.allocation, said.user, math.inf, allocation=said.allocation)
 
@@ -95,12 +99,20 @@ class UserVisit(Visit):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        self.session_id = self.session().id
+        session = self.session()
+        self.session_id = session.id
+        self._user_id = users.by_id_of(self.catalogue.state, session.user)
 
     @property
     def user(self) -> User:
         """Who asks."""
-        return USERS[self.session().user]
+        return users.by_id(self.catalogue.state, self._user_id)
+
+    def admin(self) -> User:
+        """Who asks, if they may administer; raises `Refused` (403)."""
+        if not self.user.admin:
+            raise errors.forbidden(f"user '{self.user.username}' is no administrator")
+        return self.user
 
     def stream(self, pages: AsyncIterator[Sequence[Any]]) -> Response:
         """One JSON object per line; a failure after the start is a line, too."""

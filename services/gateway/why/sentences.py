@@ -190,5 +190,22 @@ SENTENCES: dict[type, Sentence] = {
     gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
     gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
     gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",
+    gateway.UserSet: lambda e, _: f"user '{e.username}' was described",
+    gateway.PasswordSet: lambda e, _: f"user {e.user_id} got another password",
+    gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was described",
+    gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",
+    gateway.ProjectSet: lambda e, _: f"project '{e.name}' was described",
+    gateway.ProjectRemoved: lambda e, _: f"project {e.project_id} was removed",
+    gateway.ExperimentMoved: lambda e, _: (
+        f"experiment {e.experiment_id} was filed under project {e.project_id}"
+    ),
+    checkpoints.FilesListed: lambda e, _: f"checkpoint {e.uuid} had {len(e.resources)} files left",
+    checkpoints.MetadataSet: lambda e, _: f"the metadata of checkpoint {e.uuid} was replaced",
+    checkpoints.ModelSet: lambda e, _: f"model '{e.name}' was described",
+    checkpoints.ModelRemoved: lambda e, _: f"model {e.model_id} was removed",
+    checkpoints.VersionSet: lambda e, _: (
+        f"checkpoint {e.checkpoint} is version {e.number} of model {e.model_id}"
+    ),
+    checkpoints.VersionRemoved: lambda e, _: f"version {e.version_id} of model {e.model_id} was removed",
     gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
 }

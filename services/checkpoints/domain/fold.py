@@ -1,107 +1,29 @@
-"""What the checkpoints service knows, and how each event changes it."""
+"""How each event changes what the checkpoints service knows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import msgspec
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
+from services.checkpoints.domain import registry
+from services.checkpoints.domain.state import (
+    TRIES,
+    Checkpoint,
+    CheckpointState,
+    Deletion,
+    Experiment,
+    Key,
+    State,
+    Trial,
+    Validation,
+)
 from services.checkpoints.retention import Keep
 
-Key = tuple[str, Any]
-CheckpointState = Literal["COMPLETED", "DELETED", "ERROR"]
-TRIES = 3
-"""Tasks that try to delete a checkpoint before it is given up as ERROR: workers can be lost."""
 replace = msgspec.structs.replace
-
-
-class Experiment(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an experiment matters to its checkpoints."""
-
-    id: int
-    keep: Keep
-    smaller_is_better: bool
-    source: str | None
-    """Checkpoint that its trials started from."""
-    trials: tuple[int, ...] = ()
-    ended: bool = False
-    pool: str = "default"
-    deletions: int = 0
-    """Tasks asked for so far."""
-    deleting: bool = False
-    """All its checkpoints shall go, whatever retention says."""
-
-
-class Validation(msgspec.Struct, frozen=True):
-    """A trial's validation at some number of steps."""
-
-    metric: float | None
-    number: int
-    """Place in the order in which validations were accepted, over all trials."""
-
-
-class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a trial matters to its checkpoints."""
-
-    id: int
-    experiment_id: int
-    settled: bool = False
-    """It is over, and all its validations are known."""
-    stored: tuple[str, ...] = ()
-    """Its checkpoints, in the order they were stored."""
-    validations: dict[int, Validation] = {}
-    """By steps completed; once it is settled, only those at steps that have a checkpoint."""
-
-
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """One checkpoint of the registry."""
-
-    uuid: str
-    trial_id: int
-    experiment_id: int
-    task_id: str
-    allocation_id: str
-    at: float
-    """When it was reported; seconds since the epoch, UTC."""
-    order: int
-    """Position of the report in the log."""
-    state: CheckpointState = "COMPLETED"
-    resources: dict[str, int]
-    metadata: dict[str, Any]
-    steps_completed: int
-    going: bool = False
-    """A task was asked to delete it, and is not over."""
-    tries: int = 0
-    """Tasks that were asked to delete it."""
-    reason: str = ""
-    """Why it went, or could not."""
-
-
-class Deletion(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that deletes checkpoints, until its end is stated."""
-
-    task_id: str
-    experiment_id: int
-    uuids: tuple[str, ...]
-    why: str = ""
-    outcome: str | None = None
-    """How the task's run ended; None while it has not."""
-    reason: str = ""
-
-
-@dataclass
-class State:
-    """Everything that the checkpoints service folds out of the log."""
-
-    experiments: dict[int, Experiment] = field(default_factory=dict)
-    trials: dict[int, Trial] = field(default_factory=dict)
-    checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
-    deletions: dict[str, Deletion] = field(default_factory=dict)
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -236,7 +158,11 @@ def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
 def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.DeletionRequested = recorded.event
     state.deletions[event.task_id] = Deletion(
-        task_id=event.task_id, experiment_id=event.experiment_id, uuids=event.uuids, why=event.reason
+        task_id=event.task_id,
+        experiment_id=event.experiment_id,
+        uuids=event.uuids,
+        globs=event.globs,
+        why=event.reason,
     )
     experiment = state.experiments[event.experiment_id]
     state.experiments[experiment.id] = replace(experiment, deletions=experiment.deletions + 1)
@@ -267,12 +193,33 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     yield "experiments", event.experiment_id
     for uuid in event.uuids:
         known = replace(state.checkpoints[uuid], going=False, reason=event.reason)
-        if event.deleted:
+        if event.deleted and event.globs is None:
             known = replace(known, state="DELETED", resources={})
+        elif event.deleted:
+            known = replace(known, tries=0)
         elif known.tries >= TRIES:
             known = replace(known, state="ERROR")
         state.checkpoints[uuid] = known
         yield "checkpoints", uuid
+
+
+def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: checkpoints.FilesListed = recorded.event
+    known = state.checkpoints.get(event.uuid)
+    if known is None or known.state == "DELETED":
+        return
+    gone = any(path not in event.resources for path in known.resources)
+    partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state
+    state.checkpoints[known.uuid] = replace(known, state=partly, resources=event.resources)
+    yield "checkpoints", known.uuid
+
+
+def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: checkpoints.MetadataSet = recorded.event
+    known = state.checkpoints.get(event.uuid)
+    if known is not None:
+        state.checkpoints[known.uuid] = replace(known, metadata=event.metadata)
+        yield "checkpoints", known.uuid
 
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
@@ -288,5 +235,11 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     checkpoints.DeletionRequested: _deletion_requested,
     checkpoints.DeletionFinished: _deletion_finished,
     checkpoints.ExperimentEmptied: _emptied,
+    checkpoints.FilesListed: _files_listed,
+    checkpoints.MetadataSet: _metadata_set,
+    checkpoints.ModelSet: registry.model_set,
+    checkpoints.ModelRemoved: registry.model_removed,
+    checkpoints.VersionSet: registry.version_set,
+    checkpoints.VersionRemoved: registry.version_removed,
     scheduler.AllocationEnded: _allocation_ended,
 }

@@ -1,0 +1,193 @@
+"""What may be asked of the checkpoints service: deletions, descriptions, the model registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from det_contracts.commands import (
+    DeleteCheckpoints,
+    ListFiles,
+    RemoveModel,
+    RemoveVersion,
+    SetMetadata,
+    SetModel,
+    SetVersion,
+)
+from det_contracts.events.checkpoints import (
+    DeletionRequested,
+    FilesListed,
+    MetadataSet,
+    ModelRemoved,
+    ModelSet,
+    VersionRemoved,
+    VersionSet,
+)
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from services.checkpoints.domain import Checkpoint, Model, State
+from services.checkpoints.react import deletions
+from services.kit.rules import Call, Ruling
+
+replace = msgspec.structs.replace
+LONGEST_NAME = 256
+
+
+def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> Ruling:
+    """Have tasks delete files; all checkpoints are checked before anything is decided."""
+    meant: dict[int, list[str]] = {}
+    for uuid in dict.fromkeys(command.uuids):
+        known = _checkpoint(state, uuid)
+        if known.versions and command.globs != ():
+            raise precondition(
+                f"checkpoint {uuid} is registered as a version of model '{_model_of(state, uuid)}': "
+                "remove the version first"
+            )
+        if known.state != "DELETED" and not known.going:
+            meant.setdefault(known.experiment_id, []).append(uuid)
+    events: list[DeletionRequested] = []
+    reason = f"deleted by {command.user}" if command.globs is None else f"files deleted by {command.user}"
+    for experiment_id, uuids in meant.items():
+        _not_needed(state, experiment_id, uuids)
+        events += deletions(state.experiments[experiment_id], uuids, reason, command.globs)
+    return Ruling(events)
+
+
+def _not_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
+    for other in state.experiments.values():
+        if not other.ended and other.source in uuids:
+            raise precondition(
+                f"checkpoint {other.source} is what experiment {other.id} starts from, which has not ended"
+            )
+
+
+def _model_of(state: State, uuid: str) -> str:
+    return next(
+        state.models[version.model_id].told.name
+        for version in state.versions.values()
+        if version.checkpoint == uuid
+    )
+
+
+def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
+    """Take what a deletion task found; the same again has no effect."""
+    known = _checkpoint(state, command.uuid)
+    task = state.deletions.get(command.task_id)
+    if task is None or command.uuid not in task.uuids:
+        raise precondition(f"task {command.task_id} has nothing to do with checkpoint {command.uuid}")
+    if known.resources == command.resources:
+        return Ruling()
+    return Ruling([FilesListed(command.uuid, command.resources, f"seen by task {command.task_id}")])
+
+
+def set_metadata(state: State, command: SetMetadata, call: Call) -> Ruling:
+    """Describe a checkpoint otherwise."""
+    if _checkpoint(state, command.uuid).metadata == command.metadata:
+        return Ruling()
+    return Ruling([MetadataSet(command.uuid, command.metadata, f"changed by {command.user}")])
+
+
+def _checkpoint(state: State, uuid: str) -> Checkpoint:
+    known = state.checkpoints.get(uuid)
+    if known is None:
+        raise not_found("checkpoint", uuid)
+    return known
+
+
+def set_model(state: State, command: SetModel, call: Call) -> Ruling:
+    """Make a model, or change what is given of one; what is so already has no effect."""
+    if command.model_id is None:
+        id = max(state.models, default=0) + 1
+        known = ModelSet(model_id=id, name="", user=command.user, reason=f"made by {command.user}")
+    else:
+        id = command.model_id
+        known = replace(_model(state, id).told, reason=f"changed by {command.user}")
+    wanted = replace(known, **_given(command, "name description metadata labels notes archived workspace_id"))
+    if wanted == known and known.name:
+        return Ruling(value=id)
+    if known.archived and wanted.archived:
+        raise precondition(f"model '{known.name}' is archived; unarchive it first")
+    if wanted.name != known.name or not wanted.name:
+        _check_name(state, id, wanted.name)
+    return Ruling([wanted], id)
+
+
+def _check_name(state: State, id: int, name: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or "/" in name or any(not c.isprintable() for c in name):
+        raise invalid(f"a model needs a name of at most {LONGEST_NAME} printable characters, without '/'")
+    if name.strip().isdecimal():
+        raise invalid(f"a model's name must not be a number such as '{name}': those are ids")
+    if any(other.told.name == name for at, other in state.models.items() if at != id):
+        raise Refused(Problem("already_exists", f"there is a model of the name '{name}'"))
+
+
+def remove_model(state: State, command: RemoveModel, call: Call) -> Ruling:
+    """Forget a model and its versions; their checkpoints stay as long as retention says."""
+    _model(state, command.model_id)
+    return Ruling([ModelRemoved(command.model_id, f"removed by {command.user}")])
+
+
+def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
+    """Register a checkpoint as a version, or change what is given of one."""
+    model = _model(state, command.model_id)
+    if model.told.archived:
+        raise precondition(f"model '{model.told.name}' is archived; unarchive it first")
+    if command.number is None:
+        known = _new_version(state, model, command)
+    else:
+        known = replace(_version(state, model, command.number), reason=f"changed by {command.user}")
+    wanted = replace(known, **_given(command, "name comment notes metadata labels"))
+    if wanted == known and known.version_id in state.versions:
+        return Ruling(value=known.version_id)
+    return Ruling([wanted], wanted.version_id)
+
+
+def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
+    known = _checkpoint(state, command.checkpoint)
+    if known.going or known.state not in ("COMPLETED", "PARTIALLY_DELETED"):
+        raise precondition(f"checkpoint {known.uuid} is deleted, or is being deleted")
+    return VersionSet(
+        model_id=command.model_id,
+        version_id=max(state.versions, default=0) + 1,
+        number=model.numbers + 1,
+        checkpoint=known.uuid,
+        user=command.user,
+        reason=f"registered by {command.user}",
+    )
+
+
+def remove_version(state: State, command: RemoveVersion, call: Call) -> Ruling:
+    """Forget a version."""
+    found = _version(state, _model(state, command.model_id), command.number)
+    return Ruling([VersionRemoved(command.model_id, found.version_id, f"removed by {command.user}")])
+
+
+def _model(state: State, id: int) -> Model:
+    known = state.models.get(id)
+    if known is None:
+        raise not_found("model", id)
+    return known
+
+
+def _version(state: State, model: Model, number: int) -> VersionSet:
+    for id in model.versions:
+        if state.versions[id].number == number:
+            return state.versions[id]
+    raise not_found(f"version of model '{model.told.name}'", number)
+
+
+def _given(command: Any, names: str) -> dict[str, Any]:
+    found = {name: getattr(command, name) for name in names.split()}
+    return {name: value for name, value in found.items() if value is not msgspec.UNSET}
+
+
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
+    DeleteCheckpoints: delete_checkpoints,
+    ListFiles: list_files,
+    SetMetadata: set_metadata,
+    SetModel: set_model,
+    RemoveModel: remove_model,
+    SetVersion: set_version,
+    RemoveVersion: remove_version,
+}

@@ -1,0 +1,136 @@
+"""Workspaces and their projects, where experiments are filed (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.commands import (
+    MoveExperiment,
+    RemoveProject,
+    RemoveWorkspace,
+    SetProject,
+    SetWorkspace,
+)
+from det_contracts.events.gateway import (
+    ExperimentMoved,
+    ProjectRemoved,
+    ProjectSet,
+    WorkspaceRemoved,
+    WorkspaceSet,
+)
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from services.gateway import places
+from services.gateway.domain import State
+from services.kit.rules import Call, Ruling
+
+replace = msgspec.structs.replace
+LONGEST_NAME = 80
+
+
+def set_workspace(state: State, command: SetWorkspace, call: Call) -> Ruling:
+    """Make a workspace, or change what is given of one; what is so already has no effect."""
+    if command.workspace_id is None:
+        id = max(places.workspaces(state)) + 1
+        known = WorkspaceSet(workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}")
+    else:
+        id = command.workspace_id
+        known = replace(places.workspace(state, id), reason=f"changed by {command.user}")
+    wanted = known
+    if command.name is not msgspec.UNSET and command.name != known.name:
+        _may_change(id, "workspace")
+        _check_name(command.name, (w.name for w in places.workspaces(state).values()), "workspace")
+        wanted = replace(wanted, name=command.name)
+    if command.archived is not msgspec.UNSET and command.archived != known.archived:
+        _may_change(id, "workspace")
+        wanted = replace(wanted, archived=command.archived)
+    if command.pinned is not msgspec.UNSET:
+        others = tuple(user for user in known.pinned_by if user != command.user)
+        wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)
+    if not wanted.name:
+        raise invalid("a workspace needs a name")
+    return Ruling([wanted] if wanted != known else [], id)
+
+
+def remove_workspace(state: State, command: RemoveWorkspace, call: Call) -> Ruling:
+    """Forget a workspace and its projects; those must hold no experiments."""
+    places.workspace(state, command.workspace_id)
+    _may_change(command.workspace_id, "workspace")
+    own = [p.project_id for p in places.projects(state).values() if p.workspace_id == command.workspace_id]
+    _check_empty(state, own, f"workspace {command.workspace_id}")
+    reason = f"removed by {command.user}"
+    models = [m.id for m in state.models.values() if m.workspace_id == command.workspace_id]
+    if models:
+        raise precondition(
+            f"workspace {command.workspace_id} holds models, such as {models[0]}: move or delete them first"
+        )
+    gone = [ProjectRemoved(id, reason) for id in own]
+    return Ruling([*gone, WorkspaceRemoved(command.workspace_id, reason)])
+
+
+def set_project(state: State, command: SetProject, call: Call) -> Ruling:
+    """Make a project, or change what is given of one; what is so already has no effect."""
+    if command.project_id is None:
+        id = max(places.projects(state)) + 1
+        reason = f"made by {command.user}"
+        known = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
+    else:
+        id = command.project_id
+        known = replace(places.project(state, id), reason=f"changed by {command.user}")
+    given = {
+        name: value
+        for name in ("workspace_id", "name", "description", "archived", "notes")
+        if (value := getattr(command, name)) is not msgspec.UNSET
+    }
+    wanted = replace(known, **given)
+    if wanted == known:
+        return Ruling(value=id)
+    if {"workspace_id", "name", "description", "archived"} & given.keys():
+        _may_change(id, "project")
+    workspace = places.workspace(state, wanted.workspace_id)
+    if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):
+        if workspace.archived:
+            raise precondition(f"workspace {workspace.workspace_id} is archived")
+        beside = (p.name for p in places.projects(state).values() if p.workspace_id == wanted.workspace_id)
+        _check_name(wanted.name, beside, "project")
+    return Ruling([wanted], id)
+
+
+def remove_project(state: State, command: RemoveProject, call: Call) -> Ruling:
+    """Forget a project that holds no experiments."""
+    places.project(state, command.project_id)
+    _may_change(command.project_id, "project")
+    _check_empty(state, [command.project_id], f"project {command.project_id}")
+    return Ruling([ProjectRemoved(command.project_id, f"removed by {command.user}")])
+
+
+def move_experiment(state: State, command: MoveExperiment, call: Call) -> Ruling:
+    """File an experiment under another project."""
+    known = state.experiments.get(command.experiment_id)
+    if known is None:
+        raise not_found("experiment", command.experiment_id)
+    places.open_project(state, command.project_id)
+    if known.project_id == command.project_id:
+        return Ruling()
+    return Ruling([ExperimentMoved(known.id, command.project_id, f"moved by {command.user}")])
+
+
+def _may_change(id: int, kind: str) -> None:
+    if id == places.FIRST:
+        raise precondition(f"{kind} {id} '{places.NAME}' is there for ever and cannot be changed")
+
+
+def _check_name(name: str, taken: Iterable[str], kind: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME:
+        raise invalid(f"a {kind} needs a name of at most {LONGEST_NAME} characters")
+    if name.lower() in (other.lower() for other in taken):
+        raise Refused(Problem("already_exists", f"there is a {kind} of the name '{name}'"))
+
+
+def _check_empty(state: State, project_ids: list[int], what: str) -> None:
+    held = [one.id for one in state.experiments.values() if one.project_id in project_ids]
+    if held:
+        raise precondition(
+            f"{what} holds {len(held)} experiments, such as {held[0]}: move or delete them first"
+        )

@@ -1,0 +1,48 @@
+"""Templates: named partial configurations."""
+
+from __future__ import annotations
+
+import hashlib
+
+from det_contracts.commands import RemoveTemplate, SetTemplate
+from det_contracts.events.gateway import TemplateRemoved, TemplateSet
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.gateway.domain import State
+from services.kit.rules import Call, Ruling
+
+
+def template_id(name: str) -> str:
+    """The id of the template of a name: 16 hexadecimal digits."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
+    """Keep a template, as far as `replaces` allows; what is so already has no effect."""
+    if not command.name.strip():
+        raise invalid("a template needs a name")
+    known = state.templates.get(template_id(command.name))
+    if known is None and command.replaces:
+        raise not_found("template", command.name)
+    if known is not None and command.replaces is False:
+        raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
+    if known is not None and known.config == command.config:
+        return Ruling()
+    reason = f"{'changed' if known else 'made'} by {command.user}"
+    return Ruling(
+        [
+            TemplateSet(
+                template_id=template_id(command.name),
+                name=command.name,
+                config=command.config,
+                reason=reason,
+            )
+        ]
+    )
+
+
+def remove_template(state: State, command: RemoveTemplate, call: Call) -> Ruling:
+    """Forget a template."""
+    id = template_id(command.name)
+    if id not in state.templates:
+        raise not_found("template", command.name)
+    return Ruling([TemplateRemoved(template_id=id, name=command.name, reason=f"removed by {command.user}")])

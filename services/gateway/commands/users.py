@@ -1,0 +1,63 @@
+"""Who may log in, and who is logged in no longer."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.commands import CloseSession, Password, SetPassword, SetUser
+from det_contracts.events.gateway import PasswordSet, SessionClosed, UserSet
+from det_contracts.problems import Problem, Refused, invalid
+from services.gateway import users
+from services.gateway.domain import State
+from services.kit.rules import Call, Ruling
+
+LONGEST_NAME = 128
+DESCRIBED = ("username", "admin", "active", "remote", "display_name", "agent_user")
+
+
+def close_session(state: State, command: CloseSession, call: Call) -> Ruling:
+    """Refuse a session's token from now on; doing so twice changes nothing."""
+    if command.session_id in state.sessions:
+        return Ruling()
+    reason = f"{command.user} logged out"
+    return Ruling([SessionClosed(command.session_id, command.user, reason)])
+
+
+def set_user(state: State, command: SetUser, call: Call) -> Ruling:
+    """Make a user, or change what is given of one; what is so already has no effect."""
+    given = {name: getattr(command, name) for name in DESCRIBED}
+    given = {name: value for name, value in given.items() if value is not msgspec.UNSET}
+    if command.user_id is None:
+        id = max(user.id for user in users.everybody(state)) + 1
+        known = UserSet(user_id=id, username="", reason=f"made by {command.user}")
+    else:
+        id = command.user_id
+        known = users.described(users.by_id(state, id), f"changed by {command.user}")
+    wanted = _renamed(state, known, msgspec.structs.replace(known, **given))
+    events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
+    if command.password is not None:
+        events.append(_password(id, command.password, wanted.reason))
+    return Ruling(events, id)
+
+
+def _renamed(state: State, known: UserSet, wanted: UserSet) -> UserSet:
+    if known.username and wanted.username == known.username:
+        return wanted
+    name = wanted.username
+    if not name.strip() or len(name) > LONGEST_NAME or any(not c.isprintable() for c in name):
+        raise invalid(f"a user needs a name of at most {LONGEST_NAME} printable characters")
+    owner = users.named(state, name)
+    if owner is not None and owner.id != wanted.user_id:
+        raise Refused(Problem("already_exists", f"the name '{name}' belongs to user {owner.id}, or did"))
+    former = tuple(n for n in (*known.former, known.username) if n and n != name)
+    return msgspec.structs.replace(wanted, former=former)
+
+
+def set_password(state: State, command: SetPassword, call: Call) -> Ruling:
+    """Give a user another password."""
+    users.by_id(state, command.user_id)
+    return Ruling([_password(command.user_id, command.password, f"set by {command.user}")])
+
+
+def _password(id: int, password: Password, reason: str) -> PasswordSet:
+    return PasswordSet(user_id=id, salt=password.salt, hashed=password.hashed, reason=reason)

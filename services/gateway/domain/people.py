@@ -1,0 +1,94 @@
+"""Users, their sessions and templates, and the places where they file experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.commands import Password
+from det_contracts.envelope import Recorded
+from det_contracts.events import gateway
+from services.gateway.domain.state import ClosedSession, State, Template, User
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+BUILT_IN = {
+    1: User(id=1, username="admin", admin=True),
+    2: User(id=2, username="determined"),
+}
+"""Users that are there from the beginning."""
+
+
+def session_closed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user logged out."""
+    event: gateway.SessionClosed = recorded.event
+    state.sessions[event.session_id] = ClosedSession(event.user)
+    yield "sessions", event.session_id
+
+
+def template_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A template is there."""
+    event: gateway.TemplateSet = recorded.event
+    state.templates[event.template_id] = Template(event.name, event.config)
+    yield "templates", event.template_id
+
+
+def template_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A template is gone."""
+    state.templates.pop(recorded.event.template_id, None)
+    yield "templates", recorded.event.template_id
+
+
+def user_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user is there, or is described so."""
+    event: gateway.UserSet = recorded.event
+    known = state.users.get(event.user_id) or User(id=event.user_id, username=event.username)
+    state.users[event.user_id] = replace(
+        known,
+        username=event.username,
+        former=event.former,
+        admin=event.admin,
+        active=event.active,
+        remote=event.remote,
+        display_name=event.display_name,
+        agent_user=event.agent_user,
+        changed_at=recorded.at,
+    )
+    yield "users", event.user_id
+
+
+def password_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user's password is another one."""
+    event: gateway.PasswordSet = recorded.event
+    known = state.users.get(event.user_id) or BUILT_IN.get(event.user_id)
+    if known is not None:
+        password = Password(event.salt, event.hashed)
+        state.users[known.id] = replace(known, password=password, password_at=recorded.at)
+        yield "users", known.id
+
+
+def workspace_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A workspace is there, or is described so."""
+    event: gateway.WorkspaceSet = recorded.event
+    state.workspaces[event.workspace_id] = event
+    yield "workspaces", event.workspace_id
+
+
+def workspace_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A workspace is gone."""
+    state.workspaces.pop(recorded.event.workspace_id, None)
+    yield "workspaces", recorded.event.workspace_id
+
+
+def project_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A project is there, or is described so."""
+    event: gateway.ProjectSet = recorded.event
+    state.projects[event.project_id] = event
+    yield "projects", event.project_id
+
+
+def project_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A project is gone."""
+    state.projects.pop(recorded.event.project_id, None)
+    yield "projects", recorded.event.project_id

@@ -1,0 +1,217 @@
+"""The model registry (REST spec, section 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import RemoveModel, RemoveVersion, SetModel, SetVersion
+from det_contracts.problems import invalid, not_found
+from services.gateway import paging, places, users
+from services.gateway.domain import Model, ModelVersion, State
+from services.gateway.present import model as present
+from services.gateway.present.checkpoint import checkpoint
+from services.gateway.web.bodies import ModelBody, ModelMove, VersionBody
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+SORTS = {
+    "ID": "id",
+    "NAME": "name",
+    "DESCRIPTION": "description",
+    "CREATION_TIME": "creationTime",
+    "LAST_UPDATED_TIME": "lastUpdatedTime",
+    "NUM_VERSIONS": "numVersions",
+    "WORKSPACE": "workspaceId",
+}
+
+
+def find(state: State, name_or_id: str) -> Model:
+    """Raises `Refused` (not found)."""
+    if name_or_id.isdecimal() and int(name_or_id) in state.models:
+        return state.models[int(name_or_id)]
+    for one in state.models.values():
+        if one.name == name_or_id:
+            return one
+    raise not_found("model", name_or_id)
+
+
+def _version(state: State, name_or_id: str, number: int) -> ModelVersion:
+    one = find(state, name_or_id)
+    for id in one.versions:
+        if state.versions[id].number == number:
+            return state.versions[id]
+    raise not_found(f"version of model '{one.name}'", number)
+
+
+def _shown(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    return visit.answer({"model": present.model(state.models[id], state)})
+
+
+@router.get("/models")
+async def models(visit: Asked) -> Response:
+    """A page of models."""
+    state, params = visit.catalogue.state, visit.params
+    sort, window = params.sort("ID"), params.window()
+    if sort not in SORTS:
+        raise invalid(f"cannot sort by '{sort}'; known are, each after SORT_BY_: {', '.join(SORTS)}")
+    found = [present.model(one, state) for one in state.models.values()]
+    found = [one for one in found if all(check(one) for check in _checks(visit))]
+    found.sort(key=lambda one: (one[SORTS[sort]], one["id"]), reverse=window.descending)
+    page, pagination = paging.cut(found, window)
+    return visit.answer({"models": page, "pagination": pagination})
+
+
+def _checks(visit: UserVisit) -> list[Any]:
+    state, params = visit.catalogue.state, visit.params
+    name, description = params.text("name").lower(), params.text("description").lower()
+    labels, archived, id = set(params.texts("labels")), params.flag("archived"), params.integer("id")
+    names = params.texts("users")
+    wanted_users = users.names_of(state, names, params.integers("user_ids"))
+    named = set(params.texts("workspace_names"))
+    spaces = set(params.integers("workspace_ids")) | {params.integer("workspace_id")} - {0}
+    spaces |= {w.workspace_id for w in places.workspaces(state).values() if w.name in named}
+    limited = bool(spaces or named)
+    return [
+        lambda one: name in one["name"].lower() and description in one["description"].lower(),
+        lambda one: labels <= set(one["labels"]) and archived in (None, one["archived"]),
+        lambda one: id in (0, one["id"]) and (not limited or one["workspaceId"] in spaces),
+        lambda one: not wanted_users or one["username"] in wanted_users,
+    ]
+
+
+@router.get("/model/labels")
+async def labels(visit: Asked) -> Response:
+    """All labels of models, the most used first."""
+    used = Counter(label for one in visit.catalogue.state.models.values() for label in one.labels)
+    found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
+    page, pagination = paging.cut(found, visit.params.window())
+    return visit.answer({"labels": page, "pagination": pagination})
+
+
+@router.post("/models")
+async def create(visit: Asked, wish: ModelBody) -> Response:
+    """Make a model."""
+    state = visit.catalogue.state
+    space = places.FIRST
+    if wish.workspace_id:
+        space = places.workspace(state, wish.workspace_id).workspace_id
+    elif wish.workspace_name:
+        space = places.workspace_named(state, wish.workspace_name).workspace_id
+    command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.given()})
+    return _shown(visit, await visit.peers.command(command))
+
+
+@router.get("/models/{name}")
+async def get(visit: Asked, name: str) -> Response:
+    """One model, by name or id."""
+    return _shown(visit, find(visit.catalogue.state, name).id)
+
+
+async def _change(visit: UserVisit, name: str, **changes: Any) -> Response:
+    id = find(visit.catalogue.state, name).id
+    await visit.peers.command(SetModel(model_id=id, user=visit.user.username, **changes))
+    return _shown(visit, id)
+
+
+@router.patch("/models/{name}")
+async def change(visit: Asked, name: str, wish: ModelBody) -> Response:
+    """Change what is given of a model."""
+    given = wish.given()
+    if wish.workspace_name:
+        given["workspace_id"] = places.workspace_named(
+            visit.catalogue.state, wish.workspace_name
+        ).workspace_id
+    return await _change(visit, name, **given)
+
+
+@router.post("/models/{name}/archive")
+async def archive(visit: Asked, name: str) -> Response:
+    """Nothing of it may change from now on."""
+    await _change(visit, name, archived=True)
+    return visit.answer({})
+
+
+@router.post("/models/{name}/unarchive")
+async def unarchive(visit: Asked, name: str) -> Response:
+    """It may change again."""
+    await _change(visit, name, archived=False)
+    return visit.answer({})
+
+
+@router.post("/models/{name}/move")
+async def move(visit: Asked, name: str, wish: ModelMove) -> Response:
+    """Into another workspace."""
+    space = places.workspace(visit.catalogue.state, wish.destination_workspace_id)
+    await _change(visit, name, workspace_id=space.workspace_id)
+    return visit.answer({})
+
+
+@router.delete("/models/{name}")
+async def remove(visit: Asked, name: str) -> Response:
+    """Forget a model and its versions; the checkpoints stay as long as retention says."""
+    id = find(visit.catalogue.state, name).id
+    await visit.peers.command(RemoveModel(model_id=id, user=visit.user.username))
+    return visit.answer({})
+
+
+def _present_version(state: State, one: ModelVersion) -> dict[str, Any]:
+    known = state.checkpoints.get(one.checkpoint)
+    return present.version(one, state, checkpoint(known, state) if known is not None else {})
+
+
+def _shown_version(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    return visit.answer({"modelVersion": _present_version(state, state.versions[id])})
+
+
+@router.get("/models/{name}/versions")
+async def versions(visit: Asked, name: str) -> Response:
+    """A page of the versions of a model."""
+    state, window = visit.catalogue.state, visit.params.window()
+    one = find(state, name)
+    found = sorted((state.versions[id] for id in one.versions), key=lambda version: version.number)
+    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    shown = [_present_version(state, version) for version in page]
+    answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
+    return visit.answer(answer)
+
+
+@router.post("/models/{name}/versions")
+async def register(visit: Asked, name: str, wish: VersionBody) -> Response:
+    """Register a checkpoint as the next version."""
+    id = find(visit.catalogue.state, name).id
+    if not wish.checkpoint_uuid:
+        raise invalid("checkpointUuid: the checkpoint to register is missing")
+    command = SetVersion(
+        model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.given()
+    )
+    return _shown_version(visit, await visit.peers.command(command))
+
+
+@router.get("/models/{name}/versions/{number}")
+async def get_version(visit: Asked, name: str, number: int) -> Response:
+    """One version."""
+    return _shown_version(visit, _version(visit.catalogue.state, name, number).id)
+
+
+@router.patch("/models/{name}/versions/{number}")
+async def change_version(visit: Asked, name: str, number: int, wish: VersionBody) -> Response:
+    """Change what is given of a version."""
+    one = _version(visit.catalogue.state, name, number)
+    command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.given())
+    await visit.peers.command(command)
+    return _shown_version(visit, one.id)
+
+
+@router.delete("/models/{name}/versions/{number}")
+async def remove_version(visit: Asked, name: str, number: int) -> Response:
+    """Forget a version; its checkpoint stays as long as retention says."""
+    one = _version(visit.catalogue.state, name, number)
+    command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})

@@ -1,0 +1,84 @@
+"""Registered checkpoints, and files that go one by one: what retention makes of them."""
+
+import pytest
+
+from det_contracts.commands import DeleteCheckpoints, ListFiles, RemoveModel, SetModel, SetVersion
+from det_contracts.events import checkpoints, metrics, searcher
+from det_contracts.problems import Refused
+from services.checkpoints.app import RULES
+from services.kit.rules import Call
+from services.kit.testing import Fold
+from tests.checkpoints.test_deletion import created, of, stored, task_ended
+
+
+@pytest.fixture
+def fold():
+    """Trial 1 with checkpoints a and b, not over; model 1."""
+    fold = Fold(RULES)
+    made = searcher.TrialCreated(
+        trial_id=1, experiment_id=1, request_id="r", task_id="1.r1", seed=0, hparams={}, reason="asked"
+    )
+    fold.given(created(1), made, stored("a", 1), stored("b", 2))
+    rule(fold, SetModel(name="m", user="ann"))
+    return fold
+
+
+def rule(fold, command):
+    ruling = RULES.commands[type(command)](fold.state, command, Call("c", 0.0))
+    fold.given(*ruling.events)
+    return ruling
+
+
+def end(fold):
+    fold.given(searcher.ExperimentEnded(1, "COMPLETED", "done"), metrics.Settled(trial_id=1, reason=""))
+    return of(checkpoints.DeletionRequested, fold.decide())
+
+
+def test_retention_spares_versions_until_they_are_none(fold):
+    rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
+    assert end(fold) == []
+    rule(fold, RemoveModel(model_id=1, user="ann"))
+    (asked,) = of(checkpoints.DeletionRequested, fold.decide())
+    assert asked.uuids == ("a",)
+
+
+def test_an_experiment_with_versions_cannot_be_emptied(fold):
+    rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
+    end(fold)
+    fold.given(searcher.ExperimentDeleting(1, "deleted by bob"))
+    (told,) = of(checkpoints.ExperimentEmptied, fold.decide())
+    assert not told.emptied
+    assert "registered as model versions, such as a" in told.reason
+
+
+def test_files_go_and_the_rest_is_subject_to_retention(fold):
+    (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann")).events
+    assert (asked.uuids, asked.globs) == (("a",), ("*.pt",))
+    rule(fold, ListFiles(uuid="a", resources={}, task_id=asked.task_id))
+    finished = of(checkpoints.DeletionFinished, fold.given(task_ended(1)).decide())
+    assert [(one.deleted, one.globs) for one in finished] == [(True, ("*.pt",))]
+    known = fold.state.checkpoints["a"]
+    assert (known.state, known.going, known.tries) == ("PARTIALLY_DELETED", False, 0)
+    (again,) = end(fold)
+    assert (again.uuids, again.globs) == (("a",), None)
+
+
+def test_only_the_task_that_was_asked_tells_what_is_left(fold):
+    with pytest.raises(Refused, match="has nothing to do with"):
+        rule(fold, ListFiles(uuid="a", resources={}, task_id="1.gc-1"))
+
+
+def test_a_request_is_refused_whole(fold):
+    rule(fold, SetVersion(model_id=1, checkpoint="a", user="ann"))
+    for uuids, message in ((("b", "a"), "registered"), (("b", "none"), "not found")):
+        with pytest.raises(Refused, match=message):
+            rule(fold, DeleteCheckpoints(uuids=uuids, user="ann"))
+    assert not fold.state.checkpoints["b"].going
+    (listing,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=(), user="ann")).events
+    assert listing.globs == ()
+
+
+def test_what_an_open_experiment_starts_from_stays(fold):
+    fold.given(created(2, source="a"))
+    with pytest.raises(Refused, match="what experiment 2 starts from"):
+        rule(fold, DeleteCheckpoints(uuids=("a",), user="ann"))

@@ -1,0 +1,142 @@
+"""Checkpoints are described, deleted in part or whole, and downloaded (REST spec, section 5)."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import msgspec
+import pytest
+
+from det_contracts.events import checkpoints, scheduler
+from services.kit import task_tokens
+from tests.gateway import stories as story
+from tests.gateway.harness import AUTHORITY
+
+UUID = "c-1"
+
+
+@pytest.fixture
+def stored(gateway, tmp_path):
+    folder = tmp_path / "checkpoints" / UUID
+    (folder / "sub").mkdir(parents=True)
+    (folder / "model.pt").write_bytes(b"weights" * 100_000)
+    (folder / "sub" / "x.txt").write_text("x")
+    storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
+    fact = story.stored(1, UUID, 10)
+    resources = {"model.pt": 700_000, "sub/": 0, "sub/x.txt": 1}
+    gateway.given(story.created(1, checkpoint_storage=storage), story.trial_created(1))
+    gateway.given(msgspec.structs.replace(fact, resources=resources))
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("accept", "mode", "kind"),
+    [
+        ("application/gzip", "r:gz", "application/gzip"),
+        ("*/*", "r:gz", "application/gzip"),
+        ("application/x-tar", "r:", "application/x-tar"),
+    ],
+)
+def test_a_download_holds_every_file(stored, accept, mode, kind):
+    answer = stored.send("GET", f"/checkpoints/{UUID}", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+    with tarfile.open(fileobj=io.BytesIO(answer.content), mode=mode) as archive:
+        names = {member.name: member.size for member in archive}
+        assert names == {"model.pt": 700_000, "sub": 0, "sub/x.txt": 1}
+        assert archive.extractfile("model.pt").read() == b"weights" * 100_000
+
+
+def test_files_that_cannot_be_read_are_told_before_the_answer_begins(stored, tmp_path):
+    (tmp_path / "checkpoints" / UUID / "model.pt").unlink()
+    answer = stored.send("GET", f"/checkpoints/{UUID}")
+    assert answer.status_code == 404
+    assert "No such file" in answer.json()["message"]
+
+
+def test_a_link_that_leads_out_is_not_followed(stored, tmp_path):
+    path = tmp_path / "checkpoints" / UUID / "model.pt"
+    (tmp_path / "secret").write_text("s")
+    path.unlink()
+    path.symlink_to(tmp_path / "secret")
+    answer = stored.send("GET", f"/checkpoints/{UUID}")
+    assert answer.status_code == 404
+    assert "leads out of its checkpoint" in answer.json()["message"]
+
+
+def test_downloads_need_a_user_and_a_checkpoint(stored):
+    assert stored.send("GET", "/checkpoints/nope").status_code == 404
+    stored.client.headers.pop("Authorization")
+    assert stored.send("GET", f"/checkpoints/{UUID}").status_code == 401
+
+
+def test_metadata_is_replaced(stored):
+    body = {"checkpoint": {"uuid": UUID, "metadata": {"note": "good"}}}
+    changed = stored.post(f"/api/v1/checkpoints/{UUID}/metadata", body)["checkpoint"]
+    assert changed["metadata"] == {"note": "good"}
+    assert stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]["metadata"] == {"note": "good"}
+    for wrong in ({}, {"checkpoint": {"metadata": [1]}}):
+        assert "metadata" in stored.refused(400, "POST", f"/api/v1/checkpoints/{UUID}/metadata", wrong)
+
+
+def asked(gateway):
+    return [message for message in gateway._stream() if b"deletion.requested" in message.body]
+
+
+def test_deleting_is_a_task(stored):
+    assert stored.send("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [UUID]}).json() == {}
+    assert stored.catalogue.checkpoint(UUID).going
+    assert len(asked(stored)) == 1
+    stored.send("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [UUID]})
+    assert len(asked(stored)) == 1
+    stored.given(story.deleted(UUID))
+    assert stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]["state"] == "STATE_DELETED"
+    assert stored.send("GET", f"/checkpoints/{UUID}").status_code == 404
+
+
+@pytest.mark.parametrize(("body", "status"), [({}, 400), ({"checkpointUuids": ["nope"]}, 404)])
+def test_what_is_not_there_is_not_deleted(stored, body, status):
+    for method, path in (("DELETE", "/api/v1/checkpoints"), ("POST", "/api/v1/checkpoints/rm")):
+        stored.refused(status, method, path, body)
+    assert asked(stored) == []
+
+
+def tell(gateway, allocation, resources, status=200):
+    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    body = {"checkpoints": [{"uuid": UUID, "resources": resources}]}
+    headers = {"Authorization": f"Bearer {token}"}
+    answer = gateway.send("PATCH", "/api/v1/checkpoints", body, headers=headers)
+    assert answer.status_code == status, answer.text
+    return answer
+
+
+def test_files_go_and_what_is_left_is_told_by_the_task(stored):
+    stored.post("/api/v1/checkpoints/rm", {"checkpointUuids": [UUID], "checkpointGlobs": ["*.pt"]})
+    stored.given(
+        scheduler.AllocationAssigned(
+            allocation_id="1.gc-1.1",
+            task_id="1.gc-1",
+            kind="CHECKPOINT_GC",
+            parts=(scheduler.Part("w-1", (), 0),),
+            experiment_id=1,
+            run=1,
+            reason="",
+        )
+    )
+    tell(stored, "1.gc-1.1", {"sub/": "0", "sub/x.txt": "1"})
+    one = stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
+    assert one["state"] == "STATE_PARTIALLY_DELETED"
+    assert one["resources"] == {"sub/": "0", "sub/x.txt": "1"}
+    assert stored.get("/api/v1/experiments/1")["experiment"]["checkpointSize"] == "1"
+    stored.given(
+        checkpoints.DeletionFinished(
+            task_id="1.gc-1", experiment_id=1, uuids=(UUID,), deleted=True, reason="", globs=("*.pt",)
+        )
+    )
+    known = stored.catalogue.checkpoint(UUID)
+    assert (known.state, known.going) == ("PARTIALLY_DELETED", False)
+
+
+def test_people_do_not_tell_what_is_left(stored):
+    body = {"checkpoints": [{"uuid": UUID, "resources": {}}]}
+    assert "only a task" in stored.refused(403, "PATCH", "/api/v1/checkpoints", body)

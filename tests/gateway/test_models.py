@@ -1,0 +1,127 @@
+"""The model registry (REST spec, section 5), with the real rules of its owner."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gateway import stories as story
+
+UUIDS = ("c-1", "c-2")
+
+
+@pytest.fixture
+def registry(gateway):
+    """Model 1 `digits`, and two checkpoints."""
+    gateway.given(story.created(1), story.trial_created(1, lr=0.1))
+    gateway.given(story.stored(1, UUIDS[0], 10), story.stored(1, UUIDS[1], 20))
+    body = {"name": "digits", "description": "reads digits", "labels": ["a", "b"], "metadata": {"k": 1}}
+    made = gateway.post("/api/v1/models", body)["model"]
+    assert (made["id"], made["numVersions"], made["username"], made["workspaceId"]) == (1, 0, "determined", 1)
+    assert {key: made[key] for key in body} == body
+    return gateway
+
+
+def register(gateway, uuid=UUIDS[0], **more):
+    body = {"checkpointUuid": uuid, **more}
+    return gateway.post("/api/v1/models/digits/versions", body)["modelVersion"]
+
+
+def test_by_name_and_by_id(registry):
+    assert registry.get("/api/v1/models/digits") == registry.get("/api/v1/models/1")
+    assert "model 'nope' not found" in registry.refused(404, "GET", "/api/v1/models/nope")
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "message"),
+    [
+        ("digits", 409, "there is a model of the name"),
+        ("", 400, "needs a name"),
+        ("a/b", 400, "without '/'"),
+        ("12", 400, "must not be a number"),
+    ],
+)
+def test_names_that_are_refused(registry, name, status, message):
+    assert message in registry.refused(status, "POST", "/api/v1/models", {"name": name})
+
+
+def test_lists(registry):
+    registry.post("/api/v1/models", {"name": "words", "labels": ["b"]})
+    register(registry)
+
+    def names(**params):
+        return [one["name"] for one in registry.get("/api/v1/models", **params)["models"]]
+
+    assert names() == ["digits", "words"]
+    assert names(sortBy="SORT_BY_NUM_VERSIONS") == ["words", "digits"]
+    assert names(sortBy="SORT_BY_NAME", orderBy="ORDER_BY_DESC") == ["words", "digits"]
+    assert names(name="DIG") == ["digits"]
+    assert names(labels=["a", "b"]) == ["digits"]
+    assert names(id=2) == ["words"]
+    assert names(users="admin") == []
+    assert names(workspaceIds=1) == ["digits", "words"]
+    assert names(workspaceNames="Nowhere") == []
+    assert registry.get("/api/v1/model/labels")["labels"] == ["b", "a"]
+    assert "SORT_BY_" in registry.refused(400, "GET", "/api/v1/models", params={"sortBy": "SORT_BY_TASTE"})
+
+
+def test_versions_count_and_numbers_are_not_used_twice(registry):
+    first = register(registry, name="one", comment="c", notes="n")
+    assert (first["version"], first["name"], first["comment"], first["notes"]) == (1, "one", "c", "n")
+    assert first["checkpoint"]["uuid"] == UUIDS[0]
+    assert first["model"]["numVersions"] == 1
+    assert register(registry, UUIDS[1])["version"] == 2
+    assert registry.send("DELETE", "/api/v1/models/digits/versions/2").status_code == 200
+    assert register(registry, UUIDS[1])["version"] == 3
+    found = registry.get("/api/v1/models/1/versions", orderBy="ORDER_BY_DESC")
+    assert [one["version"] for one in found["modelVersions"]] == [3, 1]
+    assert registry.get("/api/v1/models/1/versions/1")["modelVersion"]["name"] == "one"
+    assert "not found" in registry.refused(404, "GET", "/api/v1/models/1/versions/2")
+
+
+def test_versions_are_described_otherwise(registry):
+    register(registry)
+    path = "/api/v1/models/digits/versions/1"
+    changed = registry.send("PATCH", path, {"name": "x", "notes": "y", "metadata": {"a": 1}}).json()
+    found = changed["modelVersion"]
+    assert (found["name"], found["notes"], found["metadata"]) == ("x", "y", {"a": 1})
+    assert registry.get(path)["modelVersion"]["comment"] == ""
+
+
+def test_only_known_checkpoints(registry):
+    path = "/api/v1/models/digits/versions"
+    assert "checkpoint 'none' not found" in registry.refused(404, "POST", path, {"checkpointUuid": "none"})
+    assert "checkpointUuid" in registry.refused(400, "POST", path, {})
+    registry.send("DELETE", "/api/v1/checkpoints", {"checkpointUuids": [UUIDS[1]]})
+    assert "being deleted" in registry.refused(400, "POST", path, {"checkpointUuid": UUIDS[1]})
+
+
+def test_what_is_registered_stays(registry):
+    register(registry)
+    message = registry.refused(400, "DELETE", "/api/v1/checkpoints", {"checkpointUuids": list(UUIDS)})
+    assert "registered as a version of model 'digits'" in message
+    assert "registered as model versions" in registry.refused(400, "DELETE", "/api/v1/experiments/1")
+    assert not registry.catalogue.checkpoint(UUIDS[1]).going
+    registry.send("DELETE", "/api/v1/models/digits")
+    assert registry.get("/api/v1/models")["models"] == []
+    registry.send("DELETE", "/api/v1/checkpoints", {"checkpointUuids": list(UUIDS)})
+    assert all(registry.catalogue.checkpoint(uuid).going for uuid in UUIDS)
+
+
+def test_what_is_archived_does_not_change(registry):
+    registry.post("/api/v1/models/digits/archive")
+    assert registry.get("/api/v1/models", archived=True)["models"][0]["archived"] is True
+    assert "is archived" in registry.refused(400, "PATCH", "/api/v1/models/digits", {"description": "x"})
+    body = {"checkpointUuid": UUIDS[0]}
+    assert "is archived" in registry.refused(400, "POST", "/api/v1/models/digits/versions", body)
+    registry.post("/api/v1/models/digits/unarchive")
+    changed = registry.send("PATCH", "/api/v1/models/digits", {"description": "x", "labels": []}).json()
+    assert (changed["model"]["description"], changed["model"]["labels"]) == ("x", [])
+
+
+def test_models_move_between_workspaces(registry):
+    registry.post("/api/v1/workspaces", {"name": "Vision"})
+    registry.post("/api/v1/models/digits/move", {"destinationWorkspaceId": 2})
+    assert registry.get("/api/v1/models/digits")["model"]["workspaceId"] == 2
+    assert "holds models" in registry.refused(400, "DELETE", "/api/v1/workspaces/2")
+    made = registry.post("/api/v1/models", {"name": "m", "workspaceName": "Vision"})["model"]
+    assert made["workspaceId"] == 2

@@ -1,0 +1,127 @@
+"""Users that are made and changed, and their passwords (REST spec, section 2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.gateway.users import hashed
+
+
+@pytest.fixture
+def admin(gateway):
+    gateway.log_in("admin")
+    return gateway
+
+
+def make(gateway, name="ann", **more):
+    return gateway.post("/api/v1/users", {"user": {"username": name, **more}, "password": "pw"})["user"]
+
+
+def try_to_log_in(gateway, name, password):
+    body = {"username": name, "password": hashed(password), "isHashed": True}
+    answer = gateway.send("POST", "/api/v1/auth/login", body)
+    gateway.client.cookies.clear()
+    return answer
+
+
+def test_a_user_is_made_and_logs_in(admin):
+    made = make(admin, admin=True, displayName="Ann", agentUserGroup={"agentUid": 5, "agentUser": "a"})
+    assert (made["id"], made["username"], made["admin"], made["active"]) == (3, "ann", True, True)
+    assert made["agentUserGroup"] == {"agentUid": 5, "agentGid": 0, "agentUser": "a", "agentGroup": ""}
+    names = [user["username"] for user in admin.get("/api/v1/users")["users"]]
+    assert names == ["admin", "determined", "ann"]
+    assert admin.get("/api/v1/users/ann/by-username")["user"] == made
+    assert try_to_log_in(admin, "ann", "pw").json()["user"]["id"] == 3
+    assert try_to_log_in(admin, "ann", "other").status_code == 401
+
+
+def test_the_log_holds_no_password(admin):
+    make(admin)
+    bodies = b"".join(message.body for message in admin._stream())
+    assert hashed("pw").encode() not in bodies
+    assert b"password_set" in bodies
+
+
+def test_names_are_taken_and_checked(admin):
+    assert "belongs to user 1" in admin.refused(409, "POST", "/api/v1/users", {"user": {"username": "admin"}})
+    for name in ("", "  ", "a\nb", "x" * 129):
+        assert "needs a name" in admin.refused(400, "POST", "/api/v1/users", {"user": {"username": name}})
+
+
+def test_only_administrators_make_and_change_others(gateway):
+    assert "no administrator" in gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "x"}})
+    assert "no administrator" in gateway.refused(403, "PATCH", "/api/v1/users/1", {"displayName": "x"})
+    assert "no administrator" in gateway.refused(403, "PATCH", "/api/v1/users/2", {"admin": True})
+    assert "no administrator" in gateway.refused(403, "POST", "/api/v1/users/1/password", "x")
+    own = gateway.send("PATCH", "/api/v1/users/2", {"displayName": "Me"}).json()["user"]
+    assert own["displayName"] == "Me"
+    assert gateway.get("/api/v1/me")["user"]["displayName"] == "Me"
+
+
+def test_a_new_password_ends_sessions_from_before(gateway):
+    answer = gateway.send("POST", "/api/v1/users/2/password", hashed("new"))
+    assert answer.status_code == 200, answer.text
+    gateway.refused(401, "GET", "/api/v1/me")
+    assert try_to_log_in(gateway, "determined", "").status_code == 401
+    assert try_to_log_in(gateway, "determined", "new").status_code == 200
+
+
+def test_a_password_must_be_a_string(gateway):
+    assert "JSON string" in gateway.refused(400, "POST", "/api/v1/users/2/password", {"password": "x"})
+
+
+def test_who_is_inactive_is_out(admin):
+    make(admin)
+    token = try_to_log_in(admin, "ann", "pw").json()["token"]
+    admin.send("PATCH", "/api/v1/users/3", {"active": False})
+    headers = {"Authorization": f"Bearer {token}"}
+    assert admin.send("GET", "/api/v1/me", headers=headers).status_code == 401
+    assert try_to_log_in(admin, "ann", "pw").status_code == 401
+    admin.send("PATCH", "/api/v1/users/3", {"active": True})
+    assert admin.send("GET", "/api/v1/me", headers=headers).status_code == 200
+
+
+def test_what_was_done_under_a_former_name_stays_the_users(admin):
+    from tests.gateway import stories as story
+
+    make(admin)
+    admin.given(story.created(1, user="ann"), story.created(2))
+    renamed = admin.send("PATCH", "/api/v1/users/3", {"username": "anna"}).json()["user"]
+    assert renamed["username"] == "anna"
+    shown = admin.get("/api/v1/experiments/1")["experiment"]
+    assert (shown["username"], shown["userId"]) == ("anna", 3)
+    for wanted in ({"users": "anna"}, {"userIds": 3}):
+        found = admin.get("/api/v1/experiments", **wanted)["experiments"]
+        assert [one["id"] for one in found] == [1]
+    assert try_to_log_in(admin, "ann", "pw").status_code == 401
+    assert try_to_log_in(admin, "anna", "pw").status_code == 200
+    assert "or did" in admin.refused(409, "POST", "/api/v1/users", {"user": {"username": "ann"}})
+
+
+def test_who_logs_in_elsewhere_has_no_password_here(admin):
+    make(admin, name="far", remote=True)
+    assert try_to_log_in(admin, "far", "pw").status_code == 401
+
+
+def test_what_stays_the_same_is_no_event(admin):
+    make(admin)
+    before = len(admin._stream())
+    admin.send("PATCH", "/api/v1/users/3", {"displayName": "", "active": True})
+    assert len(admin._stream()) == before
+
+
+def test_unknown_users(admin):
+    for method, path, body in (
+        ("GET", "/api/v1/users/9", None),
+        ("PATCH", "/api/v1/users/9", {"active": False}),
+        ("POST", "/api/v1/users/9/password", "x"),
+        ("GET", "/api/v1/users/nobody/by-username", None),
+    ):
+        assert "not found" in admin.refused(404, method, path, body)
+
+
+def test_the_shape_of_a_user_is_checked(admin):
+    for body in ({}, {"user": 3}, {"user": {"username": 3}}, {"user": {"username": "x", "admin": "maybe"}}):
+        assert admin.send("POST", "/api/v1/users", body).status_code == 400, json.dumps(body)

@@ -1,0 +1,157 @@
+"""Workspaces, projects, and where experiments are filed (REST spec, section 7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.gateway import stories as story
+
+UNCATEGORIZED = "is there for ever"
+
+
+@pytest.fixture
+def filed(gateway):
+    """Workspace 2 with project 2 in it."""
+    assert gateway.post("/api/v1/workspaces", {"name": "Vision"})["workspace"]["id"] == 2
+    made = gateway.post("/api/v1/workspaces/2/projects", {"name": "Digits", "description": "d"})["project"]
+    assert (made["id"], made["workspaceId"], made["workspaceName"]) == (2, 2, "Vision")
+    return gateway
+
+
+def test_the_first_ones_are_there(gateway):
+    (space,) = gateway.get("/api/v1/workspaces")["workspaces"]
+    assert (space["id"], space["name"], space["immutable"]) == (1, "Uncategorized", True)
+    assert space["numProjects"] == 1
+    assert gateway.get("/api/v1/projects/1")["project"]["workspaceId"] == 1
+    for method, path, body in (
+        ("PATCH", "/api/v1/workspaces/1", {"name": "x"}),
+        ("POST", "/api/v1/workspaces/1/archive", None),
+        ("DELETE", "/api/v1/workspaces/1", None),
+        ("PATCH", "/api/v1/projects/1", {"name": "x"}),
+        ("POST", "/api/v1/projects/1/archive", None),
+        ("DELETE", "/api/v1/projects/1", None),
+    ):
+        assert UNCATEGORIZED in gateway.refused(400, method, path, body)
+
+
+def test_names_are_given_once(filed):
+    assert "of the name 'vision'" in filed.refused(409, "POST", "/api/v1/workspaces", {"name": "vision"})
+    assert "of the name" in filed.refused(409, "POST", "/api/v1/workspaces/2/projects", {"name": "Digits"})
+    assert "needs a name" in filed.refused(400, "POST", "/api/v1/workspaces", {})
+    assert "needs a name" in filed.refused(400, "POST", "/api/v1/workspaces/2/projects", {"name": " "})
+    assert filed.post("/api/v1/workspaces/1/projects", {"name": "Digits"})["project"]["id"] == 3
+
+
+def test_experiments_move(filed):
+    filed.given(story.created(1), story.created(2))
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
+    shown = filed.get("/api/v1/experiments/1")["experiment"]
+    assert [shown[key] for key in ("projectId", "projectName", "workspaceId", "workspaceName")] == [
+        2,
+        "Digits",
+        2,
+        "Vision",
+    ]
+    assert [one["id"] for one in filed.get("/api/v1/experiments", projectId=2)["experiments"]] == [1]
+    assert filed.get("/api/v1/projects/2")["project"]["numExperiments"] == 1
+    assert filed.get("/api/v1/workspaces/2")["workspace"]["numExperiments"] == 1
+    body = {"experimentIds": [1, 2, 9], "destinationProjectId": 1}
+    results = filed.post("/api/v1/experiments/move", body)["results"]
+    assert [(one["id"], bool(one["error"])) for one in results] == [(1, False), (2, False), (9, True)]
+    assert "project '9' not found" in filed.refused(
+        404, "POST", "/api/v1/experiments/1/move", {"destinationProjectId": 9}
+    )
+
+
+def test_what_holds_experiments_cannot_go(filed):
+    filed.given(story.created(1))
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
+    for path in ("/api/v1/projects/2", "/api/v1/workspaces/2"):
+        assert "holds 1 experiments, such as 1" in filed.refused(400, "DELETE", path)
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 1})
+    assert filed.send("DELETE", "/api/v1/workspaces/2").json() == {"completed": True}
+    assert "not found" in filed.refused(404, "GET", "/api/v1/projects/2")
+    assert "not found" in filed.refused(404, "GET", "/api/v1/workspaces/2/projects")
+
+
+def test_what_is_archived_takes_nothing(filed):
+    filed.given(story.created(1))
+    filed.post("/api/v1/workspaces/2/archive")
+    assert filed.get("/api/v1/projects/2")["project"]["archived"] is True
+    for path, body in (
+        ("/api/v1/experiments/1/move", {"destinationProjectId": 2}),
+        ("/api/v1/workspaces/2/projects", {"name": "New"}),
+    ):
+        assert "archived" in filed.refused(400, "POST", path, body)
+    filed.post("/api/v1/workspaces/2/unarchive")
+    filed.post("/api/v1/projects/2/archive")
+    assert "archived" in filed.refused(400, "POST", "/api/v1/experiments/1/move", {"destinationProjectId": 2})
+    filed.post("/api/v1/projects/2/unarchive")
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
+
+
+def test_pins_are_ones_own_and_come_first(filed):
+    filed.post("/api/v1/workspaces/2/pin")
+    assert [one["id"] for one in filed.get("/api/v1/workspaces")["workspaces"]] == [2, 1]
+    filed.log_in("admin")
+    assert [one["id"] for one in filed.get("/api/v1/workspaces")["workspaces"]] == [1, 2]
+    filed.log_in()
+    filed.post("/api/v1/workspaces/2/unpin")
+    assert not any(one["pinned"] for one in filed.get("/api/v1/workspaces")["workspaces"])
+
+
+def test_projects_are_renamed_noted_and_moved(filed):
+    changed = filed.send("PATCH", "/api/v1/projects/2", {"name": "Numbers", "description": "n"}).json()
+    assert (changed["project"]["name"], changed["project"]["description"]) == ("Numbers", "n")
+    notes = [{"name": "a", "contents": "b"}]
+    assert filed.post("/api/v1/projects/2/notes", notes[0])["notes"] == notes
+    put = filed.send("PUT", "/api/v1/projects/2/notes", {"notes": [*notes, *notes]}).json()
+    assert put["notes"] == [*notes, *notes]
+    filed.post("/api/v1/projects/2/move", {"destinationWorkspaceId": 1})
+    assert [one["id"] for one in filed.get("/api/v1/workspaces/1/projects")["projects"]] == [1, 2]
+
+
+CONFIG = (
+    "entrypoint: x\nsearcher: {name: single, metric: loss, max_length: 1}\nresources: {slots_per_trial: 1}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "project_id", "expected"),
+    [
+        (CONFIG, 0, 1),
+        (CONFIG, 2, 2),
+        (CONFIG + "workspace: Vision\nproject: Digits\n", 0, 2),
+        (CONFIG + "workspace: Vision\nproject: Digits\n", 1, 1),
+    ],
+)
+def test_where_a_new_experiment_goes(filed, config, project_id, expected):
+    filed.given(story.worker_here())
+    wishes = []
+    filed.peers.on_command = lambda command: wishes.append(command) or 1
+    filed.send("POST", "/api/v1/experiments", {"config": config, "projectId": project_id})
+    assert wishes[0].project_id == expected
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "message"),
+    [
+        ({"projectId": 9}, 404, "project '9' not found"),
+        ({"config": CONFIG + "workspace: No\nproject: Digits\n"}, 404, "workspace 'No' not found"),
+        ({"config": CONFIG + "workspace: Vision\nproject: No\n"}, 404, "project 'No' not found"),
+    ],
+)
+def test_a_place_that_is_not_there(filed, more, status, message):
+    filed.given(story.worker_here())
+    assert message in filed.refused(status, "POST", "/api/v1/experiments", {"config": CONFIG, **more})
+    assert filed.peers.commands[-1].user == "determined"
+    assert len(filed.catalogue.state.experiments) == 0
+
+
+def test_a_fork_goes_beside_its_parent(filed):
+    filed.given(story.worker_here(), story.created(1))
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
+    wishes = []
+    filed.peers.on_command = lambda command: wishes.append(command) or 1
+    filed.send("POST", "/api/v1/experiments", {"config": CONFIG, "parentId": 1})
+    assert wishes[0].project_id == 2
