@@ -92,6 +92,21 @@ class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
     behind_of: int | msgspec.UnsetType = msgspec.UNSET
 
 
+class MarkDaemon(msgspec.Struct, frozen=True, kw_only=True, tag="mark_daemon"):
+    """To the scheduler: a part of an allocation serves the others, and ends with them."""
+
+    allocation_id: str
+    rank: int
+    user: str
+
+
+class AskToLeave(msgspec.Struct, frozen=True, kw_only=True, tag="ask_to_leave"):
+    """To the scheduler: ask a live allocation to save and leave; the trial asks for slots again."""
+
+    allocation_id: str
+    user: str
+
+
 class ConfigurePools(msgspec.Struct, frozen=True, kw_only=True, tag="configure_pools"):
     """To the scheduler, at its start: the pools of the cluster's configuration, by name."""
 
@@ -303,6 +318,8 @@ OWNER_OF: dict[type, str] = {
     PostOperations: "searcher",
     KillTrial: "searcher",
     ChangeJob: "scheduler",
+    MarkDaemon: "scheduler",
+    AskToLeave: "scheduler",
     ConfigurePools: "scheduler",
     SwitchWorker: "scheduler",
     SwitchSlot: "scheduler",

@@ -183,6 +183,15 @@ class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
     task_id: str
 
 
+class PreviewRetention(msgspec.Struct, frozen=True, kw_only=True, tag="preview_retention"):
+    """To checkpoints: uuids of what would go if an experiment kept that many, were it over now."""
+
+    experiment_id: int
+    experiment_best: int
+    trial_best: int
+    trial_latest: int
+
+
 class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
     """To checkpoints: rows of the registry, newest last.
 
@@ -216,6 +225,7 @@ OWNER_OF: dict[type, str] = {
     ValidationHistory: "metrics",
     LogFields: "metrics",
     Checkpoints: "checkpoints",
+    PreviewRetention: "checkpoints",
 }
 
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.queries import Checkpoints
+from det_contracts.problems import not_found
+from det_contracts.queries import Checkpoints, PreviewRetention
 from services.checkpoints.domain import Checkpoint, State
-from services.checkpoints.react import stored_by, validation_of
+from services.checkpoints.react import stored_by, superfluous, validation_of
+from services.checkpoints.retention import Keep
 
 
 def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
@@ -41,4 +43,16 @@ def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:
     return row
 
 
-ANSWERS: dict[Any, Callable[[State, Any], Any]] = {Checkpoints: checkpoints}
+def preview_retention(state: State, query: PreviewRetention) -> list[str]:
+    """What would go, oldest first."""
+    experiment = state.experiments.get(query.experiment_id)
+    if experiment is None:
+        raise not_found("experiment", query.experiment_id)
+    keep = Keep(query.experiment_best, query.trial_best, query.trial_latest)
+    return superfluous(state, experiment, keep)
+
+
+ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
+    Checkpoints: checkpoints,
+    PreviewRetention: preview_retention,
+}

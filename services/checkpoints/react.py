@@ -8,7 +8,7 @@ from typing import Any
 from det_contracts import ids
 from det_contracts.events import checkpoints
 from services.checkpoints.domain import Checkpoint, Deletion, Experiment, State, Validation
-from services.checkpoints.retention import Candidate, kept
+from services.checkpoints.retention import Candidate, Keep, kept
 
 THERE = ("COMPLETED", "PARTIALLY_DELETED")
 AT_ONCE = 1000
@@ -29,20 +29,25 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     if not experiment.ended or not all(state.trials[id].settled for id in experiment.trials):
         return ()
-    present = [c for c in stored_by(state, experiment.trials) if c.state in THERE and not c.going]
-    started_from = {e.source for e in state.experiments.values() if e.source}
-    stay = kept(
-        [_candidate(state, c) for c in present],
-        experiment.keep,
-        smaller_is_better=experiment.smaller_is_better,
-        protected=started_from | {c.uuid for c in present if c.versions},
-    )
     keep = experiment.keep
     reason = (
         f"experiment {experiment.id} has ended; kept are its best {keep.experiment_best}, and of "
         f"each trial the best {keep.trial_best} and the latest {keep.trial_latest}"
     )
-    return deletions(experiment, [c.uuid for c in present if c.uuid not in stay], reason)
+    return deletions(experiment, superfluous(state, experiment, keep), reason)
+
+
+def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
+    """Checkpoints of an experiment that go when it keeps that many."""
+    present = [c for c in stored_by(state, experiment.trials) if c.state in THERE and not c.going]
+    started_from = {e.source for e in state.experiments.values() if e.source}
+    stay = kept(
+        [_candidate(state, c) for c in present],
+        keep,
+        smaller_is_better=experiment.smaller_is_better,
+        protected=started_from | {c.uuid for c in present if c.versions},
+    )
+    return [c.uuid for c in present if c.uuid not in stay]
 
 
 def _empty(state: State, experiment: Experiment) -> Sequence[Any]:

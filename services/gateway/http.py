@@ -17,6 +17,7 @@ from services.gateway.routes import (
     auth,
     checkpoints,
     cluster,
+    code,
     curves,
     custom_search,
     experiments,
@@ -29,8 +30,10 @@ from services.gateway.routes import (
     preview,
     queue,
     reporting,
+    retention,
     revising,
     script,
+    searching,
     storing,
     task_logs,
     tasks,
@@ -62,8 +65,10 @@ def application(backend: Backend) -> FastAPI:
         auth,
         users,
         master,
+        searching,
         revising,
         custom_search,
+        code,
         experiments,
         metrics,
         curves,
@@ -80,7 +85,7 @@ def application(backend: Backend) -> FastAPI:
         app.include_router(part.router, prefix=errors.API)
     for other in (cluster, queue, templates, workspaces, preview, why, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, task_logs, preview, checkpoints, page):
+    for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, page):
         app.include_router(raw.root)
     return app
 

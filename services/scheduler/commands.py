@@ -7,12 +7,20 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.commands import ChangeJob, ConfigurePools, SwitchSlot, SwitchWorker
+from det_contracts.commands import (
+    AskToLeave,
+    ChangeJob,
+    ConfigurePools,
+    MarkDaemon,
+    SwitchSlot,
+    SwitchWorker,
+)
 from det_contracts.events import scheduler
 from det_contracts.problems import not_found, precondition
 from services.kit.rules import Call, Ruling
-from services.scheduler.domain import Pool, State, Worker
+from services.scheduler.domain import Allocation, Pool, State, Worker
 from services.scheduler.jobs import change_job
+from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
 
 class ReportSilence(msgspec.Struct, frozen=True, tag="report_silence"):
@@ -90,6 +98,42 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
     )
 
 
+def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
+    """Let a part serve the others; without effect where there is only one part, or it is one already."""
+    known = _live(state, command.allocation_id)
+    member = next((m for m in known.members if m.rank == command.rank), None)
+    if member is None:
+        raise not_found("resources", f"{known.id}-{command.rank}")
+    others = [m for m in known.members if m.rank != command.rank and not m.daemon]
+    if member.daemon or not others:
+        return Ruling()
+    reason = f"part {command.rank} said so"
+    return Ruling([scheduler.DaemonMarked(allocation_id=known.id, rank=command.rank, reason=reason)])
+
+
+def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Ruling:
+    """Ask an allocation to save and leave; without effect where it is asked already."""
+    known = _live(state, command.allocation_id)
+    if known.leaving or known.state == "PENDING":
+        return Ruling()
+    return Ruling(
+        [
+            scheduler.PreemptRequested(
+                allocation_id=known.id,
+                reason=f"its host wants it to leave, says {command.user}",
+                within_s=PREEMPTION_DEADLINE_S,
+            )
+        ]
+    )
+
+
+def _live(state: State, allocation_id: str) -> Allocation:
+    known = state.allocations.get(allocation_id)
+    if known is None:
+        raise not_found("live allocation", allocation_id)
+    return known
+
+
 def _switch_reason(command: SwitchWorker | SwitchSlot) -> str:
     done = "enabled" if command.enabled else "drained" if command.drain else "disabled"
     return f"{done} by {command.user}"
@@ -110,4 +154,6 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     SwitchWorker: switch_worker,
     SwitchSlot: switch_slot,
     ChangeJob: change_job,
+    MarkDaemon: mark_daemon,
+    AskToLeave: ask_to_leave,
 }

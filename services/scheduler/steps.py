@@ -14,6 +14,9 @@ PREEMPTION_DEADLINE_S = 3600.0
 LATE = "allocation did not preempt in 1h0m0s"
 
 
+SERVED = "what it served is over"
+
+
 def next_step(state: State, allocation: Allocation) -> Sequence[Any]:
     """Events that one allocation calls for; none when it is at rest."""
     if allocation.state == "PENDING":
@@ -54,6 +57,8 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
     failed = next((m for m in allocation.members if m.over and (m.lost or m.exit_code != 0)), None)
     if failed is not None:
         return f"another part of it ended first: {describe(failed)}"
+    if all(m.over or m.daemon for m in allocation.members):
+        return SERVED
     closed = (_closed(state, m) for m in allocation.members if not m.over)
     return next((reason for reason in closed if reason), "")
 

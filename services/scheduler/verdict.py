@@ -25,7 +25,8 @@ def judge(allocation: Allocation) -> scheduler.AllocationEnded:
         first = min(own, key=lambda member: member.ended)
         outcome: scheduler.Outcome = "not_started" if first.exit_code is None else "failed"
         return _ended(allocation, outcome, first.exit_code, describe(first))
-    if bad:
+    # Daemons that we ended when nothing was left to serve are no failure.
+    if not all(member.daemon for member in bad):
         return _ended(allocation, "killed", None, allocation.killed)
     return _ended(allocation, "succeeded", 0, "exit code 0")
 

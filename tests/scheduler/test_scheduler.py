@@ -2,7 +2,9 @@
 
 import pytest
 
+from det_contracts.commands import AskToLeave, MarkDaemon
 from det_contracts.events import checkpoints, scheduler, worker
+from det_contracts.problems import Refused
 from services.kit.rules import Call
 from services.scheduler.app import RULES
 from services.scheduler.commands import ReportSilence
@@ -179,6 +181,58 @@ def test_the_first_part_to_fail_gives_the_verdict_though_it_looks_like_our_kill(
     cluster.exited(1, 137, worker_id=first)
     (ended,) = of(scheduler.AllocationEnded, cluster.exited(1, 1, worker_id="w2" if first == "w1" else "w1"))
     assert (ended.outcome, ended.exit_code) == ("failed", 137)
+
+
+@pytest.fixture
+def gang(cluster):
+    """Trial 1 on w1 (rank 0) and w2 (rank 1), both started; rank 1 is a daemon."""
+    for name in ("w1", "w2"):
+        cluster.worker(name, slots=2)
+    cluster.request(1, slots=4)
+    for name in ("w1", "w2"):
+        cluster.started(1, name)
+    cluster.rule(MarkDaemon(allocation_id="1.t1.1", rank=1, user="ann"))
+    return cluster
+
+
+def test_a_daemon_ends_with_those_that_it_serves(gang):
+    (kill,) = of(scheduler.KillRequested, gang.exited(1, 0, worker_id="w1"))
+    assert kill.reason == "what it served is over"
+    (ended,) = of(scheduler.AllocationEnded, gang.exited(1, 137, worker_id="w2"))
+    assert (ended.outcome, ended.exit_code) == ("succeeded", 0)
+
+
+def test_a_failing_part_is_told_whatever_its_daemon_did(gang):
+    gang.exited(1, 3, worker_id="w1")
+    (ended,) = of(scheduler.AllocationEnded, gang.exited(1, 137, worker_id="w2"))
+    assert (ended.outcome, ended.exit_code) == ("failed", 3)
+
+
+def test_a_daemon_that_fails_first_fails_all(gang):
+    gang.exited(1, 9, worker_id="w2")
+    (ended,) = of(scheduler.AllocationEnded, gang.exited(1, 137, worker_id="w1"))
+    assert (ended.outcome, ended.exit_code) == ("failed", 9)
+
+
+def test_an_only_part_is_no_daemon(cluster):
+    cluster.worker()
+    cluster.request(1)
+    cluster.started(1)
+    cluster.rule(MarkDaemon(allocation_id="1.t1.1", rank=0, user="ann"))
+    assert not cluster.state.allocations["1.t1.1"].members[0].daemon
+    with pytest.raises(Refused, match="not found"):
+        cluster.rule(MarkDaemon(allocation_id="1.t1.1", rank=5, user="ann"))
+    with pytest.raises(Refused, match="not found"):
+        cluster.rule(MarkDaemon(allocation_id="1.t9.1", rank=0, user="ann"))
+
+
+def test_a_host_may_want_an_allocation_to_leave(cluster):
+    cluster.worker()
+    cluster.request(1)
+    cluster.started(1)
+    (asked,) = cluster.fold.rule(AskToLeave(allocation_id="1.t1.1", user="ann")).events
+    assert asked.within_s == PREEMPTION_DEADLINE_S
+    assert cluster.fold.rule(AskToLeave(allocation_id="1.t1.1", user="ann")).events == ()
 
 
 def test_a_deletion_runs_as_a_task_without_slots(cluster):

@@ -53,6 +53,16 @@ class AllocationAssigned(msgspec.Struct, frozen=True, kw_only=True):
     """It fills a gap in front of a request of higher priority that does not fit yet."""
 
 
+@event("scheduler.allocation.daemon_marked", key="allocation_id")
+class DaemonMarked(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an allocation serves the others: it is ended when they are over (scheduling spec, 8.4)."""
+
+    allocation_id: str
+    rank: int
+    """Of the part."""
+    reason: str
+
+
 @event("scheduler.allocation.preempt_requested", key="allocation_id")
 class PreemptRequested(msgspec.Struct, frozen=True, kw_only=True):
     """The script is asked to save and leave; it listens. Killed when it has not left `within_s`."""

@@ -35,3 +35,16 @@ def rendered(at: str, container: str, one: Line) -> str:
     rank = f" [rank={one.rank}]" if one.rank is not None else ""
     level = f"{one.level}: " if one.level else ""
     return f"[{at}] {container[:8] or ' ' * 8}{rank} || {level}{one.text}\n"
+
+
+def fields(found: dict[str, Any]) -> dict[str, object]:
+    """What lines differ in, as the metrics service tells it."""
+    places = [(allocation, worker) for allocation, worker in found["places"] if worker]
+    return {
+        "allocationIds": sorted({allocation for allocation, _ in found["places"] if allocation}),
+        "agentIds": sorted({worker for _, worker in places}),
+        "containerIds": sorted({container_id(*place) for place in places}),
+        "rankIds": [rank for rank in found["ranks"] if rank is not None],
+        "stdtypes": found["stdtypes"],
+        "sources": found["sources"],
+    }

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.commands import JoinGather
+from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon
 from det_contracts.events import trial as said
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.domain import Allocation, State
@@ -58,6 +58,23 @@ async def acknowledge(visit: Asked, allocation_id: str) -> Response:
         witness = Witness(visit, known.trial_id)
         fact = said.PreemptionAcknowledged(known.trial_id, known.run)
         await witness.state(fact, f"ack-{known.trial_id}-{known.run}")
+    return visit.answer({})
+
+
+@router.post("/allocations/{allocation_id}/signals/pending_preemption")
+async def leave_soon(visit: Asked, allocation_id: str) -> Response:
+    """Its host wants it to leave: it is asked to, and the trial asks for slots again."""
+    _own(visit, allocation_id)
+    await visit.peers.command(AskToLeave(allocation_id=allocation_id, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon")
+async def daemon(visit: Asked, allocation_id: str, resources_id: str) -> Response:
+    """This member serves the others, and ends with them; of an only member this means nothing."""
+    rank = _rank(_own(visit, allocation_id), resources_id)
+    command = MarkDaemon(allocation_id=allocation_id, rank=rank, user=visit.user.username)
+    await visit.peers.command(command)
     return visit.answer({})
 
 

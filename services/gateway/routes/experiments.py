@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from det_contracts.commands import Action, ChangeExperiment
-from det_contracts.problems import Problem, Refused, not_found
+from det_contracts.problems import Problem, Refused
 from services.gateway import listing, submit, users
 from services.gateway.domain import Experiment
 from services.gateway.listing import ExperimentFilter, Found
@@ -141,21 +140,6 @@ async def cancel(visit: Asked, experiment_id: int) -> Response:
 async def kill(visit: Asked, experiment_id: int) -> Response:
     """End it at once."""
     return await _change(visit, experiment_id, "kill")
-
-
-@router.get("/experiments/{experiment_id}/model_def")
-async def model_def(visit: Asked, experiment_id: int) -> Response:
-    """The code that was sent, as a tar.gz in base64."""
-    context = visit.catalogue.submission(experiment_id).context
-    if context is None:
-        raise not_found("model definition of experiment", experiment_id)
-    archive = await asyncio.to_thread(_read, visit, context.digest)
-    return visit.answer({"b64Tgz": base64.b64encode(archive).decode()})
-
-
-def _read(visit: UserVisit, digest: str) -> bytes:
-    with visit.backend.blobs.open(digest) as file:
-        return file.read()
 
 
 @router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")

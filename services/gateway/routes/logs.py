@@ -8,11 +8,12 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from det_contracts.queries import LogPage
+from det_contracts.queries import LogFields, LogPage
 from services.gateway import follow
 from services.gateway.domain import State
 from services.gateway.present import log, task
 from services.gateway.routes.tasks import runs_of
+from services.gateway.watching import period_s, watched
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -33,6 +34,35 @@ async def of_task(visit: Asked, task_id: str) -> Response:
         first = runs_of(visit, task_id)[0]
         return _stream(visit, task_id, None, lambda state: first.id not in state.live)
     return _stream(visit, task_id, None, lambda state: state.trials[trial.id].ended_at is not None)
+
+
+@router.get("/trials/{trial_id}/logs/fields")
+async def fields_of_trial(visit: Asked, trial_id: int) -> Response:
+    """What a trial's lines differ in, with `follow` until the trial has ended."""
+    task_id = visit.catalogue.trial(trial_id).task_id
+    return _fields(visit, task_id, lambda state: state.trials[trial_id].ended_at is not None)
+
+
+@router.get("/tasks/{task_id}/logs/fields")
+async def fields_of_task(visit: Asked, task_id: str) -> Response:
+    """What a task's lines differ in, with `follow` until the task has ended."""
+    if visit.catalogue.trial_of_task(task_id) is None:
+        runs_of(visit, task_id)
+    return _fields(visit, task_id, lambda state: all(id not in state.live for id in _runs(state, task_id)))
+
+
+def _runs(state: State, task_id: str) -> list[str]:
+    return [id for id, one in state.allocations.items() if one.task_id == task_id]
+
+
+def _fields(visit: UserVisit, task_id: str, is_over: Callable[[State], bool]) -> Response:
+    async def ask() -> dict[str, object]:
+        return log.fields(await visit.peers.ask(LogFields(task_id)))
+
+    def over(state: State) -> bool:
+        return is_over(state) or not visit.params.flag("follow", default=False)
+
+    return visit.stream(watched(visit, ask, over, period_s(visit)))
 
 
 def _stream(

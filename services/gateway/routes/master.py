@@ -7,6 +7,9 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts.expconf import masked
+from det_contracts.problems import invalid
+from services.gateway import journal
 from services.gateway.web.visit import Anybody, Asked
 
 API_VERSION = "0.25.0"
@@ -38,6 +41,38 @@ async def master(visit: Anybody) -> Response:
             "userManagementEnabled": False,
             "strictJobQueueControl": False,
         }
+    )
+
+
+@router.get("/master/config")
+async def config(visit: Asked) -> Response:
+    """How this gateway was set up, without secrets; for administrators."""
+    visit.admin()
+    settings = visit.backend.settings
+    storage = masked({"checkpoint_storage": visit.backend.storage or {}})["checkpoint_storage"]
+    pools = [{"pool_name": row.name, "description": row.description} for row in await visit.peers.pools()]
+    found = {
+        "cluster_id": settings.cluster_id,
+        "cluster_name": settings.cluster_name,
+        "host": settings.host,
+        "port": settings.port,
+        "checkpoint_storage": storage,
+        "resource_pools": pools,
+    }
+    return visit.answer({"config": found})
+
+
+@router.get("/master/logs")
+async def logs(visit: Asked) -> Response:
+    """What was decided and seen in the cluster, in words."""
+    params, backend = visit.params, visit.backend
+    limit = params.integer("limit")
+    if limit < 0:
+        raise invalid("Limit must be >= 0")
+    follow = bool(params.flag("follow", default=False))
+    offset = params.integer("offset")
+    return visit.stream(
+        journal.entries(backend.journal, visit.catalogue, offset=offset, limit=limit, follow=follow)
     )
 
 

@@ -148,6 +148,12 @@ class VersionBody(Body):
         return {name: value for name, value in found.items() if value is not None}
 
 
+class FilePath(Body):
+    """POST /experiments/{id}/file"""
+
+    path: str
+
+
 class CheckpointUuids(Body):
     """DELETE /checkpoints"""
 

@@ -149,6 +149,7 @@ SENTENCES: dict[type, Sentence] = {
     ),
     scheduler.AllocationAssigned: _assigned,
     scheduler.PreemptRequested: _preempt,
+    scheduler.DaemonMarked: lambda e, name: f"part {e.rank} of {name(e.allocation_id)} serves the others",
     scheduler.KillRequested: lambda e, name: f"{name(e.allocation_id)} was to be killed",
     scheduler.AllocationEnded: _ended,
     scheduler.WorkerLost: lambda e, _: f"agent {e.worker_id} was given up for lost",

@@ -67,6 +67,15 @@ def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.put_allocation(replace(known, state="TERMINATING", asked_to_leave=True))
 
 
+def _daemon_marked(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: scheduler.DaemonMarked = recorded.event
+    known = state.allocations.get(event.allocation_id)
+    if known is None:
+        return ()
+    members = tuple(replace(m, daemon=True) if m.rank == event.rank else m for m in known.members)
+    return state.put_allocation(replace(known, members=members))
+
+
 def _deadline_passed(state: State, recorded: Recorded) -> Iterable[Key]:
     id = recorded.event.allocation_id
     if state.deadlines.pop(id, None) is not None:
@@ -153,5 +162,6 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.PreemptRequested: _preempt_requested,
     scheduler.DeadlinePassed: _deadline_passed,
     scheduler.KillRequested: _kill_requested,
+    scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,
 }

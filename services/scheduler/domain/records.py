@@ -60,6 +60,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     rank: int
     started: bool = False
     over: bool = False
+    daemon: bool = False
+    """It serves the others and ends with them."""
     lost: bool = False
     """The worker is gone, or the slots, and the processes with them."""
     exit_code: int | None = None

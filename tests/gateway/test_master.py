@@ -1,0 +1,79 @@
+"""The cluster's log in words, its configuration, and what lines of logs differ in."""
+
+from __future__ import annotations
+
+import pytest
+
+from det_contracts import queries
+from tests.gateway import stories as story
+
+
+@pytest.fixture
+def story_told(gateway):
+    gateway.given(story.created(1), story.trial_created(1), story.run_requested(1))
+    return gateway
+
+
+def messages(gateway, **params):
+    return [row["result"]["logEntry"] for row in gateway.lines("/api/v1/master/logs", **params)]
+
+
+def test_every_event_is_a_line(story_told):
+    entries = messages(story_told)
+    assert [entry["id"] for entry in entries] == [1, 2, 3]
+    assert entries[0]["message"] == "experiment 1 was created: submitted by determined [test]"
+    assert "run 1" in entries[2]["message"]
+    assert (entries[0]["level"], entries[0]["timestamp"]) == ("LOG_LEVEL_INFO", "2023-11-14T22:13:20.000000Z")
+
+
+@pytest.mark.parametrize(
+    ("params", "ids"),
+    [
+        ({"offset": 1}, [2, 3]),
+        ({"offset": -1}, [3]),
+        ({"limit": 2}, [1, 2]),
+        ({"offset": -2, "limit": 1}, [2]),
+        ({"offset": -99}, [1, 2, 3]),
+        ({"offset": 99}, []),
+    ],
+)
+def test_parts_of_it(story_told, params, ids):
+    assert [entry["id"] for entry in messages(story_told, **params)] == ids
+
+
+def test_a_negative_limit(gateway):
+    assert "Limit" in gateway.refused(400, "GET", "/api/v1/master/logs", params={"limit": -1})
+
+
+def test_the_configuration_is_for_administrators(gateway):
+    assert "no administrator" in gateway.refused(403, "GET", "/api/v1/master/config")
+    gateway.log_in("admin")
+    config = gateway.get("/api/v1/master/config")["config"]
+    assert (config["cluster_id"], config["checkpoint_storage"]["type"]) == ("c-1", "shared_fs")
+
+
+def test_what_lines_differ_in(gateway):
+    gateway.given(story.created(1), story.trial_created(1))
+    gateway.peers.values[queries.LogFields] = {
+        "places": [["1.r1.1", "w-1"], ["1.r1.1", ""]],
+        "ranks": [None, 0, 1],
+        "stdtypes": ["stderr", "stdout"],
+        "sources": ["master", "task"],
+    }
+    (row,) = gateway.lines("/api/v1/trials/1/logs/fields")
+    found = row["result"]
+    assert (found["allocationIds"], found["agentIds"], found["rankIds"]) == (["1.r1.1"], ["w-1"], [0, 1])
+    assert len(found["containerIds"]) == 1
+    assert gateway.lines("/api/v1/tasks/1.r1/logs/fields")[0]["result"] == found
+
+
+def test_what_retention_would_delete(gateway):
+    gateway.given(story.created(1), story.trial_created(1), story.stored(1, "c-1", 10))
+    asked = []
+    gateway.peers.values[queries.PreviewRetention] = lambda query: asked.append(query) or ["c-1", "gone"]
+    path = "/experiments/1/preview_gc?save_experiment_best=1&save_trial_best=2&save_trial_latest=3"
+    answer = gateway.send("GET", path).json()
+    assert [one["uuid"] for one in answer["checkpoints"]] == ["c-1"]
+    assert answer["metric_name"] == "loss"
+    assert (asked[0].experiment_best, asked[0].trial_best, asked[0].trial_latest) == (1, 2, 3)
+    assert gateway.send("GET", path.replace("best=1", "best=-1")).status_code == 400

@@ -1,0 +1,133 @@
+"""Experiments by filter, labels, columns (REST spec, section 3)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.gateway import search
+from tests.gateway import stories as story
+
+
+@pytest.fixture
+def three(gateway):
+    """1 and 3 are good; 2 is archived; 3 is in another project."""
+    lr = {"lr": {"type": "const", "val": 0.1}}
+    gateway.given(
+        story.created(1, name="alpha", labels=["good", "a"], hyperparameters=lr),
+        story.created(2, name="beta", labels=["bad"], user="admin"),
+        story.created(3, name="Gamma", labels=["good"]),
+        story.trial_created(1),
+        story.validated(1, 10, 0.5),
+    )
+    return gateway
+
+
+def leaf(column, operator, value=None):
+    return {"kind": "field", "columnName": column, "operator": operator, "value": value}
+
+
+def group(conjunction, *children, **more):
+    inner = {"kind": "group", "conjunction": conjunction, "children": list(children)}
+    return {"filterGroup": inner, **more}
+
+
+def found(gateway, wanted=None, **params):
+    if wanted is not None:
+        params["filter"] = json.dumps(wanted)
+    rows = gateway.get("/api/v1/experiments-search", **params)["experiments"]
+    return [row["experiment"]["id"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        (None, [3, 2, 1]),
+        (group("and"), [3, 2, 1]),
+        (group("and", leaf("name", "contains", "A")), [3, 2, 1]),
+        (group("and", leaf("name", "=", "gamma")), [3]),
+        (group("and", leaf("name", "!=", "gamma")), [2, 1]),
+        (group("and", leaf("tags", "contains", "good"), leaf("id", "<", 3)), [1]),
+        (group("or", leaf("tags", "contains", "bad"), leaf("id", ">=", 3)), [3, 2]),
+        (group("and", leaf("user", "=", "admin")), [2]),
+        (group("and", leaf("state", "=", "STATE_PAUSED")), [3, 2, 1]),
+        (group("and", leaf("searcherMetricsVal", "notEmpty")), [1]),
+        (group("and", leaf("searcherMetricsVal", "isEmpty")), [3, 2]),
+        (group("and", leaf("hp.lr", "=", 0.1)), [1]),
+        (group("and", leaf("hp.lr", ">", 0.05)), [1]),
+        (group("and", leaf("name", ">", 5)), []),
+        (group("and", group("or", leaf("id", "=", 1), leaf("id", "=", 2))["filterGroup"]), [2, 1]),
+    ],
+)
+def test_filters(three, wanted, ids):
+    assert found(three, wanted) == ids
+
+
+@pytest.mark.parametrize(
+    ("sort", "ids"),
+    [
+        ("id=asc", [1, 2, 3]),
+        ("name=desc", [3, 2, 1]),
+        ("searcherMetricsVal=asc,id=desc", [1, 3, 2]),
+        ("user=asc,id=asc", [2, 1, 3]),
+    ],
+)
+def test_orders(three, sort, ids):
+    assert found(three, sort=sort) == ids
+
+
+def test_pages_and_best_trials(three):
+    page = three.get("/api/v1/experiments-search", limit=1, offset=2)
+    assert page["pagination"] == {"offset": 2, "limit": 1, "startIndex": 2, "endIndex": 3, "total": 3}
+    (row,) = page["experiments"]
+    assert (row["experiment"]["id"], row["bestTrial"]["id"]) == (1, 1)
+    assert three.get("/api/v1/experiments-search")["experiments"][0]["bestTrial"] is None
+
+
+def test_archived_ones_are_left_out_on_demand(three):
+    from det_contracts.events import searcher
+
+    three.given(searcher.ExperimentArchived(2, True, "asked"))
+    assert found(three, group("and", showArchived=False)) == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("{", "this is no JSON"),
+        ("[]", "a JSON object is expected"),
+        (json.dumps(group("and", leaf("name", "like", "x"))), "operator must be one of"),
+        (json.dumps(group("nor", leaf("name", "=", "x"))), "conjunction must be and or or"),
+        (json.dumps(group("and", 3)), "an object with the key kind"),
+    ],
+)
+def test_filters_that_make_no_sense(three, wanted, message):
+    answer = three.refused(400, "GET", "/api/v1/experiments-search", params={"filter": wanted})
+    assert message in answer
+
+
+def test_a_tree_that_is_too_deep_is_refused():
+    tree = {"kind": "group", "children": []}
+    for _ in range(50):
+        tree = {"kind": "group", "children": [tree]}
+    with pytest.raises(Exception, match="deep"):
+        search.check_of(json.dumps({"filterGroup": tree}))
+
+
+def test_an_order_that_makes_no_sense(three):
+    message = three.refused(400, "GET", "/api/v1/experiments-search", params={"sort": "id=up"})
+    assert "COLUMN=asc" in message
+
+
+def test_labels_by_use(three):
+    assert three.get("/api/v1/experiment/labels")["labels"] == ["good", "a", "bad"]
+    assert three.get("/api/v1/experiment/labels", projectId=9)["labels"] == []
+
+
+def test_columns(three):
+    columns = three.get("/api/v1/projects/1/columns")["columns"]
+    names = {column["column"]: column["location"] for column in columns}
+    assert names["name"] == "LOCATION_TYPE_EXPERIMENT"
+    assert names["hp.lr"] == "LOCATION_TYPE_HYPERPARAMETERS"
+    three.refused(404, "GET", "/api/v1/projects/9/columns")
