@@ -7,17 +7,19 @@ import logging
 import os
 import pathlib
 import tempfile
-import uuid
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._checkpoint_download import download_shared, restore_shared
+from determined.core._checkpoint_files import METADATA_FILE
 from determined.core._checkpoint_merge import merge_metadata, merge_resources
+from determined.core._checkpoint_shards import ShardedWriter
+from determined.core._checkpoint_writer import SingleWriter, Writer
 from determined.core._distributed import DistributedContext
-from determined.core._encode import encode
 from determined.storage import Resources, Selector, StorageManager
 from determined.storage.base import EVERYTHING
-from determined.storage.tree import choose
 from determined.transport.offline import OfflineTransport
 from determined.transport.protocol import StoredCheckpoint
 
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from determined.transport.protocol import Transport
 
 logger = logging.getLogger("determined.core")
-
-METADATA_FILE = "metadata.json"
 
 
 class DownloadMode(enum.Enum):
@@ -38,47 +38,46 @@ class DownloadMode(enum.Enum):
     """Any rank may call, and fetches for itself."""
 
 
-def _write_metadata(directory: pathlib.Path, metadata: dict[str, Any]) -> None:
-    (directory / METADATA_FILE).write_text(json.dumps(metadata, indent=2))
-
-
 class CheckpointContext:
     """Put checkpoints into storage, make them known, and get them back.
 
     A checkpoint exists for the platform once it is reported, which happens after all of its bytes
-    are stored; an exception on the way leaves nothing behind.
+    are stored; a failure on the way leaves nothing behind and nothing reported. With `shard=True` all ranks
+    call, and all raise when one fails.
+
+    With `background=True` the call returns before that, and training goes on. At most one such upload is
+    under way: every later call here, an acknowledged preemption, a completed operation and the end of the
+    context wait for it. Its failure is raised by the next `upload` or `store_path`, or at the end.
     """
 
     def __init__(
-        self, dist: DistributedContext, storage_manager: StorageManager, transport: "Transport"
+        self,
+        dist: DistributedContext,
+        storage_manager: StorageManager,
+        transport: "Transport",
+        uploads: BackgroundUpload | None = None,
     ) -> None:
         self._dist = dist
         self._storage = storage_manager
         self._transport = transport
+        self._uploads = uploads or BackgroundUpload()
+
+    def _writer(self, shard: bool) -> Writer:
+        kind = ShardedWriter if shard and self._dist.size > 1 else SingleWriter
+        return kind(self._dist, self._storage, self._uploads, self._required, self._report)
 
     @contextlib.contextmanager
     def store_path(
-        self, metadata: dict[str, Any] | None = None, *, shard: bool = False
+        self, metadata: dict[str, Any] | None = None, *, shard: bool = False, background: bool = False
     ) -> Iterator[tuple[pathlib.Path, str]]:
         """Give (directory, storage id): what is written into the directory becomes the checkpoint.
 
         `metadata` must hold `steps_completed`, else ValueError at entry. RuntimeError on ranks
-        other than the chief.
+        other than the chief, unless all call with `shard`: the ranks of a node then share a directory.
         """
         self._check_caller("store_path", shard)
-        self._plain(metadata)
-        storage_id = str(uuid.uuid4())
-        path = self._storage.pre_store_path(storage_id)
-        try:
-            yield path, storage_id
-            plain = self._plain(metadata)
-            _write_metadata(path, plain)
-            resources = self._storage._list_directory(path)
-            self._storage.post_store_path(path, storage_id)
-        except BaseException:
-            self._storage.discard(path, storage_id)
-            raise
-        self._report(storage_id, resources, plain)
+        with self._writer(shard).store_path(metadata, background) as given:
+            yield given
 
     def upload(
         self,
@@ -87,24 +86,20 @@ class CheckpointContext:
         *,
         shard: bool = False,
         selector: Selector | None = None,
+        background: bool = False,
     ) -> str:
         """Store a directory, or what the selector wants of it, as a checkpoint; return its storage id.
 
         Writes `metadata.json` into the directory first. Rules of `metadata` and rank as for `store_path`.
+        With `shard` a rank without files gives None; files of one name must have one content. In the
+        background the directory must stay as it is: RuntimeError, and no checkpoint, if it changes.
         """
         self._check_caller("upload", shard)
-        plain = self._plain(metadata)
-        directory = _existing_directory(ckpt_dir)
-        _write_metadata(directory, plain)
-        resources = choose(self._storage._list_directory(directory), selector)
-        storage_id = str(uuid.uuid4())
-        try:
-            self._storage.upload(directory, storage_id, resources)
-        except BaseException:
-            self._storage.delete_quietly(storage_id)
-            raise
-        self._report(storage_id, resources, plain)
-        return storage_id
+        return self._writer(shard).upload(ckpt_dir, metadata, selector, background)
+
+    def wait_for_upload(self) -> None:
+        """Wait until no upload is under way in the background; RuntimeError if it failed."""
+        self._uploads.wait()
 
     @contextlib.contextmanager
     def restore_path(
@@ -118,6 +113,8 @@ class CheckpointContext:
 
         Unknown id: CheckpointNotFound. In a shared directory the stored files themselves are given.
         """
+        self._uploads.settle()
+        restored: AbstractContextManager[pathlib.Path]
         if DownloadMode(download_mode) is DownloadMode.NoSharedDownload:
             restored = self._storage.restore_path(storage_id, selector)
         else:
@@ -137,6 +134,7 @@ class CheckpointContext:
 
         Unknown id: CheckpointNotFound. Nothing wanted: the directory is not created.
         """
+        self._uploads.settle()
         if DownloadMode(download_mode) is DownloadMode.NoSharedDownload:
             self._storage.download(storage_id, ckpt_dir, selector)
         else:
@@ -144,27 +142,23 @@ class CheckpointContext:
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
         """Return the metadata that the cluster holds of a checkpoint; `{}` if none."""
+        self._uploads.settle()
         return self._transport.checkpoint_metadata(storage_id)
 
     def delete(self, storage_id: str) -> None:
         """Delete the files of a checkpoint; the cluster is not told, an unknown id is no error."""
+        self._uploads.settle()
         self._storage.delete(storage_id, EVERYTHING)
 
     def _check_caller(self, method: str, shard: bool) -> None:
-        if shard and self._dist.size > 1:
-            raise NotImplementedError(
-                f"core_context.checkpoint.{method}(shard=True) cannot be used with several processes yet; "
-                "gather the state on rank 0 and store it there without shard"
-            )
         if not shard and self._dist.rank != 0:
             raise RuntimeError(
                 f"core_context.checkpoint.{method}() was called from non-chief rank {self._dist.rank}; "
                 "only rank 0 may, unless all ranks call with shard=True"
             )
 
-    def _plain(self, metadata: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the metadata as plain JSON values; ValueError if something needed is missing."""
-        plain = _encoded(metadata)
+    def _required(self, plain: dict[str, Any]) -> dict[str, Any]:
+        """Return the metadata; ValueError if something needed is missing."""
         steps = plain.get("steps_completed")
         if isinstance(steps, bool) or not isinstance(steps, int):
             raise ValueError(
@@ -178,23 +172,6 @@ class CheckpointContext:
         logger.info("Reported checkpoint to master %s", storage_id)
 
 
-def _encoded(metadata: dict[str, Any] | None) -> dict[str, Any]:
-    if not isinstance(metadata, dict | None):
-        raise TypeError(f"metadata of a checkpoint must be a dict, not {type(metadata).__name__}")
-    plain: dict[str, Any] = encode(metadata or {})
-    return plain
-
-
-def _existing_directory(ckpt_dir: "str | os.PathLike[str] | None") -> pathlib.Path:
-    if ckpt_dir is None:
-        raise RuntimeError("core_context.checkpoint.upload() needs a directory unless shard=True, not None")
-    directory = pathlib.Path(ckpt_dir)
-    if not directory.is_dir():
-        kind = NotADirectoryError if directory.exists() else FileNotFoundError
-        raise kind(f"core_context.checkpoint.upload() needs an existing directory, not {directory}")
-    return directory
-
-
 class DummyCheckpointContext(CheckpointContext):
     """Really store checkpoints, and tell nobody but the log."""
 
@@ -203,14 +180,15 @@ class DummyCheckpointContext(CheckpointContext):
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
         """Return the metadata as stored beside the files; `{}` if none was stored."""
+        self._uploads.settle()
         with tempfile.TemporaryDirectory() as scratch:
             self._storage.download(storage_id, scratch, lambda name: name == METADATA_FILE)
             stored = pathlib.Path(scratch, METADATA_FILE)
             metadata: dict[str, Any] = json.loads(stored.read_bytes()) if stored.exists() else {}
             return metadata
 
-    def _plain(self, metadata: dict[str, Any] | None) -> dict[str, Any]:
-        return _encoded(metadata)
+    def _required(self, plain: dict[str, Any]) -> dict[str, Any]:
+        return plain
 
     def _report(self, storage_id: str, resources: Resources, metadata: dict[str, Any]) -> None:
         self._transport.checkpoint(StoredCheckpoint(storage_id, resources, metadata))

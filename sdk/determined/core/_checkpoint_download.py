@@ -8,34 +8,19 @@ import contextlib
 import os
 import pathlib
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from determined.core._distributed import DistributedContext
+from determined.core._outcome import Outcome
 from determined.storage import Selector, StorageManager
 
 _T = TypeVar("_T")
 
 
-class _Outcome(Generic[_T]):
-    """What an action gave or raised; can be sent to another rank."""
-
-    def __init__(self, action: Callable[[], _T]) -> None:
-        self._error: Exception | None = None
-        try:
-            self._value = action()
-        except Exception as e:
-            self._error = e
-
-    def get(self) -> _T:
-        if self._error is not None:
-            raise self._error
-        return self._value
-
-
 def _by_local_chief(dist: DistributedContext, action: Callable[[], _T]) -> _T:
     """Run the action on the local chief; every rank of the node gets its value or raises its error."""
-    outcome = _Outcome(action) if dist.local_rank == 0 else None
-    shared: _Outcome[_T] = dist.broadcast_local(outcome)
+    outcome = Outcome(action) if dist.local_rank == 0 else None
+    shared: Outcome[_T] = dist.broadcast_local(outcome)
     return shared.get()
 
 
@@ -47,7 +32,7 @@ def _wanted_by_anyone(
     if not any(dist.allgather(selector is not None)):
         return lambda: None
     names = _by_local_chief(dist, lambda: list(storage.list_resources(storage_id)))
-    mine = _Outcome(lambda: {name for name in names if selector is None or selector(name)})
+    mine = Outcome(lambda: {name for name in names if selector is None or selector(name)})
     everybody = dist.gather_local(mine)
 
     def combined() -> Selector:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from determined import _info
 from determined.core import _tensorboard
 from determined.core._checkpoint import CheckpointContext, DummyCheckpointContext
+from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._distributed import DistributedContext, DummyDistributedContext
 from determined.core._preempt import DummyPreemptContext, PreemptContext, PreemptMode
 from determined.core._searcher import DummySearcherContext, SearcherContext, configured_units
@@ -56,9 +57,9 @@ class Context:
         self.preempt.start()
 
     def close(self) -> None:
-        """Stop watching, leave the group of ranks, and wait until all reports are stored.
+        """Stop watching, leave the group of ranks, and wait until all checkpoints and reports are stored.
 
-        Raises the refusal of a report that no call has raised yet.
+        Raises what no call has raised yet: a failed background upload, the refusal of a report.
         """
         self._close(None)
 
@@ -82,6 +83,7 @@ class Context:
             if isinstance(error, InvalidHP):
                 stack.callback(self._report_invalid_hp, error)
             stack.callback(self.distributed.close)
+            stack.callback(self.checkpoint.wait_for_upload)
             stack.callback(self.preempt.close)
 
     def _report_invalid_hp(self, error: InvalidHP) -> None:
@@ -137,10 +139,11 @@ def _trial_context(
     path = _tensorboard.tensorboard_path(info.allocation_id)
     target = _tensorboard.stored_under(info.cluster_id, trial.experiment_id, trial.trial_id)
     by_hand = TensorboardMode(tensorboard_mode) is TensorboardMode.MANUAL
+    uploads = BackgroundUpload()
     context = Context(
-        checkpoint=CheckpointContext(dist, storage, transport),
+        checkpoint=CheckpointContext(dist, storage, transport, uploads),
         distributed=dist,
-        preempt=PreemptContext(transport, dist, preempt_mode),
+        preempt=PreemptContext(transport, dist, preempt_mode, uploads),
         train=TrainContext(
             transport,
             dist,
@@ -152,7 +155,7 @@ def _trial_context(
             if by_hand
             else None,
         ),
-        searcher=SearcherContext(transport, dist, configured_units(trial._config)),
+        searcher=SearcherContext(transport, dist, configured_units(trial._config), uploads),
         info=info,
         transport=transport,
     )

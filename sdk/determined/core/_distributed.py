@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 from determined.core._collectives import Alone, Collectives, Group
+from determined.core._outcome import Outcome
 
 _FIELDS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
 _DEFAULT_PORT = 12360
@@ -18,7 +19,8 @@ class DistributedContext(Collectives):
     """The place of this process in its job, with collectives over all ranks and over those of one node.
 
     The six numbers are given all or not at all; none means a job of one. Several nodes need `chief_ip`.
-    The constructor returns when all ranks are there. The chief listens on `pub_port`; `pull_port` is unused.
+    The constructor returns when all ranks are there. The chief listens on `pub_port`, and on `pull_port` when
+    ranks of several nodes upload in the background.
     Collectives block, are not thread-safe and must be called in step by all ranks of the group.
     """
 
@@ -43,6 +45,8 @@ class DistributedContext(Collectives):
         if self.local_size != self.size and not chief_ip:
             raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
         self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
+        self._second_port = pull_port
+        self._beside: Group | None = None
         super().__init__(*self._join(pub_port, force_tcp))
 
     def _join(self, port: int, force_tcp: bool) -> tuple[Group, Group]:
@@ -64,6 +68,34 @@ class DistributedContext(Collectives):
             return everybody, everybody
         node = meeting.join_node(everybody, self.cross_rank, self.local_rank, self.local_size, force_tcp)
         return everybody, node
+
+    def _second_group(self) -> Group:
+        """Return a group of all ranks that a thread beside training may use; all ranks call in step."""
+        if self.size == 1:
+            return Alone()
+        if self._beside is None:
+            self._beside = self._meet_again()
+        return self._beside
+
+    def _meet_again(self) -> Group:
+        meeting = importlib.import_module("determined.core._meeting")
+        one_node = self.local_size == self.size
+        everywhere = "::" if ":" in self._chief_ip else ""
+        place = ("127.0.0.1", 0) if one_node else (everywhere, self._second_port)
+        opened = Outcome(lambda: meeting.listen(*place)) if self.rank == 0 else None
+        port = Outcome(lambda: opened.get().getsockname()[1]) if opened else None
+        found: Outcome[int] = self.broadcast(port)
+        address = (self._chief_ip, found.get())
+        group: Group = (
+            meeting.lead(opened.get(), self.size) if opened else meeting.follow(address, self.rank, self.size)
+        )
+        return group
+
+    def close(self) -> None:
+        """Leave all groups; twice is fine."""
+        super().close()
+        if self._beside is not None:
+            self._beside.close()
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":

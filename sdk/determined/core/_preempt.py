@@ -5,6 +5,7 @@ import logging
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._distributed import DistributedContext
 from determined.transport.offline import OfflineTransport
 
@@ -33,8 +34,11 @@ class PreemptContext:
         transport: "Transport",
         dist: DistributedContext,
         preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
+        uploads: BackgroundUpload | None = None,
     ) -> None:
+        """`uploads` are to be over before a preemption is acknowledged."""
         self._transport = transport
+        self._uploads = uploads or BackgroundUpload()
         self._dist = dist
         self._mode = PreemptMode(preempt_mode)
         self._watches = dist.rank == 0 or self._mode is PreemptMode.WorkersAskMaster
@@ -75,7 +79,11 @@ class PreemptContext:
         return bool(preempted)
 
     def acknowledge_preemption_signal(self) -> None:
-        """Tell the cluster that the exit to come is due to preemption, after all reports are stored."""
+        """Tell the cluster that the exit to come is due to preemption, after all reports are stored.
+
+        Waits for a checkpoint that is uploaded in the background.
+        """
+        self._uploads.settle()
         self._transport.acknowledge_preemption()
         self._acknowledged = True
 

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from determined.core._checkpoint_background import BackgroundUpload
 from determined.core._distributed import DistributedContext
 from determined.core._encode import encode
 from determined.transport.offline import OfflineTransport
@@ -51,8 +52,15 @@ def configured_units(config: dict[str, Any]) -> Unit | None:
 class SearcherOperation:
     """Train until `length`, validate, then report the searcher metric: one step of the search."""
 
-    def __init__(self, transport: "Transport", op: SearcherOp, is_chief: bool) -> None:
+    def __init__(
+        self,
+        transport: "Transport",
+        op: SearcherOp,
+        is_chief: bool,
+        uploads: BackgroundUpload | None = None,
+    ) -> None:
         self._transport = transport
+        self._uploads = uploads or BackgroundUpload()
         self._op = op
         self._is_chief = is_chief
         self._completed = False
@@ -78,12 +86,13 @@ class SearcherOperation:
     def report_completed(self, searcher_metric: Any) -> None:
         """Give the search method its value; on return the method has it. Chief only, once.
 
-        Reports made before are stored first. Any JSON value is taken, NaN included.
+        Reports and checkpoints made before are stored first. Any JSON value is taken, NaN included.
         """
         if not self._is_chief:
             raise RuntimeError("op.report_completed() may be called by the chief only")
         if self._completed:
             raise RuntimeError("you may only call op.report_completed() once on each operation")
+        self._uploads.settle()
         self._transport.complete(self._op.seq, self._op.length, encode(searcher_metric))
         self._completed = True
 
@@ -91,8 +100,16 @@ class SearcherOperation:
 class SearcherContext:
     """The operations that the search method wants of this trial."""
 
-    def __init__(self, transport: "Transport", dist: DistributedContext, units: Unit | None = None) -> None:
+    def __init__(
+        self,
+        transport: "Transport",
+        dist: DistributedContext,
+        units: Unit | None = None,
+        uploads: BackgroundUpload | None = None,
+    ) -> None:
+        """`uploads` are to be over before an operation is completed."""
         self._transport = transport
+        self._uploads = uploads or BackgroundUpload()
         self._dist = dist
         self._units = units
 
@@ -123,7 +140,7 @@ class SearcherContext:
                 self._dist.broadcast(next_op.length if next_op else None)
             if next_op is None:
                 break
-            op = SearcherOperation(self._transport, next_op, is_chief=True)
+            op = SearcherOperation(self._transport, next_op, is_chief=True, uploads=self._uploads)
             yield op
             if not op._completed:
                 raise RuntimeError("you must call op.report_completed() on each operation")
@@ -137,6 +154,7 @@ class SearcherContext:
 
     def acknowledge_out_of_ops(self) -> None:
         """Tell the cluster that a clean exit to come is due to nothing being left for now."""
+        self._uploads.settle()
         self._transport.acknowledge_preemption()
 
     def get_configured_units(self) -> Unit | None:

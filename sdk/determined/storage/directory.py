@@ -61,6 +61,13 @@ def _remove(root: pathlib.Path, names: Resources) -> None:
             target.unlink(missing_ok=True)
 
 
+def _remove_tree(path: pathlib.Path) -> None:
+    # Several ranks may give up the same checkpoint at once.
+    while path.is_dir():
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+
 class SharedFSStorageManager(StorageManager):
     """Keep each checkpoint as a directory below `base_path`; stored files are opened in place."""
 
@@ -99,7 +106,7 @@ class SharedFSStorageManager(StorageManager):
         with _naming_the_place(self._base):
             patterns = list(globs)
             if patterns == ["**/*"]:
-                shutil.rmtree(path)
+                _remove_tree(path)
                 return {}
             meant, left = _globs.split(list_directory(path), patterns)
             _remove(path, meant)

@@ -72,3 +72,13 @@ def inside(name: str) -> str:
 def local_path(root: "str | os.PathLike[str]", name: str) -> pathlib.Path:
     """Return where a name lies below `root`; ValueError if the name leads outside."""
     return pathlib.Path(root) / inside(name)
+
+
+def stamps(root: "str | os.PathLike[str]", names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Return (size, time of modification in ns) of files below `root`, which tell whether one has changed."""
+    found = {}
+    for name in names:
+        if not name.endswith("/"):
+            status = os.stat(os.path.join(root, name))
+            found[name] = (status.st_size, status.st_mtime_ns)
+    return found

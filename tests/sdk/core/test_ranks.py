@@ -12,51 +12,7 @@ import threading
 import pytest
 
 from determined.core import DistributedContext, _meeting
-
-PATIENCE_S = 60
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def numbers(rank, nodes, per_node):
-    return {
-        "rank": rank,
-        "size": nodes * per_node,
-        "local_rank": rank % per_node,
-        "local_size": per_node,
-        "cross_rank": rank // per_node,
-        "cross_size": nodes,
-    }
-
-
-def run_ranks(body, nodes=1, per_node=2, **more):
-    """Run `body(dist)` on every rank at once; returns by rank what each gave or raised."""
-    port, size = free_port(), nodes * per_node
-    outcomes = [None] * size
-
-    def one(rank):
-        dist = None
-        try:
-            given = numbers(rank, nodes, per_node) | {"chief_ip": "127.0.0.1", "pub_port": port} | more
-            dist = DistributedContext(**given)
-            outcomes[rank] = body(dist)
-        except Exception as error:
-            outcomes[rank] = error
-        finally:
-            if dist is not None:
-                dist.close()
-
-    threads = [threading.Thread(target=one, args=(rank,), daemon=True) for rank in reversed(range(size))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE_S)
-        assert not thread.is_alive(), "a rank hangs"
-    return outcomes
+from tests.sdk.core.socket_ranks import PATIENCE_S, free_port, numbers, run_ranks
 
 
 @pytest.mark.parametrize(("nodes", "per_node"), [(1, 2), (1, 4), (2, 1), (2, 2), (3, 2)])

@@ -1,0 +1,53 @@
+"""A checkpoint that is stored while training goes on."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+from determined.core._outcome import told
+
+logger = logging.getLogger("determined.core")
+
+_TOLD_EVERY_S = 10.0
+
+
+class BackgroundUpload:
+    """At most one checkpoint that is stored while training goes on."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._storage_id = ""
+        self._failure: BaseException | None = None
+
+    def begin(self, storage_id: str, complete: Callable[[], None]) -> None:
+        """Run `complete` in a thread, which also the end of the interpreter waits for."""
+        self.wait()
+        self._storage_id = storage_id
+
+        def run() -> None:
+            try:
+                complete()
+            except BaseException as error:
+                logger.error("checkpoint %s could not be stored: %s", storage_id, told(error))
+                self._failure = error
+
+        self._thread = threading.Thread(target=run, name="determined-checkpoint")
+        self._thread.start()
+
+    def settle(self) -> None:
+        """Wait until nothing is under way; a failure is kept for `wait`."""
+        while self._thread is not None:
+            self._thread.join(_TOLD_EVERY_S)
+            if self._thread.is_alive():
+                logger.info("waiting until checkpoint %s is stored", self._storage_id)
+            else:
+                self._thread = None
+
+    def wait(self) -> None:
+        """Wait until nothing is under way; raise, once, that it failed."""
+        self.settle()
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise RuntimeError(
+                f"checkpoint {self._storage_id} was not stored in the background: {told(failure)}"
+            ) from failure

@@ -1,0 +1,155 @@
+"""A checkpoint of which every rank stores a part (core API spec, section 7.2).
+
+All ranks take the same steps. Before each one they tell each other how the last went, so that a failure
+of one is raised by all and nobody waits.
+"""
+
+import contextlib
+import functools
+import os
+import pathlib
+import uuid
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+from determined.core._checkpoint_division import bring, common_metadata, divide
+from determined.core._checkpoint_files import (
+    METADATA_FILE,
+    existing_directory,
+    metadata_text,
+    plain_metadata,
+    write_metadata,
+)
+from determined.core._checkpoint_writer import Given, Metadata, Store, Writer
+from determined.core._collectives import Collectives, Group
+from determined.core._outcome import Outcome, values_of_all
+from determined.storage import Selector
+
+
+class ShardedWriter(Writer):
+    """All ranks store the checkpoint together; the chief reports it."""
+
+    @contextlib.contextmanager
+    def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
+        storage_id, _ = self._enter(None, metadata)
+        path = self._open(storage_id)
+        owner = self._storage.store_path_is_direct_access() or self._dist.local_rank == 0
+        throw = self._storage.discard if owner else _leave_it
+        discard = functools.partial(throw, path, storage_id)
+        try:
+            try:
+                yield path, storage_id
+                written = Outcome(lambda: plain_metadata(metadata))
+            except Exception as error:
+                written = Outcome(functools.partial(_raise, error))
+            merged = self._merged(values_of_all(self._dist, written))
+            store = self._filled(storage_id, path, merged, discard)
+            group = self._group(background)
+        except BaseException:
+            discard()
+            raise
+        self._complete(store, group, background)
+
+    def upload(
+        self,
+        ckpt_dir: "str | os.PathLike[str] | None",
+        metadata: Metadata | None,
+        selector: Selector | None,
+        background: bool,
+    ) -> str:
+        directory = None if ckpt_dir is None else pathlib.Path(ckpt_dir)
+        storage_id, merged = self._enter(directory, metadata)
+        discard = functools.partial(self._storage.delete_quietly, storage_id)
+        store = self._divided(storage_id, directory, selector, merged, discard)
+        self._complete(store, self._group(background), background)
+        return storage_id
+
+    def _enter(self, directory: pathlib.Path | None, metadata: Metadata | None) -> tuple[str, Metadata]:
+        """Meet, and agree on storage id and metadata before anything is touched."""
+
+        def check() -> tuple[str, Metadata]:
+            self._uploads.wait()
+            if directory is not None:
+                existing_directory(directory)
+            return str(uuid.uuid4()), plain_metadata(metadata)
+
+        found = values_of_all(self._dist, Outcome(check))
+        return found[0][0], self._merged([plain for _, plain in found])
+
+    def _merged(self, all_metadata: list[Metadata]) -> Metadata:
+        return self._required(common_metadata(all_metadata))
+
+    def _group(self, background: bool) -> Group | Collectives:
+        # In the background not the one that training uses at the same time.
+        return self._dist._second_group() if background else self._dist
+
+    def _open(self, storage_id: str) -> pathlib.Path:
+        """Return the directory of this node, or of all where the storage is one; all ranks agree or raise."""
+        makes = self._storage.store_path_is_direct_access() or self._dist.local_rank == 0
+        made = Outcome(lambda: self._storage.pre_store_path(storage_id) if makes else None)
+        try:
+            values_of_all(self._dist, made)
+            own = made.get()
+            shared: pathlib.Path = self._dist.broadcast_local(own)
+        except BaseException:
+            if made.error is None and (own := made.get()) is not None:
+                self._storage.discard(own, storage_id)
+            raise
+        return own or shared
+
+    def _filled(
+        self, storage_id: str, path: pathlib.Path, metadata: Metadata, discard: Callable[[], None]
+    ) -> Store:
+        """A directory that the ranks have written into: in its place already, or to be sent and removed."""
+        if self._storage.store_path_is_direct_access():
+            return self._in_place(storage_id, path, metadata, discard)
+        store = self._divided(storage_id, path, None, metadata, discard)
+
+        def clean() -> None:
+            if self._dist.local_rank == 0:
+                self._storage.post_store_path(path, storage_id, [])
+
+        return Store(storage_id, store.send, discard, store.report, clean)
+
+    def _in_place(
+        self, storage_id: str, path: pathlib.Path, metadata: Metadata, discard: Callable[[], None]
+    ) -> Store:
+        def send() -> None:
+            if self._dist.rank == 0:
+                write_metadata(path, metadata)
+
+        def report() -> None:
+            self._report(storage_id, self._storage._list_directory(path), metadata)
+
+        return Store(storage_id, send, discard, report)
+
+    def _divided(
+        self,
+        storage_id: str,
+        directory: pathlib.Path | None,
+        selector: Selector | None,
+        metadata: Metadata,
+        discard: Callable[[], None],
+    ) -> Store:
+        """This rank sends what falls to it of what all ranks bring."""
+        mine = Outcome(lambda: bring(directory, selector, self._dist.cross_rank))
+        plan = divide(self._dist, values_of_all(self._dist, mine), directory)
+        added = {METADATA_FILE: len(metadata_text(metadata).encode())}
+        everything = dict(sorted((plan.everything | added).items()))
+
+        def send() -> None:
+            if directory is not None and plan.writes_metadata:
+                write_metadata(directory, metadata)
+                self._send(directory, storage_id, plan.mine | added)
+            elif directory is not None and plan.mine:
+                self._send(directory, storage_id, plan.mine)
+
+        return Store(storage_id, send, discard, lambda: self._report(storage_id, everything, metadata))
+
+
+def _leave_it(path: pathlib.Path, storage_id: str) -> None:
+    """Another rank of the node removes the directory."""
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -1,0 +1,150 @@
+"""How a checkpoint gets into storage and becomes known: bytes first, then the report."""
+
+import abc
+import contextlib
+import functools
+import os
+import pathlib
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from determined.core._checkpoint_background import BackgroundUpload
+from determined.core._checkpoint_files import existing_directory, plain_metadata, write_metadata
+from determined.core._collectives import Alone, Collectives, Group
+from determined.core._distributed import DistributedContext
+from determined.core._outcome import Outcome, values_of_all
+from determined.storage import Resources, Selector, StorageManager
+from determined.storage.tree import choose, stamps
+
+Metadata = dict[str, Any]
+Given = tuple[pathlib.Path, str]
+"""What `store_path` gives: directory and storage id."""
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Store:
+    """A checkpoint on its way: `send` the bytes, then `report`.
+
+    When the bytes of all ranks have arrived, `clean` runs on each of them, else `discard`.
+    """
+
+    storage_id: str
+    send: Callable[[], object]
+    discard: Callable[[], object]
+    report: Callable[[], object]
+    clean: Callable[[], object] = _nothing
+
+    def complete(self, group: Group | Collectives, leads: bool) -> None:
+        """Take the steps together with all ranks of the group; the first rank alone reports.
+
+        When a rank fails, nothing is reported and all raise.
+        """
+        try:
+            values_of_all(group, Outcome(self.send))
+        except BaseException:
+            self.discard()
+            raise
+        self.clean()
+        reported: Outcome[object] = group.broadcast(Outcome(self.report) if leads else None)
+        reported.get()
+
+
+class Writer(abc.ABC):
+    """Store checkpoints in one of two ways: by one rank, or by all together."""
+
+    def __init__(
+        self,
+        dist: DistributedContext,
+        storage: StorageManager,
+        uploads: BackgroundUpload,
+        required: Callable[[Metadata], Metadata],
+        report: Callable[[str, Resources, Metadata], None],
+    ) -> None:
+        """`required` raises where metadata lacks something; `report` makes a stored checkpoint known."""
+        self._dist = dist
+        self._storage = storage
+        self._uploads = uploads
+        self._required = required
+        self._report = report
+
+    @abc.abstractmethod
+    def store_path(self, metadata: Metadata | None, background: bool) -> AbstractContextManager[Given]:
+        """Give a directory whose content becomes a checkpoint at the end of the `with`."""
+
+    @abc.abstractmethod
+    def upload(
+        self,
+        ckpt_dir: "str | os.PathLike[str] | None",
+        metadata: Metadata | None,
+        selector: Selector | None,
+        background: bool,
+    ) -> str:
+        """Store a directory, or what the selector wants of it, and return the storage id."""
+
+    def _send(self, directory: pathlib.Path, storage_id: str, resources: Resources) -> None:
+        """Upload files of a directory that is the script's; RuntimeError if they change meanwhile."""
+        before = stamps(directory, resources)
+        self._storage.upload(directory, storage_id, resources)
+        after = stamps(directory, resources)
+        changed = sorted(name for name, stamp in before.items() if after.get(name) != stamp)
+        if changed:
+            raise RuntimeError(
+                f"files changed while they were stored: {', '.join(changed)}; leave {directory} alone until "
+                "the upload is done, or use store_path(background=True)"
+            )
+
+    def _complete(self, store: Store, group: Group | Collectives, background: bool) -> None:
+        complete = functools.partial(store.complete, group, leads=self._dist.rank == 0)
+        if background:
+            self._uploads.begin(store.storage_id, complete)
+        else:
+            complete()
+
+
+class SingleWriter(Writer):
+    """Whoever calls stores all of the checkpoint."""
+
+    @contextlib.contextmanager
+    def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
+        self._uploads.wait()
+        self._required(plain_metadata(metadata))
+        storage_id = str(uuid.uuid4())
+        path = self._storage.pre_store_path(storage_id)
+        discard = functools.partial(self._storage.discard, path, storage_id)
+        try:
+            yield path, storage_id
+            plain = self._required(plain_metadata(metadata))
+            write_metadata(path, plain)
+            resources = self._storage._list_directory(path)
+        except BaseException:
+            discard()
+            raise
+        send = functools.partial(self._storage.post_store_path, path, storage_id)
+        report = functools.partial(self._report, storage_id, resources, plain)
+        self._complete(Store(storage_id, send, discard, report), Alone(), background)
+
+    def upload(
+        self,
+        ckpt_dir: "str | os.PathLike[str] | None",
+        metadata: Metadata | None,
+        selector: Selector | None,
+        background: bool,
+    ) -> str:
+        self._uploads.wait()
+        plain = self._required(plain_metadata(metadata))
+        directory = existing_directory(ckpt_dir)
+        write_metadata(directory, plain)
+        resources = choose(self._storage._list_directory(directory), selector)
+        storage_id = str(uuid.uuid4())
+        send = functools.partial(self._send, directory, storage_id, resources)
+        discard = functools.partial(self._storage.delete_quietly, storage_id)
+        report = functools.partial(self._report, storage_id, resources, plain)
+        self._complete(Store(storage_id, send, discard, report), Alone(), background)
+        return storage_id

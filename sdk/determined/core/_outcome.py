@@ -1,0 +1,56 @@
+"""What one rank's part of a common task came to, so that no rank waits for one that failed."""
+
+import pickle
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from determined.core._collectives import Collectives, Group
+
+_T = TypeVar("_T")
+
+
+class Outcome(Generic[_T]):
+    """What an action gave or raised; can be sent to another rank."""
+
+    def __init__(self, action: Callable[[], _T]) -> None:
+        self.error: Exception | None = None
+        try:
+            self._value = action()
+        except Exception as e:
+            self.error = e
+
+    def get(self) -> _T:
+        """Return what the action gave, or raise what it raised."""
+        if self.error is not None:
+            raise self.error
+        return self._value
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "error": _portable(self.error)}
+
+
+def _portable(error: Exception | None) -> Exception | None:
+    """The error, or a RuntimeError that tells the same where it does not survive the way."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:
+        return RuntimeError(told(error))
+
+
+def told(error: BaseException | None) -> str:
+    """Return kind and text of an error."""
+    return f"{type(error).__name__}: {error}"
+
+
+def values_of_all(group: Group | Collectives, mine: Outcome[_T]) -> list[_T]:
+    """Return what the action gave, by rank; all ranks call, and all raise if one failed.
+
+    A rank that failed raises its own error, the others a RuntimeError that names ranks and errors.
+    """
+    everybody: list[Outcome[_T]] = group.allgather(mine)
+    mine.get()
+    failed = [f"rank {rank}: {told(one.error)}" for rank, one in enumerate(everybody) if one.error]
+    if failed:
+        raise RuntimeError("nothing is stored because of " + "; ".join(failed))
+    return [one.get() for one in everybody]
