@@ -76,7 +76,8 @@ class Loop:
             logger.info("leaving after %d batches", self._steps)
         except InvalidHP:
             # Other ranks may not know of it, so the chief saves alone.
-            self._saving.save(self._counters, alone=True)
+            if self._counters.last_ckpt != self._steps:
+                self._saving.save(self._counters, alone=True)
             raise
         finally:
             callbacks.shut_down()
@@ -170,9 +171,14 @@ class Loop:
         stop = self._context.get_stop_requested()
         if distributed.size > 1:
             stop = any(distributed.allgather(stop))
-        if self._core.preempt.should_preempt() or stop:
-            self._save()
-            raise Leave
+        preempt = self._core.preempt
+        preempted = preempt.should_preempt(auto_ack=False)
+        if not preempted and not stop:
+            return
+        self._save()
+        if preempted and self._chief:
+            preempt.acknowledge_preemption_signal()
+        raise Leave
 
     def _progress(self, goal: Goal, *, at_once: bool = False) -> None:
         now = time.monotonic()

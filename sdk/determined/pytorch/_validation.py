@@ -70,8 +70,11 @@ class Validation:
             outputs.append(self._evaluate(batch, index))
         self._callbacks.tell("on_validation_epoch_end", outputs)
         mine = _reduced(outputs, self._reducers_for(outputs)), len(outputs)
-        shares = self._distributed.gather((mine, records))
-        if shares is None:
+        shares = self._distributed.allgather((mine, records))
+        # All ranks see that there is nothing, so that none waits for another one that has failed.
+        if not any(share[1] for share, _ in shares):
+            raise RuntimeError("the validation data set is empty: its loader gave no batch")
+        if self._distributed.rank != 0:
             return None
         _log_speed(sum(count for _, count in shares), time.monotonic() - begun, sum(s[1] for s, _ in shares))
         return self._over_ranks([share for share, _ in shares])
@@ -91,8 +94,6 @@ class Validation:
 
     def _over_ranks(self, shares: list[Share]) -> dict[str, Any]:
         there = [share for share in shares if share[1]]
-        if not there:
-            raise RuntimeError("the validation data set is empty: its loader gave no batch")
         first = there[0][0]
         if len(there) == 1:
             return first
