@@ -38,11 +38,19 @@ class Lines(NamedTuple):
     cut: bool = False
 
 
+class Raw(NamedTuple):
+    """Bytes as they are; `cut` closes the connection after them although more was promised."""
+
+    data: bytes
+    cut: bool = False
+
+
 class FakeGateway:
     """Serves on loopback until closed.
 
     `answer(method, path, *answers)` sets what comes one request after another, the last one for ever.
-    An answer is a JSON value, a `Status`, `Lines`, or a function of the `Call` that returns one of these.
+    An answer is a JSON value, a `Status`, `Lines`, `Raw`, or a function of the `Call` that returns one of
+    these.
     """
 
     def __init__(self) -> None:
@@ -96,6 +104,9 @@ def _handler(gateway: FakeGateway) -> type[BaseHTTPRequestHandler]:
             answer = gateway.take(call)
             if isinstance(answer, Lines):
                 self._stream(answer)
+            elif isinstance(answer, Raw):
+                self._send_bytes(200, answer.data, promised=len(answer.data) + answer.cut)
+                self.close_connection = answer.cut
             elif isinstance(answer, Status):
                 self._send(answer.code, answer.body)
             else:
@@ -105,8 +116,11 @@ def _handler(gateway: FakeGateway) -> type[BaseHTTPRequestHandler]:
 
         def _send(self, code: int, body: Any) -> None:
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+            self._send_bytes(code, data, promised=len(data))
+
+        def _send_bytes(self, code: int, data: bytes, promised: int) -> None:
             self.send_response(code)
-            self.send_header("Content-Length", str(len(data)))
+            self.send_header("Content-Length", str(promised))
             self.end_headers()
             self.wfile.write(data)
 

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import sys
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from determined import context, yamlfile
 from determined.cli import output, trial_logs, wording
 from determined.cli.failure import Failure
 from determined.cli.grammar import arg, one_of
-from determined.transport import log_stream
+from determined.transport import log_stream, submission
 from determined.transport.rest import Session
 
 CREATE_ARGS = (
@@ -31,11 +30,6 @@ CREATE_ARGS = (
     ),
 )
 
-_WARNINGS = {
-    "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED": (
-        "Warning: the experiment asks for more slots than the cluster has at present; it waits for more."
-    ),
-}
 _BAR_FROM_BYTES = 1024 * 1024
 _POLL_S = 0.2
 
@@ -50,8 +44,8 @@ def create(session: Session, args: argparse.Namespace) -> int | None:
     answer = _send(session, body)
     experiment_id = int(answer["experiment"]["id"])
     print(f"Created experiment {experiment_id}", flush=True)
-    for warning in answer.get("warnings") or []:
-        output.warn(_WARNINGS.get(warning, f"Warning: {warning}"))
+    for warning in submission.warnings_of(answer):
+        output.warn(warning)
     return _follow(session, experiment_id) if args.follow_first_trial else None
 
 
@@ -128,9 +122,7 @@ def _progress_line(size: int, count: int) -> str:
 def _send(session: Session, body: dict[str, Any]) -> Any:
     size = sum(len(item["content"]) for item in body["modelDefinition"])
     with _bar(size) as on_sent:
-        return session.post(
-            "/api/v1/experiments", body, headers={"Idempotency-Key": str(uuid.uuid4())}, on_sent=on_sent
-        )
+        return submission.submit(session, body, on_sent)
 
 
 @contextlib.contextmanager

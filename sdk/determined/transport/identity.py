@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from urllib.parse import quote
 
 from determined.common.api import errors
 from determined.transport.rest import Session
@@ -111,3 +112,8 @@ def _log_in_somehow(session: Session, name: str, secret: str | None, ask: AskPas
     if ask is None:
         raise errors.UnauthenticatedException(f"user '{name}' has no stored token and gave no password")
     return log_in(session, name, ask(name))
+
+
+def in_path(name: str) -> str:
+    """A name as one part of a path."""
+    return quote(name, safe="")

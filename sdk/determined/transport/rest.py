@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from determined.common.api import errors
 from determined.transport import certificates
@@ -48,11 +49,21 @@ class Session:
 
     Paths are as in the REST spec, `/api/v1/...` or a raw one at the root. All calls raise
     `MasterNotFoundException` if nobody answers and the class of the status otherwise (see `errors`).
-    `token` and `user` are set by `identity.sign_in`. Close it, or use it in a `with`.
+    `token` and `user` are set by `identity.sign_in`. Close it, or use it in a `with`. `verify` is what to
+    check the master's certificate against (True the usual authorities, False nothing, a file's path) and
+    `cert_name` the name in it; without them what this person trusts (see `certificates`).
     """
 
-    def __init__(self, master: str, *, pauses: tuple[float, ...] | None = None) -> None:
+    def __init__(
+        self,
+        master: str,
+        *,
+        pauses: tuple[float, ...] | None = None,
+        verify: bool | str | None = None,
+        cert_name: str | None = None,
+    ) -> None:
         self.master = master
+        self._verify, self._cert_name = verify, cert_name
         self.token: str | None = None
         self.user: str | None = None
         self.pauses = default_pauses() if pauses is None else pauses
@@ -116,6 +127,24 @@ class Session:
             except requests.RequestException as error:
                 raise self._unreachable(error) from error
 
+    @contextlib.contextmanager
+    def open(self, path: str, accept: str) -> Iterator[IO[bytes]]:
+        """The bytes of an answer as a file that can only be read forwards, undecoded.
+
+        Raises `MasterNotFoundException` if it breaks off, also from reads inside the `with`.
+        """
+        import requests
+        import urllib3
+
+        headers = {"Accept": accept, "Accept-Encoding": "identity"}
+        with self._send(
+            "GET", path, headers=headers, stream=True, timeout=(_CONNECT_S, _SILENCE_S)
+        ) as answer:
+            try:
+                yield cast("IO[bytes]", answer.raw)
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                raise self._broken_off(error) from error
+
     def _send(self, method: str, path: str, **options: Any) -> requests.Response:
         for pause in self.pauses:
             try:
@@ -158,8 +187,9 @@ class Session:
 
             self._http = requests.Session()
             if self.master.startswith("https:"):
-                self._http.verify = certificates.verification(self.master)
-                _accept_name(self._http, certificates.expected_name())
+                known = self._verify is not None
+                self._http.verify = self._verify if known else certificates.verification(self.master)
+                _accept_name(self._http, self._cert_name or certificates.expected_name())
         return self._http
 
     def _unreachable(self, error: requests.RequestException) -> errors.MasterNotFoundException:
@@ -170,6 +200,9 @@ class Session:
                 f"the certificate of {self.master} is not trusted: {_root(error)}"
             )
         return errors.MasterNotFoundException(f"no answer from the master at {self.master}: {_root(error)}")
+
+    def _broken_off(self, error: Exception) -> errors.MasterNotFoundException:
+        return errors.MasterNotFoundException(f"{self.master} broke off its answer: {_root(error)}")
 
 
 class _Counted(io.BytesIO):

@@ -1,0 +1,32 @@
+"""The cluster from Python: `client` as functions, `Determined` as an object (client spec, section 2)."""
+
+from determined.experimental import client
+from determined.experimental._checkpoint import Checkpoint
+from determined.experimental._determined import Determined
+from determined.experimental._enums import ModelOrderBy, ModelSortBy, TrialOrderBy, TrialSortBy
+from determined.experimental._experiment import ExperimentReference
+from determined.experimental._local import test_one_batch
+from determined.experimental._model import Model, ModelVersion
+from determined.experimental._trial import TrialReference
+from determined.transport.rest import Session
+
+Experiment = ExperimentReference
+Trial = TrialReference
+
+__all__ = [
+    "Checkpoint",
+    "Determined",
+    "Experiment",
+    "ExperimentReference",
+    "Model",
+    "ModelOrderBy",
+    "ModelSortBy",
+    "ModelVersion",
+    "Session",
+    "Trial",
+    "TrialOrderBy",
+    "TrialReference",
+    "TrialSortBy",
+    "client",
+    "test_one_batch",
+]

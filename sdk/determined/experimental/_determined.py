@@ -1,0 +1,197 @@
+"""A connection to a cluster and what can be asked of it (client spec, section 2)."""
+
+from __future__ import annotations
+
+import getpass
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from determined import context, yamlfile
+from determined.experimental import _checkpoint, _metrics, _model, _user
+from determined.experimental._checkpoint import Checkpoint
+from determined.experimental._enums import ModelOrderBy, ModelSortBy
+from determined.experimental._experiment import ExperimentReference
+from determined.experimental._model import Model
+from determined.experimental._trial import TrialReference
+from determined.experimental._user import User
+from determined.transport import identity, submission
+from determined.transport.address import master_url
+from determined.transport.rest import Session
+from determined.transport.token_store import TokenStore
+
+logger = logging.getLogger("determined.client")
+
+
+class _Users:
+    """Who may use the cluster."""
+
+    _session: Session
+
+    def create_user(
+        self, username: str, admin: bool, password: str | None = None, remote: bool = False
+    ) -> User:
+        """Make a user; for administrators."""
+        return _user.create(self._session, username, admin, password, remote)
+
+    def get_user_by_id(self, user_id: int) -> User:
+        """Raises `NotFoundException`."""
+        return _user.by_id(self._session, user_id)
+
+    def get_user_by_name(self, user_name: str) -> User:
+        """Raises `NotFoundException`."""
+        return _user.by_name(self._session, user_name)
+
+    def whoami(self) -> User:
+        """The user of this connection."""
+        return User(self._session, self._session.get("/api/v1/me")["user"])
+
+    def list_users(self) -> list[User]:
+        """All users."""
+        return [User(self._session, one) for one in self._session.get("/api/v1/users")["users"]]
+
+    def get_session_username(self) -> str:
+        """The name of the user of this connection."""
+        return identity.current_user(self._session)
+
+    def logout(self) -> None:
+        """Give the token back and forget it."""
+        name = self.get_session_username()
+        self._session.post("/api/v1/auth/logout")
+        self._session.token = None
+        TokenStore(self._session.master).drop(name, deactivate=True)
+
+
+class _Models:
+    """The model registry."""
+
+    _session: Session
+
+    def create_model(
+        self,
+        name: str,
+        description: str | None = "",
+        metadata: dict[str, Any] | None = None,
+        labels: list[str] | None = None,
+        workspace_name: str | None = None,
+    ) -> Model:
+        """Make a model, to which versions are then registered."""
+        body = {"name": name, "description": description, "metadata": metadata, "labels": labels}
+        return _model.create(self._session, {**body, "workspaceName": workspace_name})
+
+    def get_model(self, identifier: str | int) -> Model:
+        """By name or id; raises `NotFoundException`."""
+        return _model.get(self._session, identifier)
+
+    def get_model_by_id(self, model_id: int) -> Model:
+        """Old; `get_model` takes ids too."""
+        import warnings
+
+        warnings.warn("get_model_by_id is old: use get_model(model_id)", FutureWarning, stacklevel=2)
+        return _model.get(self._session, model_id)
+
+    def get_models(
+        self,
+        sort_by: ModelSortBy = ModelSortBy.NAME,
+        order_by: ModelOrderBy = ModelOrderBy.ASCENDING,
+        name: str | None = None,
+        description: str | None = None,
+        model_id: int | None = None,
+        workspace_names: list[str] | None = None,
+        workspace_ids: list[int] | None = None,
+    ) -> list[Model]:
+        """All models that fit; `name` and `description` are parts of the texts."""
+        params = {
+            "sortBy": sort_by.value,
+            "orderBy": order_by.value,
+            "name": name,
+            "description": description,
+            "id": model_id,
+            "workspaceNames": workspace_names,
+            "workspaceIds": workspace_ids,
+        }
+        return _model.find(self._session, params)
+
+    def get_model_labels(self) -> list[str]:
+        """All labels of models, the most used first."""
+        return list(self._session.get("/api/v1/model/labels")["labels"])
+
+
+class Determined(_Users, _Models):
+    """A connection to a master, as one user.
+
+    `master` and `user` default as those of the `det` command do. `cert_path` is a file with the certificates
+    to check the master's against, `cert_name` the name in it; `noverify` checks nothing.
+    """
+
+    def __init__(
+        self,
+        master: str | None = None,
+        user: str | None = None,
+        password: str | None = None,
+        cert_path: str | None = None,
+        cert_name: str | None = None,
+        noverify: bool = False,
+    ) -> None:
+        verify = False if noverify else cert_path
+        self._session = Session(master_url(master), verify=verify, cert_name=cert_name)
+        ask = _ask if sys.stdin is not None and sys.stdin.isatty() else None
+        identity.sign_in(self._session, user, password, ask=ask)
+
+    def create_experiment(
+        self,
+        config: str | Path | dict[str, Any],
+        model_dir: str | Path,
+        includes: Sequence[str | Path] | None = None,
+    ) -> ExperimentReference:
+        """Hand in and activate an experiment: a configuration (file or dict) and a directory of code.
+
+        ValueError if either is of another kind or cannot be sent.
+        """
+        text = _config_text(config)
+        if not isinstance(model_dir, str | Path):
+            raise ValueError(f"model_dir must be a str or a Path, not {type(model_dir).__name__}")
+        files = context.pack(Path(model_dir), [Path(one) for one in includes or ()])
+        body = {"config": text, "modelDefinition": files, "activate": True}
+        answer = submission.submit(self._session, body)
+        for warning in submission.warnings_of(answer):
+            logger.warning(warning)
+        return ExperimentReference(int(answer["experiment"]["id"]), self._session)
+
+    def get_experiment(self, experiment_id: int) -> ExperimentReference:
+        """Asks nothing yet: a wrong id shows at the first use."""
+        return ExperimentReference(experiment_id, self._session)
+
+    def get_trial(self, trial_id: int) -> TrialReference:
+        """Asks nothing yet: a wrong id shows at the first use."""
+        return TrialReference(trial_id, self._session)
+
+    def get_checkpoint(self, uuid: str) -> Checkpoint:
+        """Raises `NotFoundException`."""
+        return _checkpoint.get(self._session, uuid)
+
+    def stream_trials_training_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.TrainingMetrics]:
+        """Training metrics of some trials, ordered by trial, run and steps."""
+        return _metrics.stream_training(self._session, trial_ids)
+
+    def stream_trials_validation_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.ValidationMetrics]:
+        """Validation metrics of some trials, ordered by trial, run and steps."""
+        return _metrics.stream_validation(self._session, trial_ids)
+
+
+def _ask(user: str) -> str:
+    return getpass.getpass(f"Password for user '{user}': ")
+
+
+def _config_text(config: str | os.PathLike[str] | dict[str, Any]) -> str:
+    if isinstance(config, dict):
+        return yamlfile.dump(config)
+    if not isinstance(config, str | Path):
+        raise ValueError(f"config must be a path (str or Path) or a dict, not {type(config).__name__}")
+    text = yamlfile.read(Path(config))
+    if not isinstance(yamlfile.parse(text, str(config)), dict):
+        raise ValueError(f"{config}: a configuration is a map of fields")
+    return text

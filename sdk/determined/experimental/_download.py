@@ -1,0 +1,139 @@
+"""Brings the files of a checkpoint here, from the storage or through the master (client spec, section 2).
+
+`metadata.json` comes last in every mode: a directory that holds it is complete.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+from determined import errors, storage
+from determined.common.api.errors import BadRequestException
+from determined.storage.build import shared_fs_path
+from determined.transport.rest import Session
+
+METADATA = "metadata.json"
+MOUNTED_AT = "/determined_shared_fs"
+_KEYS = ("access_key", "secret_key")
+_ANYTHING = Exception
+"""Storage clients raise what they like."""
+
+
+def direct(uuid: str, config: Mapping[str, Any], target: Path) -> None:
+    """From the storage that the experiment's configuration names.
+
+    FileNotFoundError if a shared file system is not mounted here; else whatever the storage raises.
+    """
+    found = _shared_fs(uuid, config) if config.get("type") == "shared_fs" else _build(config)
+    found.download(uuid, target, lambda name: name != METADATA)
+    if METADATA in found.list_resources(uuid):
+        found.download(uuid, target, lambda name: name == METADATA)
+
+
+def through_master(session: Session, uuid: str, resources: Mapping[str, int], target: Path) -> None:
+    """As an archive that the master makes; raises `ProxiedDownloadFailed` and leaves nothing half-way."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as scratch:
+        try:
+            with session.open(f"/checkpoints/{uuid}", "application/gzip") as packed:
+                _unpack(packed, Path(scratch))
+        except (BadRequestException, tarfile.TarError, EOFError, OSError) as error:
+            raise errors.ProxiedDownloadFailed(
+                f"checkpoint {uuid} cannot be downloaded through the master: {error}"
+            ) from error
+        _check(uuid, resources, Path(scratch))
+        _move(Path(scratch), target)
+
+
+def either(session: Session, uuid: str, config: Mapping[str, Any], resources: Any, target: Path) -> None:
+    """Directly, else through the master; raises `MultipleDownloadsFailed` if neither works."""
+    try:
+        if _may_reach(config):
+            return direct(uuid, config, target)
+        first: Exception = errors.NoDirectStorageAccess("there are no keys to the storage here")
+    except _ANYTHING as error:
+        first = error
+    try:
+        through_master(session, uuid, resources, target)
+    except errors.ProxiedDownloadFailed as second:
+        if isinstance(first, FileNotFoundError):
+            raise first from second
+        raise errors.MultipleDownloadsFailed(
+            f"checkpoint {uuid} can be downloaded neither from its storage ({first}) nor "
+            f"through the master ({second})"
+        ) from second
+
+
+def _shared_fs(uuid: str, config: Mapping[str, Any]) -> storage.SharedFSStorageManager:
+    host, inner = config["host_path"], config.get("storage_path")
+    places = [shared_fs_path(host, inner), shared_fs_path(host, inner, MOUNTED_AT)]
+    for place in places:
+        if Path(place, uuid).is_dir():
+            return storage.SharedFSStorageManager(place)
+    raise FileNotFoundError(
+        f"checkpoint {uuid} is neither in {places[0]} nor in {places[1]}: for a direct download "
+        "the shared file system of the cluster must be mounted here; mode=DownloadMode.MASTER needs no mount"
+    )
+
+
+def _build(config: Mapping[str, Any]) -> storage.StorageManager:
+    """Without the keys that the master masks: whoever asks uses their own."""
+    told = {key: value for key, value in config.items() if not (key in _KEYS and _is_masked(value))}
+    if not told.get("secret_key"):
+        told = {key: value for key, value in told.items() if key not in _KEYS}
+    return storage.build(told)
+
+
+def _is_masked(value: Any) -> bool:
+    return isinstance(value, str) and set(value) == {"*"}
+
+
+def _may_reach(config: Mapping[str, Any]) -> bool:
+    """Whether a direct download of an S3 checkpoint is worth a try.
+
+    Without any keys the client would end up asking the network for a machine's role, for many seconds.
+    """
+    if config.get("type") != "s3" or (config.get("secret_key") and not _is_masked(config["secret_key"])):
+        return True
+    named = ("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY", "MINIO_ACCESS_KEY", "MINIO_ROOT_USER")
+    file = Path(os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials")
+    return any(os.environ.get(name) for name in named) or file.is_file()
+
+
+def _unpack(packed: IO[bytes], target: Path) -> None:
+    # Unpacked apart from tarfile, whose own reader of streams does not check that the end has come.
+    with gzip.GzipFile(fileobj=packed) as plain:
+        with tarfile.open(fileobj=cast("IO[bytes]", plain), mode="r|") as archive:
+            archive.extractall(target, filter="data")
+        while plain.read(1 << 20):
+            pass
+
+
+def _check(uuid: str, resources: Mapping[str, int], found: Path) -> None:
+    for name, size in resources.items():
+        path = found / name
+        there = path.is_dir() if name.endswith("/") else path.is_file() and path.stat().st_size == int(size)
+        if not there and name != METADATA:
+            raise errors.ProxiedDownloadFailed(
+                f"checkpoint {uuid} came incomplete through the master: {name} is missing or too short"
+            )
+
+
+def _move(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for path in sorted(source.rglob("*"), key=_last(METADATA, source)):
+        place = target / path.relative_to(source)
+        if path.is_dir():
+            place.mkdir(exist_ok=True)
+        else:
+            os.replace(path, place)
+
+
+def _last(name: str, source: Path) -> Callable[[Path], tuple[bool, Path]]:
+    return lambda path: (path == source / name, path)

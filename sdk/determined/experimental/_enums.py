@@ -1,0 +1,125 @@
+"""Values that calls of the client take and give (client spec, section 2)."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExperimentState(enum.Enum):
+    """Where an experiment stands."""
+
+    UNSPECIFIED = "STATE_UNSPECIFIED"
+    ACTIVE = "STATE_ACTIVE"
+    PAUSED = "STATE_PAUSED"
+    STOPPING_COMPLETED = "STATE_STOPPING_COMPLETED"
+    STOPPING_CANCELED = "STATE_STOPPING_CANCELED"
+    STOPPING_ERROR = "STATE_STOPPING_ERROR"
+    STOPPING_KILLED = "STATE_STOPPING_KILLED"
+    COMPLETED = "STATE_COMPLETED"
+    CANCELED = "STATE_CANCELED"
+    ERROR = "STATE_ERROR"
+    DELETED = "STATE_DELETED"
+    DELETING = "STATE_DELETING"
+    DELETE_FAILED = "STATE_DELETE_FAILED"
+    QUEUED = "STATE_QUEUED"
+    PULLING = "STATE_PULLING"
+    STARTING = "STATE_STARTING"
+    RUNNING = "STATE_RUNNING"
+
+
+class CheckpointState(enum.Enum):
+    """Whether the files of a checkpoint are there."""
+
+    UNSPECIFIED = "STATE_UNSPECIFIED"
+    ACTIVE = "STATE_ACTIVE"
+    COMPLETED = "STATE_COMPLETED"
+    ERROR = "STATE_ERROR"
+    DELETED = "STATE_DELETED"
+    PARTIALLY_DELETED = "STATE_PARTIALLY_DELETED"
+
+
+class TrialOrderBy(enum.Enum):
+    """Direction of a sort of trials."""
+
+    ASCENDING = "ORDER_BY_ASC"
+    ASC = ASCENDING
+    DESCENDING = "ORDER_BY_DESC"
+    DESC = DESCENDING
+
+
+class ModelOrderBy(enum.Enum):
+    """Direction of a sort of models or versions."""
+
+    ASCENDING = "ORDER_BY_ASC"
+    ASC = ASCENDING
+    DESCENDING = "ORDER_BY_DESC"
+    DESC = DESCENDING
+
+
+class CheckpointOrderBy(enum.Enum):
+    """Direction of a sort of checkpoints."""
+
+    ASC = "ORDER_BY_ASC"
+    DESC = "ORDER_BY_DESC"
+
+
+class TrialSortBy(enum.Enum):
+    """What the trials of an experiment are sorted by."""
+
+    UNSPECIFIED = "SORT_BY_UNSPECIFIED"
+    ID = "SORT_BY_ID"
+    START_TIME = "SORT_BY_START_TIME"
+    END_TIME = "SORT_BY_END_TIME"
+    STATE = "SORT_BY_STATE"
+    BEST_VALIDATION_METRIC = "SORT_BY_BEST_VALIDATION_METRIC"
+    LATEST_VALIDATION_METRIC = "SORT_BY_LATEST_VALIDATION_METRIC"
+    BATCHES_PROCESSED = "SORT_BY_BATCHES_PROCESSED"
+    DURATION = "SORT_BY_DURATION"
+    RESTARTS = "SORT_BY_RESTARTS"
+    CHECKPOINT_SIZE = "SORT_BY_CHECKPOINT_SIZE"
+
+
+class CheckpointSortBy(enum.Enum):
+    """What the checkpoints of a trial are sorted by."""
+
+    END_TIME = "SORT_BY_END_TIME"
+    STATE = "SORT_BY_STATE"
+    UUID = "SORT_BY_UUID"
+    BATCH_NUMBER = "SORT_BY_BATCH_NUMBER"
+
+
+class ModelSortBy(enum.Enum):
+    """What models are sorted by."""
+
+    UNSPECIFIED = "SORT_BY_UNSPECIFIED"
+    NAME = "SORT_BY_NAME"
+    DESCRIPTION = "SORT_BY_DESCRIPTION"
+    CREATION_TIME = "SORT_BY_CREATION_TIME"
+    LAST_UPDATED_TIME = "SORT_BY_LAST_UPDATED_TIME"
+    NUM_VERSIONS = "SORT_BY_NUM_VERSIONS"
+    WORKSPACE = "SORT_BY_WORKSPACE"
+
+
+class LogLevel(enum.Enum):
+    """How grave a log line is, from the least to the most."""
+
+    TRACE = "LOG_LEVEL_TRACE"
+    DEBUG = "LOG_LEVEL_DEBUG"
+    INFO = "LOG_LEVEL_INFO"
+    WARNING = "LOG_LEVEL_WARNING"
+    ERROR = "LOG_LEVEL_ERROR"
+    CRITICAL = "LOG_LEVEL_CRITICAL"
+
+
+class DownloadMode(enum.Enum):
+    """Which way a checkpoint comes."""
+
+    DIRECT = "direct"
+    """From the storage itself, with this person's own access to it."""
+    MASTER = "master"
+    """Through the master."""
+    AUTO = "auto"
+    """Directly, else through the master."""
+
+    def __str__(self) -> str:
+        return self.value

@@ -1,0 +1,146 @@
+"""An experiment as the client sees it (client spec, section 2)."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from determined.experimental import _checkpoint, _ranking
+from determined.experimental._checkpoint import Checkpoint
+from determined.experimental._enums import CheckpointState, ExperimentState, TrialOrderBy, TrialSortBy
+from determined.experimental._trial import TrialReference
+from determined.transport.pages import read_all
+from determined.transport.rest import Session
+
+_ENDED = (
+    ExperimentState.COMPLETED,
+    ExperimentState.CANCELED,
+    ExperimentState.ERROR,
+    ExperimentState.DELETED,
+)
+_WORD_EVERY_S = 60.0
+
+
+class _Control:
+    """What can be asked of an experiment; every call returns at once."""
+
+    _id: int
+    _session: Session
+
+    def activate(self) -> None:
+        """Let it run."""
+        self._post("activate")
+
+    def pause(self) -> None:
+        """Hold it; its trials save a checkpoint and leave."""
+        self._post("pause")
+
+    def cancel(self) -> None:
+        """End it after its trials saved a checkpoint."""
+        self._post("cancel")
+
+    def kill(self) -> None:
+        """End it now."""
+        self._post("kill")
+
+    def archive(self) -> None:
+        """Take it out of the usual lists; it must have ended."""
+        self._post("archive")
+
+    def unarchive(self) -> None:
+        """Put it back into the usual lists."""
+        self._post("unarchive")
+
+    def delete(self) -> None:
+        """Remove it with its checkpoints, metrics and logs; the work goes on after the call."""
+        self._session.delete(f"/api/v1/experiments/{self._id}")
+
+    def _post(self, verb: str) -> None:
+        self._session.post(f"/api/v1/experiments/{self._id}/{verb}")
+
+
+class ExperimentReference(_Control):
+    """An experiment; only its id is known until something is asked."""
+
+    def __init__(self, experiment_id: int, session: Session) -> None:
+        self._id = experiment_id
+        self._session = session
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self._id
+
+    def __repr__(self) -> str:
+        return f"Experiment(id={self.id})"
+
+    def wait(self, interval: float = 5.0) -> ExperimentState:
+        """Ask every `interval` seconds until it has ended; returns how. ValueError if it is paused."""
+        last_word = time.monotonic()
+        while True:
+            state = ExperimentState(self._get()["state"])
+            if state in _ENDED:
+                return state
+            if state is ExperimentState.PAUSED:
+                raise ValueError(
+                    f"Experiment {self.id} is in paused state. Make sure the experiment is active."
+                )
+            if time.monotonic() - last_word >= _WORD_EVERY_S:
+                last_word = time.monotonic()
+                print(f"Waiting for experiment {self.id} to end; it is {state.name}.", file=sys.stderr)
+            time.sleep(interval)
+
+    def await_first_trial(self, interval: float = 0.1) -> TrialReference:
+        """The trial that started first, once there is one; RuntimeError if the experiment ends without."""
+        params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
+        while True:
+            if found := self._session.get(f"{self._path}/trials", params)["trials"]:
+                return TrialReference(int(found[0]["id"]), self._session)
+            state = ExperimentState(self._get()["state"])
+            if state in _ENDED:
+                raise RuntimeError(f"experiment {self.id} is {state.name} and has no trial")
+            time.sleep(interval)
+
+    def get_trials(
+        self, sort_by: TrialSortBy = TrialSortBy.ID, order_by: TrialOrderBy = TrialOrderBy.ASCENDING
+    ) -> list[TrialReference]:
+        """All its trials."""
+        params = {"sortBy": sort_by.value, "orderBy": order_by.value}
+        found = read_all(self._session, f"{self._path}/trials", "trials", params)
+        return [TrialReference(int(one["id"]), self._session) for one in found]
+
+    def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
+        """The best checkpoint of all trials, see `top_n_checkpoints`."""
+        return self.top_n_checkpoints(1, sort_by, smaller_is_better)[0]
+
+    def top_n_checkpoints(
+        self, limit: int, sort_by: str | None = None, smaller_is_better: bool | None = None
+    ) -> list[Checkpoint]:
+        """The best completed checkpoint of each trial, the best `limit` of these; without the metric last.
+
+        Sorted by the searcher's metric in its direction, or by the validation metric `sort_by`, larger first
+        unless `smaller_is_better`. AssertionError if there is none, ValueError if no metric is known.
+        """
+        if sort_by is None:
+            order = _ranking.of_searcher(self.get_config())
+        else:
+            order = _ranking.Order(sort_by, bool(smaller_is_better))
+        completed = {"states": CheckpointState.COMPLETED.value}
+        told = read_all(self._session, f"{self._path}/checkpoints", "checkpoints", completed)
+        found = [_checkpoint.from_wire(self._session, one) for one in told]
+        assert found, f"No checkpoint found for experiment {self.id}"
+        return _ranking.best_of_each_trial(found, order)[:limit]
+
+    def get_config(self) -> dict[str, Any]:
+        """The completed configuration."""
+        config: dict[str, Any] = self._get()["config"]
+        return config
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/experiments/{self.id}"
+
+    def _get(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._session.get(self._path)["experiment"]
+        return found

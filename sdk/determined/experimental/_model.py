@@ -1,0 +1,183 @@
+"""The model registry: named models, each with numbered checkpoints (client spec, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from determined.common.api.errors import NotFoundException
+from determined.experimental import _checkpoint
+from determined.experimental._enums import ModelOrderBy
+from determined.transport.identity import in_path
+from determined.transport.pages import read_all
+from determined.transport.rest import Session
+
+
+class ModelVersion:
+    """A checkpoint under a number; every change is seen in the object once the master has made it."""
+
+    def __init__(self, session: Session, told: dict[str, Any]) -> None:
+        self._session = session
+        model = told["model"]
+        self.model_version_id = int(told.get("id") or 0)
+        self.model_version = int(told["version"])
+        self.model_id = int(model["id"])
+        self.model_name: str = model["name"]
+        self.checkpoint = (
+            _checkpoint.from_wire(session, told["checkpoint"]) if told.get("checkpoint") else None
+        )
+        self._take(told)
+
+    def __repr__(self) -> str:
+        return f"ModelVersion(model_name={self.model_name!r}, model_version={self.model_version})"
+
+    def set_name(self, name: str) -> None:
+        """Give a name."""
+        self._patch({"name": name})
+
+    def set_notes(self, notes: str) -> None:
+        """Give notes."""
+        self._patch({"notes": notes})
+
+    def delete(self) -> None:
+        """Forget the version; its checkpoint stays."""
+        self._session.delete(self._path)
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/models/{self.model_id}/versions/{self.model_version}"
+
+    def _patch(self, changes: dict[str, Any]) -> None:
+        self._take(self._session.patch(self._path, changes)["modelVersion"])
+
+    def _take(self, told: dict[str, Any]) -> None:
+        self.name: str = told.get("name") or ""
+        self.comment: str = told.get("comment") or ""
+        self.notes: str = told.get("notes") or ""
+        self.metadata: dict[str, Any] = told.get("metadata") or {}
+
+
+class _Description:
+    """What is said of a model; every change is seen in the object once the master has made it."""
+
+    _session: Session
+    model_id: int
+    name: str
+    metadata: dict[str, Any]
+
+    def add_metadata(self, metadata: dict[str, Any]) -> None:
+        """Set keys of the metadata."""
+        self._patch({"metadata": {**self.metadata, **metadata}})
+
+    def remove_metadata(self, keys: Iterable[str]) -> None:
+        """Take keys from the metadata; those it lacks are ignored."""
+        gone = set(keys)
+        self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in gone}})
+
+    def set_labels(self, labels: list[str]) -> None:
+        """Give these labels instead of those before."""
+        self._patch({"labels": list(labels)})
+
+    def set_description(self, description: str) -> None:
+        """Give a description."""
+        self._patch({"description": description})
+
+    @property
+    def _path(self) -> str:
+        return f"/api/v1/models/{self.model_id}"
+
+    def _patch(self, changes: dict[str, Any]) -> None:
+        self._take(self._session.patch(self._path, changes)["model"])
+
+    def _take(self, told: dict[str, Any]) -> None:
+        self.name = told["name"]
+        self.description: str = told.get("description") or ""
+        self.creation_time: str | None = told.get("creationTime")
+        self.last_updated_time: str | None = told.get("lastUpdatedTime")
+        self.metadata = told.get("metadata") or {}
+        self.labels: list[str] = list(told.get("labels") or [])
+        self.username: str = told.get("username") or ""
+        self.archived = bool(told.get("archived"))
+        self.workspace_id: int | None = told.get("workspaceId")
+
+
+class Model(_Description):
+    """A named model."""
+
+    def __init__(self, session: Session, told: dict[str, Any]) -> None:
+        self._session = session
+        self.model_id = int(told["id"])
+        self._take(told)
+
+    def __repr__(self) -> str:
+        return f"Model(id={self.model_id}, name={self.name!r})"
+
+    def register_version(self, checkpoint_uuid: str) -> ModelVersion:
+        """Make a completed checkpoint the next version."""
+        told = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
+        return ModelVersion(self._session, told["modelVersion"])
+
+    def get_version(self, version: int = -1) -> ModelVersion | None:
+        """The version of this number or `NotFoundException`; by default the latest, None if there is none."""
+        if version == -1:
+            return next(iter(self.get_versions()), None)
+        told = self._session.get(f"{self._path}/versions/{version}")
+        return ModelVersion(self._session, told["modelVersion"])
+
+    def get_versions(self, order_by: ModelOrderBy = ModelOrderBy.DESC) -> list[ModelVersion]:
+        """All versions by number."""
+        params = {"sortBy": "SORT_BY_VERSION", "orderBy": order_by.value}
+        found = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
+        return [ModelVersion(self._session, one) for one in found]
+
+    def archive(self) -> None:
+        """Keep it from being changed."""
+        self._session.post(f"{self._path}/archive")
+        self.archived = True
+
+    def unarchive(self) -> None:
+        """Let it be changed again."""
+        self._session.post(f"{self._path}/unarchive")
+        self.archived = False
+
+    def delete(self) -> None:
+        """Forget it with its versions; their checkpoints stay."""
+        self._session.delete(self._path)
+
+    def move_to_workspace(self, workspace_name: str) -> None:
+        """Put it into another workspace."""
+        id = workspace_id(self._session, workspace_name)
+        self._session.post(f"{self._path}/move", {"destinationWorkspaceId": id})
+        self.workspace_id = id
+
+    def to_json(self) -> dict[str, Any]:
+        """Its attributes as JSON values."""
+        names = ("name", "description", "creation_time", "last_updated_time", "metadata", "labels")
+        shown = {name: getattr(self, name) for name in (*names, "username", "archived", "workspace_id")}
+        return {"id": self.model_id, **shown}
+
+
+def get(session: Session, name_or_id: str | int) -> Model:
+    """Raises `NotFoundException`."""
+    return Model(session, session.get(f"/api/v1/models/{in_path(str(name_or_id))}")["model"])
+
+
+def create(session: Session, body: dict[str, Any]) -> Model:
+    """Make a model; fields that are None are left out."""
+    given = {name: value for name, value in body.items() if value is not None}
+    return Model(session, session.post("/api/v1/models", given)["model"])
+
+
+def find(session: Session, params: dict[str, Any]) -> list[Model]:
+    """All models that fit."""
+    given = {name: value for name, value in params.items() if value is not None}
+    return [Model(session, one) for one in read_all(session, "/api/v1/models", "models", given)]
+
+
+def workspace_id(session: Session, name: str) -> int:
+    """Raises `NotFoundException`."""
+    found = read_all(session, "/api/v1/workspaces", "workspaces", {"name": name})
+    for one in found:
+        if one["name"] == name:
+            return int(one["id"])
+    raise NotFoundException(f"workspace '{name}' not found")

@@ -1,0 +1,55 @@
+"""Which checkpoints are better than others (client spec, section 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from determined.experimental._checkpoint import Checkpoint
+
+
+class Order(NamedTuple):
+    """A validation metric and which way it gets better."""
+
+    metric: str
+    smaller_is_better: bool
+
+
+def of_searcher(config: dict[str, Any]) -> Order:
+    """What the search itself looks at; raises ValueError if the configuration names no metric."""
+    searcher = config.get("searcher") or {}
+    if not searcher.get("metric"):
+        raise ValueError(
+            "the experiment's configuration names no searcher metric: give sort_by a metric's name"
+        )
+    return Order(searcher["metric"], bool(searcher.get("smaller_is_better", True)))
+
+
+def best_first(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
+    """Sorted by the metric; those without it come last. Ties keep their order."""
+    return sorted(checkpoints, key=lambda one: _key(one, order))
+
+
+def best_of_each_trial(checkpoints: Iterable[Checkpoint], order: Order) -> list[Checkpoint]:
+    """The best of each trial, sorted by the metric."""
+    found: dict[int | None, Checkpoint] = {}
+    for one in best_first(checkpoints, order):
+        found.setdefault(one.training.trial_id if one.training else None, one)
+    return list(found.values())
+
+
+def _key(one: Checkpoint, order: Order) -> tuple[bool, float]:
+    value = _value(one, order.metric)
+    if value is None:
+        return True, 0.0
+    return False, value if order.smaller_is_better else -value
+
+
+def _value(one: Checkpoint, metric: str) -> float | None:
+    metrics = (one.training.validation_metrics.get("avgMetrics") or {}) if one.training else {}
+    try:
+        value = float(metrics[metric])
+    except (KeyError, TypeError, ValueError):
+        return None
+    return None if math.isnan(value) else value

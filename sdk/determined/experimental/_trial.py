@@ -1,0 +1,173 @@
+"""A trial as the client sees it (client spec, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from determined.experimental import _checkpoint, _metrics, _ranking
+from determined.experimental._checkpoint import Checkpoint
+from determined.experimental._enums import CheckpointOrderBy, CheckpointSortBy, CheckpointState, LogLevel
+from determined.transport import log_stream
+from determined.transport.pages import read_all
+from determined.transport.rest import Session
+
+
+class TrialReference:
+    """A trial; only its id is known until something is asked."""
+
+    def __init__(self, trial_id: int, session: Session) -> None:
+        self._id = trial_id
+        self._session = session
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        return self._id
+
+    def __repr__(self) -> str:
+        return f"Trial(id={self.id})"
+
+    def logs(
+        self,
+        follow: bool = False,
+        *,
+        head: int | None = None,
+        tail: int | None = None,
+        container_ids: list[str] | None = None,
+        rank_ids: list[int] | None = None,
+        stdtypes: list[str] | None = None,
+        min_level: LogLevel | str | None = None,
+    ) -> Iterator[str]:
+        """The lines of the log, each ending in a newline.
+
+        At most one of `follow` (until the trial has ended), `head` and `tail` (that many lines), else
+        ValueError. `min_level` is a `LogLevel` or its name.
+        """
+        _check_extent(follow, head, tail)
+        filters = {"containerIds": container_ids, "rankIds": rank_ids, "stdtypes": stdtypes}
+        params: dict[str, Any] = {name: value for name, value in filters.items() if value is not None}
+        if min_level is not None:
+            params["levels"] = _levels_from(min_level)
+        return self._lines(follow, head, tail, params)
+
+    def kill(self) -> None:
+        """End the trial; its experiment goes on."""
+        self._session.post(f"/api/v1/trials/{self.id}/kill")
+
+    def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
+        """The best checkpoint, see `select_checkpoint`."""
+        return self.select_checkpoint(best=True, sort_by=sort_by, smaller_is_better=smaller_is_better)
+
+    def select_checkpoint(
+        self,
+        latest: bool = False,
+        best: bool = False,
+        uuid: str | None = None,
+        sort_by: str | None = None,
+        smaller_is_better: bool | None = None,
+    ) -> Checkpoint:
+        """The checkpoint after the most batches, the best one, or the one of this id.
+
+        `sort_by` names another validation metric than the searcher's, together with its direction.
+        AssertionError for contradicting arguments, ValueError if there is no such checkpoint.
+        """
+        _check_selection(latest, best, uuid, sort_by, smaller_is_better)
+        if uuid is not None:
+            found = [one for one in self._checkpoints() if one.uuid == uuid]
+        elif latest:
+            found = sorted(self._completed(), key=_batches, reverse=True)
+        else:
+            order = None if sort_by is None else _ranking.Order(sort_by, bool(smaller_is_better))
+            found = self._ranked(self._completed(), order)
+        if not found:
+            wanted = f"checkpoint {uuid}" if uuid is not None else "completed checkpoint"
+            raise ValueError(f"trial {self.id} has no {wanted}")
+        return found[0]
+
+    def get_checkpoints(
+        self, sort_by: str | CheckpointSortBy | None = None, order_by: CheckpointOrderBy | None = None
+    ) -> list[Checkpoint]:
+        """All checkpoints, deleted ones too, sorted by a field or by a validation metric.
+
+        Without arguments by the searcher's metric, the best first. AssertionError for only one of the two.
+        """
+        assert (sort_by is None) == (order_by is None), (
+            "sort_by and order_by are given together or not at all"
+        )
+        if isinstance(sort_by, CheckpointSortBy) and order_by is not None:
+            return self._checkpoints(sortBy=sort_by.value, orderBy=order_by.value)
+        ascending = order_by is CheckpointOrderBy.ASC
+        order = None if sort_by is None else _ranking.Order(str(sort_by), ascending)
+        return self._ranked(self._checkpoints(), order)
+
+    def stream_training_metrics(self) -> Iterator[_metrics.TrainingMetrics]:
+        """Training metrics, ordered by run and steps."""
+        return _metrics.stream_training(self._session, [self.id])
+
+    def stream_validation_metrics(self) -> Iterator[_metrics.ValidationMetrics]:
+        """Validation metrics, ordered by run and steps."""
+        return _metrics.stream_validation(self._session, [self.id])
+
+    def _lines(
+        self, follow: bool, head: int | None, tail: int | None, params: dict[str, Any]
+    ) -> Iterator[str]:
+        for record in self._records(follow, head, tail, params):
+            yield record["message"].removesuffix("\n") + "\n"
+
+    def _records(
+        self, follow: bool, head: int | None, tail: int | None, params: dict[str, Any]
+    ) -> Iterable[dict[str, Any]]:
+        if follow:
+            return log_stream.follow(self._session, self.id, params)
+        if head == 0 or tail == 0:
+            return ()
+        if tail is not None:
+            newest_first = {**params, "limit": tail, "orderBy": "ORDER_BY_DESC"}
+            return reversed(list(log_stream.read(self._session, self.id, newest_first)))
+        if head is not None:
+            params["limit"] = head
+        return log_stream.read(self._session, self.id, params)
+
+    def _checkpoints(self, **params: Any) -> list[Checkpoint]:
+        path = f"/api/v1/trials/{self.id}/checkpoints"
+        found = read_all(self._session, path, "checkpoints", params)
+        return [_checkpoint.from_wire(self._session, one) for one in found]
+
+    def _completed(self) -> list[Checkpoint]:
+        return self._checkpoints(states=CheckpointState.COMPLETED.value)
+
+    def _ranked(self, found: list[Checkpoint], order: _ranking.Order | None) -> list[Checkpoint]:
+        """By the metric that is given, else by the searcher's, which every checkpoint of a trial knows."""
+        trained = [one.training for one in found if one.training is not None]
+        if order is None and trained:
+            order = _ranking.of_searcher(trained[0].experiment_config)
+        return found if order is None else _ranking.best_first(found, order)
+
+
+def _check_extent(follow: bool, head: int | None, tail: int | None) -> None:
+    if sum((bool(follow), head is not None, tail is not None)) > 1:
+        raise ValueError("give at most one of follow, head and tail")
+    for name, value in (("head", head), ("tail", tail)):
+        if value is not None and value < 0:
+            raise ValueError(f"{name} is a number of lines, {value} is negative")
+
+
+def _check_selection(
+    latest: bool, best: bool, uuid: str | None, sort_by: str | None, smaller_is_better: bool | None
+) -> None:
+    given = sum((bool(latest), bool(best), uuid is not None))
+    assert given == 1, "give exactly one of latest, best and uuid"
+    together = (sort_by is None) == (smaller_is_better is None)
+    assert together, "sort_by and smaller_is_better are given together or not at all"
+    assert best or sort_by is None, "sort_by and smaller_is_better go with best only"
+
+
+def _levels_from(least: LogLevel | str) -> list[str]:
+    known = list(LogLevel)
+    least = LogLevel[least] if isinstance(least, str) else LogLevel(least)
+    return [level.value for level in known[known.index(least) :]]
+
+
+def _batches(one: Checkpoint) -> int:
+    return int(one.metadata.get("steps_completed") or 0)

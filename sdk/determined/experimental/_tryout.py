@@ -1,0 +1,79 @@
+"""One batch of a trial class on this machine, for `test_one_batch` and `--local --test-mode`.
+
+Client spec, section 4.3.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from det_contracts import expconf
+from det_contracts.expconf.hyperparameters import is_group
+
+_STAND_INS: dict[str, Any] = {
+    "entrypoint": "local:Trial",
+    "searcher": {"name": "single", "metric": "validation_loss", "max_length": {"batches": 1}},
+}
+"""Fields that a configuration must have on a cluster and that mean nothing here."""
+
+
+def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
+    """Train one batch, validate, save a checkpoint, keep nothing; raises whatever goes wrong."""
+    from determined.pytorch._legacy import try_locally
+    from determined.pytorch._trial import PyTorchTrial
+
+    if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
+        raise TypeError(f"{trial_class!r} is no subclass of determined.pytorch.PyTorchTrial")
+    completed = whole(config)
+    with _nothing_kept():
+        try_locally(trial_class, drawn(completed.get("hyperparameters") or {}, random.Random()), completed)
+
+
+def whole(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration with defaults; raises ValueError naming all fields that are wrong."""
+    seed = random.randrange(2**31)
+    try:
+        return expconf.complete({**_STAND_INS, **config}, seed=seed, name="local")
+    except expconf.ConfigErrors as error:
+        raise ValueError(str(error)) from error
+
+
+def drawn(space: Mapping[str, Any], rng: random.Random) -> dict[str, Any]:
+    """One value of each hyperparameter."""
+    return {name: _one(value, rng) for name, value in space.items()}
+
+
+def _one(value: Any, rng: random.Random) -> Any:
+    if is_group(value):
+        return drawn(value, rng)
+    if not isinstance(value, dict):
+        return value
+    low, high = value.get("minval", 0), value.get("maxval", 0)
+    kinds: dict[str, Callable[[], Any]] = {
+        "const": lambda: value["val"],
+        "categorical": lambda: rng.choice(value["vals"]),
+        "int": lambda: rng.randint(low, high),
+        "double": lambda: rng.uniform(low, high),
+        "log": lambda: value["base"] ** rng.uniform(low, high),
+    }
+    return kinds[value["type"]]()
+
+
+@contextlib.contextmanager
+def _nothing_kept() -> Iterator[None]:
+    """Have the checkpoint of the test written to a place that goes away."""
+    before = os.environ.get("XDG_DATA_HOME")
+    with tempfile.TemporaryDirectory(prefix="test-one-batch-") as scratch:
+        os.environ["XDG_DATA_HOME"] = scratch
+        try:
+            yield
+        finally:
+            if before is None:
+                del os.environ["XDG_DATA_HOME"]
+            else:
+                os.environ["XDG_DATA_HOME"] = before

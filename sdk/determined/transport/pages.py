@@ -1,0 +1,20 @@
+"""Long lists of the master, read to their end page by page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from determined.transport.rest import Params, Session
+
+PAGE = 200
+
+
+def read_all(session: Session, path: str, key: str, params: Params | None = None) -> list[dict[str, Any]]:
+    """All objects under `key` of a list endpoint, in the order that `params` ask for."""
+    found: list[dict[str, Any]] = []
+    while True:
+        answer = session.get(path, {**(params or {}), "limit": PAGE, "offset": len(found)})
+        found += answer[key]
+        total = int((answer.get("pagination") or {}).get("total") or 0)
+        if not answer[key] or len(found) >= total:
+            return found

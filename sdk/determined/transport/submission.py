@@ -1,0 +1,26 @@
+"""Hands an experiment in (REST spec, section 3.1)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from determined.transport.rest import Progress, Session
+
+WARNINGS = {
+    "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED": (
+        "Warning: the experiment asks for more slots than the cluster has at present; it waits for more."
+    ),
+}
+
+
+def submit(session: Session, body: dict[str, Any], on_sent: Progress | None = None) -> dict[str, Any]:
+    """Create an experiment, once even if a proxy repeats the request; returns the master's answer."""
+    headers = {"Idempotency-Key": str(uuid.uuid4())}
+    answer: dict[str, Any] = session.post("/api/v1/experiments", body, headers=headers, on_sent=on_sent)
+    return answer
+
+
+def warnings_of(answer: dict[str, Any]) -> list[str]:
+    """What the master warns of, in words."""
+    return [WARNINGS.get(code, f"Warning: {code}") for code in answer.get("warnings") or []]
