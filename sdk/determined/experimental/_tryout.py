@@ -18,6 +18,7 @@ from det_contracts.expconf.hyperparameters import is_group
 _STAND_INS: dict[str, Any] = {
     "entrypoint": "local:Trial",
     "searcher": {"name": "single", "metric": "validation_loss", "max_length": {"batches": 1}},
+    "checkpoint_storage": {"type": "shared_fs", "host_path": "/"},
 }
 """Fields that a configuration must have on a cluster and that mean nothing here."""
 

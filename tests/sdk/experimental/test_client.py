@@ -26,13 +26,17 @@ def code(tmp_path):
 
 
 def test_names_are_exported():
-    names = (
+    wanted = (
         "Determined Checkpoint ExperimentReference TrialReference Model ModelVersion ModelOrderBy ModelSortBy"
     )
-    names += " TrialOrderBy TrialSortBy Session client test_one_batch Experiment Trial"
-    assert not [name for name in names.split() if not hasattr(experimental, name)]
+    wanted += " TrialOrderBy TrialSortBy Session client test_one_batch Experiment Trial"
+    assert not [name for name in wanted.split() if not hasattr(experimental, name)]
     assert experimental.Experiment is experimental.ExperimentReference
     assert experimental.Trial is experimental.TrialReference
+
+
+def names(kind):
+    return " ".join(one.name for one in kind)
 
 
 def test_enums_have_the_published_values():
@@ -47,34 +51,15 @@ def test_enums_have_the_published_values():
     ]
     assert client.TrialOrderBy.ASC is client.TrialOrderBy.ASCENDING
     assert client.ModelOrderBy.DESC is client.ModelOrderBy.DESCENDING
-    assert [sort.name for sort in client.TrialSortBy] == [
-        "UNSPECIFIED",
-        "ID",
-        "START_TIME",
-        "END_TIME",
-        "STATE",
-        "BEST_VALIDATION_METRIC",
-        "LATEST_VALIDATION_METRIC",
-        "BATCHES_PROCESSED",
-        "DURATION",
-        "RESTARTS",
-        "CHECKPOINT_SIZE",
-    ]
-    assert [sort.name for sort in client.CheckpointSortBy] == ["END_TIME", "STATE", "UUID", "BATCH_NUMBER"]
-    assert [sort.name for sort in client.ModelSortBy] == (
-        [
-            "UNSPECIFIED",
-            "NAME",
-            "DESCRIPTION",
-            "CREATION_TIME",
-            "LAST_UPDATED_TIME",
-            "NUM_VERSIONS",
-            "WORKSPACE",
-        ]
+    assert names(client.TrialSortBy) == (
+        "UNSPECIFIED ID START_TIME END_TIME STATE BEST_VALIDATION_METRIC LATEST_VALIDATION_METRIC "
+        "BATCHES_PROCESSED DURATION RESTARTS CHECKPOINT_SIZE"
     )
-    assert [state.name for state in client.CheckpointState] == (
-        ["UNSPECIFIED", "ACTIVE", "COMPLETED", "ERROR", "DELETED", "PARTIALLY_DELETED"]
+    assert names(client.CheckpointSortBy) == "END_TIME STATE UUID BATCH_NUMBER"
+    assert names(client.ModelSortBy) == (
+        "UNSPECIFIED NAME DESCRIPTION CREATION_TIME LAST_UPDATED_TIME NUM_VERSIONS WORKSPACE"
     )
+    assert names(client.CheckpointState) == "UNSPECIFIED ACTIVE COMPLETED ERROR DELETED PARTIALLY_DELETED"
 
 
 def test_it_connects_at_the_first_use_and_once(master):
