@@ -1,0 +1,157 @@
+"""The Python client against a cluster: create, wait, read, choose and download."""
+
+import json
+
+import pytest
+
+from determined.common.api.errors import NotFoundException
+from determined.experimental import client
+from tests.fixtures.local_cluster import LocalCluster
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+SCRIPT = """
+import determined as det
+from determined import core
+
+with core.init() as context:
+    info = det.get_cluster_info()
+    lr = info.trial.hparams["lr"]
+    for operation in context.searcher.operations():
+        for step in range(2, operation.length + 1, 2):
+            print("step", step, flush=True)
+            context.train.report_training_metrics(step, {"loss": lr / step})
+            context.train.report_validation_metrics(step, {"error": lr / step, "accuracy": step + lr})
+            with context.checkpoint.store_path({"steps_completed": step}) as (path, _):
+                (path / "weights").write_text(f"{lr} {step}")
+        operation.report_completed(lr / operation.length)
+"""
+CONFIG = {
+    "name": "client",
+    "entrypoint": "python3 train.py",
+    "hyperparameters": {"lr": {"type": "categorical", "vals": [1.0, 2.0]}},
+    "searcher": {"name": "grid", "metric": "error", "max_length": {"batches": 4}},
+    "checkpoint_storage": {"save_experiment_best": 9, "save_trial_best": 9, "save_trial_latest": 9},
+    "max_restarts": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """One for the module: its tests change nothing that others look at."""
+    made = LocalCluster(tmp_path_factory.mktemp("client"))
+    made.up()
+    yield made
+    made.down()
+
+
+@pytest.fixture(autouse=True)
+def connected(cluster, monkeypatch, tmp_path):
+    """A fresh process' worth of client."""
+    monkeypatch.setenv("DET_MASTER", cluster.address)
+    monkeypatch.setenv("DET_DEBUG_CONFIG_PATH", str(tmp_path / "configuration"))
+    monkeypatch.setattr(client, "_determined", None)
+
+
+@pytest.fixture(scope="module")
+def finished(cluster, tmp_path_factory):
+    """The id of an experiment with two trials, created with the client and waited for."""
+    code = tmp_path_factory.mktemp("code")
+    (code / "train.py").write_text(SCRIPT)
+    configuration = tmp_path_factory.mktemp("configuration")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DET_DEBUG_CONFIG_PATH", str(configuration))
+        connection = client.Determined(cluster.address)
+        experiment = connection.create_experiment(CONFIG, code)
+        assert experiment.await_first_trial().id >= 1
+        assert experiment.wait(interval=0.1) is client.ExperimentState.COMPLETED
+    return experiment.id
+
+
+def test_trials_and_configuration(finished):
+    experiment = client.get_experiment(finished)
+    trials = experiment.get_trials()
+    assert len(trials) == 2
+    assert [t.id for t in experiment.get_trials(order_by=client.TrialOrderBy.DESC)] == [
+        t.id for t in reversed(trials)
+    ]
+    assert experiment.get_config()["searcher"]["metric"] == "error"
+
+
+def test_metrics(finished):
+    trial = client.get_experiment(finished).get_trials()[0]
+    training = list(trial.stream_training_metrics())
+    assert [one.steps_completed for one in training] == [2, 4]
+    assert {(one.trial_id, one.trial_run_id, tuple(one.metrics)) for one in training} == {
+        (trial.id, 1, ("loss",))
+    }
+    ids = [one.id for one in client.get_experiment(finished).get_trials()]
+    both = list(client.stream_trials_validation_metrics(ids))
+    assert [(one.trial_id, one.total_batches) for one in both] == [(id, n) for id in ids for n in (2, 4)]
+    assert set(both[0].metrics) == {"error", "accuracy"}
+
+
+def test_logs(finished):
+    trial = client.get_experiment(finished).get_trials()[0]
+    everything = list(trial.logs())
+    assert list(trial.logs(follow=True)) == everything
+    assert all(line.endswith("\n") for line in everything)
+    assert any("step 2" in line for line in everything)
+    assert list(trial.logs(head=3)) == everything[:3]
+    assert list(trial.logs(tail=3)) == everything[-3:]
+
+
+def test_best_checkpoints(finished):
+    experiment = client.get_experiment(finished)
+    up = experiment.top_n_checkpoints(9, sort_by="accuracy", smaller_is_better=True)
+    down = experiment.top_n_checkpoints(9, sort_by="accuracy", smaller_is_better=False)
+    assert [one.training.trial_id for one in up] == [one.training.trial_id for one in reversed(down)]
+    best = experiment.top_checkpoint()
+    assert best.metadata["steps_completed"] == 4
+    assert best.training.validation_metrics["avgMetrics"]["error"] == 0.25
+    assert len(experiment.top_n_checkpoints(9)) == 2
+
+
+def test_checkpoints_of_a_trial(finished):
+    trial = client.get_experiment(finished).get_trials()[0]
+    found = trial.get_checkpoints(client.CheckpointSortBy.BATCH_NUMBER, client.CheckpointOrderBy.DESC)
+    assert [one.metadata["steps_completed"] for one in found] == [4, 2]
+    assert trial.select_checkpoint(latest=True).uuid == trial.top_checkpoint().uuid == found[0].uuid
+    assert trial.select_checkpoint(uuid=found[1].uuid).metadata["steps_completed"] == 2
+    assert (
+        trial.select_checkpoint(best=True, sort_by="accuracy", smaller_is_better=True).uuid == found[1].uuid
+    )
+
+
+@pytest.mark.parametrize("mode", list(client.DownloadMode))
+def test_download(finished, tmp_path, mode):
+    checkpoint = client.get_experiment(finished).top_checkpoint()
+    same = client.get_checkpoint(checkpoint.uuid)
+    path = same.download(tmp_path / "here", mode)
+    assert (tmp_path / "here" / "weights").read_text() == "1.0 4"
+    assert json.loads((tmp_path / "here" / "metadata.json").read_text())["steps_completed"] == 4
+    assert path == str(tmp_path / "here")
+
+
+def test_a_paused_experiment_is_not_waited_for(cluster, tmp_path):
+    (tmp_path / "train.py").write_text("import time\ntime.sleep(600)\n")
+    experiment = client.create_experiment({**CONFIG, "name": "long"}, tmp_path)
+    experiment.pause()
+    with pytest.raises(ValueError, match="paused"):
+        experiment.wait(interval=0.1)
+    experiment.kill()
+    assert experiment.wait(interval=0.1) is client.ExperimentState.CANCELED
+    experiment.archive()
+    assert cluster.experiment(experiment.id)["archived"]
+    experiment.unarchive()
+
+
+def test_unknown_things(finished):
+    assert client.whoami().username == client.get_session_username() == "determined"
+    assert "determined" in {one.username for one in client.list_users()}
+    with pytest.raises(NotFoundException):
+        client.get_experiment(9999).wait()
+    with pytest.raises(NotFoundException):
+        client.get_trial(9999).kill()
+    with pytest.raises(NotFoundException):
+        client.get_checkpoint("00000000-0000-0000-0000-000000000000")
