@@ -6,6 +6,7 @@ import logging
 import os
 import pathlib
 import shutil
+import uuid
 
 from determined import context as packing
 from determined._info import info_directory
@@ -28,7 +29,10 @@ class Code:
         target = checkpoint / FOLDER
         target.mkdir()
         left = packing.LIMIT_BYTES
+        storage = checkpoint.resolve().parent
         for entry in packing._walk(self._source, ""):
+            if _is_stored(entry.source.resolve(), storage):
+                continue
             place = target / entry.path
             if packing._is_dir(entry):
                 place.mkdir(parents=True, exist_ok=True)
@@ -59,6 +63,17 @@ class Code:
                 self._source,
                 packing.LIMIT_BYTES // 2**20,
             )
+
+
+def _is_stored(path: pathlib.Path, storage: pathlib.Path) -> bool:
+    """Whether this lies in a checkpoint: a folder that holds them would be copied into each of them."""
+    if not path.is_relative_to(storage) or path == storage:
+        return False
+    try:
+        uuid.UUID(path.relative_to(storage).parts[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _same(one: pathlib.Path, other: pathlib.Path) -> bool:

@@ -122,3 +122,16 @@ def test_local_code_is_in_the_checkpoint(folder):
     assert all(sorted(p.name for p in one.iterdir()) == ["train.py"] for one in found)
     first, second = ((one / "train.py").stat().st_ino for one in found)
     assert first == second
+
+
+@pytest.mark.parametrize("place", ["data", "."])
+def test_checkpoints_in_the_folder_of_the_code_are_no_code(folder, monkeypatch, place):
+    data = folder / "code" / place
+    monkeypatch.setenv("XDG_DATA_HOME", str(data))
+    (folder / "code" / "train.py").write_text("print(1)\n")
+    with pytorch.init(enable_tensorboard_logging=False) as context:
+        pytorch.Trainer(OneVar(context), context).fit(max_length=Batch(6), checkpoint_period=Batch(2))
+    saved = [path.parent for path in data.rglob("state_dict.pth")]
+    assert len(saved) == 3
+    for one in saved:
+        assert [path.name for path in (one / "code").rglob("*") if path.is_file()] == ["train.py"]
