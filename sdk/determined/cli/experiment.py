@@ -17,8 +17,7 @@ from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.cli.paging import paging_args, read_pages
 from determined.common.api import errors
-from determined.transport import identity
-from determined.transport.log_stream import ENDED
+from determined.transport import identity, log_stream
 from determined.transport.rest import RETRIED_STATUSES, Session
 
 Object = dict[str, Any]
@@ -58,7 +57,8 @@ def logs(session: Session, args: argparse.Namespace) -> None:
     trials = _trials(session, args.experiment_id)
     if not trials:
         raise errors.NotFoundException(f"experiment {args.experiment_id} has no trial yet")
-    trial_logs.show_logs(session, min(int(trial["id"]) for trial in trials), args)
+    first = min(int(trial["id"]) for trial in trials)
+    trial_logs.show_logs(session, log_stream.trial(first), args)
 
 
 def wait(session: Session, args: argparse.Namespace) -> int:
@@ -85,7 +85,7 @@ def _status_of(experiment: Object) -> int | None:
     if state == "STATE_COMPLETED":
         output.good(f"Experiment {number} is COMPLETED")
         return 0
-    if state in ENDED or state == "STATE_DELETED":
+    if state in log_stream.ENDED or state == "STATE_DELETED":
         reason = experiment.get("stateReason")
         output.complain(f"Experiment {number} is {wording.state(state)}" + (f": {reason}" if reason else ""))
         return 1

@@ -145,12 +145,12 @@ def _follow(session: Session, experiment_id: int) -> int | None:
         print("Waiting for first trial to begin...", flush=True)
         trial_id = _first_trial(session, experiment_id)
         print(f"Following first trial with ID {trial_id}", flush=True)
-        for record in log_stream.follow(session, trial_id):
+        for record in log_stream.follow(session, log_stream.trial(trial_id)):
             trial_logs.show_line(record, flush=True)
     except KeyboardInterrupt:
         output.warn(f"\nExperiment {experiment_id} goes on; see 'det experiment logs -f {experiment_id}'.")
         raise
-    trial_logs.say_ended(trial_id)
+    trial_logs.say_ended(log_stream.trial(trial_id))
     return None
 
 

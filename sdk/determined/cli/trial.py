@@ -8,6 +8,7 @@ from determined.cli import output, trial_logs
 from determined.cli.experiment_describe import Sheet, show_reasons, show_sheets, trial_sheet, workload_sheet
 from determined.cli.grammar import Noun, Verb, arg
 from determined.cli.paging import paging_args, read_pages
+from determined.transport import log_stream
 from determined.transport.rest import Session
 
 _ID = arg("trial_id", type=int, help="number of the trial")
@@ -42,7 +43,7 @@ def _summary(groups: dict[str, dict[str, dict[str, object]]]) -> Sheet:
 
 def logs(session: Session, args: argparse.Namespace) -> None:
     """The log of a trial."""
-    trial_logs.show_logs(session, args.trial_id, args)
+    trial_logs.show_logs(session, log_stream.trial(args.trial_id), args)
 
 
 def kill(session: Session, args: argparse.Namespace) -> None:

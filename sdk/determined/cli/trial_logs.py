@@ -1,4 +1,4 @@
-"""Show the log of a trial; the options that `det experiment logs` and `det trial logs` share.
+"""Show a log; the options that `det experiment logs`, `det trial logs` and `det task logs` share.
 
 Client spec, section 6.
 """
@@ -14,6 +14,7 @@ from typing import Any
 from determined.cli import output
 from determined.cli.grammar import Arg, OneOf, arg, one_of
 from determined.transport import instant, log_stream
+from determined.transport.log_stream import Source
 from determined.transport.rest import Session
 
 _LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -34,7 +35,7 @@ def _count(text: str) -> int:
 
 LOG_ARGS: tuple[Arg | OneOf, ...] = (
     one_of(
-        arg("-f", "--follow", action="store_true", help="go on until the trial has ended"),
+        arg("-f", "--follow", action="store_true", help="go on until it has ended"),
         arg("--head", type=_count, metavar="N", help="the first N lines only"),
         arg("--tail", type=_count, metavar="N", help="the last N lines only"),
     ),
@@ -52,14 +53,14 @@ LOG_ARGS: tuple[Arg | OneOf, ...] = (
 _FILTERS = ("agentIds", "containerIds", "rankIds", "sources", "stdtypes", "timestampBefore", "timestampAfter")
 
 
-def show_logs(session: Session, trial_id: int, args: argparse.Namespace) -> None:
+def show_logs(session: Session, source: Source, args: argparse.Namespace) -> None:
     """Print what the options ask for, then say that the stream has ended."""
-    for record in _records(session, trial_id, args):
+    for record in _records(session, source, args):
         if args.json:
             print(json.dumps(record, sort_keys=True), flush=args.follow)
         else:
             show_line(record, flush=args.follow)
-    say_ended(trial_id, sys.stderr if args.json else sys.stdout)
+    say_ended(source, sys.stderr if args.json else sys.stdout)
 
 
 def show_line(record: dict[str, Any], flush: bool) -> None:
@@ -67,23 +68,24 @@ def show_line(record: dict[str, Any], flush: bool) -> None:
     print(record["message"].removesuffix("\n"), flush=flush)
 
 
-def say_ended(trial_id: int, file: Any = None) -> None:
+def say_ended(source: Source, file: Any = None) -> None:
     """The last line of every log."""
-    output.good(f"Trial log stream ended. To reopen log stream, run: det trial logs -f {trial_id}", file)
+    reopen = f"det {source.noun} logs -f {source.id}"
+    output.good(f"{source.noun.capitalize()} log stream ended. To reopen log stream, run: {reopen}", file)
 
 
-def _records(session: Session, trial_id: int, args: argparse.Namespace) -> Iterable[dict[str, Any]]:
+def _records(session: Session, source: Source, args: argparse.Namespace) -> Iterable[dict[str, Any]]:
     params = _params(args)
     if args.follow:
-        return log_stream.follow(session, trial_id, params)
+        return log_stream.follow(session, source, params)
     if args.head == 0 or args.tail == 0:
         return ()
     if args.head is not None:
-        return log_stream.read(session, trial_id, {**params, "limit": args.head})
+        return log_stream.read(session, source, {**params, "limit": args.head})
     if args.tail is not None:
         newest_first = {**params, "limit": args.tail, "orderBy": "ORDER_BY_DESC"}
-        return reversed(list(log_stream.read(session, trial_id, newest_first)))
-    return log_stream.read(session, trial_id, params)
+        return reversed(list(log_stream.read(session, source, newest_first)))
+    return log_stream.read(session, source, params)
 
 
 def _params(args: argparse.Namespace) -> dict[str, Any]:

@@ -118,16 +118,17 @@ class TrialReference:
     def _records(
         self, follow: bool, head: int | None, tail: int | None, params: dict[str, Any]
     ) -> Iterable[dict[str, Any]]:
+        source = log_stream.trial(self.id)
         if follow:
-            return log_stream.follow(self._session, self.id, params)
+            return log_stream.follow(self._session, source, params)
         if head == 0 or tail == 0:
             return ()
         if tail is not None:
             newest_first = {**params, "limit": tail, "orderBy": "ORDER_BY_DESC"}
-            return reversed(list(log_stream.read(self._session, self.id, newest_first)))
+            return reversed(list(log_stream.read(self._session, source, newest_first)))
         if head is not None:
             params["limit"] = head
-        return log_stream.read(self._session, self.id, params)
+        return log_stream.read(self._session, source, params)
 
     def _checkpoints(self, **params: Any) -> list[Checkpoint]:
         path = f"/api/v1/trials/{self.id}/checkpoints"

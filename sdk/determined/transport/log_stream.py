@@ -1,11 +1,11 @@
-"""The log of a trial: its lines so far, or followed to the trial's end (REST spec, section 6)."""
+"""The log of a trial or task: its lines so far, or followed to its end (REST spec, section 6)."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from determined.common.api import errors
 from determined.transport import instant
@@ -18,45 +18,69 @@ _TRIES = 4
 Record = dict[str, Any]
 
 
-def read(session: Session, trial_id: int, params: Params | None = None) -> Iterator[Record]:
+class Source(NamedTuple):
+    """Whose log it is."""
+
+    noun: str
+    """`trial` or `task`."""
+    id: int | str
+
+    @property
+    def path(self) -> str:
+        """Where the REST API has it."""
+        return f"/api/v1/{self.noun}s/{self.id}"
+
+
+def trial(id: int) -> Source:
+    """The log of a trial."""
+    return Source("trial", id)
+
+
+def task(id: str) -> Source:
+    """The log of a task."""
+    return Source("task", id)
+
+
+def read(session: Session, source: Source, params: Params | None = None) -> Iterator[Record]:
     """The lines there are now, in the order that `params` ask for."""
-    yield from session.stream(f"/api/v1/trials/{trial_id}/logs", params)
+    yield from session.stream(f"{source.path}/logs", params)
 
 
-def follow(session: Session, trial_id: int, params: Params | None = None) -> Iterator[Record]:
-    """Every line once, in order, until the trial has ended and its log is complete.
+def follow(session: Session, source: Source, params: Params | None = None) -> Iterator[Record]:
+    """Every line once, in order, until the trial or task has ended and its log is complete.
 
     A connection that breaks is taken up again after the last line. A minute without master is borne, then
-    `MasterNotFoundException` is raised. While the trial is paused nothing comes and the stream stays open.
+    `MasterNotFoundException` is raised. While a trial is paused nothing comes and the stream stays open.
     """
     place = _Place(dict(params or {}))
     while True:
         broken = False
         try:
-            yield from filter(place.is_new, read(session, trial_id, place.params()))
+            yield from filter(place.is_new, read(session, source, place.params()))
         except errors.BadRequestException as error:
             if not _is_passing(error):
                 raise
             broken = True
-        if _has_ended_patiently(session, trial_id) and not broken:
+        if _has_ended_patiently(session, source) and not broken:
             return
         time.sleep(_PAUSE_S)
 
 
-def has_ended(session: Session, trial_id: int) -> bool:
-    """Whether the trial is in a final state."""
-    return session.get(f"/api/v1/trials/{trial_id}")["trial"]["state"] in ENDED
+def has_ended(session: Session, source: Source) -> bool:
+    """Whether it is in a final state."""
+    found = session.get(source.path)[source.noun]
+    return bool(found.get("endTime")) if source.noun == "task" else found["state"] in ENDED
 
 
-def _has_ended_patiently(session: Session, trial_id: int) -> bool:
+def _has_ended_patiently(session: Session, source: Source) -> bool:
     """Each try holds the retries of the session, about 15 s."""
     for _ in range(_TRIES - 1):
         try:
-            return has_ended(session, trial_id)
+            return has_ended(session, source)
         except errors.BadRequestException as error:
             if not _is_passing(error):
                 raise
-    return has_ended(session, trial_id)
+    return has_ended(session, source)
 
 
 class _Place:

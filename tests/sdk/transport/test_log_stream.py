@@ -35,13 +35,13 @@ def ids(records):
 
 def test_read_gives_what_is_there(gateway, session):
     gateway.answer("GET", LOGS, Lines([{"result": line(1, 1)}]))
-    assert ids(log_stream.read(session, 3, {"limit": 5})) == [1]
+    assert ids(log_stream.read(session, log_stream.trial(3), {"limit": 5})) == [1]
     assert gateway.calls[-1].query == {"limit": ["5"]}
 
 
 def test_a_finished_trial_is_followed_once(gateway, session):
     gateway.answer("GET", LOGS, Lines([{"result": line(n, n)} for n in range(3)]))
-    assert ids(log_stream.follow(session, 3, {"levels": ["LOG_LEVEL_INFO"]})) == [0, 1, 2]
+    assert ids(log_stream.follow(session, log_stream.trial(3), {"levels": ["LOG_LEVEL_INFO"]})) == [0, 1, 2]
     (call,) = gateway.asked("GET", LOGS)
     assert call.query == {"follow": ["true"], "levels": ["LOG_LEVEL_INFO"]}
 
@@ -56,7 +56,7 @@ def test_a_dropped_connection_is_taken_up_without_loss_or_doubles(gateway, sessi
         Status(503),
         lambda call: Lines(since(call, records)),
     )
-    assert ids(log_stream.follow(session, 3)) == [1, 2, 3, 4, 5]
+    assert ids(log_stream.follow(session, log_stream.trial(3))) == [1, 2, 3, 4, 5]
     resumed = gateway.asked("GET", LOGS)[1]
     assert resumed.query["timestampAfter"] == ["2023-08-01T12:00:00.000006Z"]
 
@@ -65,7 +65,7 @@ def test_an_end_before_the_trials_end_is_no_end(gateway, session):
     records = [line(1, 1), line(2, 2)]
     gateway.answer("GET", TRIAL, {"trial": {"state": "STATE_RUNNING"}}, {"trial": {"state": "STATE_ERROR"}})
     gateway.answer("GET", LOGS, Lines([{"result": records[0]}]), lambda call: Lines(since(call, records)))
-    assert ids(log_stream.follow(session, 3)) == [1, 2]
+    assert ids(log_stream.follow(session, log_stream.trial(3))) == [1, 2]
 
 
 def test_a_broken_stream_of_an_ended_trial_is_read_to_its_end(gateway, session):
@@ -73,18 +73,18 @@ def test_a_broken_stream_of_an_ended_trial_is_read_to_its_end(gateway, session):
     gateway.answer(
         "GET", LOGS, Lines([{"result": records[0]}], cut=True), lambda call: Lines(since(call, records))
     )
-    assert ids(log_stream.follow(session, 3)) == [1, 2]
+    assert ids(log_stream.follow(session, log_stream.trial(3))) == [1, 2]
 
 
 def test_an_unknown_trial_is_an_error(gateway, session):
     gateway.answer("GET", LOGS, Status(404, {"error": {"error": "trial '3' not found"}}))
     with pytest.raises(errors.NotFoundException, match="trial '3' not found"):
-        list(log_stream.follow(session, 3))
+        list(log_stream.follow(session, log_stream.trial(3)))
 
 
 def test_a_master_that_stays_away_is_an_error(gateway, session):
     gateway.answer("GET", LOGS, Status(503))
     gateway.answer("GET", TRIAL, Status(503, "still away"))
     with pytest.raises(errors.APIException, match="still away"):
-        list(log_stream.follow(session, 3))
+        list(log_stream.follow(session, log_stream.trial(3)))
     assert len(gateway.asked("GET", TRIAL)) == 4 * 6
