@@ -30,11 +30,11 @@ def reduce_metrics(
 ) -> Any:
     """One number of all elements of all values; with AVG, values may weigh differently."""
     if reducer is not Reducer.AVG:
-        return _REDUCE[reducer](np.array(metrics))
+        return _REDUCE[reducer](np.array(metrics)).item()
     if weights is None:
-        return np.mean(np.array(metrics))
+        return float(np.mean(np.array(metrics)))
     each = [np.mean(np.array(value)) for value in metrics]
-    return np.average(each, weights=weights)
+    return float(np.average(each, weights=weights))
 
 
 def mean_of_numbers(values: Sequence[Any]) -> float | None:
