@@ -61,7 +61,7 @@ class TensorboardUpload:
                 link = local_path(scratch, name)
                 link.parent.mkdir(parents=True, exist_ok=True)
                 link.symlink_to(path)
-            self._storage.upload(scratch, self._target)
+            self._storage.upload(scratch, self._target, checksums=False)
         self._sent.update(changed)
         logger.debug("uploaded %d TensorBoard files", len(changed))
 

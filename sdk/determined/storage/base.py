@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
+from determined.storage.progress import Progress
 from determined.storage.tree import Resources, Selector, list_directory
 
 logger = logging.getLogger("determined.storage")
@@ -24,14 +25,33 @@ class StorageManager(abc.ABC):
     """
 
     @abc.abstractmethod
-    def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
-        """Copy the directory `src`, or only the names in `paths`, to the id `dst`."""
+    def upload(
+        self,
+        src: "str | os.PathLike[str]",
+        dst: str,
+        paths: Iterable[str] | None = None,
+        *,
+        progress: Progress | None = None,
+        checksums: bool = True,
+    ) -> None:
+        """Copy the directory `src`, or only the names in `paths`, to the id `dst`.
+
+        `checksums` belong to files that are stored once; without them for what is stored again and again.
+        """
 
     @abc.abstractmethod
-    def download(self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None) -> None:
+    def download(
+        self,
+        src: str,
+        dst: "str | os.PathLike[str]",
+        selector: Selector | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
         """Copy the id `src`, or what the selector wants of it, into the directory `dst`.
 
-        Nothing wanted: `dst` is not created. A failing download leaves no incomplete file.
+        Nothing wanted: `dst` is not created. A file has its name only when it is whole. After a failure the
+        same call goes on where it broke off, as far as the storage can.
         """
 
     @abc.abstractmethod

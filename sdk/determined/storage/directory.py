@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from determined import errors
 from determined.storage import globs as _globs
 from determined.storage.base import StorageManager
+from determined.storage.copying import copy_tree
+from determined.storage.progress import Meter, Progress
 from determined.storage.tree import Resources, Selector, choose, list_directory, local_path, only
 
 logger = logging.getLogger("determined.storage")
@@ -29,26 +31,6 @@ def _naming_the_place(base: pathlib.Path) -> Iterator[None]:
             "check that the directory exists, has free space and is writable",
             e.filename,
         ) from e
-
-
-def _copy(src: pathlib.Path, dst: pathlib.Path, names: Resources) -> None:
-    dst.mkdir(parents=True, exist_ok=True)
-    directories = [name for name in names if name.endswith("/")]
-    for name in sorted(directories):
-        (dst / name).mkdir(parents=True, exist_ok=True)
-    for name in names.keys() - set(directories):
-        (dst / name).parent.mkdir(parents=True, exist_ok=True)
-        _copy_file(src / name, dst / name)
-    for name in sorted(directories, reverse=True):
-        shutil.copystat(src / name, dst / name)
-
-
-def _copy_file(src: pathlib.Path, dst: pathlib.Path) -> None:
-    try:
-        shutil.copy2(src, dst)
-    except BaseException:
-        dst.unlink(missing_ok=True)
-        raise
 
 
 def _remove(root: pathlib.Path, names: Resources) -> None:
@@ -83,18 +65,34 @@ class SharedFSStorageManager(StorageManager):
             raise errors.CheckpointNotFound(f"there is no checkpoint {src} in {self._base}")
         return path
 
-    def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
+    def upload(
+        self,
+        src: "str | os.PathLike[str]",
+        dst: str,
+        paths: Iterable[str] | None = None,
+        *,
+        progress: Progress | None = None,
+        checksums: bool = True,
+    ) -> None:
         names = only(list_directory(src), paths)
         if not names and paths is not None:
             return
+        meter = Meter(sum(names.values()), progress)
         with _naming_the_place(self._base):
-            _copy(pathlib.Path(src), local_path(self._base, dst), names)
+            copy_tree(pathlib.Path(src), local_path(self._base, dst), names, meter)
 
-    def download(self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None) -> None:
+    def download(
+        self,
+        src: str,
+        dst: "str | os.PathLike[str]",
+        selector: Selector | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
         path = self._existing(src)
         names = choose(list_directory(path), selector)
         if names or selector is None:
-            _copy(path, pathlib.Path(dst), names)
+            copy_tree(path, pathlib.Path(dst), names, Meter(sum(names.values()), progress))
 
     def list_resources(self, src: str) -> Resources:
         return list_directory(self._existing(src))

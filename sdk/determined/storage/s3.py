@@ -15,6 +15,7 @@ from urllib.parse import urlparse
 from determined import errors
 from determined.storage import globs as _globs
 from determined.storage.base import StorageManager
+from determined.storage.progress import Meter, Progress
 from determined.storage.tree import Resources, Selector, choose, inside, list_directory, only, with_parents
 
 if TYPE_CHECKING:
@@ -100,15 +101,37 @@ class S3StorageManager(StorageManager):
         names = {str(o.object_name)[len(root) :]: int(o.size or 0) for o in objects}
         return {name: size for name, size in names.items() if name}
 
-    def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
+    def _checksums(self, storage_id: str) -> str:
+        """Where the checksums of an id lie: beside its files, not among them."""
+        return self._root(storage_id)[:-1] + ".checksums/"
+
+    def upload(
+        self,
+        src: "str | os.PathLike[str]",
+        dst: str,
+        paths: Iterable[str] | None = None,
+        *,
+        progress: Progress | None = None,
+        checksums: bool = True,
+    ) -> None:
         from determined.storage import s3_transfer
 
         files = {n: s for n, s in only(list_directory(src), paths).items() if not n.endswith("/")}
+        root, meter = self._root(dst), Meter(sum(files.values()), progress)
         with _naming_the_place(repr(self)):
-            s3_transfer.upload(self._client, self._bucket, self._root(dst), pathlib.Path(src), files)
+            found = s3_transfer.upload(self._client, self._bucket, root, pathlib.Path(src), files, meter)
+            if checksums and found:
+                s3_transfer.keep_checksums(self._client, self._bucket, self._checksums(dst), found)
 
-    def download(self, src: str, dst: "str | os.PathLike[str]", selector: Selector | None = None) -> None:
-        from determined.storage import s3_transfer
+    def download(
+        self,
+        src: str,
+        dst: "str | os.PathLike[str]",
+        selector: Selector | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> None:
+        from determined.storage import s3_download, s3_transfer
 
         names = choose(self.list_resources(src), selector)
         target = pathlib.Path(dst)
@@ -116,8 +139,10 @@ class S3StorageManager(StorageManager):
             directory = target / name
             (directory if name.endswith("/") else directory.parent).mkdir(parents=True, exist_ok=True)
         files = {n: s for n, s in names.items() if not n.endswith("/")}
+        root, meter = self._root(src), Meter(sum(files.values()), progress)
         with _naming_the_place(repr(self)):
-            s3_transfer.download(self._client, self._bucket, self._root(src), target, files)
+            sums = s3_transfer.kept_checksums(self._client, self._bucket, self._checksums(src))
+            s3_download.download(self._client, self._bucket, root, target, files, sums, meter)
 
     def list_resources(self, src: str) -> Resources:
         objects = self._objects(src)
@@ -130,10 +155,13 @@ class S3StorageManager(StorageManager):
 
         objects = self._objects(tgt)
         meant, left = _globs.split(with_parents(objects), globs)
+        # A directory is only the common beginning of names: without files it is gone.
+        files_left = {name: size for name, size in left.items() if not name.endswith("/")}
         with _naming_the_place(repr(self)):
             s3_transfer.delete(self._client, self._bucket, self._root(tgt), only(objects, meant))
-        # A directory is only the common beginning of names: without files it is gone.
-        return with_parents({name: size for name, size in left.items() if not name.endswith("/")})
+            if not files_left:
+                s3_transfer.delete_below(self._client, self._bucket, self._checksums(tgt))
+        return with_parents(files_left)
 
     @contextlib.contextmanager
     def restore_path(self, src: str, selector: Selector | None = None) -> Iterator[pathlib.Path]:

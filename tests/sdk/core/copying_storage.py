@@ -25,8 +25,8 @@ class Copying(SharedFSStorageManager):
         self.upload(src, dst, paths)
         shutil.rmtree(src)
 
-    def upload(self, src, dst, paths=None):
-        super().upload(src, dst, paths)
+    def upload(self, src, dst, paths=None, **how):
+        super().upload(src, dst, paths, **how)
         if paths is None or list(paths):
             self.fails()
 

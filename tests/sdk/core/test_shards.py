@@ -88,9 +88,9 @@ def test_a_shared_directory_is_sent_once(store, transport, tmp_path):
     sent = []
 
     class Counting(SharedFSStorageManager):
-        def upload(self, src, dst, paths=None):
+        def upload(self, src, dst, paths=None, **how):
             sent.append(sorted(paths))
-            super().upload(src, dst, paths)
+            super().upload(src, dst, paths, **how)
 
     ids = uploads(store, transport, [(shared, STEPS, None)] * 4, Counting, nodes=2, per_node=2)
     # Two nodes may have equal inode numbers: the files of the second are compared, not taken for the same.

@@ -27,12 +27,18 @@ def _answers(port):
 
 
 @pytest.fixture(scope="session")
-def s3_url(tmp_path_factory):
+def s3_root(tmp_path_factory):
+    """Where the S3 server keeps its objects."""
+    return tmp_path_factory.mktemp("s3")
+
+
+@pytest.fixture(scope="session")
+def s3_url(s3_root):
     """A real S3 server with one bucket, keeping its objects as files."""
     program = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
     if program is None:
         pytest.skip("rclone is not installed")
-    root, port = tmp_path_factory.mktemp("s3"), _free_port()
+    root, port = s3_root, _free_port()
     (root / BUCKET).mkdir()
     server = subprocess.Popen(
         [program, "serve", "s3", str(root), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}",

@@ -1,6 +1,5 @@
 import errno
 import os
-import shutil
 
 import pytest
 
@@ -46,16 +45,51 @@ def test_a_place_that_refuses_is_named_with_the_user(source, tmp_path):
 
 
 def test_a_full_disk_is_told_and_leaves_no_short_file(source, tmp_path, monkeypatch):
-    def full(src, dst):
-        dst.write_text("half")
-        raise OSError(errno.ENOSPC, "No space left on device", src, None, dst)
+    def full(source, target, count):
+        os.write(target, b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copy2", full)
+    monkeypatch.setattr(os, "copy_file_range", full)
     storage = SharedFSStorageManager(tmp_path / "storage")
     with pytest.raises(OSError, match=r"refuses user id .* No space left on device") as caught:
         storage.upload(source, "one")
     assert caught.value.errno == errno.ENOSPC
-    assert not (tmp_path / "storage" / "one" / "state").exists()
+    assert list((tmp_path / "storage" / "one").iterdir()) == []
+
+
+def test_file_systems_that_do_not_copy_in_the_kernel(source, tmp_path, monkeypatch):
+    asked = []
+
+    def crossing(source, target, count):
+        asked.append(count)
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "copy_file_range", crossing)
+    SharedFSStorageManager(tmp_path / "storage").upload(source, "one")
+    assert (tmp_path / "storage" / "one" / "state").read_text() == "x" * 10
+    assert asked
+
+
+def test_many_files_and_their_times(tmp_path):
+    source = tmp_path / "source"
+    for n in range(60):
+        path = source / f"d{n % 7}" / f"{n}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes([n]) * n)
+        os.utime(path, (n, n))
+    os.utime(source / "d3", (5, 5))
+    told = []
+    storage = SharedFSStorageManager(tmp_path / "storage")
+    storage.upload(source, "one", progress=lambda done, total: told.append((done, total)))
+    for n in range(60):
+        copied = tmp_path / "storage" / "one" / f"d{n % 7}" / f"{n}"
+        assert copied.read_bytes() == bytes([n]) * n
+        assert copied.stat().st_mtime == n
+    assert (tmp_path / "storage" / "one" / "d3").stat().st_mtime == 5
+    total = sum(range(60))
+    assert told[0] == (0, total)
+    assert told[-1] == (total, total)
+    assert told == sorted(told)
 
 
 def test_a_source_that_is_missing_is_not_blamed_on_the_storage(tmp_path):

@@ -1,0 +1,237 @@
+"""Transfers that are cut off, damaged, or watched."""
+
+import os
+import random
+import threading
+
+import pytest
+
+from determined.storage import S3StorageManager, s3_download, s3_transfer
+from determined.storage.parallel import run_all
+from determined.storage.progress import Meter
+from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
+
+MIB = 1 << 20
+SILENT = Meter(0, None)
+
+
+class Response:
+    def __init__(self, content):
+        self.content = content
+
+    def stream(self, size):
+        for start in range(0, len(self.content), size):
+            yield self.content[start : start + size]
+
+    def close(self):
+        pass
+
+    release_conn = close
+
+
+class Flaky:
+    """A store whose connections close early; those after the first `after` are whole."""
+
+    def __init__(self, content, after):
+        self.content, self.after, self.calls = content, after, 0
+
+    def get_object(self, bucket, key, offset, length):
+        self.calls += 1
+        whole = self.content[offset : offset + length]
+        return Response(whole if self.calls > self.after else whole[:-1])
+
+
+def test_a_cut_off_range_is_fetched_again(tmp_path):
+    store = Flaky(b"0123456789", after=2)
+    s3_download.download(store, "b", "id/", tmp_path, {"f": 10}, {}, SILENT)
+    assert (tmp_path / "f").read_bytes() == b"0123456789"
+
+
+def test_a_store_that_keeps_cutting_off_never_leaves_a_short_file(tmp_path):
+    store = Flaky(b"0123456789", after=99)
+    with pytest.raises(s3_download.ShortRead, match="9 of 10 bytes"):
+        s3_download.download(store, "b", "id/", tmp_path, {"f": 10}, {}, SILENT)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def storage(s3_url, tmp_path, monkeypatch):
+    monkeypatch.setattr(s3_transfer, "PART_SIZE_BYTES", 5 * MIB)
+    return S3StorageManager(BUCKET, KEY, SECRET, s3_url, f"transfers/{tmp_path.name}")
+
+
+@pytest.fixture
+def source(tmp_path):
+    root = tmp_path / "source"
+    (root / "sub").mkdir(parents=True)
+    (root / "large").write_bytes(random.Random(1).randbytes(23 * MIB + 11))
+    (root / "sub" / "small").write_bytes(b"12345")
+    (root / "empty").write_bytes(b"")
+    return root
+
+
+class Watched:
+    """The client, with what it fetched; `broken` ranges are cut off or damaged."""
+
+    def __init__(self, client):
+        self._client = client
+        self.fetched = []
+        self.cut_off = lambda offset: False
+        self.damaged = lambda offset: False
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    def get_object(self, bucket, key, offset=0, length=0):
+        if not length:
+            return self._client.get_object(bucket, key)
+        self.fetched.append((key.rsplit("/", 1)[1], offset))
+        response = self._client.get_object(bucket, key, offset=offset, length=length)
+        if not self.cut_off(offset) and not self.damaged(offset):
+            return response
+        content = response.read()
+        response.close()
+        response.release_conn()
+        return Response(content[:-7] if self.cut_off(offset) else b"?" + content[1:])
+
+
+@pytest.fixture
+def client(storage):
+    storage.__dict__["_client"] = watched = Watched(storage._client)
+    return watched
+
+
+def same(left, right):
+    names = [p.relative_to(left) for p in left.rglob("*") if p.is_file()]
+    assert names
+    for name in names:
+        assert (left / name).read_bytes() == (right / name).read_bytes()
+
+
+@pytest.mark.live
+def test_a_download_that_broke_off_goes_on_where_it_was(storage, client, source, tmp_path):
+    storage.upload(source, "one")
+    client.cut_off = lambda offset: offset == 15 * MIB
+    back = tmp_path / "back"
+    with pytest.raises(s3_download.ShortRead):
+        storage.download("one", back)
+    assert not (back / "large").exists()
+    before = client.fetched.copy()
+    client.fetched.clear()
+    client.cut_off = lambda offset: False
+    told = []
+    storage.download("one", back, progress=lambda done, total: told.append((done, total)))
+    same(source, back)
+    assert ("large", 15 * MIB) in client.fetched
+    assert len({offset for name, offset in [*before, *client.fetched] if name == "large"}) == 5
+    good = {at for at in before if at not in client.fetched}
+    assert good
+    total = 23 * MIB + 11 + 5
+    assert told[-1] == (total, total)
+    assert sorted(p.name for p in back.iterdir()) == ["empty", "large", "sub"]
+    client.fetched.clear()
+    storage.download("one", back)
+    assert client.fetched == []
+
+
+@pytest.mark.live
+def test_what_arrives_damaged_is_fetched_again_or_refused(storage, client, source, tmp_path):
+    storage.upload(source, "one")
+    once = {5 * MIB}
+    client.damaged = lambda offset: offset in once and not once.remove(offset)
+    storage.download("one", tmp_path / "back")
+    same(source, tmp_path / "back")
+    assert client.fetched.count(("large", 5 * MIB)) == 2
+    client.damaged = lambda offset: offset == 10 * MIB
+    with pytest.raises(s3_download.Corrupt, match=f"large arrived damaged at byte {10 * MIB}"):
+        storage.download("one", tmp_path / "other")
+    assert not (tmp_path / "other" / "large").exists()
+
+
+@pytest.mark.live
+def test_a_stored_file_that_rots_is_found_out(storage, source, tmp_path, s3_root):
+    storage.upload(source, "one")
+    (stored,) = s3_root.glob(f"**/{tmp_path.name}/one/sub/small")
+    stored.write_bytes(b"12435")
+    with pytest.raises(OSError, match="small arrived damaged"):
+        storage.download("one", tmp_path / "back")
+    assert not (tmp_path / "back" / "sub" / "small").exists()
+
+
+@pytest.mark.live
+def test_a_file_that_is_there_already_is_kept_or_replaced(storage, client, source, tmp_path):
+    storage.upload(source, "one")
+    back = tmp_path / "back"
+    storage.download("one", back)
+    client.fetched.clear()
+    (back / "sub" / "small").write_bytes(b"54321")
+    storage.download("one", back)
+    same(source, back)
+    assert client.fetched == [("small", 0)]
+
+
+@pytest.mark.live
+def test_checksums_are_no_part_of_the_checkpoint(storage, client, source):
+    storage.upload(source, "one", ["large"])
+    storage.upload(source, "one", ["sub/small", "empty"])
+    assert storage.list_resources("one").keys() == {"large", "sub/", "sub/small", "empty"}
+    place = storage._checksums("one")
+    found = s3_transfer.kept_checksums(storage._client, BUCKET, place)
+    assert {name: len(blocks.crcs) for name, blocks in found.items()} == {
+        "large": 5,
+        "sub/small": 1,
+        "empty": 0,
+    }
+    assert storage.delete("one", ["sub"]) == {"empty": 0, "large": 23 * MIB + 11}
+    assert s3_transfer.kept_checksums(storage._client, BUCKET, place)
+    assert storage.delete("one", ["**/*"]) == {}
+    assert list(client.list_objects(BUCKET, prefix=storage._prefix, recursive=True)) == []
+
+
+@pytest.mark.live
+def test_files_stored_again_under_one_id_have_their_last_checksum(storage, source, tmp_path):
+    storage.upload(source, "one", ["sub/small"])
+    (source / "sub" / "small").write_bytes(b"98765")
+    storage.upload(source, "one", ["sub/small"])
+    storage.download("one", tmp_path / "back")
+    assert (tmp_path / "back" / "sub" / "small").read_bytes() == b"98765"
+    (source / "sub" / "small").write_bytes(b"longer than before")
+    storage.upload(source, "one", ["sub/small"], checksums=False)
+    storage.download("one", tmp_path / "back")
+    assert (tmp_path / "back" / "sub" / "small").read_bytes() == b"longer than before"
+
+
+@pytest.mark.live
+def test_progress_of_an_upload(storage, source):
+    told = []
+    storage.upload(source, "one", progress=lambda done, total: told.append((done, total)))
+    total = 23 * MIB + 11 + 5
+    assert told[0] == (0, total)
+    assert told[-1] == (total, total)
+    assert told == sorted(told)
+
+
+def test_a_failing_job_is_raised_and_the_others_are_not_begun():
+    done, begun = [], threading.Event()
+
+    def fails():
+        begun.set()
+        raise KeyError("x")
+
+    def waits():
+        assert begun.wait(30)
+        done.append(1)
+
+    with pytest.raises(KeyError):
+        run_all([fails, waits, *[waits] * 1000], threads=2)
+    assert len(done) < 1000
+    run_all([], threads=0)
+
+
+def test_an_iterator_that_fails_is_raised():
+    def jobs():
+        yield os.getpid
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        run_all(jobs(), threads=3)
