@@ -20,6 +20,7 @@ from services.gateway.routes import (
     code,
     curves,
     custom_search,
+    document,
     experiments,
     later,
     logs,
@@ -83,9 +84,9 @@ def application(backend: Backend) -> FastAPI:
         tasks,
     ):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, templates, workspaces, preview, why, later):
+    for other in (cluster, queue, templates, workspaces, preview, why, document, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, page):
+    for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, document, page):
         app.include_router(raw.root)
     return app
 

@@ -118,6 +118,16 @@ def test_what_is_archived_does_not_change(registry):
     assert (changed["model"]["description"], changed["model"]["labels"]) == ("x", [])
 
 
+def test_models_are_renamed(registry):
+    changed = registry.send("PATCH", "/api/v1/models/digits", {"name": "numbers", "notes": "n"}).json()
+    assert (changed["model"]["name"], changed["model"]["notes"], changed["model"]["id"]) == (
+        "numbers",
+        "n",
+        1,
+    )
+    registry.refused(404, "GET", "/api/v1/models/digits")
+
+
 def test_models_move_between_workspaces(registry):
     registry.post("/api/v1/workspaces", {"name": "Vision"})
     registry.post("/api/v1/models/digits/move", {"destinationWorkspaceId": 2})

@@ -122,8 +122,8 @@ def _may_change(id: int, kind: str) -> None:
 
 
 def _check_name(name: str, taken: Iterable[str], kind: str) -> None:
-    if not name.strip() or len(name) > LONGEST_NAME:
-        raise invalid(f"a {kind} needs a name of at most {LONGEST_NAME} characters")
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise invalid(f"a {kind} needs a name of at most {LONGEST_NAME} printable characters")
     if name.lower() in (other.lower() for other in taken):
         raise Refused(Problem("already_exists", f"there is a {kind} of the name '{name}'"))
 

@@ -10,6 +10,8 @@ from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.domain import State
 from services.kit.rules import Call, Ruling
 
+LONGEST_NAME = 256
+
 
 def template_id(name: str) -> str:
     """The id of the template of a name: 16 hexadecimal digits."""
@@ -18,8 +20,8 @@ def template_id(name: str) -> str:
 
 def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
     """Keep a template, as far as `replaces` allows; what is so already has no effect."""
-    if not command.name.strip():
-        raise invalid("a template needs a name")
+    if not command.name.strip() or not command.name.isprintable() or len(command.name) > LONGEST_NAME:
+        raise invalid(f"a template needs a name of at most {LONGEST_NAME} printable characters")
     known = state.templates.get(template_id(command.name))
     if known is None and command.replaces:
         raise not_found("template", command.name)

@@ -52,6 +52,5 @@ for _method, _path in MISSING:
     router.add_api_route(_path, _missing, methods=[_method], name="missing")
 for _noun in MISSING_NOUNS:
     for _path in (f"/{_noun}", f"/{_noun}/{{rest:path}}"):
-        router.add_api_route(
-            _path, _missing, methods=["GET", "POST", "PUT", "PATCH", "DELETE"], name="missing"
-        )
+        for _method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+            router.add_api_route(_path, _missing, methods=[_method], name="missing")

@@ -105,7 +105,7 @@ def _query(visit: UserVisit, task_id: str) -> LogPage:
         workers += [place[1] for place in places]
     return LogPage(
         task_id=task_id,
-        descending=params.window().descending,
+        descending=params.descending(),
         allocation_ids=allocations,
         worker_ids=workers,
         ranks=params.integers("rank_ids"),

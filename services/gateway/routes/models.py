@@ -112,8 +112,8 @@ async def get(visit: Asked, name: str) -> Response:
     return _shown(visit, find(visit.catalogue.state, name).id)
 
 
-async def _change(visit: UserVisit, name: str, **changes: Any) -> Response:
-    id = find(visit.catalogue.state, name).id
+async def _change(visit: UserVisit, name_or_id: str, /, **changes: Any) -> Response:
+    id = find(visit.catalogue.state, name_or_id).id
     await visit.peers.command(SetModel(model_id=id, user=visit.user.username, **changes))
     return _shown(visit, id)
 

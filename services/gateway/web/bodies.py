@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from det_contracts.problems import invalid
+
+Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+"""What fits into 64 bits: no database takes more."""
 
 
 class Body(BaseModel):
@@ -44,8 +47,8 @@ class Login(Body):
 class AgentUserBody(Body):
     """Who a user is on the hosts of workers."""
 
-    agent_uid: int = 0
-    agent_gid: int = 0
+    agent_uid: Long = 0
+    agent_gid: Long = 0
     agent_user: str = ""
     agent_group: str = ""
 
@@ -100,13 +103,13 @@ class NotesBody(Body):
 class ProjectMove(Body):
     """POST /projects/{id}/move"""
 
-    destination_workspace_id: int
+    destination_workspace_id: Long
 
 
 class ExperimentMove(Body):
     """POST /experiments/{id}/move"""
 
-    destination_project_id: int
+    destination_project_id: Long
 
 
 class ModelBody(Body):
@@ -117,7 +120,7 @@ class ModelBody(Body):
     metadata: dict[str, Any] | None = None
     labels: tuple[str, ...] | None = None
     notes: str | None = None
-    workspace_id: int = 0
+    workspace_id: Long = 0
     workspace_name: str = ""
 
     def given(self) -> dict[str, Any]:
@@ -129,7 +132,7 @@ class ModelBody(Body):
 class ModelMove(Body):
     """POST /models/{name}/move"""
 
-    destination_workspace_id: int
+    destination_workspace_id: Long
 
 
 class VersionBody(Body):
@@ -176,7 +179,7 @@ class ListedCheckpoint(Body):
     """What a deletion task found."""
 
     uuid: str
-    resources: dict[str, int] = {}
+    resources: dict[str, Long] = {}
 
 
 class ListedCheckpoints(Body):
@@ -189,13 +192,13 @@ class ContextItem(Body):
     """One file or directory of a context."""
 
     path: str
-    type: int = 48
+    type: Long = 48
     """As in a tar header: 48 a file, 53 a directory."""
     content: str = ""
     """Base64."""
-    mtime: int = 0
+    mtime: Long = 0
     """Seconds since the epoch."""
-    mode: int = 0
+    mode: Long = 0
 
 
 class Disable(Body):
@@ -213,7 +216,7 @@ class QueueUpdate(Body):
     ahead_of: str | None = None
     behind_of: str | None = None
     resource_pool: str | None = None
-    priority: int | None = None
+    priority: Long | None = None
     weight: float | None = None
 
 
@@ -227,8 +230,8 @@ class TemplateBody(Body):
     """POST /templates, PUT /templates/{name}"""
 
     name: str = ""
-    config: dict[str, Any] = {}
-    workspace_id: int = 0
+    config: dict[str, Any]
+    workspace_id: Long = 0
 
 
 class BulkFilters(Body):
@@ -239,22 +242,22 @@ class BulkFilters(Body):
     labels: list[str] = []
     archived: bool | None = None
     states: list[str] = []
-    user_ids: list[int] = []
-    project_id: int = 0
-    excluded_experiment_ids: list[int] = []
+    user_ids: list[Long] = []
+    project_id: Long = 0
+    excluded_experiment_ids: list[Long] = []
 
 
 class Bulk(Body):
     """POST /experiments/{action}, DELETE /experiments/delete"""
 
-    experiment_ids: list[int] = []
+    experiment_ids: list[Long] = []
     filters: BulkFilters | None = None
 
 
 class BulkMove(Bulk):
     """POST /experiments/move"""
 
-    destination_project_id: int
+    destination_project_id: Long
 
 
 class CreateExperiment(Body):
@@ -264,8 +267,8 @@ class CreateExperiment(Body):
     model_definition: list[ContextItem] = []
     validate_only: bool = False
     activate: bool = False
-    parent_id: int = 0
-    project_id: int = 0
+    parent_id: Long = 0
+    project_id: Long = 0
     template: str = ""
     unmanaged: bool = False
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from det_contracts.problems import invalid
 from services.gateway.paging import Window
 
+LARGEST = 2**63 - 1
 _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FRACTION = re.compile(r"\.(\d+)")
@@ -73,14 +74,21 @@ class Params:
 
     def window(self) -> Window:
         """Offset, limit and direction."""
+        return Window(self.integer("offset"), self.integer("limit"), self.descending())
+
+    def descending(self) -> bool:
+        """The direction."""
         order = self.text("order_by").removeprefix("ORDER_BY_")
         if order not in _ORDERS:
             raise invalid(f"order_by must be ORDER_BY_ASC or ORDER_BY_DESC, not '{order}'")
-        return Window(self.integer("offset"), self.integer("limit"), _ORDERS[order])
+        return _ORDERS[order]
 
 
 def _integer(name: str, text: str) -> int:
     try:
-        return int(text)
+        found = int(text)
     except ValueError:
-        raise invalid(f"{name} must be a whole number, not '{text}'") from None
+        raise invalid(f"{name} must be a whole number, not '{text[:40]}'") from None
+    if not -LARGEST <= found <= LARGEST:
+        raise invalid(f"{name} must be a number of 64 bits, not {text[:40]}")
+    return found

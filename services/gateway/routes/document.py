@@ -1,0 +1,27 @@
+"""What can be asked here: the OpenAPI document, and a page to read it (our addition)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from services.gateway.web.document import document
+from services.gateway.web.visit import Anybody
+
+router = APIRouter()
+root = APIRouter()
+PAGE = Path(__file__).parents[1] / "static" / "api.html"
+
+
+@router.get("/openapi.json")
+async def openapi(visit: Anybody) -> Response:
+    """This document."""
+    return visit.answer(document(visit.request.app))
+
+
+@root.get("/docs")
+async def page(visit: Anybody) -> Response:
+    """This document to be read and searched."""
+    return HTMLResponse(PAGE.read_text("utf-8"))

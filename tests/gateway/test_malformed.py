@@ -1,0 +1,100 @@
+"""Ten thousand requests that make no sense, over every endpoint: no failure of ours, no decision."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections import Counter
+
+import pytest
+
+from det_contracts import queries
+from det_contracts.problems import Problem, Refused
+from services.gateway.http import application
+from services.gateway.web.document import document
+from tests.gateway import stories as story
+
+pytestmark = pytest.mark.live
+REQUESTS = 10_000
+AWAY = Refused(Problem("unavailable", "the service is away"))
+IDS = (
+    "0", "-1", "99999999", "1" * 40, "x", "..", "%2e%2e%2f", "é", "1.r1.9", "%00", "a b", "null", "1e3",
+    "'; drop table experiments; --", "<script>", "%F0%9F%A6%89", "x" * 5000,
+)  # fmt: skip
+VALUES = ("-9", "1" * 30, "x", "", "true", "[]", "%00", "2023-13-45", "SORT_BY_X", "é" * 300, "NaN", "1e400")
+JUNK = (
+    b"", b"{", b"\xff\xfe", b"null", b"[]", b"3", b'"x"', b"{}", b"[[[[[]]]]]", b'{"a":' * 200, b"NaN",
+    b'{"__proto__": {}}', b'{"\\ud800": 1}', b"true", b"1e999", b"\x00",
+)  # fmt: skip
+WRONG = (None, True, -1, 1e308, "", [], {}, [None], {"a": []}, "\x00", "é" * 3000, 10**30)
+NOT_JSON_BUT_FINE = {"auth_logout"}
+"""These do what they do whatever the body is; they are asked by somebody unknown."""
+SENSELESS = {200, 400, 401, 403, 404, 405, 409, 413, 501, 503}
+
+
+@pytest.fixture
+def busy(gateway):
+    """Experiment 1 runs; everybody else's services are away."""
+    gateway.log_in("admin")
+    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.given(story.stored(1, "c-1", 10))
+    for query in list(queries.OWNER_OF):
+        gateway.peers.values[query] = AWAY
+    return gateway
+
+
+class Nonsense:
+    """Requests, the same for the same seed."""
+
+    def __init__(self, seed, operations):
+        self.random = random.Random(seed)
+        self.operations = operations
+
+    def request(self):
+        path, method, operation = self.random.choice(self.operations)
+        choose = self.random.choice
+        filled = re.sub(r"{\w+(:path)?}", lambda _: choose(IDS), path)
+        named = [one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"]
+        names = [*named, "offset", "limit", "nonsense"]
+        query = {choose(names): choose(VALUES) for _ in range(self.random.randrange(4))}
+        query = {name: value for name, value in query.items() if name not in ("follow", "timeoutSeconds")}
+        body = None if method == "get" else self.body(operation)
+        unknown = operation["operationId"].removeprefix("post_") in NOT_JSON_BUT_FINE
+        token = {"Authorization": choose(("Bearer x.y", "Bearer ", "Basic x", "Bearer task.x.y", "x"))}
+        headers = token if unknown or self.random.random() < 0.05 else {}
+        return method.upper(), filled, query, body, headers
+
+    def body(self, operation):
+        schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+        if schema is None or self.random.random() < 0.5:
+            return self.random.choice(JUNK)
+        names = self.fields(schema)
+        return json.dumps({name: self.random.choice(WRONG) for name in names}).encode()
+
+    def fields(self, schema):
+        known = self.schemas.get(schema.get("$ref", "").rpartition("/")[2], {})
+        return list(known.get("properties", {"x": 1}))
+
+
+def test_nothing_breaks_and_nothing_is_decided(busy):
+    doc = document(application(busy.backend))
+    paths = doc["paths"].items()
+    operations = [(path, method, one) for path, methods in paths for method, one in methods.items()]
+    nonsense = Nonsense(20261121, operations)
+    nonsense.schemas = doc["components"]["schemas"]
+    before = [message.body for message in busy._stream()]
+    token = busy.client.headers["Authorization"]
+    answers, met = Counter(), set()
+    for _ in range(REQUESTS):
+        method, path, query, body, headers = nonsense.request()
+        busy.client.headers["Authorization"] = headers.get("Authorization", token)
+        answer = busy.send(method, path, body, params=query)
+        busy.client.cookies.clear()
+        answers[answer.status_code] += 1
+        met.add((method, path.split("/")[-1]))
+        assert answer.status_code in SENSELESS, (method, path, query, body, answer.status_code, answer.text)
+        told = [m.body for m in busy._stream()[len(before) :]]
+        assert not told, (method, path, query, body, told)
+    assert answers[400] > 1000
+    assert answers[404] > 1000
