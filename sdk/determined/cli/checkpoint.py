@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from determined.cli import download as downloads
 from determined.cli import output, wording
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
+
+_UUID = arg("uuid", help="id of the checkpoint")
+_YES = arg("-y", "--yes", action="store_true", help="do not ask")
+
+
+def _uuids(text: str) -> list[str]:
+    found = [part.strip() for part in text.split(",") if part.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError("name at least one checkpoint; several are separated by commas")
+    return found
+
+
+_UUIDS = arg("uuids", type=_uuids, metavar="UUIDS", help="one id, or several with commas")
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
@@ -27,8 +42,75 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     output.table([*headers, "Metadata"], [row])
 
 
+def download(session: Session, args: argparse.Namespace) -> None:
+    """Bring the files here; a directory that holds them already is left as it is."""
+    from determined.experimental import _checkpoint
+
+    found = _checkpoint.get(session, args.uuid)
+    path = downloads.fetch(found, args.output_dir, args.mode, args.quiet)
+    downloads.show([(found, path)], args.quiet)
+
+
+def delete(session: Session, args: argparse.Namespace) -> None:
+    """Delete the files of checkpoints; the work goes on after the answer."""
+    question = f"Deleting {_counted(args.uuids)} removes their files for ever. Do you wish to proceed?"
+    if not args.yes and not output.confirm(question):
+        print("Aborting checkpoint deletion.")
+        return
+    session.delete("/api/v1/checkpoints", {"checkpointUuids": args.uuids})
+    print(f"Deletion of {_counted(args.uuids)} is in progress: {', '.join(args.uuids)}")
+
+
+def remove_files(session: Session, args: argparse.Namespace) -> None:
+    """Delete the files that globs name; without any, look up what is there."""
+    question = (
+        f"Files of {_counted(args.uuids)} that match {', '.join(args.glob)} go for ever. "
+        "Do you wish to proceed?"
+    )
+    if args.glob and not args.yes and not output.confirm(question):
+        print("Aborting checkpoint removal.")
+        return
+    session.post("/api/v1/checkpoints/rm", {"checkpointUuids": args.uuids, "checkpointGlobs": args.glob})
+    doing = "Removal of files" if args.glob else "Looking up the files"
+    print(f"{doing} of {_counted(args.uuids)} is in progress: {', '.join(args.uuids)}")
+
+
+def _counted(uuids: list[str]) -> str:
+    return "1 checkpoint" if len(uuids) == 1 else f"{len(uuids)} checkpoints"
+
+
 NOUN = Noun(
     "checkpoint c",
-    "look at checkpoints",
-    (Verb("describe", "describe a checkpoint", describe, (arg("uuid", help="id of the checkpoint"),)),),
+    "look at, download and delete checkpoints",
+    (
+        Verb(
+            "download",
+            "download a checkpoint",
+            download,
+            (
+                _UUID,
+                arg("-o", "--output-dir", type=Path, metavar="DIR", help="default: checkpoints/UUID"),
+                downloads.MODE,
+                downloads.QUIET,
+            ),
+        ),
+        Verb("describe", "describe a checkpoint", describe, (_UUID,)),
+        Verb("delete", "delete checkpoints", delete, (_UUIDS, _YES)),
+        Verb(
+            "rm",
+            "remove files of checkpoints",
+            remove_files,
+            (
+                _UUIDS,
+                arg(
+                    "--glob",
+                    action="append",
+                    default=[],
+                    metavar="GLOB",
+                    help="files to remove, may be repeated; without it only what is there is looked up",
+                ),
+                _YES,
+            ),
+        ),
+    ),
 )

@@ -16,22 +16,29 @@ from determined.__version__ import __version__
 from determined.cli import (
     agent,
     checkpoint,
+    command,
+    completion,
     deploy,
     experiment,
     job,
     master,
+    model,
     output,
     preview,
     resource_pool,
     slot,
+    task,
     template,
+    tensorboard,
     trial,
+    unsupported,
     user,
     version,
     why,
+    workspace,
 )
 from determined.cli.failure import Failure
-from determined.cli.grammar import Found, Noun, UsageError, Verb, find, help_of, parser
+from determined.cli.grammar import Found, Noun, UsageError, Verb, find, help_of, read
 from determined.common.api import errors
 
 ROOT = Noun(
@@ -39,19 +46,28 @@ ROOT = Noun(
     "run and watch training experiments on a cluster",
     (
         agent.NOUN,
+        unsupported.AUTH,
         checkpoint.NOUN,
+        command.NOUN,
+        completion.VERB,
         deploy.NOUN,
         experiment.NOUN,
         job.NOUN,
         master.NOUN,
+        model.NOUN,
         preview.VERB,
+        workspace.PROJECT,
         resource_pool.NOUN,
         slot.NOUN,
+        task.NOUN,
         template.NOUN,
+        tensorboard.NOUN,
         trial.NOUN,
         user.NOUN,
         version.VERB,
         why.VERB,
+        workspace.WORKSPACE,
+        *unsupported.NOUNS,
     ),
 )
 
@@ -68,6 +84,7 @@ global options, before the command:
   -u USER, --user USER          act as this user
   -m MASTER, --master MASTER    address of the master; else DET_MASTER, else localhost:8080
   -v, --version                 show the version and leave
+  --debug                       show tracebacks, as DET_DEBUG=true does
 """
 
 
@@ -107,11 +124,12 @@ def _run(argv: Sequence[str]) -> int:
 
 def _globals() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
-        "det", add_help=False, usage="det [-h] [-u USER] [-m MASTER] [-v] COMMAND ..."
+        "det", add_help=False, usage="det [-h] [-u USER] [-m MASTER] [-v] [--debug] COMMAND ..."
     )
     made.add_argument("-h", "--help", action="store_true")
     made.add_argument("-u", "--user")
     made.add_argument("-m", "--master")
+    made.add_argument("--debug", action="store_true")
     made.add_argument("-v", "--version", action="store_true")
     made.add_argument("words", nargs=argparse.REMAINDER)
     return made
@@ -120,12 +138,12 @@ def _globals() -> argparse.ArgumentParser:
 def _carry_out(found: Found, verb: Verb, options: argparse.Namespace) -> int:
     from determined.cli.connection import open_session
 
-    args = parser(found.path, verb).parse_intermixed_args(found.rest)
+    args = read(found.path, verb, found.rest)
     try:
-        with open_session(verb, options.master, options.user) as session:
+        with open_session(verb, options.master, options.user, verb.offline(args)) as session:
             return verb.run(session, args) or 0
     except _EXPECTED as error:
-        if os.environ.get("DET_DEBUG", "").lower() in ("1", "true", "yes"):
+        if options.debug or os.environ.get("DET_DEBUG", "").lower() in ("1", "true", "yes"):
             traceback.print_exc()
         output.complain(f"Failed to {verb.help}: {error}")
         return 1

@@ -20,16 +20,19 @@ _PAUSES_WITHOUT_MASTER = 2
 
 
 @contextlib.contextmanager
-def open_session(verb: Verb, master: str | None, user: str | None) -> Iterator[Session]:
-    """A session as the verb needs it; `session.user` is who was asked for, or who is signed in."""
+def open_session(verb: Verb, master: str | None, user: str | None, offline: bool) -> Iterator[Session]:
+    """A session as the verb needs it, without any request if `offline`.
+
+    `session.user` is who was asked for, or who is signed in.
+    """
     try:
         session = Session(master_url(master))
     except ValueError as error:
         raise Failure(str(error)) from error
     with session:
-        if verb.check:
+        if verb.check and not offline:
             _look_for_master(session)
-        if verb.login:
+        if verb.login and not offline:
             identity.sign_in(session, user, ask=ask_password)
         else:
             session.user = user

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from determined.cli import download as downloads
 from determined.cli import output, trial_logs, wording
 from determined.cli.experiment_change import CHILDREN
-from determined.cli.experiment_create import CREATE_ARGS, create
+from determined.cli.experiment_create import CREATE_ARGS, create, is_local
 from determined.cli.experiment_describe import DESCRIBE_ARGS, describe
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
@@ -160,6 +161,22 @@ def _checkpoint_row(one: Object) -> list[Any]:
     ]
 
 
+def download(session: Session, args: argparse.Namespace) -> None:
+    """Bring the best checkpoints here, each of another trial."""
+    from determined.experimental._experiment import ExperimentReference
+
+    if (args.sort_by is None) != (args.smaller_is_better is None):
+        raise Failure("--sort-by and --smaller-is-better are given together or not at all")
+    try:
+        found = ExperimentReference(args.experiment_id, session).top_n_checkpoints(
+            args.top_n, args.sort_by, args.smaller_is_better
+        )
+    except (AssertionError, ValueError) as error:
+        raise Failure(str(error)) from error
+    paths = [downloads.fetch(one, args.output_dir / one.uuid, args.mode, args.quiet) for one in found]
+    downloads.show(list(zip(found, paths, strict=True)), args.quiet)
+
+
 def config(session: Session, args: argparse.Namespace) -> None:
     """The completed configuration as YAML."""
     output.print_yaml(_experiment(session, args.experiment_id)["config"])
@@ -199,7 +216,7 @@ NOUN = Noun(
                 _CSV,
             ),
         ),
-        Verb("create", "create an experiment", create, CREATE_ARGS),
+        Verb("create", "create an experiment", create, CREATE_ARGS, offline=is_local),
         Verb("describe", "describe experiments", describe, DESCRIBE_ARGS),
         Verb("logs", "show the log of the first trial", logs, (_ID, *trial_logs.LOG_ARGS)),
         Verb(
@@ -219,6 +236,26 @@ NOUN = Noun(
             "list the checkpoints of an experiment",
             list_checkpoints,
             (_ID, arg("--best", type=int, metavar="N", help="the N best, by searcher metric"), _CSV),
+        ),
+        Verb(
+            "download",
+            "download the best checkpoints of an experiment",
+            download,
+            (
+                _ID,
+                arg(
+                    "-o",
+                    "--output-dir",
+                    type=Path,
+                    default=Path("checkpoints"),
+                    metavar="DIR",
+                    help="into DIR/UUID",
+                ),
+                arg("--top-n", type=int, default=1, metavar="N", help="how many, default 1"),
+                *downloads.SORT,
+                downloads.MODE,
+                downloads.QUIET,
+            ),
         ),
         Verb("config", "show the configuration of an experiment", config, (_ID,)),
         Verb(

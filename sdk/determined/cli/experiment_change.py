@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from determined.cli import output
+from determined.cli import output, wording
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.transport.rest import Session
@@ -38,7 +38,8 @@ def unarchive(session: Session, args: argparse.Namespace) -> None:
 def delete(session: Session, args: argparse.Namespace) -> None:
     """With its checkpoints, metrics and logs; the work goes on after the answer."""
     question = (
-        f"Deleting experiment {args.experiment_id} removes its checkpoints, metrics and logs for ever. Go on?"
+        f"Deleting experiment {args.experiment_id} removes its checkpoints, metrics and logs for ever. "
+        "Do you wish to proceed?"
     )
     if not args.yes and not output.confirm(question):
         print("Aborting experiment deletion.")
@@ -80,15 +81,36 @@ def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
         "saveTrialBest": args.save_trial_best,
         "saveTrialLatest": args.save_trial_latest,
     }
+    _show_what_goes(session, args)
     question = (
         f"Keep the best {args.save_experiment_best} checkpoints of experiment {args.experiment_id}, "
         f"and of each trial the best {args.save_trial_best} and the latest {args.save_trial_latest}? "
-        "The others go for ever."
+        "The others go for ever. Do you wish to proceed?"
     )
     if not args.yes and not output.confirm(question):
         print("Aborting.")
         return
     _patch(session, args, {"checkpointStorage": kept}, "Set GC policy")
+
+
+def _show_what_goes(session: Session, args: argparse.Namespace) -> None:
+    names = ("save_experiment_best", "save_trial_best", "save_trial_latest")
+    params = {name: getattr(args, name) for name in names}
+    answer = session.get(f"/experiments/{args.experiment_id}/preview_gc", params)
+    rows = [
+        [
+            (one.get("training") or {}).get("trialId"),
+            (one.get("metadata") or {}).get("steps_completed"),
+            wording.state(one["state"]),
+            (one.get("training") or {}).get("searcherMetric"),
+            one["uuid"],
+        ]
+        for one in answer.get("checkpoints") or []
+    ]
+    print(f"Checkpoints that go under this policy: {len(rows)}")
+    if rows:
+        metric = answer.get("metric_name") or "Searcher Metric"
+        output.table(["Trial ID", "# of Batches", "State", metric, "UUID"], rows)
 
 
 def add_label(session: Session, args: argparse.Namespace) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from determined import context, yamlfile
-from determined.cli import output, trial_logs, wording
+from determined.cli import experiment_tryout, output, trial_logs, wording
 from determined.cli.failure import Failure
 from determined.cli.grammar import arg, one_of
 from determined.transport import log_stream, submission
@@ -24,9 +24,11 @@ CREATE_ARGS = (
     arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
     arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
     arg("--project_id", type=int, metavar="N", help="project to put the experiment into"),
+    arg("--local", action="store_true", help="with --test-mode: here, without a cluster"),
     one_of(
         arg("-f", "--follow-first-trial", action="store_true", help="show the log of the first trial"),
         arg("--paused", action="store_true", help="do not start it yet"),
+        arg("-t", "--test-mode", action="store_true", help="only try it with one batch"),
     ),
 )
 
@@ -36,11 +38,17 @@ _POLL_S = 0.2
 
 def create(session: Session, args: argparse.Namespace) -> int | None:
     """Send the configuration and the code; with `-f` show the first trial's log."""
-    config = _config_text(args.config_file, args.config)
+    experiment_tryout.check_options(args)
+    text, config = _config_of(args.config_file, args.config)
+    if args.local:
+        experiment_tryout.here(config, args.model_dir)
+        return None
     files = _pack(args.model_dir, args.include)
-    body = {"config": config, "modelDefinition": files, "activate": not args.paused}
+    body = {"config": text, "modelDefinition": files, "activate": not args.paused}
     body |= {"template": args.template} if args.template else {}
     body |= {"projectId": args.project_id} if args.project_id is not None else {}
+    if args.test_mode:
+        return experiment_tryout.on_cluster(session, config, body)
     answer = _send(session, body)
     experiment_id = int(answer["experiment"]["id"])
     print(f"Created experiment {experiment_id}", flush=True)
@@ -62,8 +70,13 @@ def merged(config: dict[str, Any], overrides: list[str]) -> dict[str, Any]:
     return config
 
 
-def _config_text(path: Path, overrides: list[str]) -> str:
-    """The configuration as written, comments included, unless something is overridden."""
+def is_local(args: argparse.Namespace) -> bool:
+    """Whether no master is needed."""
+    return bool(args.local)
+
+
+def _config_of(path: Path, overrides: list[str]) -> tuple[str, dict[str, Any]]:
+    """The configuration as text and content; the text is as written unless something is overridden."""
     try:
         text = yamlfile.read(path)
         config = yamlfile.parse(text, str(path))
@@ -73,7 +86,10 @@ def _config_text(path: Path, overrides: list[str]) -> str:
         raise Failure(str(error)) from error
     if not isinstance(config, dict):
         raise Failure(f"{path}, line 1, column 1: a configuration is a map of fields, not {_kind(config)}")
-    return yamlfile.dump(merged(config, overrides)) if overrides else text
+    if not overrides:
+        return text, config
+    config = merged(config, overrides)
+    return yamlfile.dump(config), config
 
 
 def _kind(value: Any) -> str:

@@ -26,6 +26,8 @@ class OneOf(NamedTuple):
     """Options that exclude each other."""
 
     args: tuple[Arg, ...]
+    required: bool = False
+    """Whether one of them must be given."""
 
 
 class Verb(NamedTuple):
@@ -42,6 +44,10 @@ class Verb(NamedTuple):
     """Whether the session must have a user before."""
     check: bool = True
     """Whether to ask first if there is a master, and which."""
+    offline: Callable[[argparse.Namespace], bool] = lambda _: False
+    """Whether it needs neither, typed like this."""
+    anything: bool = False
+    """Whether it takes whatever is typed."""
 
 
 class Noun(NamedTuple):
@@ -76,9 +82,19 @@ def arg(*names: str, **options: Any) -> Arg:
     return Arg(names, options)
 
 
-def one_of(*args: Arg) -> OneOf:
+def one_of(*args: Arg, required: bool = False) -> OneOf:
     """Options that exclude each other."""
-    return OneOf(args)
+    return OneOf(args, required)
+
+
+def read(path: str, verb: Verb, words: list[str]) -> argparse.Namespace:
+    """What was typed after the verb; leaves with status 2 if it does not fit."""
+    made = parser(path, verb)
+    if verb.anything:
+        return made.parse_known_args(words)[0]
+    if any(isinstance(item, Arg) and item.options.get("nargs") == argparse.REMAINDER for item in verb.args):
+        return made.parse_args(words)
+    return made.parse_intermixed_args(words)
 
 
 def find(root: Noun, words: Sequence[str]) -> Found:
@@ -103,7 +119,7 @@ def parser(path: str, verb: Verb) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(path, description=_sentence(verb.help))
     for item in verb.args:
         if isinstance(item, OneOf):
-            group = made.add_mutually_exclusive_group()
+            group = made.add_mutually_exclusive_group(required=item.required)
             for one in item.args:
                 group.add_argument(*one.names, **one.options)
         else:

@@ -3,15 +3,42 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from determined.cli import output
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.transport.rest import Session
 
+_FORM = (
+    one_of(
+        arg("--json", action="store_true", help="write JSON"),
+        arg("--yaml", action="store_true", help="write YAML (default)"),
+    ),
+)
+
 
 def info(session: Session, args: argparse.Namespace) -> None:
     """What the master says of itself."""
-    found = session.get("/api/v1/master")
+    _show(session.get("/api/v1/master"), args)
+
+
+def config(session: Session, args: argparse.Namespace) -> None:
+    """How the master is configured, secrets masked; for administrators."""
+    _show(session.get("/api/v1/master/config")["config"], args)
+
+
+def logs(session: Session, args: argparse.Namespace) -> None:
+    """What the master itself logs."""
+    params: dict[str, Any] = {"follow": "true"} if args.follow else {}
+    if args.tail is not None:
+        params |= {"offset": -args.tail, "limit": args.tail}
+    for found in session.stream("/api/v1/master/logs", params):
+        entry = found["logEntry"]
+        level = str(entry.get("level") or "").removeprefix("LOG_LEVEL_")
+        print(f"{entry.get('timestamp')} [{level}]: {entry['message']}".rstrip("\n"), flush=args.follow)
+
+
+def _show(found: Any, args: argparse.Namespace) -> None:
     if args.json:
         output.print_json(found)
     else:
@@ -22,17 +49,16 @@ NOUN = Noun(
     "master",
     "ask the master about itself",
     (
+        Verb("info", "show the master's version and identity", info, _FORM, login=False),
+        Verb("config", "show the master's configuration", config, _FORM),
         Verb(
-            "info",
-            "show the master's version and identity",
-            info,
+            "logs",
+            "show the master's own log",
+            logs,
             (
-                one_of(
-                    arg("--json", action="store_true", help="write JSON"),
-                    arg("--yaml", action="store_true", help="write YAML (default)"),
-                ),
+                arg("-f", "--follow", action="store_true", help="go on until interrupted"),
+                arg("--tail", type=int, metavar="N", help="the last N lines only"),
             ),
-            login=False,
         ),
     ),
 )

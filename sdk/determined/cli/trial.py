@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from determined.cli import download as downloads
 from determined.cli import output, trial_logs
 from determined.cli.experiment_describe import Sheet, show_reasons, show_sheets, trial_sheet, workload_sheet
-from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
 from determined.transport import log_stream
 from determined.transport.rest import Session
@@ -52,6 +55,24 @@ def kill(session: Session, args: argparse.Namespace) -> None:
     print(f"Killed trial {args.trial_id}")
 
 
+def download(session: Session, args: argparse.Namespace) -> None:
+    """Bring one of its checkpoints here."""
+    from determined.experimental._trial import TrialReference
+
+    try:
+        found = TrialReference(args.trial_id, session).select_checkpoint(
+            latest=args.latest,
+            best=args.best,
+            uuid=args.uuid,
+            sort_by=args.sort_by,
+            smaller_is_better=args.smaller_is_better,
+        )
+    except (AssertionError, ValueError) as error:
+        raise Failure(str(error)) from error
+    path = downloads.fetch(found, args.output_dir, args.mode, args.quiet)
+    downloads.show([(found, path)], args.quiet)
+
+
 NOUN = Noun(
     "trial t",
     "watch and stop single trials",
@@ -70,6 +91,24 @@ NOUN = Noun(
             ),
         ),
         Verb("logs", "show the log of a trial", logs, (_ID, *trial_logs.LOG_ARGS)),
+        Verb(
+            "download",
+            "download a checkpoint of a trial",
+            download,
+            (
+                _ID,
+                one_of(
+                    arg("--best", action="store_true", help="the best, by the searcher's metric"),
+                    arg("--latest", action="store_true", help="the one after the most batches"),
+                    arg("--uuid", metavar="UUID", help="the one of this id"),
+                    required=True,
+                ),
+                arg("-o", "--output-dir", type=Path, metavar="DIR", help="default: checkpoints/UUID"),
+                *downloads.SORT,
+                downloads.MODE,
+                downloads.QUIET,
+            ),
+        ),
         Verb("kill", "kill a trial", kill, (_ID,)),
     ),
 )

@@ -9,6 +9,7 @@ import os
 from determined.cli import output
 from determined.cli.connection import ask_password
 from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.user_change import VERBS
 from determined.common.api import errors
 from determined.transport import identity
 from determined.transport.rest import Session
@@ -57,7 +58,7 @@ def list_users(session: Session, args: argparse.Namespace) -> None:
 
 NOUN = Noun(
     "user u",
-    "log in and out, see users",
+    "log in and out, see and change users",
     (
         Verb(
             "login",
@@ -75,6 +76,7 @@ NOUN = Noun(
         ),
         Verb("whoami", "tell who is logged in", who_am_i),
         Verb("list ls", "list users", list_users),
+        *VERBS,
     ),
     default="list",
 )

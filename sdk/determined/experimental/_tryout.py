@@ -18,9 +18,9 @@ from det_contracts.expconf.hyperparameters import is_group
 _STAND_INS: dict[str, Any] = {
     "entrypoint": "local:Trial",
     "searcher": {"name": "single", "metric": "validation_loss", "max_length": {"batches": 1}},
-    "checkpoint_storage": {"type": "shared_fs", "host_path": "/"},
 }
 """Fields that a configuration must have on a cluster and that mean nothing here."""
+_STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 
 
 def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
@@ -39,7 +39,7 @@ def whole(config: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with defaults; raises ValueError naming all fields that are wrong."""
     seed = random.randrange(2**31)
     try:
-        return expconf.complete({**_STAND_INS, **config}, seed=seed, name="local")
+        return expconf.complete({**_STAND_INS, **config}, defaults=[_STORAGE], seed=seed, name="local")
     except expconf.ConfigErrors as error:
         raise ValueError(str(error)) from error
 

@@ -36,7 +36,12 @@ def test_what_is_set_is_sent(master, det, words, changes, told):
 def test_retention_asks_first(master, det, monkeypatch):
     master.answer("PATCH", ONE, {"experiment": {}})
     words = ["--save-experiment-best", 1, "--save-trial-best", 2, "--save-trial-latest", 3]
+    going = {"uuid": "u-1", "state": "STATE_COMPLETED", "metadata": {"steps_completed": 8}}
+    master.answer("GET", "/experiments/7/preview_gc", {"checkpoints": [going], "metric_name": "loss"})
     monkeypatch.setattr("builtins.input", lambda: "n")
+    assert "u-1" in det("e", "set", "gc-policy", 7, *words).out
+    query = master.asked("GET", "/experiments/7/preview_gc")[0].query
+    assert query == {"save_experiment_best": ["1"], "save_trial_best": ["2"], "save_trial_latest": ["3"]}
     assert "Aborting" in det("e", "set", "gc-policy", 7, *words).out
     assert sent(master, "PATCH") == []
     assert det("e", "set", "gc-policy", 7, *words, "--yes").status == 0

@@ -1,0 +1,115 @@
+"""Bring checkpoints here, with a bar while much of it is on its way (client spec, sections 5 and 6)."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from determined.cli import output, wording
+from determined.cli.failure import Failure
+from determined.cli.grammar import arg
+
+if TYPE_CHECKING:
+    from determined.experimental._checkpoint import Checkpoint
+
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def yes_or_no(text: str) -> bool:
+    """A boolean as people write them."""
+    if text.lower() not in _BOOLEANS:
+        raise argparse.ArgumentTypeError(f"'{text}' is neither true nor false")
+    return _BOOLEANS[text.lower()]
+
+
+MODES = ("direct", "master", "auto")
+QUIET = arg("-q", "--quiet", action="store_true", help="print only the path")
+MODE = arg("--mode", choices=MODES, default="auto", help="from the storage, through the master, or either")
+SORT = (
+    arg("--sort-by", metavar="METRIC", help="a validation metric instead of the searcher's"),
+    arg("--smaller-is-better", type=yes_or_no, metavar="BOOL", help="the direction of --sort-by"),
+)
+_LOOK_EVERY_S = 0.2
+_BLOCK_BYTES = 512
+
+
+def fetch(checkpoint: Checkpoint, path: Path | None, mode: str, quiet: bool) -> str:
+    """Download one; returns where it is. Raises `Failure` saying what went wrong."""
+    from determined import errors
+    from determined.experimental._enums import DownloadMode
+
+    target = path or Path("checkpoints", checkpoint.uuid)
+    known = (errors.NoDirectStorageAccess, errors.CheckpointStateException, errors.CheckpointNotFound)
+    with _bar(target, sum(checkpoint.resources.values()), hidden=quiet):
+        try:
+            return checkpoint.download(target, DownloadMode(mode))
+        except (*known, OSError, ValueError, NotImplementedError) as error:
+            raise Failure(str(error)) from error
+
+
+def show(found: Sequence[tuple[Checkpoint, str]], quiet: bool) -> None:
+    """Tell what was downloaded where."""
+    if quiet:
+        for _, path in found:
+            print(path)
+        return
+    headers = ["Experiment ID", "Trial ID", "Steps Completed", "Report Time", "Checkpoint UUID"]
+    headers += ["Validation Metrics", "Size", "Local Path"]
+    output.table(headers, [_row(checkpoint, path) for checkpoint, path in found])
+
+
+def _row(one: Checkpoint, path: str) -> list[object]:
+    training = one.training
+    metrics = training.validation_metrics.get("avgMetrics") if training else None
+    return [
+        training.experiment_id if training else None,
+        training.trial_id if training else None,
+        one.metadata.get("steps_completed"),
+        wording.when(one.report_time),
+        one.uuid,
+        wording.compact(metrics),
+        wording.size(sum(one.resources.values())),
+        path,
+    ]
+
+
+@contextlib.contextmanager
+def _bar(target: Path, total: int, hidden: bool) -> Iterator[None]:
+    """A bar on stderr for a person, from what has come to the disk so far."""
+    if hidden or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TransferSpeedColumn
+
+    done = threading.Event()
+
+    def watch(progress: Progress, task: TaskID) -> None:
+        while not done.wait(_LOOK_EVERY_S):
+            progress.update(task, completed=min(arrived(target), total))
+
+    columns = (f"Downloading {target.name}", BarColumn(), DownloadColumn(binary_units=True))
+    with Progress(*columns, TransferSpeedColumn(), console=Console(stderr=True), transient=True) as progress:
+        watcher = threading.Thread(target=watch, args=(progress, progress.add_task("", total=total)))
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+
+
+def arrived(target: Path) -> int:
+    """Bytes on the disk, also of files that already have their later length but not yet their content."""
+    scratch = target.parent.glob(f".{target.name}.*") if target.parent.is_dir() else ()
+    found = 0
+    for path in (file for place in (target, *scratch) for file in place.rglob("*")):
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            found += min(status.st_size, status.st_blocks * _BLOCK_BYTES) if path.is_file() else 0
+    return found

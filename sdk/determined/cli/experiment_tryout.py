@@ -1,0 +1,149 @@
+"""`det experiment create --test-mode`: a shortened run, on the cluster or here (client spec, section 4.3)."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from det_contracts.expconf.entrypoint import TRIAL_CLASS
+from determined.cli import output, trial_logs, wording
+from determined.cli.failure import Failure
+from determined.transport import log_stream, submission
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+_POLL_S = 0.3
+_STAGES = ("Scheduling task", "Testing training", "Testing validation", "Testing checkpointing")
+_STAGE_OF = {"training": 1, "validating": 2, "checkpointing": 3}
+_SAVE_NOTHING = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
+
+
+def here(config: Object, model_dir: Path) -> None:
+    """Train one batch in this process; raises `Failure` if that cannot be or goes wrong."""
+    from determined.experimental import test_one_batch
+
+    entrypoint = config.get("entrypoint")
+    if not isinstance(entrypoint, str) or not re.fullmatch(TRIAL_CLASS, entrypoint):
+        raise Failure(
+            f"--local --test-mode trains a class named as MODULE:CLASS, the entrypoint is {entrypoint!r}; "
+            "run the script directly instead, it works without a cluster"
+        )
+    if not model_dir.is_dir():
+        raise Failure(f"'{model_dir}' must be a directory")
+    with _inside(model_dir):
+        try:
+            from determined.exec.harness import trial_class
+
+            test_one_batch(trial_class(entrypoint), config)
+        except SystemExit as error:
+            raise Failure(f"the model's code called sys.exit({error.code!r})") from error
+        except (ImportError, ValueError, TypeError, AssertionError) as error:
+            raise Failure(f"{type(error).__name__}: {error}") from error
+
+
+def on_cluster(session: Session, config: Object, body: Object) -> int:
+    """Have the master check the configuration, then run the shortened experiment; the status."""
+    print("Validating experiment configuration...", end="", flush=True)
+    try:
+        submission.submit(session, {**body, "validateOnly": True, "activate": False})
+    except BaseException:
+        print(flush=True)
+        raise
+    print(" succeeded! 🎉", flush=True)
+    from determined import yamlfile
+
+    reduced = {**body, "config": yamlfile.dump(shortened(config)), "activate": True}
+    answer = submission.submit(session, reduced)
+    experiment_id = int(answer["experiment"]["id"])
+    print(f"Created test experiment {experiment_id}", flush=True)
+    return _watch(session, experiment_id)
+
+
+def shortened(config: Object) -> Object:
+    """The experiment with one batch, one validation, and no checkpoint that stays."""
+    from determined.experimental._tryout import drawn
+
+    searcher = config.get("searcher") or {}
+    kept = {key: searcher[key] for key in ("metric", "smaller_is_better") if key in searcher}
+    return {
+        **config,
+        "description": f"[test-mode] {config.get('description') or ''}".rstrip(),
+        "scheduling_unit": 1,
+        "min_validation_period": {"batches": 1},
+        "checkpoint_storage": {**(config.get("checkpoint_storage") or {}), **_SAVE_NOTHING},
+        "searcher": {"name": "single", **kept, "max_length": {"batches": 1}},
+        "hyperparameters": drawn(config.get("hyperparameters") or {}, random.Random()),
+        "max_restarts": 0,
+    }
+
+
+def _watch(session: Session, experiment_id: int) -> int:
+    shown, trial_id = 0, None
+    _tell(_STAGES[:1])
+    while True:
+        experiment = session.get(f"/api/v1/experiments/{experiment_id}")["experiment"]
+        trials = session.get(f"/api/v1/experiments/{experiment_id}/trials")["trials"]
+        if trials:
+            trial_id = int(trials[0]["id"])
+            trial = session.get(f"/api/v1/trials/{trial_id}")["trial"]
+            stage = max(shown, _STAGE_OF.get(trial.get("runnerState") or "", 0))
+            _tell(_STAGES[shown + 1 : stage + 1])
+            shown = stage
+        if experiment["state"] in log_stream.ENDED:
+            break
+        time.sleep(_POLL_S)
+    return _verdict(session, experiment, trial_id, shown)
+
+
+def _verdict(session: Session, experiment: Object, trial_id: int | None, shown: int) -> int:
+    state = experiment["state"]
+    if state == "STATE_COMPLETED":
+        _tell(_STAGES[shown + 1 :])
+        output.good("Model definition test succeeded! 🎉")
+        return 0
+    if state == "STATE_CANCELED":
+        output.complain(f"Model definition test (experiment {experiment['id']}) was canceled.")
+        return 1
+    if trial_id is not None:
+        for record in log_stream.read(session, log_stream.trial(trial_id)):
+            trial_logs.show_line(record, flush=False)
+    reason = experiment.get("stateReason")
+    output.complain(
+        f"Model definition test failed: experiment {experiment['id']} is {wording.state(state)}"
+        + (f": {reason}" if reason else "")
+    )
+    return 1
+
+
+def _tell(stages: tuple[str, ...]) -> None:
+    for stage in stages:
+        print(f"{stage}...", flush=True)
+
+
+@contextlib.contextmanager
+def _inside(folder: Path) -> Iterator[None]:
+    """As a trial runs: the folder is the working directory and comes first where modules are looked for."""
+    before, path = Path.cwd(), list(sys.path)
+    os.chdir(folder)
+    sys.path.insert(0, str(Path.cwd()))
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+
+
+def check_options(args: argparse.Namespace) -> None:
+    """Raises `Failure` for `--local` alone."""
+    if args.local and not args.test_mode:
+        raise Failure(
+            "--local goes with --test-mode only; run the script directly to train without a cluster"
+        )

@@ -1,0 +1,190 @@
+"""`det model`: the model registry (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from determined.cli import output, wording
+from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.paging import paging_args, read_pages
+from determined.transport.identity import in_path
+from determined.transport.rest import Session
+
+if TYPE_CHECKING:
+    from determined.experimental._model import Model
+
+Object = dict[str, Any]
+_NAME = arg("name", help="name or id of the model")
+_JSON = arg("--json", action="store_true", help="write the master's answer")
+_SORTS = {
+    "name": "NAME",
+    "description": "DESCRIPTION",
+    "creation-time": "CREATION_TIME",
+    "last-updated-time": "LAST_UPDATED_TIME",
+    "num-versions": "NUM_VERSIONS",
+    "workspace": "WORKSPACE",
+}
+
+
+def list_models(session: Session, args: argparse.Namespace) -> None:
+    """All models, or those of some workspaces."""
+    params: Object = {
+        "sortBy": f"SORT_BY_{_SORTS[args.sort_by]}",
+        "orderBy": f"ORDER_BY_{args.order_by.upper()}",
+    }
+    if args.workspace_names:
+        params["workspaceNames"] = args.workspace_names.split(",")
+    found = read_pages(session, "/api/v1/models", "models", args, params)
+    if args.json:
+        output.print_json(found)
+    else:
+        _show_models(found)
+
+
+def create(session: Session, args: argparse.Namespace) -> None:
+    """Make one; there must be none of the name."""
+    body = {"name": args.name, "workspaceName": args.workspace_name}
+    made = session.post("/api/v1/models", {key: value for key, value in body.items() if value is not None})
+    if args.json:
+        output.print_json(made["model"])
+    else:
+        _show_models([made["model"]])
+
+
+def describe(session: Session, args: argparse.Namespace) -> None:
+    """One model and its newest version, or the version that is asked for."""
+    path = f"/api/v1/models/{in_path(args.name)}"
+    model = session.get(path)["model"]
+    if args.version is None:
+        versions = _versions(session, path)[:1]
+    else:
+        versions = [session.get(f"{path}/versions/{args.version}")["modelVersion"]]
+    if args.json:
+        output.print_json({"model": model, "modelVersions": versions})
+        return
+    _show_models([model])
+    if versions:
+        print()
+        _show_versions(versions)
+
+
+def register_version(session: Session, args: argparse.Namespace) -> None:
+    """Make a completed checkpoint the next version."""
+    path = f"/api/v1/models/{in_path(args.name)}/versions"
+    made = session.post(path, {"checkpointUuid": args.uuid})["modelVersion"]
+    if args.json:
+        output.print_json(made)
+    else:
+        print(f"Registered checkpoint {args.uuid} as version {made['version']} of model {args.name}")
+
+
+def list_versions(session: Session, args: argparse.Namespace) -> None:
+    """All versions, the newest first."""
+    found = _versions(session, f"/api/v1/models/{in_path(args.name)}")
+    if args.json:
+        output.print_json(found)
+    else:
+        _show_versions(found)
+
+
+def move(session: Session, args: argparse.Namespace) -> None:
+    """Into another workspace."""
+    _model(session, args.name).move_to_workspace(args.workspace_name)
+    print(f"Moved model {args.name} to workspace {args.workspace_name}")
+
+
+def _model(session: Session, name: str) -> Model:
+    from determined.experimental import _model
+
+    return _model.get(session, name)
+
+
+def _versions(session: Session, path: str) -> list[Object]:
+    params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC"}
+    found: list[Object] = session.get(f"{path}/versions", params)["modelVersions"]
+    return found
+
+
+def _show_models(models: list[Object]) -> None:
+    headers = ["ID", "Name", "Workspace ID", "# of Versions", "Creation Time", "Last Updated Time"]
+    headers += ["Username", "Labels", "Description", "Metadata"]
+    rows = [
+        [
+            one["id"],
+            one["name"],
+            one.get("workspaceId"),
+            one.get("numVersions"),
+            wording.when(one.get("creationTime")),
+            wording.when(one.get("lastUpdatedTime")),
+            one.get("username"),
+            wording.listed(one.get("labels")),
+            one.get("description"),
+            wording.compact(one.get("metadata")),
+        ]
+        for one in models
+    ]
+    output.table(headers, rows)
+
+
+def _show_versions(versions: list[Object]) -> None:
+    headers = ["Version #", "Trial ID", "# of Batches", "Checkpoint UUID", "Validation Metrics", "Metadata"]
+    output.table(headers, [_version_row(one) for one in versions])
+
+
+def _version_row(one: Object) -> list[Any]:
+    checkpoint = one.get("checkpoint") or {}
+    training, metadata = checkpoint.get("training") or {}, checkpoint.get("metadata") or {}
+    return [
+        one["version"],
+        training.get("trialId"),
+        metadata.get("steps_completed"),
+        checkpoint.get("uuid"),
+        wording.compact((training.get("validationMetrics") or {}).get("avgMetrics")),
+        wording.compact(metadata),
+    ]
+
+
+NOUN = Noun(
+    "model m",
+    "keep checkpoints under the names of models",
+    (
+        Verb(
+            "list ls",
+            "list models",
+            list_models,
+            (
+                arg("--sort-by", choices=sorted(_SORTS), default="last-updated-time", help="what to sort by"),
+                arg("--order-by", choices=("asc", "desc"), default="asc", help="which way, default asc"),
+                arg("-w", "--workspace-names", metavar="NAMES", help="of these workspaces, with commas"),
+                _JSON,
+                *paging_args(),
+            ),
+        ),
+        Verb(
+            "create",
+            "create a model",
+            create,
+            (
+                arg("name", help="name of the model"),
+                arg("-w", "--workspace-name", metavar="NAME", help="workspace to put it into"),
+                _JSON,
+            ),
+        ),
+        Verb(
+            "describe",
+            "describe a model",
+            describe,
+            (_NAME, arg("--version", type=int, metavar="N", help="default: the newest"), _JSON),
+        ),
+        Verb(
+            "register-version",
+            "register a version of a model",
+            register_version,
+            (_NAME, arg("uuid", help="id of the checkpoint"), _JSON),
+        ),
+        Verb("list-versions", "list the versions of a model", list_versions, (_NAME, _JSON)),
+        Verb("move", "move a model", move, (_NAME, arg("workspace_name", help="where to"))),
+    ),
+    default="list",
+)

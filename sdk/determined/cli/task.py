@@ -1,0 +1,98 @@
+"""`det task`: everything that waits for slots or runs (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from determined.cli import output, trial_logs, wording
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg, one_of
+from determined.transport import log_stream
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+_HEADERS = [
+    "Task ID",
+    "Allocation ID",
+    "Name",
+    "Slots Needed",
+    "Registered Time",
+    "Agent",
+    "Priority",
+    "Resource Pool",
+    "Ports",
+]
+
+
+def list_tasks(session: Session, args: argparse.Namespace) -> None:
+    """One row per allocation."""
+    found = _summaries(session)
+    if args.json:
+        output.print_json(found)
+    else:
+        rows = [_row(one) for one in sorted(found.values(), key=lambda one: one["registeredTime"])]
+        output.table(_HEADERS, rows, as_csv=args.csv)
+
+
+def logs(session: Session, args: argparse.Namespace) -> None:
+    """The log of a task, also of one that has ended if its whole id is given."""
+    live = {one["taskId"] for one in _summaries(session).values()}
+    trial_logs.show_logs(session, log_stream.task(meant(args.task_id, live)), args)
+
+
+def meant(start: str, ids: set[str]) -> str:
+    """The one id that begins like this; the text itself if none does. Raises `Failure` if several do."""
+    found = sorted(id for id in ids if id.startswith(start))
+    if len(found) > 1 and start not in found:
+        raise Failure(f"'{start}' may mean {', '.join(found)}; write more of the id")
+    return found[0] if len(found) == 1 else start
+
+
+def _summaries(session: Session) -> dict[str, Object]:
+    found: dict[str, Object] = session.get("/api/v1/tasks")["allocationIdToSummary"]
+    return found
+
+
+def _row(one: Object) -> list[Any]:
+    agents = sorted(
+        {agent for part in one.get("resources") or [] for agent in part.get("agentDevices") or {}}
+    )
+    ports = [str(port.get("port")) for port in one.get("proxyPorts") or []]
+    return [
+        one["taskId"],
+        one["allocationId"],
+        one["name"],
+        one.get("slotsNeeded"),
+        wording.when(one.get("registeredTime")),
+        wording.listed(agents) or "unassigned",
+        one.get("priority") if one.get("schedulerType") == "priority" else "N/A",
+        one.get("resourcePool"),
+        wording.listed(ports),
+    ]
+
+
+NOUN = Noun(
+    "task",
+    "see what waits for slots and what runs",
+    (
+        Verb(
+            "list ls",
+            "list tasks",
+            list_tasks,
+            (
+                one_of(
+                    arg("--csv", action="store_true", help="write CSV"),
+                    arg("--json", action="store_true", help="write the master's answer"),
+                ),
+            ),
+        ),
+        Verb(
+            "logs",
+            "show the log of a task",
+            logs,
+            (arg("task_id", help="id of the task, or how it begins"), *trial_logs.LOG_ARGS),
+        ),
+    ),
+    default="list",
+)

@@ -1,0 +1,171 @@
+"""What commands and TensorBoards have in common: they are tasks that somebody starts, watches and kills."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from determined import context, yamlfile
+from determined.cli import output, trial_logs, wording
+from determined.cli.experiment_create import merged
+from determined.cli.failure import Failure
+from determined.cli.grammar import Run, Verb, arg
+from determined.cli.task import meant
+from determined.transport import identity, log_stream
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """One kind of task."""
+
+    noun: str
+    """As in answers: `command`."""
+    shown: str
+    """As in sentences: `TensorBoard`."""
+    columns: tuple[tuple[str, Callable[[Object], Any]], ...] = ()
+    """Further columns of its list, after the state."""
+
+    @property
+    def path(self) -> str:
+        """Where the REST API has them."""
+        return f"/api/v1/{self.noun}s"
+
+
+CONFIG_ARGS = (
+    arg("--config-file", type=Path, metavar="FILE", help="configuration of the task (YAML)"),
+    arg("--config", action="append", default=[], metavar="KEY=VALUE", help="overrides one field, dots nest"),
+    arg("-c", "--context", type=Path, metavar="DIR", help="directory that becomes its working directory"),
+    arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="also send this"),
+    arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
+    arg("-d", "--detach", action="store_true", help="only print the id"),
+)
+
+
+def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object, **more: Any) -> Object:
+    """Hand a task in; `config` goes over what the options say."""
+    given = _config_file(args.config_file) if args.config_file else {}
+    body = {"config": {**merged(given, args.config), **config}, "files": _files(args), **more}
+    body |= {"templateName": args.template} if args.template else {}
+    answer = session.post(kind.path, body, headers={"Idempotency-Key": str(uuid.uuid4())})
+    for warning in answer.get("warnings") or []:
+        output.warn(f"Warning: {warning}")
+    made: Object = answer[kind.noun]
+    return made
+
+
+def follow(session: Session, task_id: str) -> None:
+    """Show its log until it has ended."""
+    source = log_stream.task(task_id)
+    for record in log_stream.follow(session, source):
+        trial_logs.show_line(record, flush=True)
+    trial_logs.say_ended(source)
+
+
+def verbs(kind: Kind) -> tuple[Verb, ...]:
+    """The verbs that every kind has."""
+    one = arg("task_id", help=f"id of the {kind.shown}, or how it begins")
+    several = arg("task_ids", nargs="+", metavar="task_id", help="ids, or how they begin")
+    listing = (
+        arg("-q", "--quiet", action="store_true", help="only the ids"),
+        arg("-a", "--all", action="store_true", help="also those of others"),
+        arg("--csv", action="store_true", help="write CSV"),
+        arg("--json", action="store_true", help="write the master's answer"),
+    )
+    return (
+        Verb("list ls", f"list {kind.shown}s", _list(kind), listing),
+        Verb("logs", f"show the log of a {kind.shown}", _logs(kind), (one, *trial_logs.LOG_ARGS)),
+        Verb("kill", f"kill a {kind.shown}", _kill(kind), (several,)),
+        Verb("config", f"show the configuration of a {kind.shown}", _show_config(kind), (one,)),
+    )
+
+
+def find(session: Session, kind: Kind, start: str) -> str:
+    """The whole id; raises `Failure` if several begin like this."""
+    known = {str(one["id"]) for one in session.get(kind.path)[f"{kind.noun}s"]}
+    return meant(start, known)
+
+
+def _list(kind: Kind) -> Run:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        params = {} if args.all else {"users": identity.current_user(session)}
+        found = session.get(kind.path, params)[f"{kind.noun}s"]
+        if args.quiet:
+            for one in found:
+                print(one["id"])
+        elif args.json:
+            output.print_json(found)
+        else:
+            output.table(_headers(kind), [_row(kind, one) for one in found], as_csv=args.csv)
+
+    return run
+
+
+def _headers(kind: Kind) -> list[str]:
+    more = [name for name, _ in kind.columns]
+    return ["ID", "Owner", "Description", "State", *more, "Exit Status", "Resource Pool"]
+
+
+def _row(kind: Kind, one: Object) -> list[Any]:
+    more = [read(one) for _, read in kind.columns]
+    state = wording.state(one["state"])
+    return [
+        one["id"],
+        one.get("username"),
+        one.get("description"),
+        state,
+        *more,
+        one.get("exitStatus") or "N/A",
+        one.get("resourcePool"),
+    ]
+
+
+def _logs(kind: Kind) -> Run:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        trial_logs.show_logs(session, log_stream.task(find(session, kind, args.task_id)), args)
+
+    return run
+
+
+def _kill(kind: Kind) -> Run:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        for start in args.task_ids:
+            id = find(session, kind, start)
+            session.post(f"{kind.path}/{id}/kill")
+            print(f"Killed {kind.shown} {id}")
+
+    return run
+
+
+def _show_config(kind: Kind) -> Run:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        output.print_yaml(session.get(f"{kind.path}/{find(session, kind, args.task_id)}")["config"])
+
+    return run
+
+
+def _config_file(path: Path) -> Object:
+    try:
+        found = yamlfile.parse(yamlfile.read(path), str(path))
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror}") from error
+    except yamlfile.YamlProblem as error:
+        raise Failure(str(error)) from error
+    if not isinstance(found, dict):
+        raise Failure(f"{path}: a configuration is a map of fields")
+    return found
+
+
+def _files(args: argparse.Namespace) -> list[Object]:
+    if args.context is None and not args.include:
+        return []
+    try:
+        with tempfile.TemporaryDirectory() as empty:
+            return context.pack(args.context or Path(empty), args.include)
+    except (context.ContextError, OSError) as error:
+        raise Failure(str(error)) from error

@@ -1,0 +1,48 @@
+"""Nouns that habits know and this platform does not offer yet (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Run, Verb
+from determined.transport.rest import Session
+
+
+def refusal(words: str) -> Run:
+    """A verb that only says that it is not there."""
+
+    def run(session: Session, args: argparse.Namespace) -> None:
+        raise Failure(f"'det {words}' is not supported")
+
+    return run
+
+
+def missing(words: str, names: str, help: str) -> Verb:
+    """A verb under its names that takes anything and is not supported."""
+    return Verb(names, help, refusal(f"{words} {names.split()[0]}"), login=False, check=False, anything=True)
+
+
+def _noun(names: str, help: str) -> Verb:
+    run = refusal(names.split()[0])
+    return Verb(names, f"{help} (not supported)", run, login=False, check=False, anything=True)
+
+
+AUTH = Noun(
+    "auth",
+    "log in with single sign-on (not supported)",
+    (
+        missing("auth", "login", "log in"),
+        missing("auth", "logout", "log out"),
+        missing("auth", "list-providers", "list providers"),
+    ),
+)
+NOUNS: tuple[Noun | Verb, ...] = (
+    _noun("dev", "call the REST API by hand"),
+    _noun("notebook", "run notebooks"),
+    _noun("oauth", "manage OAuth clients"),
+    _noun("rbac", "manage roles"),
+    _noun("resources res", "query how slots were used"),
+    _noun("shell", "run shells"),
+    _noun("user-group ug", "manage groups of users"),
+)

@@ -1,0 +1,120 @@
+"""`det user create` and the verbs that change a user (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+from urllib.parse import quote
+
+from determined.cli.connection import ask_secret
+from determined.cli.failure import Failure
+from determined.cli.grammar import Verb, arg
+from determined.transport import identity
+from determined.transport.rest import Session
+from determined.transport.token_store import TokenStore
+
+_NAME = arg("username", help="name of the user")
+
+
+def create(session: Session, args: argparse.Namespace) -> None:
+    """Make a user; a remote one logs in elsewhere and has no password."""
+    password = "" if args.remote else _new_password(args.username)
+    user = {"username": args.username, "admin": args.admin, "active": True, "remote": args.remote}
+    body = {"user": user, "password": identity.hashed(password), "isHashed": True}
+    session.post("/api/v1/users", body)
+    print(f"Created user '{args.username}'")
+
+
+def change_password(session: Session, args: argparse.Namespace) -> None:
+    """Of oneself, or as an administrator of somebody else. Sessions from before end, one's own is renewed."""
+    me = identity.current_user(session)
+    name = args.target_user or me
+    password = _new_password(name)
+    session.post(f"{_path(session, name)}/password", identity.hashed(password))
+    if name == me:
+        store = TokenStore(session.master)
+        session.token = None
+        store.save(name, identity.log_in(session, name, password), activate=store.active_user() == name)
+    print(f"Changed the password of user '{name}'")
+
+
+def activate(session: Session, args: argparse.Namespace) -> None:
+    """May log in from now on."""
+    session.patch(_path(session, args.username), {"active": True})
+    print(f"Activated user '{args.username}'")
+
+
+def deactivate(session: Session, args: argparse.Namespace) -> None:
+    """May not log in from now on; what is theirs stays."""
+    session.patch(_path(session, args.username), {"active": False})
+    print(f"Deactivated user '{args.username}'")
+
+
+def rename(session: Session, args: argparse.Namespace) -> None:
+    """Give another name to log in with."""
+    session.patch(_path(session, args.target_user), {"username": args.new_username})
+    print(f"Renamed user '{args.target_user}' to '{args.new_username}'")
+
+
+def link(session: Session, args: argparse.Namespace) -> None:
+    """Say who the user is on the hosts of agents."""
+    told = {
+        "agentUid": args.agent_uid,
+        "agentUser": args.agent_user,
+        "agentGid": args.agent_gid,
+        "agentGroup": args.agent_group,
+    }
+    session.patch(_path(session, args.username), {"agentUserGroup": told})
+    print(f"Linked user '{args.username}' with {args.agent_user}:{args.agent_group} on agents")
+
+
+def _path(session: Session, name: str) -> str:
+    found: dict[str, Any] = session.get(f"/api/v1/users/{quote(name, safe='')}/by-username")["user"]
+    return f"/api/v1/users/{found['id']}"
+
+
+def _new_password(name: str) -> str:
+    first = ask_secret(f"New password for user '{name}':")
+    if first != ask_secret("Confirm password:"):
+        raise Failure("the two passwords are not the same")
+    return first
+
+
+VERBS = (
+    Verb(
+        "create",
+        "create a user",
+        create,
+        (
+            _NAME,
+            arg("--admin", action="store_true", help="may do everything"),
+            arg("--remote", action="store_true", help="logs in elsewhere, without password"),
+        ),
+    ),
+    Verb(
+        "change-password",
+        "change a password",
+        change_password,
+        (arg("target_user", nargs="?", help="default: oneself"),),
+    ),
+    Verb("activate", "activate a user", activate, (_NAME,)),
+    Verb("deactivate", "deactivate a user", deactivate, (_NAME,)),
+    Verb(
+        "rename",
+        "rename a user",
+        rename,
+        (arg("target_user", help="name until now"), arg("new_username", help="name from now on")),
+    ),
+    Verb(
+        "link-with-agent-user",
+        "link a user with one of the agents' hosts",
+        link,
+        (
+            _NAME,
+            arg("--agent-uid", type=int, required=True, metavar="N", help="number of the host's user"),
+            arg("--agent-user", required=True, metavar="NAME", help="name of the host's user"),
+            arg("--agent-gid", type=int, required=True, metavar="N", help="number of the host's group"),
+            arg("--agent-group", required=True, metavar="NAME", help="name of the host's group"),
+        ),
+    ),
+)

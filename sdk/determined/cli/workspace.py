@@ -1,0 +1,195 @@
+"""`det workspace` and `det project`: where experiments belong (client spec, section 6)."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from determined.cli import output
+from determined.cli.grammar import Arg, Noun, Run, Verb, arg
+from determined.cli.paging import paging_args, read_pages
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+_JSON = arg("--json", action="store_true", help="write the master's answer")
+_WORKSPACE = arg("workspace_name", help="name of the workspace")
+_PROJECT = arg("project_name", help="name of the project")
+_YES = arg("--yes", action="store_true", help="do not ask")
+_SORT: tuple[Arg, ...] = (
+    arg("--sort-by", choices=("id", "name"), default="id", help="default: id"),
+    arg("--order-by", choices=("asc", "desc"), default="asc", help="default: asc"),
+)
+
+
+def _params(args: argparse.Namespace) -> Object:
+    return {"sortBy": f"SORT_BY_{args.sort_by.upper()}", "orderBy": f"ORDER_BY_{args.order_by.upper()}"}
+
+
+def list_workspaces(session: Session, args: argparse.Namespace) -> None:
+    """All workspaces."""
+    _show(
+        args, _workspace_table, read_pages(session, "/api/v1/workspaces", "workspaces", args, _params(args))
+    )
+
+
+def list_projects_below(session: Session, args: argparse.Namespace) -> None:
+    """The projects of a workspace."""
+    path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
+    _show(args, _project_table, read_pages(session, path, "projects", args, _params(args)))
+
+
+def create_workspace(session: Session, args: argparse.Namespace) -> None:
+    """Make one; there must be none of the name."""
+    made = session.post("/api/v1/workspaces", {"name": args.name})["workspace"]
+    _show(args, _workspace_table, [made], one=True)
+
+
+def describe_workspace(session: Session, args: argparse.Namespace) -> None:
+    """One workspace."""
+    found = session.get(f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}")["workspace"]
+    _show(args, _workspace_table, [found], one=True)
+
+
+def edit_workspace(session: Session, args: argparse.Namespace) -> None:
+    """Rename it."""
+    path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
+    _show(args, _workspace_table, [session.patch(path, {"name": args.name})["workspace"]], one=True)
+
+
+def delete_workspace(session: Session, args: argparse.Namespace) -> None:
+    """Forget one that holds nothing."""
+    question = f"Deleting workspace {args.workspace_name} cannot be undone. Do you wish to proceed?"
+    if not args.yes and not output.confirm(question):
+        print("Aborting workspace deletion.")
+        return
+    session.delete(f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}")
+    print(f"Deleted workspace {args.workspace_name}")
+
+
+def create_project(session: Session, args: argparse.Namespace) -> None:
+    """Make one in a workspace."""
+    path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
+    made = session.post(path, {"name": args.name, "description": args.description})["project"]
+    _show(args, _project_table, [made], one=True)
+
+
+def describe_project(session: Session, args: argparse.Namespace) -> None:
+    """One project."""
+    found = session.get(f"/api/v1/projects/{_project_id(session, args)}")["project"]
+    _show(args, _project_table, [found], one=True)
+
+
+def edit_project(session: Session, args: argparse.Namespace) -> None:
+    """Change name or description."""
+    given = {"name": args.new_name, "description": args.description}
+    changes = {key: value for key, value in given.items() if value is not None}
+    made = session.patch(f"/api/v1/projects/{_project_id(session, args)}", changes)["project"]
+    _show(args, _project_table, [made], one=True)
+
+
+def delete_project(session: Session, args: argparse.Namespace) -> None:
+    """Forget one that holds nothing."""
+    question = f"Deleting project {args.project_name} cannot be undone. Do you wish to proceed?"
+    if not args.yes and not output.confirm(question):
+        print("Aborting project deletion.")
+        return
+    session.delete(f"/api/v1/projects/{_project_id(session, args)}")
+    print(f"Deleted project {args.project_name}")
+
+
+def _switch(noun: str, verb: str) -> Run:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        if noun == "workspace":
+            path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
+        else:
+            path = f"/api/v1/projects/{_project_id(session, args)}"
+        session.post(f"{path}/{verb}")
+        print(f"{verb.capitalize()}d {noun} {getattr(args, f'{noun}_name')}")
+
+    return run
+
+
+def _workspace_id(session: Session, name: str) -> int:
+    from determined.experimental import _model
+
+    return _model.workspace_id(session, name)
+
+
+def _project_id(session: Session, args: argparse.Namespace) -> int:
+    from determined.common.api.errors import NotFoundException
+
+    path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
+    for one in session.get(path, {"name": args.project_name})["projects"]:
+        if one["name"] == args.project_name:
+            return int(one["id"])
+    raise NotFoundException(f"project '{args.project_name}' of workspace '{args.workspace_name}' not found")
+
+
+def _show(args: argparse.Namespace, table: Any, found: list[Object], one: bool = False) -> None:
+    if args.json:
+        output.print_json(found[0] if one else found)
+    else:
+        table(found)
+
+
+def _workspace_table(found: list[Object]) -> None:
+    headers = ["ID", "Name", "# Projects", "# Experiments", "Archived"]
+    fields = ("id", "name", "numProjects", "numExperiments", "archived")
+    output.table(headers, [[one.get(field) for field in fields] for one in found])
+
+
+def _project_table(found: list[Object]) -> None:
+    headers = ["ID", "Name", "Description", "# Experiments", "# Active Experiments", "Archived"]
+    fields = ("id", "name", "description", "numExperiments", "numActiveExperiments", "archived")
+    output.table(headers, [[one.get(field) for field in fields] for one in found])
+
+
+WORKSPACE = Noun(
+    "workspace w",
+    "keep projects apart",
+    (
+        Verb("list ls", "list workspaces", list_workspaces, (*_SORT, *paging_args(), _JSON)),
+        Verb(
+            "list-projects",
+            "list the projects of a workspace",
+            list_projects_below,
+            (_WORKSPACE, *_SORT, *paging_args(), _JSON),
+        ),
+        Verb("create", "create a workspace", create_workspace, (arg("name"), _JSON)),
+        Verb("describe", "describe a workspace", describe_workspace, (_WORKSPACE, _JSON)),
+        Verb("edit", "rename a workspace", edit_workspace, (_WORKSPACE, arg("name"), _JSON)),
+        Verb("delete", "delete a workspace", delete_workspace, (_WORKSPACE, _YES)),
+        Verb("archive", "archive a workspace", _switch("workspace", "archive"), (_WORKSPACE,)),
+        Verb("unarchive", "unarchive a workspace", _switch("workspace", "unarchive"), (_WORKSPACE,)),
+    ),
+    default="list",
+)
+PROJECT = Noun(
+    "project p",
+    "keep experiments apart",
+    (
+        Verb("list ls", "list projects", list_projects_below, (_WORKSPACE, *_SORT, *paging_args(), _JSON)),
+        Verb(
+            "create",
+            "create a project",
+            create_project,
+            (_WORKSPACE, arg("name"), arg("--description", default="", metavar="TEXT"), _JSON),
+        ),
+        Verb("describe", "describe a project", describe_project, (_WORKSPACE, _PROJECT, _JSON)),
+        Verb(
+            "edit",
+            "change a project",
+            edit_project,
+            (
+                _WORKSPACE,
+                _PROJECT,
+                arg("--new_name", "--new-name", metavar="NAME"),
+                arg("--description", metavar="TEXT"),
+                _JSON,
+            ),
+        ),
+        Verb("delete", "delete a project", delete_project, (_WORKSPACE, _PROJECT, _YES)),
+        Verb("archive", "archive a project", _switch("project", "archive"), (_WORKSPACE, _PROJECT)),
+        Verb("unarchive", "unarchive a project", _switch("project", "unarchive"), (_WORKSPACE, _PROJECT)),
+    ),
+)
