@@ -55,8 +55,8 @@ class UnauthenticatedException(APIException):
 
     def __init__(self, message: str = "", status_code: int = 401, response_error: str | None = None) -> None:
         reason = f": {message}" if message else ""
-        advice = "log in with 'det user login USERNAME'"
-        super().__init__(f"Unauthenticated{reason}; {advice}", status_code, response_error)
+        advice = "" if "det user login" in message else "; log in with 'det user login USERNAME'"
+        super().__init__(f"Unauthenticated{reason}{advice}", status_code, response_error)
 
 
 class BadResponseException(Exception):
