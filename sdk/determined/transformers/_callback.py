@@ -1,0 +1,284 @@
+"""Joins a Hugging Face Trainer to the search, the metrics and the checkpoints of a trial."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pathlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import transformers
+
+from determined import core
+from determined.transformers import _folders
+from determined.transformers._pace import Pace
+
+logger = logging.getLogger("determined.transformers")
+USER_DATA = "my_data.json"
+TRAINING, VALIDATION = "training", "validation"
+
+
+class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
+    """Reports metrics and progress, stores checkpoints, resumes, and stops when the platform asks for it.
+
+    Make it before the Trainer, then pass `args.resume_from_checkpoint` to `train()`. Off cluster it does
+    nothing. A trial that is preempted ends `train()` as if it were complete.
+    """
+
+    def __init__(
+        self,
+        core_context: core.Context,
+        args: transformers.TrainingArguments,
+        filter_metrics: Sequence[str] | None = None,
+        user_data: dict[str, Any] | None = None,
+    ) -> None:
+        """`filter_metrics`: report names that contain one of these; `user_data` goes into checkpoints."""
+        super().__init__()
+        self.core_context = core_context
+        self.current_op: core.SearcherOperation | None = None
+        self.last_metrics: dict[str, Any] = {}
+        self.searcher_metric: str | None = None
+        self.searcher_unit: str | None = None
+        self.searcher_max_length: int | None = None
+        self._filter = list(filter_metrics or ())
+        self._user_data = user_data
+        self._info = core_context.info
+        self._active = self._info is not None and self._info.task_type == "TRIAL"
+        self._distributed = core_context.distributed
+        self._chief = self._distributed.rank == 0
+        self._pace = Pace(self._distributed)
+        self._arrived: dict[str, int] = {}
+        """Kind of metrics -> the step that they were last logged at."""
+        self._closing = False
+        self._preempted = False
+        self._saved_at = -1
+        self._ops: Iterator[core.SearcherOperation] = iter(())
+        if self._active:
+            self._fetch(args)
+            self._ops = iter(core_context.searcher.operations())
+            self.current_op = next(self._ops, None)
+            self._read_searcher(args)
+
+    # -- construction
+
+    def _fetch(self, args: transformers.TrainingArguments) -> None:
+        assert self._info is not None
+        uuid = self._info.latest_checkpoint
+        # Gone in transformers 5.
+        if uuid is None or getattr(args, "overwrite_output_dir", False):
+            return
+        folder = pathlib.Path(str(args.output_dir))
+        self.core_context.checkpoint.download(uuid, folder)
+        found = _folders.newest(folder)
+        if found is None:
+            logger.warning("checkpoint %s holds no folder %sN: training begins anew", uuid, _folders.PREFIX)
+            return
+        args.resume_from_checkpoint = str(self._for_this_trial(uuid, found))
+
+    def _for_this_trial(self, uuid: str, found: pathlib.Path) -> pathlib.Path:
+        """Another trial's checkpoint is a beginning: its weights count, its steps do not."""
+        assert self._info is not None
+        mine = self._info.trial.trial_id
+        of = self.core_context.checkpoint.get_metadata(uuid).get("trial_id", mine) if self._chief else None
+        if self._distributed.broadcast(of) == mine:
+            return found
+        anew = found.with_name(f"{_folders.PREFIX}0")
+        if self._distributed.local_rank == 0:
+            _folders.begin_anew(found)
+        self._distributed.allgather(None)
+        return anew
+
+    def _read_searcher(self, args: transformers.TrainingArguments) -> None:
+        assert self._info is not None
+        searcher = self._info.trial._config.get("searcher") or {}
+        unit = self.core_context.searcher.get_configured_units()
+        # A bare number counts steps, and so does a search of one's own.
+        self.searcher_unit = "batches" if unit is None else unit.value.lower()
+        self.searcher_metric = searcher.get("metric")
+        length = searcher.get("max_length")
+        if isinstance(length, dict):
+            length = next(iter(length.values()))
+        if length is None and self.current_op is not None:
+            length = self.current_op.length
+        self.searcher_max_length = length
+        if self.searcher_unit == "records":
+            raise ValueError("searcher.max_length in records does not fit the Trainer: use batches or epochs")
+        self._compare(args)
+
+    def _compare(self, args: transformers.TrainingArguments) -> None:
+        length = self.searcher_max_length
+        if self.searcher_unit == "batches" and args.max_steps != length:
+            logger.warning("searcher.max_length is %s batches, but max_steps is %s", length, args.max_steps)
+        elif self.searcher_unit == "epochs" and (args.num_train_epochs, args.max_steps) != (length, -1):
+            logger.warning(
+                "searcher.max_length is %s epochs, but num_train_epochs is %s and max_steps %s",
+                *(length, args.num_train_epochs, args.max_steps),
+            )
+
+    # -- events of the Trainer
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Take up what the run before this one logged at this very step."""
+        if not self._active:
+            return
+        for logs in state.log_history:
+            if logs.get("step") == state.global_step:
+                self._note(logs, state.global_step)
+        while self.current_op is not None and self._is_reached(state) and self._has_all(args, state):
+            self._finish(state, control)
+        if self.current_op is None:
+            control.should_training_stop = True
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
+    ) -> None:
+        """Report metrics, once per kind and step."""
+        if not self._active or not logs:
+            return
+        kind = _kind(logs)
+        if kind is None:
+            return
+        new = self._arrived.get(kind) != state.global_step
+        self._note(logs, state.global_step)
+        if new:
+            self._report(kind, logs, state.global_step)
+        if self._closing:
+            if self._has_all(args, state):
+                self._finish(state, control)
+        elif kind == TRAINING:
+            self._look(control)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Tell progress, look for a preemption, and close the operation when it is long enough."""
+        if not self._active:
+            return
+        due = self._pace.is_due(state.global_step)
+        if due and self._chief and self.current_op is not None:
+            self.current_op.report_progress(self._done(state))
+        if self.searcher_unit == "batches":
+            self._close_if_reached(args, state, control)
+        if due and not self._closing:
+            self._look(control)
+
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """The same for lengths in epochs."""
+        if self._active and self.searcher_unit == "epochs":
+            self._close_if_reached(args, state, control)
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Store the Trainer's checkpoint; after it a preempted run stops."""
+        if not self._active:
+            return
+        if self._saved_at != state.global_step:
+            self._saved_at = state.global_step
+            self._upload(pathlib.Path(args.output_dir), state.global_step)
+        if self._preempted or self.core_context.preempt.should_preempt(auto_ack=False):
+            if self._chief:
+                self.core_context.preempt.acknowledge_preemption_signal()
+            control.should_training_stop = True
+
+    # -- metrics
+
+    def _note(self, logs: dict[str, Any], step: int) -> None:
+        kind = _kind(logs)
+        if kind is not None:
+            self._arrived[kind] = step
+            self.last_metrics.update(logs)
+
+    def _report(self, kind: str, logs: dict[str, Any], step: int) -> None:
+        if not self._chief:
+            return
+        wanted = self._filter
+        metrics = {k: v for k, v in logs.items() if not wanted or any(one in k for one in wanted)}
+        if not metrics:
+            return
+        if kind == TRAINING:
+            self.core_context.train.report_training_metrics(step, metrics)
+        else:
+            self.core_context.train.report_validation_metrics(step, metrics)
+
+    # -- operations
+
+    def _close_if_reached(self, args: Any, state: Any, control: Any) -> None:
+        if self.current_op is None or not self._is_reached(state):
+            return
+        if self._chief:
+            self.current_op.report_progress(self.current_op.length)
+        self._closing = True
+        if self._has_all(args, state):
+            self._finish(state, control)
+        else:
+            control.should_log = True
+            control.should_evaluate = self._needs_evaluation(args, state)
+        control.should_save = control.should_save or self._saved_at != state.global_step
+
+    def _done(self, state: Any) -> float:
+        return float(state.global_step if self.searcher_unit == "batches" else state.epoch or 0)
+
+    def _is_reached(self, state: Any) -> bool:
+        assert self.current_op is not None
+        # The Trainer adds fractions of epochs up.
+        return self._done(state) >= self.current_op.length - 1e-6
+
+    def _needs_evaluation(self, args: Any, state: Any) -> bool:
+        if self._arrived.get(VALIDATION) == state.global_step:
+            return False
+        strategy = getattr(args, "eval_strategy", None) or getattr(args, "evaluation_strategy", "no")
+        # Without any evaluation a metric of the training can be meant.
+        return not (
+            str(getattr(strategy, "value", strategy)) == "no" and self.searcher_metric in self.last_metrics
+        )
+
+    def _has_all(self, args: Any, state: Any) -> bool:
+        trained = self._arrived.get(TRAINING) == state.global_step
+        return trained and not self._needs_evaluation(args, state)
+
+    def _finish(self, state: Any, control: Any) -> None:
+        """Complete the operation; the next one, or the end."""
+        assert self.current_op is not None
+        self._closing = False
+        if self._chief:
+            self.current_op.report_completed(self._value(state))
+        self.current_op = next(self._ops, None)
+        if self.current_op is None:
+            control.should_training_stop = True
+
+    def _value(self, state: Any) -> Any:
+        if self.searcher_metric in self.last_metrics:
+            return self.last_metrics[str(self.searcher_metric)]
+        logger.warning(
+            "the searcher's metric '%s' was never logged, there are: %s; the Trainer's best metric is used",
+            *(self.searcher_metric, ", ".join(sorted(self.last_metrics))),
+        )
+        return state.best_metric
+
+    # -- preemption and checkpoints
+
+    def _look(self, control: Any) -> None:
+        """Ask for a checkpoint when the run is to end; it ends once that is stored."""
+        self._preempted = self._preempted or self.core_context.preempt.should_preempt(auto_ack=False)
+        if self._preempted:
+            control.should_save = True
+
+    def _upload(self, folder: pathlib.Path, steps: int) -> None:
+        assert self._info is not None
+        if self._chief and self._user_data is not None:
+            place = folder / f"{_folders.PREFIX}{steps}" / USER_DATA
+            place.write_text(json.dumps(self._user_data))
+        # Every rank has written its part; one of each node stores them.
+        self._distributed.allgather(None)
+        self.core_context.checkpoint.upload(
+            folder if self._distributed.local_rank == 0 else None,
+            {"steps_completed": steps, "trial_id": self._info.trial.trial_id},
+            shard=True,
+            selector=lambda path: _folders.belongs(path, steps),
+        )
+
+
+def _kind(logs: dict[str, Any]) -> str | None:
+    """What metrics are of, by the first name; None for those that are not reported."""
+    first = next(iter(logs), "")
+    if first.startswith("eval_"):
+        return VALIDATION
+    return None if first.startswith(("test_", "train_")) else TRAINING

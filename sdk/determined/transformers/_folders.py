@@ -1,0 +1,46 @@
+"""The folders of checkpoints that Hugging Face's Trainer writes and resumes from."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import shutil
+from typing import Any
+
+PREFIX = "checkpoint-"
+_NAME = re.compile(r"checkpoint-(\d+)")
+_STATE = "trainer_state.json"
+_OF_THE_RUN = ("optimizer*", "scheduler.pt", "scaler.pt", "rng_state*", "global_step*", "latest")
+
+
+def newest(folder: pathlib.Path) -> pathlib.Path | None:
+    """The checkpoint with the highest number of steps."""
+    found = [path for path in folder.glob(f"{PREFIX}*") if path.is_dir() and _NAME.fullmatch(path.name)]
+    return max(found, key=lambda path: int(path.name.removeprefix(PREFIX)), default=None)
+
+
+def begin_anew(checkpoint: pathlib.Path) -> pathlib.Path:
+    """Make a checkpoint one of step 0: its weights stay, what belongs to its run goes."""
+    target = checkpoint.with_name(f"{PREFIX}0")
+    if checkpoint != target:
+        shutil.rmtree(target, ignore_errors=True)
+        checkpoint.rename(target)
+    for pattern in _OF_THE_RUN:
+        for path in target.glob(pattern):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    state = target / _STATE
+    if state.exists():
+        state.write_text(json.dumps(_at_the_beginning(json.loads(state.read_text()))))
+    return target
+
+
+def _at_the_beginning(state: dict[str, Any]) -> dict[str, Any]:
+    fresh = {"global_step": 0, "epoch": 0, "log_history": [], "total_flos": 0}
+    best = {name: None for name in state if name.startswith("best_")}
+    return state | {name: value for name, value in fresh.items() if name in state} | best
+
+
+def belongs(path: str, steps: int) -> bool:
+    """Whether a file of the output folder goes into the checkpoint of a step."""
+    return path.startswith((f"{PREFIX}{steps}/", "runs/"))
