@@ -1,16 +1,22 @@
-"""`python -m services.local up|down|run|status`: a cluster on this machine, without containers."""
+"""`python -m services.local up|down|run|status|logs|agent-up|agent-down`: a cluster without containers."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 
+from services.local import logs
+from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import CannotStart, down, up, workers_here
 from services.local.home import Home, Plan
 
 
 def main() -> int:
     args = _parser().parse_args()
+    if args.verb in ("agent-up", "agent-down"):
+        return _agent(args)
     home = Home(args.name)
     if args.verb == "up":
         return _up(args, home)
@@ -26,9 +32,17 @@ def main() -> int:
 
         run(plan, home)
         return 0
+    if args.verb == "agent-run":
+        agent_run(home, plan, args.agent_name, pool=args.pool, slots=args.slots, gpu=args.gpu)
+        return 0
+    if args.verb == "logs":
+        with contextlib.suppress(KeyboardInterrupt):
+            logs.show(home.path / "logs", follow=not args.no_follow)
+        return 0
     workers = workers_here(f"http://{plan.host}:{plan.port}")
-    print(f"cluster '{args.name}': {workers} workers at port {plan.port}" if workers else "not running")
-    return 0 if workers else 1
+    running = workers is not None
+    print(f"cluster '{args.name}': {workers} workers at port {plan.port}" if running else "not running")
+    return 0 if running else 1
 
 
 def _up(args: argparse.Namespace, home: Home) -> int:
@@ -54,6 +68,40 @@ def _up(args: argparse.Namespace, home: Home) -> int:
     return 0
 
 
+def _agent(args: argparse.Namespace) -> int:
+    if args.verb == "agent-down":
+        found = agent_down(None if args.all else args.agent_name)
+        print(f"stopped: {', '.join(found)}" if found else "no such agent was running")
+        return 0
+    try:
+        home = agent_up(
+            args.host,
+            args.port,
+            args.agent_name,
+            pool=args.pool,
+            slots=args.slots if args.slots is not None else 1,
+            gpu=args.gpu and args.slots is None,
+        )
+    except CannotStart as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"agent '{args.agent_name}' of cluster '{home.name}' is up")
+    return 0
+
+
+def _add_agent_options(parser: argparse.ArgumentParser, verb: str) -> None:
+    parser.add_argument("--agent-name", default=f"det-agent-{os.uname().nodename}")
+    if verb == "agent-down":
+        parser.add_argument("--all", action="store_true", help="all that agent-up started")
+        return
+    parser.add_argument("--pool", default="default", help="resource pool of the worker")
+    parser.add_argument("--slots", type=int, help="CPU slots, instead of its GPUs")
+    parser.add_argument("--no-gpu", dest="gpu", action="store_false", help="one CPU slot")
+    if verb == "agent-up":
+        parser.add_argument("host", help="the cluster's host: this machine")
+        parser.add_argument("--port", type=int, default=8080)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m services.local", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -62,6 +110,10 @@ def _parser() -> argparse.ArgumentParser:
         ("down", "stop"),
         ("run", "supervise in the foreground"),
         ("status", "say whether it runs"),
+        ("logs", "show what its programs print"),
+        ("agent-up", "start one more worker"),
+        ("agent-down", "stop a worker that agent-up started"),
+        ("agent-run", "supervise one more worker in the foreground"),
     ):
         sub = verbs.add_parser(verb, help=help)
         sub.add_argument("--name", default="determined")
@@ -69,6 +121,10 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--delete-db", action="store_true", help="forget all data")
         if verb == "up":
             _add_up_options(sub)
+        if verb == "logs":
+            sub.add_argument("--no-follow", action="store_true", help="only what there is")
+        if verb.startswith("agent-"):
+            _add_agent_options(sub, verb)
     return parser
 
 

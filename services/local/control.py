@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from services.local.home import Home, Plan, Wish
@@ -76,19 +77,19 @@ def _wait_until_up(plan: Plan, home: Home, process: subprocess.Popen[bytes], add
             raise CannotStart(
                 f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
             )
-        if workers_here(address) >= plan.agents:
+        if (workers := workers_here(address)) is not None and workers >= plan.agents:
             return
         time.sleep(0.03)
     down(home)
     raise CannotStart(f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}")
 
 
-def workers_here(address: str) -> int:
-    """How many workers the gateway knows; 0 while it does not answer."""
+def workers_here(address: str) -> int | None:
+    """How many workers the gateway knows; None while it does not answer."""
     try:
         return int(_get(f"{address}/info").get("workers", 0))
     except (OSError, ValueError):
-        return 0
+        return None
 
 
 def _get(url: str) -> dict[str, Any]:
@@ -113,6 +114,8 @@ def start_part(home: Home, name: str, settings: dict[str, str] | None = None) ->
 
 def down(home: Home, *, forget: bool = False) -> bool:
     """Stop a cluster if it runs, trials included; returns whether there was anything to stop."""
+    for path in sorted(home.path.glob("agent-*.json")):
+        end(path)
     pids = home.read("processes.json") or {}
     supervisor = pids.get("supervisor")
     running = supervisor is not None and is_alive(supervisor)
@@ -123,6 +126,20 @@ def down(home: Home, *, forget: bool = False) -> bool:
     (home.path / "processes.json").unlink(missing_ok=True)
     if forget and home.path.exists():
         shutil.rmtree(home.path)
+    return running
+
+
+def end(path: Path) -> bool:
+    """Stop the process that a file tells, and remove the file; returns whether it ran."""
+    try:
+        pid = int(json.loads(path.read_text())["pid"])
+    except FileNotFoundError:
+        return False
+    running = is_alive(pid)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    _wait_until_gone(pid)
+    path.unlink(missing_ok=True)
     return running
 
 

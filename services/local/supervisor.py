@@ -30,6 +30,10 @@ class Cluster:
         names = [*SERVICES, *worker_ids(self.plan)]
         return [self._broker(), *(self._python(name) for name in names)]
 
+    def worker(self, id: str) -> Program:
+        """One worker, also one that the plan does not have; it is in the first pool."""
+        return self._python(id)
+
     def _choose_ports(self) -> dict[str, int]:
         # Running scripts must find the broker again after a restart, so it keeps its port.
         ports = self.home.read("ports.json")
@@ -84,10 +88,11 @@ class Cluster:
         }
 
     def _worker(self, name: str) -> dict[str, str]:
+        planned = worker_ids(self.plan)
         return {
             "STEADFAST_WORKER_ID": name,
             "STEADFAST_WORKER_HOME": str(self.home.folder("workers", name)),
-            "STEADFAST_WORKER_POOL": self.plan.pool_of(worker_ids(self.plan).index(name)),
+            "STEADFAST_WORKER_POOL": self.plan.pool_of(planned.index(name) if name in planned else 0),
             "STEADFAST_WORKER_SLOTS": str(self.plan.slots),
             "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
             "STEADFAST_WORKER_PYTHON": self.plan.python,

@@ -6,13 +6,14 @@ The platform is another distribution; it is started as a command and never impor
 from __future__ import annotations
 
 import argparse
+import platform
 import subprocess
 import sys
 from pathlib import Path
 
 from determined.cli import output
 from determined.cli.failure import Failure
-from determined.cli.grammar import Arg, Noun, OneOf, Verb, arg, one_of
+from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
 from determined.transport.rest import Session
 
 _NAME = arg("--cluster-name", default="determined", metavar="NAME", help="default: determined")
@@ -41,6 +42,43 @@ def cluster_down(session: Session, args: argparse.Namespace) -> int:
     return _platform(["down", "--name", args.cluster_name] + (["--delete-db"] if args.delete_db else []))
 
 
+def master_up(session: Session, args: argparse.Namespace) -> int:
+    """Start a cluster without agents."""
+    args.agents, args.cluster_name, args.gpu, args.slots = 0, args.master_name, True, None
+    return cluster_up(session, args)
+
+
+def master_down(session: Session, args: argparse.Namespace) -> int:
+    """Stop what `master-up` started, with the agents that were added."""
+    args.cluster_name = args.master_name
+    return cluster_down(session, args)
+
+
+def agent_up(session: Session, args: argparse.Namespace) -> int:
+    """Add an agent to a cluster of this machine."""
+    if args.agent_config_path:
+        output.warn("Note: --agent-config-path is ignored, the cluster runs without containers.")
+    words = ["agent-up", args.master_host, "--port", str(args.master_port), "--agent-name", args.agent_name]
+    words += ["--pool", args.agent_resource_pool]
+    words += ["--slots", str(args.slots)] if args.slots is not None else []
+    return _platform(words + ([] if args.gpu else ["--no-gpu"]))
+
+
+def agent_down(session: Session, args: argparse.Namespace) -> int:
+    """Stop an agent that `agent-up` started, or all of them."""
+    return _platform(["agent-down", "--agent-name", args.agent_name] + (["--all"] if args.all else []))
+
+
+def logs(session: Session, args: argparse.Namespace) -> int:
+    """Show what the programs of a cluster print."""
+    return _platform(["logs", "--name", args.cluster_name] + (["--no-follow"] if args.no_follow else []))
+
+
+def elsewhere(session: Session, args: argparse.Namespace) -> int:
+    """Clouds are not deployed to yet."""
+    raise Failure("only 'det deploy local' is supported")
+
+
 def _note_ignored(args: argparse.Namespace) -> None:
     for option in (*_IGNORED_VALUES, *_IGNORED_SWITCHES, "--master-config-path"):
         if getattr(args, option.strip("-").replace("-", "_")):
@@ -55,9 +93,8 @@ def _platform(words: list[str]) -> int:
     return subprocess.run([*python, "-m", "services.local", *words], check=False).returncode
 
 
-_UP_ARGS: tuple[Arg | OneOf, ...] = (
-    arg("--master-port", type=int, default=8080, metavar="PORT", help="default: 8080"),
-    _NAME,
+_PORT = arg("--master-port", type=int, default=8080, metavar="PORT", help="default: 8080")
+_GPU: tuple[Arg | OneOf, ...] = (
     one_of(
         arg(
             "--gpu",
@@ -68,7 +105,9 @@ _UP_ARGS: tuple[Arg | OneOf, ...] = (
         arg("--no-gpu", action="store_false", dest="gpu", help="one CPU slot per agent"),
     ),
     arg("--slots", type=int, metavar="N", help="artificial slots per agent instead of what it finds"),
-    arg("--agents", type=int, default=1, metavar="N", help=argparse.SUPPRESS),
+)
+_MASTER_ARGS: tuple[Arg | OneOf, ...] = (
+    _PORT,
     one_of(
         arg("--storage-host-path", type=Path, metavar="DIR", help="where checkpoints go"),
         arg("--master-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
@@ -77,20 +116,60 @@ _UP_ARGS: tuple[Arg | OneOf, ...] = (
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
 )
+_AGENTS = arg("--agents", type=int, default=1, metavar="N", help=argparse.SUPPRESS)
+_MASTER_NAME = arg("--master-name", default="determined", metavar="NAME", help="default: determined")
+_AGENT_NAME = arg(
+    "--agent-name",
+    default=f"det-agent-{platform.node()}",
+    metavar="NAME",
+    help="default: det-agent-HOSTNAME",
+)
+
+
+def _verb(names: str, help: str, run: Run, *args: Arg | OneOf) -> Verb:
+    return Verb(names, help, run, args, login=False, check=False)
+
+
+_LOCAL = (
+    _verb("cluster-up", "start a cluster", cluster_up, _NAME, _AGENTS, *_GPU, *_MASTER_ARGS),
+    _verb("cluster-down", "stop a cluster", cluster_down, _NAME, _DELETE),
+    _verb("master-up", "start a cluster without agents", master_up, _MASTER_NAME, *_MASTER_ARGS),
+    _verb("master-down", "stop a cluster", master_down, _MASTER_NAME, _DELETE),
+    _verb(
+        "agent-up",
+        "add an agent to a cluster",
+        agent_up,
+        arg("master_host", help="host of the master: this machine"),
+        _PORT,
+        _AGENT_NAME,
+        arg("--agent-resource-pool", default="default", metavar="POOL", help="default: default"),
+        arg("--agent-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
+        *_GPU,
+    ),
+    _verb(
+        "agent-down",
+        "stop an agent",
+        agent_down,
+        _AGENT_NAME,
+        arg("--all", action="store_true", help="all that agent-up started"),
+    ),
+    _verb(
+        "logs",
+        "show the logs of a cluster's programs",
+        logs,
+        _NAME,
+        arg("--no-follow", action="store_true", help="only what there is"),
+    ),
+)
 
 NOUN = Noun(
     "deploy d",
     "start and stop clusters",
     (
-        Noun(
-            "local",
-            "run a cluster on this machine",
-            (
-                Verb("cluster-up", "start a cluster", cluster_up, _UP_ARGS, login=False, check=False),
-                Verb(
-                    "cluster-down", "stop a cluster", cluster_down, (_NAME, _DELETE), login=False, check=False
-                ),
-            ),
+        Noun("local", "run a cluster on this machine", _LOCAL),
+        *(
+            Verb(name, f"deploy to {name}", elsewhere, login=False, check=False, anything=True)
+            for name in ("aws", "gcp", "gke")
         ),
     ),
 )

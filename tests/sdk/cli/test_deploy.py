@@ -98,3 +98,30 @@ def test_without_the_platform_one_line_says_what_to_install(platform, det, monke
 )
 def test_options_that_exclude_each_other(platform, det, words):
     assert det("deploy", "local", "cluster-up", *words).status == 2
+
+
+def test_masters_and_agents(platform, det, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
+    det("deploy", "local", "master-up", "--master-name", "m", "--master-port", "9")
+    det("deploy", "local", "agent-up", "localhost", "--master-port", "9", "--agent-name", "a", "--no-gpu")
+    det("d", "local", "agent-up", "--agent-resource-pool", "p", "--slots", 2, "--agent-name", "b", "here")
+    det("d", "local", "agent-down", "--agent-name", "a")
+    det("d", "local", "agent-down", "--agent-name", "a", "--all")
+    det("d", "local", "master-down", "--master-name", "m", "--delete-db")
+    det("d", "local", "logs", "--no-follow")
+    assert platform() == [
+        "-P -m services.local up --name m --port 9 --agents 0",
+        "-P -m services.local agent-up localhost --port 9 --agent-name a --pool default --no-gpu",
+        "-P -m services.local agent-up here --port 8080 --agent-name b --pool p --slots 2",
+        "-P -m services.local agent-down --agent-name a",
+        "-P -m services.local agent-down --agent-name a --all",
+        "-P -m services.local down --name m --delete-db",
+        "-P -m services.local logs --name determined --no-follow",
+    ]
+
+
+@pytest.mark.parametrize("cloud", ["aws", "gcp", "gke"])
+def test_clouds_are_not_supported(platform, det, cloud):
+    result = det("deploy", cloud, "up", "--cluster-id", "x")
+    assert (result.status, "supported" in result.err) == (1, True)
+    assert platform() == []

@@ -1,0 +1,99 @@
+"""Further workers for a cluster of this machine, each under a supervisor of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+from services.local.control import CannotStart, end
+from services.local.home import Home, Plan, Wish, data_directory
+from services.local.processes import Child, is_alive
+from services.local.supervisor import Cluster
+
+PATIENCE_S = 30.0
+REGISTERED = b"worker.registered"
+"""What a worker logs once the scheduler may place runs on it."""
+FILE = "agent-{}.json"
+_started: list[subprocess.Popen[bytes]] = []
+"""Kept, as an object that is dropped complains of the process that goes on."""
+
+
+def agent_up(host: str, port: int, name: str, *, pool: str, slots: int, gpu: bool) -> Home:
+    """Start a worker for the cluster at this port, in place of one of its name; returns when it is known."""
+    _check_here(host)
+    home, plan = _cluster_at(port)
+    agent_down(name)
+    log = home.folder("logs") / f"{name}.log"
+    log.touch()
+    before = log.stat().st_size
+    command = [sys.executable, "-P", "-m", "services.local", "agent-run", "--name", plan.name]
+    command += ["--agent-name", name, "--pool", pool, "--slots", str(slots), *([] if gpu else ["--no-gpu"])]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            env=dict(os.environ) | {"STEADFAST_HOME": str(home.path.parent.parent)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    _started.append(process)
+    home.write(FILE.format(name), {"pid": process.pid, "name": name})
+    deadline = time.monotonic() + PATIENCE_S
+    while REGISTERED not in log.read_bytes()[before:]:
+        if process.poll() is not None or time.monotonic() > deadline:
+            agent_down(name)
+            raise CannotStart(f"agent '{name}' did not come up; see {log}")
+        time.sleep(0.03)
+    return home
+
+
+def agent_down(name: str | None) -> list[str]:
+    """Stop the further worker of this name, or all of them; returns the names of those that ran."""
+    found = sorted((data_directory() / "steadfast").glob(f"*/{FILE.format(name or '*')}"))
+    return [path.stem.removeprefix("agent-") for path in found if end(path)]
+
+
+def agent_run(home: Home, plan: Plan, name: str, *, pool: str, slots: int, gpu: bool) -> None:
+    """Keep one worker running in the foreground, until SIGTERM or SIGINT."""
+    cluster = Cluster(replace(plan, pools=[pool], slots=slots, gpu=gpu), home)
+
+    async def until_stopped() -> None:
+        child = Child(cluster.worker(name), lambda *_: None, lambda _: Wish())
+        work = asyncio.ensure_future(child.keep_running())
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        await stop.wait()
+        await child.stop()
+        work.cancel()
+
+    asyncio.run(until_stopped())
+
+
+def _check_here(host: str) -> None:
+    try:
+        addresses = {item[4][0] for item in socket.getaddrinfo(host, None)}
+    except OSError as error:
+        raise CannotStart(f"'{host}' is no host: {error}") from None
+    own = {"127.0.0.1", "::1", "0.0.0.0"}
+    if host != socket.gethostname() and not addresses <= own:
+        raise CannotStart(
+            f"agent-up starts workers for a cluster of this machine, not of '{host}'; "
+            "a worker on another machine is started with the cluster's credentials: python -m worker"
+        )
+
+
+def _cluster_at(port: int) -> tuple[Home, Plan]:
+    for path in sorted((data_directory() / "steadfast").glob("*/plan.json")):
+        home = Home(path.parent.name)
+        plan, pids = home.plan(), home.read("processes.json") or {}
+        if plan is not None and plan.port == port and is_alive(pids.get("supervisor", 0)):
+            return home, plan
+    raise CannotStart(f"no cluster of this machine runs at port {port}; see: det deploy local cluster-up")
