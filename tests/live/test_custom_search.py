@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.local_cluster import processes_below, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -75,3 +75,46 @@ def test_while_it_is_paused_nothing_is_decided(cluster, search):
     cluster.api("POST", "experiments/1/kill")
     output, _ = process.communicate(timeout=60)
     assert process.returncode == 0, output
+
+
+def test_a_task_of_the_cluster_decides_and_survives_its_end(cluster, tmp_path):
+    folder = tmp_path / "remote"
+    shutil.copytree(EXAMPLE, folder)
+    text = (folder / "search.py").read_text()
+    (folder / "search.py").write_text(
+        text.replace("TRIALS, FIRST_LENGTH = 8, 4", "TRIALS, FIRST_LENGTH = 4, 2")
+    )
+    method = cluster.create("remote.yaml", folder)
+    wait_for(lambda: len(cluster.get("experiments")["experiments"]) == 2, 60, "the search")
+    (search,) = (one["id"] for one in cluster.get("experiments")["experiments"] if one["id"] != method)
+    wait_for(lambda: cluster.trials(search), 60, "its trials")
+    (deciding,) = cluster.trials(method)
+    kill_script(cluster, "remote.py")
+    assert cluster.wait_for_end(search, 200)["state"] == "STATE_COMPLETED"
+    assert cluster.wait_for_end(method)["state"] == "STATE_COMPLETED"
+    assert Counter(t["totalBatchesProcessed"] for t in cluster.trials(search)) == {2: 2, 4: 1, 8: 1}
+    assert cluster.get(f"trials/{deciding['id']}")["trial"]["restarts"] == 1
+    assert len(cluster.get("experiments")["experiments"]) == 2
+    assert cluster.experiment(search)["username"] == "determined"
+    assert any(f"experiment {search} is over" in line for line in cluster.logs(deciding["id"]))
+
+
+def kill_script(cluster, name):
+    """kill -9 the interpreter that runs a script of this name for this cluster."""
+
+    def found():
+        runs = processes_below(cluster.home.path / "workers")
+        return [pid for pid in runs if script_of(pid) == name]
+
+    wait_for(found, 30, f"{name} to run")
+    for pid in found():
+        os.kill(pid, signal.SIGKILL)
+
+
+def script_of(pid):
+    """What the interpreter of that number was told to run; empty once it is gone."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    except OSError:
+        return ""
+    return words[1] if len(words) > 1 else ""
