@@ -136,13 +136,15 @@ class ShardedWriter(Writer):
         plan = divide(self._dist, values_of_all(self._dist, mine), directory)
         added = {METADATA_FILE: len(metadata_text(metadata).encode())}
         everything = dict(sorted((plan.everything | added).items()))
+        known = Outcome(lambda: self._sender(directory, storage_id, plan.mine) if directory else None)
 
         def send() -> None:
-            if directory is not None and plan.writes_metadata:
+            sender = known.get()
+            if directory is not None and sender is not None and plan.writes_metadata:
                 write_metadata(directory, metadata)
-                self._send(directory, storage_id, plan.mine | added)
-            elif directory is not None and plan.mine:
-                self._send(directory, storage_id, plan.mine)
+                sender(added)
+            elif sender is not None and plan.mine:
+                sender({})
 
         return Store(storage_id, send, discard, lambda: self._report(storage_id, everything, metadata))
 

@@ -88,17 +88,26 @@ class Writer(abc.ABC):
     ) -> str:
         """Store a directory, or what the selector wants of it, and return the storage id."""
 
-    def _send(self, directory: pathlib.Path, storage_id: str, resources: Resources) -> None:
-        """Upload files of a directory that is the script's; RuntimeError if they change meanwhile."""
+    def _sender(
+        self, directory: pathlib.Path, storage_id: str, resources: Resources
+    ) -> Callable[[Resources], None]:
+        """Return what uploads files of the script's as they are now, and others that it is given.
+
+        RuntimeError if the script changes its files before they are stored.
+        """
         before = stamps(directory, resources)
-        self._storage.upload(directory, storage_id, resources)
-        after = stamps(directory, resources)
-        changed = sorted(name for name, stamp in before.items() if after.get(name) != stamp)
-        if changed:
-            raise RuntimeError(
-                f"files changed while they were stored: {', '.join(changed)}; leave {directory} alone until "
-                "the upload is done, or use store_path(background=True)"
-            )
+
+        def send(others: Resources) -> None:
+            self._storage.upload(directory, storage_id, resources | others)
+            after = stamps(directory, resources)
+            changed = sorted(name for name, stamp in before.items() if after[name] != stamp)
+            if changed:
+                raise RuntimeError(
+                    f"files changed while they were stored: {', '.join(changed)}; leave {directory} alone "
+                    "until the upload is done, or use store_path(background=True)"
+                )
+
+        return send
 
     def _complete(self, store: Store, group: Group | Collectives, background: bool) -> None:
         complete = functools.partial(store.complete, group, leads=self._dist.rank == 0)
@@ -143,7 +152,7 @@ class SingleWriter(Writer):
         write_metadata(directory, plain)
         resources = choose(self._storage._list_directory(directory), selector)
         storage_id = str(uuid.uuid4())
-        send = functools.partial(self._send, directory, storage_id, resources)
+        send = functools.partial(self._sender(directory, storage_id, resources), {})
         discard = functools.partial(self._storage.delete_quietly, storage_id)
         report = functools.partial(self._report, storage_id, resources, plain)
         self._complete(Store(storage_id, send, discard, report), Alone(), background)

@@ -82,6 +82,7 @@ class Context:
             stack.callback(self._transport.close)
             if isinstance(error, InvalidHP):
                 stack.callback(self._report_invalid_hp, error)
+            stack.callback(self.train._finish)
             stack.callback(self.distributed.close)
             stack.callback(self.checkpoint.wait_for_upload)
             stack.callback(self.preempt.close)
@@ -132,13 +133,17 @@ def _trial_context(
     preempt_mode: PreemptMode,
     tensorboard_mode: TensorboardMode,
 ) -> Context:
+    from determined.core._tensorboard_auto import AutomaticTensorboard
+
     # By name: the bus client is loaded only where there is a cluster.
     bus = importlib.import_module("determined.transport.bus")
     transport: Transport = bus.connect(info)
     trial = info.trial
     path = _tensorboard.tensorboard_path(info.allocation_id)
     target = _tensorboard.stored_under(info.cluster_id, trial.experiment_id, trial.trial_id)
+    upload = _tensorboard.TensorboardUpload(storage, path, target, dist.rank)
     by_hand = TensorboardMode(tensorboard_mode) is TensorboardMode.MANUAL
+    automatic = None if by_hand or dist.rank != 0 else AutomaticTensorboard(path, upload)
     uploads = BackgroundUpload()
     context = Context(
         checkpoint=CheckpointContext(dist, storage, transport, uploads),
@@ -151,15 +156,16 @@ def _trial_context(
             exp_id=trial.experiment_id,
             run_id=trial._trial_run_id,
             tensorboard_path=path,
-            tensorboard_upload=_tensorboard.TensorboardUpload(storage, path, target, dist.rank)
-            if by_hand
-            else None,
+            tensorboard_upload=upload if by_hand else None,
+            tensorboard=automatic,
         ),
         searcher=SearcherContext(transport, dist, configured_units(trial._config), uploads),
         info=info,
         transport=transport,
     )
     transport.start()
+    if automatic is not None:
+        automatic.start()
     return context
 
 

@@ -20,9 +20,19 @@ class TensorboardMode(enum.Enum):
     """Who sees to the TensorBoard files."""
 
     AUTO = "AUTO"
-    """The platform."""
+    """The platform: reports become events, files are stored every ten seconds and at the end."""
     MANUAL = "MANUAL"
     """The script, by `upload_tensorboard_files`."""
+
+
+def everything(path: pathlib.Path) -> bool:
+    """Select any file."""
+    return True
+
+
+def as_it_is(path: pathlib.Path, rank: int) -> pathlib.Path:
+    """Store a file under its own name."""
+    return path
 
 
 def tensorboard_path(allocation_id: str) -> pathlib.Path:

@@ -14,6 +14,7 @@ from determined.transport.offline import OfflineTransport
 from determined.transport.protocol import MetricReport
 
 if TYPE_CHECKING:
+    from determined.core._tensorboard_auto import AutomaticTensorboard
     from determined.transport.protocol import Transport
 
 logger = logging.getLogger("determined.core")
@@ -27,14 +28,6 @@ class EarlyExitReason(enum.Enum):
 
     INVALID_HP = "EXITED_REASON_INVALID_HP"
     USER_REQUESTED_STOP = "EXITED_REASON_USER_REQUESTED_STOP"
-
-
-def _everything(path: pathlib.Path) -> bool:
-    return True
-
-
-def _as_it_is(path: pathlib.Path, rank: int) -> pathlib.Path:
-    return path
 
 
 class TrainContext:
@@ -54,8 +47,9 @@ class TrainContext:
         run_id: int = 0,
         tensorboard_path: pathlib.Path | None = None,
         tensorboard_upload: "_tensorboard.TensorboardUpload | None" = None,
+        tensorboard: "AutomaticTensorboard | None" = None,
     ) -> None:
-        """Without `tensorboard_upload` the platform alone sees to TensorBoard files."""
+        """`tensorboard_upload` serves calls of the script, `tensorboard` does without."""
         self._transport = transport
         self._rank = dist.rank
         self._trial_id = trial_id
@@ -63,6 +57,7 @@ class TrainContext:
         self._run_id = run_id
         self._tensorboard_path = tensorboard_path or _tensorboard.tensorboard_path("local")
         self._tensorboard_upload = tensorboard_upload
+        self._tensorboard = tensorboard
         self._exit_reported = False
         self._last_validation: int | None = None
 
@@ -98,7 +93,10 @@ class TrainContext:
             raise RuntimeError(f"{group} metrics reported by non-chief rank {self._rank}; only rank 0 may")
         steps = total_batches if type(total_batches) is int else _steps(total_batches)
         batches = None if batch_metrics is None else [encode_metrics(batch) for batch in batch_metrics]
-        self._transport.report(MetricReport(group, steps, encode_metrics(metrics), batches))
+        report = MetricReport(group, steps, encode_metrics(metrics), batches)
+        self._transport.report(report)
+        if self._tensorboard is not None:
+            self._tensorboard.add(report)
 
     def _get_last_validation(self) -> int | None:
         """Steps of the last validation that this process reported."""
@@ -121,14 +119,19 @@ class TrainContext:
         """Return the best searcher metric of the experiment so far; None when there is none."""
         return self._transport.best_validation()
 
+    def _finish(self) -> None:
+        """Wait until TensorBoard files are stored."""
+        if self._tensorboard is not None:
+            self._tensorboard.close()
+
     def get_tensorboard_path(self) -> pathlib.Path:
         """Return where event files of this process belong; the directory may not exist yet."""
         return self._tensorboard_path
 
     def upload_tensorboard_files(
         self,
-        selector: _tensorboard.Selector = _everything,
-        mangler: _tensorboard.Mangler = _as_it_is,
+        selector: _tensorboard.Selector = _tensorboard.everything,
+        mangler: _tensorboard.Mangler = _tensorboard.as_it_is,
     ) -> None:
         """Store TensorBoard files that changed since the last call; any rank may.
 
@@ -184,8 +187,8 @@ class DummyTrainContext(TrainContext):
 
     def upload_tensorboard_files(
         self,
-        selector: _tensorboard.Selector = _everything,
-        mangler: _tensorboard.Mangler = _as_it_is,
+        selector: _tensorboard.Selector = _tensorboard.everything,
+        mangler: _tensorboard.Mangler = _tensorboard.as_it_is,
     ) -> None:
         """Leave the files where they are."""
         logger.info("TensorBoard files stay in %s", self._tensorboard_path)

@@ -59,22 +59,22 @@ class SummedReader:
 
 def good_blocks(path: pathlib.Path, blocks: Blocks) -> set[int]:
     """Return the offsets of the blocks that a file on disk already holds."""
-    if not path.is_file() or path.stat().st_size != blocks.size:
+    if not path.is_file() or path.stat().st_size > blocks.size:
         return set()
     with open(path, "rb") as file:
         return {
             offset
             for offset in range(0, blocks.size, blocks.block_size)
-            if _crc_of(file, min(blocks.block_size, blocks.size - offset)) == blocks.expected(offset)
+            if _has_block(file, min(blocks.block_size, blocks.size - offset), blocks.expected(offset))
         }
 
 
-def _crc_of(file: BinaryIO, length: int) -> int:
+def _has_block(file: BinaryIO, length: int, expected: int) -> bool:
     crc = 0
     while length and (chunk := file.read(min(_CHUNK_BYTES, length))):
         crc = zlib.crc32(chunk, crc)
         length -= len(chunk)
-    return crc
+    return not length and crc == expected
 
 
 def encode(files: Mapping[str, Blocks]) -> bytes:

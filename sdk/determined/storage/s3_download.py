@@ -3,6 +3,7 @@
 Measured: one GET stream gives 0.2 GB/s, four ranged ones 2 GB/s. Imported on first use only, with the client.
 """
 
+import os
 import pathlib
 import posixpath
 import threading
@@ -49,17 +50,18 @@ class _Arriving:
         self._lock = threading.Lock()
 
     def missing(self) -> list[tuple[int, int]]:
-        """Return (offset, length) of the ranges to fetch; makes room for them on the disk."""
+        """Return (offset, length) of the ranges to fetch."""
         whole = self._blocks
         here = set() if whole is None else good_blocks(self._path, whole)
         if whole is not None and here and len(here) == len(whole.crcs):
             return []
         arrived = set() if whole is None else good_blocks(self.partial, whole)
-        with open(self.partial, "r+b" if arrived else "wb") as file:
-            file.truncate(self.size)
+        if not arrived:
+            self.partial.unlink(missing_ok=True)
         ranges = [(at, length) for at, length in self._ranges() if at not in arrived]
         self._left = len(ranges)
         if not ranges:
+            self.partial.touch()
             finish(self._path)
         return ranges
 
@@ -137,7 +139,7 @@ def _get_range(
     response = client.get_object(bucket, key, offset=offset, length=length)
     received = crc = 0
     try:
-        with open(path, "r+b", buffering=0) as file:
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb", buffering=0) as file:
             file.seek(offset)
             for chunk in response.stream(_CHUNK_BYTES):
                 crc = zlib.crc32(chunk, crc)

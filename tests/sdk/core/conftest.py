@@ -1,4 +1,5 @@
 import sys
+import tempfile
 import types
 
 import pytest
@@ -13,6 +14,7 @@ def fresh_info(monkeypatch, tmp_path):
     monkeypatch.setenv("DET_INFO_DIR", str(tmp_path / "info"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setattr(determined._info, "_info", determined._info._UNREAD)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path / "info"
 
 

@@ -1,0 +1,122 @@
+"""TensorBoard without the script's doing: reports become events, and files go to storage now and then."""
+
+import contextlib
+import logging
+import pathlib
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from determined.core._outcome import told
+from determined.core._tensorboard import TensorboardUpload, as_it_is, everything
+from determined.core._tensorboard_events import EventFile
+from determined.transport.protocol import MetricReport
+
+logger = logging.getLogger("determined.core")
+
+PERIOD_S = 10.0
+_PREFIX = "Determined/"
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+Scalars = dict[str, float]
+
+
+def _scalars(metrics: Mapping[str, Any], prefix: str) -> Scalars:
+    """The metrics that are numbers, by tag; those that are not finite are text in a report."""
+    found: Scalars = {}
+    for name, value in metrics.items():
+        number = _NOT_FINITE.get(value) if isinstance(value, str) else value
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            tag = name if not prefix or name.startswith(prefix.rstrip("_")) else prefix + name
+            found[_PREFIX + tag] = number
+    return found
+
+
+def events_of(report: MetricReport) -> Iterator[tuple[int, Scalars]]:
+    """Yield (step, scalars) of a report of training or validation (core API spec, section 11).
+
+    Metrics of single batches have steps of their own and hide the average of the same name.
+    """
+    if report.group not in ("training", "validation"):
+        return
+    scalars = _scalars(report.metrics, "val_" if report.group == "validation" else "")
+    batches = report.batch_metrics or []
+    for n, batch in enumerate(batches):
+        if of_batch := _scalars(batch, ""):
+            yield report.steps_completed - len(batches) + n, of_batch
+            scalars = {tag: value for tag, value in scalars.items() if tag not in of_batch}
+    if scalars:
+        yield report.steps_completed, scalars
+
+
+class AutomaticTensorboard:
+    """Write events of the chief's reports, and send what is new in the directory, regularly and at the end.
+
+    A failure is a warning: training does not depend on it.
+    """
+
+    def __init__(self, directory: pathlib.Path, upload: TensorboardUpload) -> None:
+        self._directory = directory
+        self._upload = upload
+        self._waiting: deque[tuple[float, MetricReport]] = deque()
+        self._file: EventFile | None = None
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+
+    def start(self) -> None:
+        """Begin to look after the directory; twice is fine."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="determined-tensorboard", daemon=True)
+            self._thread.start()
+
+    def add(self, report: MetricReport) -> None:
+        """Take a report over and return at once."""
+        self._waiting.append((time.time(), report))
+        if self._thread is None:
+            self.start()
+
+    def close(self) -> None:
+        """Send what is left; twice is fine."""
+        self._closing.set()
+        if self._thread is None:
+            return
+        while self._thread.is_alive():
+            self._thread.join(PERIOD_S)
+            if self._thread.is_alive():
+                logger.info("waiting until TensorBoard files are stored")
+
+    def _run(self) -> None:
+        over = False
+        while not over:
+            over = self._closing.wait(PERIOD_S)
+            try:
+                self._write()
+                self._upload.send(everything, as_it_is)
+            except Exception as error:
+                logger.warning("TensorBoard files could not be stored: %s", told(error))
+            else:
+                if over:
+                    self._remove()
+        if self._file is not None:
+            self._file.close()
+
+    def _write(self) -> None:
+        while self._waiting:
+            when, report = self._waiting.popleft()
+            for step, scalars in events_of(report):
+                if self._file is None:
+                    self._file = EventFile(self._directory)
+                self._file.write(when, step, scalars)
+        if self._file is not None:
+            self._file.flush()
+
+    def _remove(self) -> None:
+        """Leave nothing on a host that runs one trial after the other; files of the script's stay."""
+        if self._file is not None:
+            self._file.close()
+            self._file.path.unlink(missing_ok=True)
+            self._file = None
+            with contextlib.suppress(OSError):
+                self._directory.rmdir()

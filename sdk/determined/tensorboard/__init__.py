@@ -1,0 +1,1 @@
+"""TensorBoard files of trials (core API spec, section 11)."""
