@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from det_contracts import codec, subjects
+from det_contracts.context import Context
 from det_contracts.events.checkpoints import DeletionRequested
-from det_contracts.events.scheduler import AllocationAssigned
-from det_contracts.events.searcher import Context, ExperimentCreated, RunRequested, TrialCreated
+from det_contracts.events.scheduler import AllocationAssigned, TaskSubmitted
+from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
 from services.kit.log import Log
 from worker.environment import Task, Trial
 
@@ -41,14 +42,16 @@ class Briefing(msgspec.Struct, frozen=True):
 async def read_briefing(journal: Log, assigned: AllocationAssigned, worker_id: str) -> Briefing:
     """Gather the facts behind a worker's share of an assignment; raises `NotToBeFound`."""
     gang = await _gang(journal, assigned, worker_id)
-    if assigned.trial_id is None:
+    if assigned.kind == "CHECKPOINT_GC":
         return await _deletion(journal, assigned, gang)
+    if assigned.kind != "TRIAL":
+        return await _own_task(journal, assigned, gang)
     experiment, trial, run = await asyncio.gather(
         _last(journal, "searcher.experiment.created", assigned.experiment_id),
         _last(journal, "searcher.trial.created", assigned.trial_id),
         _last(journal, "searcher.trial.run_requested", assigned.trial_id),
     )
-    task = _task(assigned, gang, experiment, "TRIAL", run.checkpoint, _trial(experiment, trial, run))
+    task = _task(assigned, gang, experiment.user, run.checkpoint, _trial(experiment, trial, run))
     return Briefing(task, gang, experiment.config, experiment.context)
 
 
@@ -68,8 +71,14 @@ async def _deletion(journal: Log, assigned: AllocationAssigned, gang: Gang) -> B
         _last(journal, "searcher.experiment.created", assigned.experiment_id),
         _last(journal, "checkpoints.deletion.requested", assigned.task_id),
     )
-    task = _task(assigned, gang, experiment, "CHECKPOINT_GC", None, None)
+    task = _task(assigned, gang, experiment.user)
     return Briefing(task, gang, experiment.config, None, deletion)
+
+
+async def _own_task(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefing:
+    submitted: TaskSubmitted = await _last(journal, "scheduler.task.submitted", assigned.task_id)
+    task = msgspec.structs.replace(_task(assigned, gang, submitted.user), config=submitted.config)
+    return Briefing(task, gang, submitted.config, submitted.context)
 
 
 async def _last(journal: Log, name: str, key: object) -> Any:
@@ -95,17 +104,16 @@ def _trial(experiment: ExperimentCreated, trial: TrialCreated, run: RunRequested
 def _task(
     assigned: AllocationAssigned,
     gang: Gang,
-    experiment: ExperimentCreated,
-    kind: str,
-    checkpoint: str | None,
-    trial: Trial | None,
+    user: str,
+    checkpoint: str | None = None,
+    trial: Trial | None = None,
 ) -> Task:
     return Task(
         task_id=assigned.task_id,
         allocation_id=assigned.allocation_id,
         resources_id=f"{assigned.allocation_id}-{gang.rank}",
-        task_type=kind,
-        user=experiment.user,
+        task_type=assigned.kind,
+        user=user,
         user_token="",
         latest_checkpoint=checkpoint,
         trial=trial,

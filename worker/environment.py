@@ -57,6 +57,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """The same on all nodes of the allocation: their scripts know each other by it."""
     latest_checkpoint: str | None = None
     trial: Trial | None = None
+    config: dict[str, Any] = {}
+    """Of a task that is no trial's."""
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +99,8 @@ def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str
     base.setdefault("HOME", str(place.workdir))
     ours = _ours(task, cluster, place)
     env = {**base, "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3", **ours}
-    for name, value in _users(task.trial, place.slots, base).items():
+    config = task.trial.config if task.trial is not None else task.config
+    for name, value in _users(config, place.slots, base).items():
         if _IDENTITY.fullmatch(name):
             continue
         env.pop(name, None)
@@ -258,14 +261,12 @@ def _trial_variables(trial: Trial) -> dict[str, str]:
     }
 
 
-def _users(trial: Trial | None, slots: Sequence[Slot], inherited: Mapping[str, str]) -> dict[str, str | None]:
+def _users(config: Content, slots: Sequence[Slot], inherited: Mapping[str, str]) -> dict[str, str | None]:
     """The configuration's variables for the kind of slots at hand; None for one to be unset.
 
     A name without `=` takes the worker's value, where it has one.
     """
-    if trial is None:
-        return {}
-    listed = (trial.config.get("environment") or {}).get("environment_variables") or []
+    listed = (config.get("environment") or {}).get("environment_variables") or []
     if isinstance(listed, Mapping):
         kind = "cuda" if any(slot.kind == "cuda" for slot in slots) else "cpu"
         listed = listed.get(kind) or []

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import expconf
-from det_contracts.events.searcher import Context
+from det_contracts.context import Context
 from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
@@ -29,6 +29,7 @@ from worker.settings import WorkerSettings
 from worker.workdir import unpack
 
 DELETION = "deletion.json"
+TENSORBOARD = "tensorboard.json"
 
 
 class CannotPrepare(Exception):
@@ -69,7 +70,9 @@ class Preparer:
     def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports) -> None:
         workdir, info_dir = run_dir / "workdir", run_dir / "info"
         self._unpack(briefing.context, workdir, run_dir / "model")
-        probe(briefing.config["checkpoint_storage"])
+        storage = briefing.config.get("checkpoint_storage")
+        if storage is not None:
+            probe(storage)
         gang, settings = briefing.gang, self._settings
         place = Place(
             workdir=workdir,
@@ -87,8 +90,8 @@ class Preparer:
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
         argv = self._command(briefing, workdir, len(slots))
-        if settings.worker_container_paths:
-            argv = with_container_paths(argv, info_dir, briefing.config["checkpoint_storage"])
+        if settings.worker_container_paths and storage is not None:
+            argv = with_container_paths(argv, info_dir, storage)
         process.prepare(run_dir, argv, workdir, environment)
 
     def _unpack(self, context: Context | None, workdir: Path, pristine: Path) -> None:
@@ -124,6 +127,8 @@ class Preparer:
             storage = briefing.config["checkpoint_storage"]
             order = {"uuids": list(briefing.deletion.uuids), "globs": briefing.deletion.globs}
             return {DELETION: {"storage": storage, **order}}
+        if briefing.task.task_type == "TENSORBOARD":
+            return {TENSORBOARD: briefing.config["tensorboard"]}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from det_contracts.context import Context
 from det_contracts.custom_search import CustomOperation
 from det_contracts.events.gateway import AgentUser, Note
-from det_contracts.events.scheduler import PoolSettings
-from det_contracts.events.searcher import Context
+from det_contracts.events.scheduler import OwnKind, PoolSettings
 from det_contracts.problems import Problem
 
 Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
@@ -90,6 +90,28 @@ class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
     resource_pool: str | msgspec.UnsetType = msgspec.UNSET
     ahead_of: int | msgspec.UnsetType = msgspec.UNSET
     behind_of: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class SubmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="submit_task"):
+    """To the scheduler: run a task of somebody's own; the same id again has no effect."""
+
+    task_id: str
+    kind: OwnKind
+    user: str
+    name: str
+    config: dict[str, Any]
+    context: Context | None = None
+    slots: int
+    pool: str
+    priority: int | None = None
+    workspace_id: int = 1
+
+
+class StopTask(msgspec.Struct, frozen=True, kw_only=True, tag="stop_task"):
+    """To the scheduler: end a task at once; of one that is over this means nothing."""
+
+    task_id: str
+    user: str
 
 
 class MarkDaemon(msgspec.Struct, frozen=True, kw_only=True, tag="mark_daemon"):
@@ -294,6 +316,14 @@ class MoveExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="move_experi
     user: str
 
 
+class Serve(msgspec.Struct, frozen=True, kw_only=True, tag="serve"):
+    """To the gateway's own log: a task answers HTTP at `host:port`."""
+
+    allocation_id: str
+    address: str
+    user: str
+
+
 class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
     """To the gateway's own log: a member's share of an all-gather within an allocation; idempotent."""
 
@@ -318,6 +348,8 @@ OWNER_OF: dict[type, str] = {
     PostOperations: "searcher",
     KillTrial: "searcher",
     ChangeJob: "scheduler",
+    SubmitTask: "scheduler",
+    StopTask: "scheduler",
     MarkDaemon: "scheduler",
     AskToLeave: "scheduler",
     ConfigurePools: "scheduler",
@@ -339,6 +371,7 @@ OWNER_OF: dict[type, str] = {
     SetProject: "gateway",
     RemoveProject: "gateway",
     MoveExperiment: "gateway",
+    Serve: "gateway",
     CloseSession: "gateway",
     JoinGather: "gateway",
 }

@@ -41,9 +41,25 @@ def container_id(allocation: str, worker_id: str) -> str:
     return hashlib.sha256(f"{allocation}@{worker_id}".encode()).hexdigest()[:32]
 
 
-def job_id(experiment_id: int) -> str:
-    """The unit of the job queue: one per experiment."""
-    return f"experiment-{experiment_id}"
+def job_id(owner: int) -> str:
+    """The unit of the job queue: one per experiment, and one per task that belongs to none.
+
+    `owner` is the experiment's id, or what `owner_of_task` gives.
+    """
+    return f"experiment-{owner}" if owner > 0 else f"task-{-owner}"
+
+
+def owner_of_task(number: int) -> int:
+    """What stands for an experiment's id where a task has a job of its own; `number` counts from 1."""
+    return -number
+
+
+def owner_of_job(job: str) -> int | None:
+    """The `owner` of a job's id; None for what is no such id."""
+    kind, _, number = job.partition("-")
+    if kind not in ("experiment", "task") or not number.isdecimal():
+        return None
+    return int(number) if kind == "experiment" else -int(number)
 
 
 def is_token(text: str) -> bool:

@@ -27,8 +27,10 @@ from services.gateway.routes import (
     master,
     metrics,
     models,
+    own_tasks,
     page,
     preview,
+    proxy,
     queue,
     reporting,
     retention,
@@ -81,12 +83,13 @@ def application(backend: Backend) -> FastAPI:
         checkpoints,
         models,
         logs,
+        own_tasks,
         tasks,
     ):
         app.include_router(part.router, prefix=errors.API)
     for other in (cluster, queue, templates, workspaces, preview, why, document, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, document, page):
+    for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, document, proxy, page):
         app.include_router(raw.root)
     return app
 

@@ -7,19 +7,24 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import ids
 from det_contracts.commands import (
     AskToLeave,
     ChangeJob,
     ConfigurePools,
     MarkDaemon,
+    StopTask,
+    SubmitTask,
     SwitchSlot,
     SwitchWorker,
 )
 from det_contracts.events import scheduler
-from det_contracts.problems import not_found, precondition
+from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.queries import Fits
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
 from services.scheduler.jobs import change_job
+from services.scheduler.queries import fits
 from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
 
@@ -98,6 +103,47 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
     )
 
 
+def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
+    """Let a task wait for slots; refused when it could never get them."""
+    if command.task_id in state.tasks:
+        return Ruling(value=command.task_id)
+    if not ids.is_token(command.task_id):
+        raise invalid(f"task id '{command.task_id}' must be letters, digits, '-' and '_'")
+    if command.slots < 0:
+        raise invalid(f"resources.slots is {command.slots}: it must be 0 or more")
+    if command.priority is not None and not 1 <= command.priority <= 99:
+        raise invalid("priority must be between 1 and 99")
+    unfit = fits(state, Fits(pool=command.pool, slots=command.slots, single_agent=True))
+    if unfit:
+        raise invalid(unfit)
+    number = max((task.number for task in state.tasks.values()), default=0) + 1
+    submitted = scheduler.TaskSubmitted(
+        task_id=command.task_id,
+        number=number,
+        kind=command.kind,
+        user=command.user,
+        name=command.name,
+        config=command.config,
+        context=command.context,
+        slots=command.slots,
+        pool=command.pool,
+        priority=command.priority,
+        workspace_id=command.workspace_id,
+        reason=f"submitted by {command.user}",
+    )
+    return Ruling([submitted], command.task_id)
+
+
+def stop_task(state: State, command: StopTask, call: Call) -> Ruling:
+    """End a task; without effect where it is over, or ends already."""
+    if command.task_id not in state.tasks:
+        raise not_found("task", command.task_id)
+    known = state.allocations.get(ids.allocation_id(command.task_id, 1))
+    if known is None or known.stop:
+        return Ruling()
+    return Ruling([scheduler.TaskStopRequested(command.task_id, f"killed by {command.user}")])
+
+
 def mark_daemon(state: State, command: MarkDaemon, call: Call) -> Ruling:
     """Let a part serve the others; without effect where there is only one part, or it is one already."""
     known = _live(state, command.allocation_id)
@@ -154,6 +200,8 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     SwitchWorker: switch_worker,
     SwitchSlot: switch_slot,
     ChangeJob: change_job,
+    SubmitTask: submit_task,
+    StopTask: stop_task,
     MarkDaemon: mark_daemon,
     AskToLeave: ask_to_leave,
 }

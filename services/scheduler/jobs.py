@@ -48,7 +48,7 @@ def _what(old: Job, new: Job) -> str:
 
 def _job(state: State, experiment_id: int) -> Job:
     if experiment_id not in state.jobs:
-        raise not_found("job of experiment", experiment_id)
+        raise not_found("job", job_id(experiment_id))
     return state.jobs[experiment_id]
 
 

@@ -32,6 +32,7 @@ from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 from services.scheduler.app import RULES as SCHEDULER
 
+OF_TASKS = (commands.SubmitTask, commands.StopTask)
 KEY = b"a key that is long enough"
 AUTHORITY = Authority.create()
 
@@ -63,13 +64,18 @@ class StandIn:
             list(SCHEDULER.evolve(state, codec.decode(message.body, message.position)))
         return SCHEDULER.answers[type(query)](state, query)
 
-    async def _checkpoints(self, command: Any) -> Answer:
-        """What the checkpoints service's own rules decide at this end of the log."""
-        state = CHECKPOINTS.state()
+    async def _ruled(self, rules: Any, command: Any) -> Answer:
+        """What a service's own rules decide at this end of the log, with what its state then calls for."""
+        state = rules.state()
         for message in self.log():
-            list(CHECKPOINTS.evolve(state, codec.decode(message.body, message.position)))
-        ruling = CHECKPOINTS.commands[type(command)](state, command, Call("command", 0.0))
+            list(rules.evolve(state, codec.decode(message.body, message.position)))
+        ruling = rules.commands[type(command)](state, command, Call("command", 0.0))
         await self.append(*ruling.events)
+        fresh = self.log()[len(self.log()) - len(ruling.events) :]
+        touched = [key for m in fresh for key in rules.evolve(state, codec.decode(m.body, m.position))]
+        for key in touched if rules is SCHEDULER else ():
+            if key[0] == "allocations":
+                await self.append(*rules.react(state, key))
         return Answer(self.position(), ruling.value)
 
     async def command(self, command: Any) -> Answer:
@@ -78,7 +84,9 @@ class StandIn:
             position, value = await self.close(command, Call("close", 0.0))
             return Answer(position, value)
         if commands.OWNER_OF[type(command)] == "checkpoints":
-            return await self._checkpoints(command)
+            return await self._ruled(CHECKPOINTS, command)
+        if isinstance(command, OF_TASKS) or getattr(command, "experiment_id", 0) < 0:
+            return await self._ruled(SCHEDULER, command)
         value = self.on_command(command)
         if asyncio.iscoroutine(value):
             value = await value

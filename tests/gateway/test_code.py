@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from det_contracts.events.searcher import Context
+from det_contracts.context import Context
 from services.gateway.submit import archive
 from services.gateway.web.bodies import ContextItem
 from tests.gateway import stories as story

@@ -84,7 +84,7 @@ def test_moving_relative_to_itself_changes_nothing(queue):
         ({"weight": float("nan")}, "weight must be greater than 0"),
         ({"max_slots": -1}, "max_slots must be 0 or more"),
         ({"resource_pool": "nope"}, "resource pool 'nope' not found; there are: default"),
-        ({"ahead_of": 9}, "job of experiment '9' not found"),
+        ({"ahead_of": 9}, "job 'experiment-9' not found"),
     ],
 )
 def test_what_makes_no_sense_is_refused_whole(queue, changes, message):
@@ -95,7 +95,7 @@ def test_what_makes_no_sense_is_refused_whole(queue, changes, message):
 
 
 def test_an_unknown_job_is_named(queue):
-    with pytest.raises(Refused, match="job of experiment '9' not found"):
+    with pytest.raises(Refused, match="job 'experiment-9' not found"):
         change(queue, 9, priority=1)
 
 

@@ -39,6 +39,16 @@ class TemplateRemoved(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.allocation.served", key="allocation_id")
+class Served(msgspec.Struct, frozen=True):
+    """A task answers HTTP at an address that the gateway reaches."""
+
+    allocation_id: str
+    address: str
+    """`host:port`."""
+    reason: str
+
+
 @event("gateway.allocation.gather_joined", key="allocation_id")
 class GatherJoined(msgspec.Struct, frozen=True, kw_only=True):
     """A member of an allocation gave its share of an all-gather (scheduling spec, section 8.6).

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from det_contracts.codec import event
+from det_contracts.context import Context
 
-TaskKind = Literal["TRIAL", "CHECKPOINT_GC"]
+TaskKind = Literal["TRIAL", "CHECKPOINT_GC", "COMMAND", "TENSORBOARD"]
+OwnKind = Literal["COMMAND", "TENSORBOARD"]
+"""Tasks that people start by themselves."""
 SchedulerType = Literal["fair_share", "priority", "round_robin"]
 Outcome = Literal["succeeded", "failed", "killed", "worker_lost", "not_started"]
 
@@ -35,6 +38,34 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of jobs that name none; 1 to 99."""
     max_aux_containers_per_agent: int = 100
     """Zero-slot tasks that may run on one worker at once."""
+
+
+@event("scheduler.task.submitted", key="task_id")
+class TaskSubmitted(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody wants a task of their own to run, once."""
+
+    task_id: str
+    number: int
+    """Counts such tasks from 1; names its job."""
+    kind: OwnKind
+    user: str
+    name: str
+    config: dict[str, Any]
+    """`entrypoint`, `resources`, `environment`, and what a kind needs."""
+    context: Context | None = None
+    slots: int
+    pool: str
+    priority: int | None = None
+    workspace_id: int = 1
+    reason: str
+
+
+@event("scheduler.task.stop_requested", key="task_id")
+class TaskStopRequested(msgspec.Struct, frozen=True):
+    """A person wants the task to end at once."""
+
+    task_id: str
+    reason: str
 
 
 @event("scheduler.allocation.assigned", key="allocation_id")

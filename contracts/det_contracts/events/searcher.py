@@ -7,16 +7,9 @@ from typing import Any
 import msgspec
 
 from det_contracts.codec import event
+from det_contracts.context import Context
 from det_contracts.custom_search import CustomOperation
 from det_contracts.states import State
-
-
-class Context(msgspec.Struct, frozen=True):
-    """Where the code of an experiment lies: a tar.gz in the blob store."""
-
-    digest: str
-    """SHA-256 of the archive, also its key in the store."""
-    size_bytes: int
 
 
 @event("searcher.experiment.created", key="experiment_id")

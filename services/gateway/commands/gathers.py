@@ -1,16 +1,32 @@
-"""What members of an allocation give to each other."""
+"""What processes of an allocation tell: shares of all-gathers, and where they answer HTTP."""
 
 from __future__ import annotations
 
 import msgspec
 
-from det_contracts.commands import JoinGather
-from det_contracts.events.gateway import GatherJoined
+from det_contracts import ids
+from det_contracts.commands import JoinGather, Serve
+from det_contracts.events.gateway import GatherJoined, Served
 from det_contracts.problems import invalid, not_found
 from services.gateway.domain import State
 from services.kit.rules import Call, Ruling
 
 MOST_GATHERED_BYTES = 64 * 1024
+
+
+def serve(state: State, command: Serve, call: Call) -> Ruling:
+    """Take the address of a task; the same again has no effect."""
+    if command.allocation_id not in state.live:
+        raise not_found("live allocation", command.allocation_id)
+    task = state.tasks.get(ids.task_of(command.allocation_id))
+    if task is None:
+        raise invalid(f"allocation {command.allocation_id} is of no task that answers HTTP")
+    host, colon, port = command.address.rpartition(":")
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 2**16):
+        raise invalid(f"proxyAddress is '{command.address}': host:port is expected")
+    if task.address == command.address:
+        return Ruling()
+    return Ruling([Served(command.allocation_id, command.address, "the task said so")])
 
 
 def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:

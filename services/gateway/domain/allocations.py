@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import msgspec
 
+from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher, worker
 from det_contracts.states import later
-from services.gateway.domain.state import Allocation, Gathering, Live, Phase, Share, State
+from services.gateway.domain.state import Allocation, Gathering, Live, OwnTask, Phase, Share, State
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -39,6 +40,47 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
         ),
     )
     yield from _show(state, event.allocation_id, "", "QUEUED")
+
+
+def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Somebody's own task wants slots."""
+    event: scheduler.TaskSubmitted = recorded.event
+    state.tasks[event.task_id] = OwnTask(
+        id=event.task_id,
+        number=event.number,
+        kind=event.kind,
+        user=event.user,
+        name=event.name,
+        config=event.config,
+        workspace_id=event.workspace_id,
+        priority=event.priority,
+        submitted_at=recorded.at,
+    )
+    yield "tasks", event.task_id
+    yield from _open(
+        state,
+        Allocation(
+            id=ids.allocation_id(event.task_id, 1),
+            task_id=event.task_id,
+            kind=event.kind,
+            experiment_id=ids.owner_of_task(event.number),
+            trial_id=None,
+            run=1,
+            slots=event.slots,
+            pool=event.pool,
+            priority=event.priority or 0,
+            requested_at=recorded.at,
+        ),
+    )
+
+
+def served(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A task answers HTTP."""
+    event: gateway.Served = recorded.event
+    known = state.tasks.get(ids.task_of(event.allocation_id))
+    if known is not None:
+        state.tasks[known.id] = replace(known, address=event.address)
+        yield "tasks", known.id
 
 
 def assigned(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -59,6 +59,8 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     checkpoints.ModelRemoved: registry.model_removed,
     checkpoints.VersionSet: registry.version_set,
     checkpoints.VersionRemoved: registry.version_removed,
+    scheduler.TaskSubmitted: allocations.submitted,
+    gateway.Served: allocations.served,
     gateway.GatherJoined: allocations.gather_joined,
     gateway.SessionClosed: people.session_closed,
     gateway.TemplateSet: people.template_set,

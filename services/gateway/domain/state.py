@@ -11,9 +11,9 @@ from typing import Any, Literal
 import msgspec
 
 from det_contracts.commands import Password
+from det_contracts.context import Context
 from det_contracts.events.gateway import AgentUser, ProjectSet, WorkspaceSet
-from det_contracts.events.scheduler import Outcome, Part, TaskKind
-from det_contracts.events.searcher import Context
+from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
@@ -161,6 +161,22 @@ class Live(msgspec.Struct, frozen=True):
     experiment_id: int
 
 
+class OwnTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that somebody started by themselves."""
+
+    id: str
+    number: int
+    kind: OwnKind
+    user: str
+    name: str
+    config: dict[str, Any]
+    workspace_id: int
+    priority: int | None
+    submitted_at: float
+    address: str = ""
+    """`host:port` where it answers HTTP."""
+
+
 class Share(msgspec.Struct, frozen=True):
     """What a member of an allocation gave to an all-gather."""
 
@@ -273,6 +289,7 @@ class State:
     allocations: dict[str, Allocation] = field(default_factory=dict)
     live: dict[str, Live] = field(default_factory=dict)
     """By allocation id."""
+    tasks: dict[str, OwnTask] = field(default_factory=dict)
     gatherings: dict[str, Gathering] = field(default_factory=dict)
     """By allocation id."""
     workers: dict[str, Worker] = field(default_factory=dict)

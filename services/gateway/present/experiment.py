@@ -18,11 +18,13 @@ MASK = "********"
 
 
 def experiment(
-    one: Experiment, state: State, *, progress: float | None = None, waits: str = ""
+    one: Experiment, state: State, *, progress: float | None = None, waits: str = "", lean: bool = False
 ) -> dict[str, Any]:
-    """An experiment; `waits` says why it waits for slots, where that is known."""
+    """An experiment; `waits` says why it waits for slots, where that is known.
+
+    `lean` leaves out the configuration, which is most of the answer and of the work for it.
+    """
     submission = state.submissions[one.id]
-    config = masked(present_config(one, submission))
     shown = experiment_state(one)
     user = users.named(state, one.user)
     return {
@@ -42,13 +44,13 @@ def experiment(
         "userId": user.id if user else None,
         "username": user.username if user else one.user,
         "resourcePool": one.pool,
-        "searcherType": config["searcher"]["name"],
+        "searcherType": submission.config["searcher"]["name"],
         "searcherMetric": one.metric,
         "jobId": ids.job_id(one.id),
         "forkedFrom": one.parent_id,
         "progress": progress if one.ended_at is None else None,
-        "config": config,
-        "originalConfig": without_secrets(submission),
+        "config": {} if lean else masked(present_config(one, submission)),
+        "originalConfig": "" if lean else without_secrets(submission),
         "checkpointSize": long(one.checkpoint_bytes),
         "checkpointCount": one.checkpoints,
         "bestTrialId": one.best_trial,

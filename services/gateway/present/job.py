@@ -16,24 +16,28 @@ from services.gateway.present.workspace import place
 def job(row: Job, state: State) -> dict[str, Any]:
     """One job of the scheduler's queue; `waitsFor` is our addition."""
     experiment = state.experiments.get(row.experiment_id)
-    user = users.named(state, experiment.user) if experiment else None
+    task = next((one for one in state.tasks.values() if -one.number == row.experiment_id), None)
+    owner = experiment or task
+    user = users.named(state, owner.user) if owner else None
     return {
         "summary": summary(row),
-        "type": "TYPE_EXPERIMENT",
+        "type": f"TYPE_{task.kind}" if task else "TYPE_EXPERIMENT",
         "submissionTime": instant(row.submitted_at),
-        "username": user.username if user else experiment.user if experiment else "",
+        "username": user.username if user else owner.user if owner else "",
         "userId": user.id if user else None,
         "resourcePool": row.pool,
-        "isPreemptible": True,
+        "isPreemptible": task is None,
         "priority": row.priority,
         "weight": row.weight,
-        "entityId": str(row.experiment_id),
+        "entityId": task.id if task else str(row.experiment_id),
         "jobId": job_id(row.experiment_id),
         "requestedSlots": row.slots_requested,
         "allocatedSlots": row.slots_allocated,
-        "name": experiment.name if experiment else "",
+        "name": owner.name if owner else "",
         "progress": 0,
-        "workspaceId": place(state, experiment.project_id if experiment else 1)["workspaceId"],
+        "workspaceId": task.workspace_id
+        if task
+        else place(state, experiment.project_id if experiment else 1)["workspaceId"],
         "waitsFor": row.waits_for,
     }
 

@@ -10,6 +10,7 @@ from services.gateway.domain import Allocation, State
 from services.gateway.present.agent import live_allocations
 from services.gateway.present.values import instant, maybe_instant
 
+KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}
 SHOWN = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
 
 
@@ -27,6 +28,8 @@ def name(allocation: Allocation) -> str:
     """What a task is called in lists and log lines."""
     if allocation.trial_id is not None:
         return f"Trial {allocation.trial_id} (Experiment {allocation.experiment_id})"
+    if allocation.kind != "CHECKPOINT_GC":
+        return f"{KINDS[allocation.kind]} {allocation.task_id}"
     return f"Checkpoint GC (Experiment {allocation.experiment_id})"
 
 
@@ -88,7 +91,7 @@ def task(task_id: str, runs: list[Allocation], state: State) -> dict[str, Any]:
     ended = trial.ended_at if trial is not None else last.ended_at
     return {
         "taskId": task_id,
-        "taskType": "TASK_TYPE_TRIAL" if first.trial_id is not None else "TASK_TYPE_CHECKPOINT_GC",
+        "taskType": f"TASK_TYPE_{first.kind}",
         "allocations": [_run(one) for one in runs],
         "startTime": instant(trial.created_at if trial is not None else first.requested_at),
         "endTime": maybe_instant(ended),

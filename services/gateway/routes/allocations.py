@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon
+from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
 from det_contracts.events import trial as said
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.domain import Allocation, State
@@ -29,6 +29,12 @@ class AllGather(Body):
     request_uuid: str = ""
     num_peers: int = 0
     data: Any = None
+
+
+class ProxyAddress(Body):
+    """POST /allocations/{id}/proxy_address"""
+
+    proxy_address: str
 
 
 @router.get("/allocations/{allocation_id}/signals/preemption")
@@ -66,6 +72,15 @@ async def leave_soon(visit: Asked, allocation_id: str) -> Response:
     """Its host wants it to leave: it is asked to, and the trial asks for slots again."""
     _own(visit, allocation_id)
     await visit.peers.command(AskToLeave(allocation_id=allocation_id, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.post("/allocations/{allocation_id}/proxy_address")
+async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Response:
+    """Where the task answers HTTP: the gateway forwards `/proxy/<task id>/` there."""
+    _own(visit, allocation_id)
+    command = Serve(allocation_id=allocation_id, address=body.proxy_address, user=visit.session().user)
+    await visit.peers.command(command)
     return visit.answer({})
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
-from det_contracts.events.searcher import Context
+from det_contracts.context import Context
 from det_contracts.problems import invalid, not_found
 from services.gateway.present.values import instant
 from services.gateway.web.bodies import FilePath

@@ -57,7 +57,7 @@ async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
 
 @router.get("/experiments")
 async def list_experiments(visit: Asked) -> Response:
-    """A page of experiments (REST spec, 3.2)."""
+    """A page of experiments (REST spec, 3.2); ours adds `lean`, without their configurations."""
     wanted, sort, window = _filter(visit), visit.params.sort("ID"), visit.params.window()
     if sort == "PROGRESS":
         found = await _by_progress(visit, wanted)
@@ -68,7 +68,8 @@ async def list_experiments(visit: Asked) -> Response:
     state = visit.catalogue.state
     records = [state.experiments[id] for id in found.ids]
     progress = await visit.peers.progress([one.id for one in records if one.ended_at is None])
-    shown = [experiment(one, state, progress=progress.get(one.id)) for one in records]
+    lean = bool(visit.params.flag("lean", default=False))
+    shown = [experiment(one, state, progress=progress.get(one.id), lean=lean) for one in records]
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})
 
 

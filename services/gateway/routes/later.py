@@ -12,14 +12,15 @@ from services.gateway import paging
 from services.gateway.web.errors import unimplemented
 from services.gateway.web.visit import Asked
 
-EMPTY_LISTS = ("commands", "notebooks", "shells", "tensorboards")
+EMPTY_LISTS = ("notebooks", "shells")
 MISSING = (
     ("PUT", "/experiments/by-external-id/{id}"),
     ("PATCH", "/master/config"),
     ("POST", "/trial-source-info"),
     ("GET", "/resources/allocation/raw"),
     ("GET", "/resources/allocation/aggregated"),
-    ("POST", "/allocations/{id}/proxy_address"),
+    ("POST", "/notebooks"),
+    ("POST", "/shells"),
     ("POST", "/allocations/{id}/notify_container_running"),
 )
 MISSING_NOUNS = ("groups", "roles", "webhooks")

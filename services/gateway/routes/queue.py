@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import ids
 from det_contracts.commands import ChangeJob
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway import paging
@@ -89,13 +90,13 @@ def _change(one: QueueUpdate, user: str) -> ChangeJob:
         raise invalid(f"nothing is asked for job '{one.job_id}': give one of {', '.join(QueueUpdate.WISHES)}")
     for anchor in ("ahead_of", "behind_of"):
         if anchor in given:
-            given[anchor] = experiment_of(given[anchor])
-    return ChangeJob(experiment_id=experiment_of(one.job_id), user=user, **given)
+            given[anchor] = owner_of(given[anchor])
+    return ChangeJob(experiment_id=owner_of(one.job_id), user=user, **given)
 
 
-def experiment_of(job_id: str) -> int:
-    """The experiment behind a job; raises `Refused` (404)."""
-    kind, _, number = job_id.partition("-")
-    if kind != "experiment" or not number.isdecimal():
+def owner_of(job_id: str) -> int:
+    """The experiment or task behind a job; raises `Refused` (404)."""
+    owner = ids.owner_of_job(job_id)
+    if owner is None:
         raise not_found("job", job_id)
-    return int(number)
+    return owner

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -28,8 +30,11 @@ async def list_raw(visit: Asked) -> Response:
 
 @router.get("/tasks/count")
 async def count(visit: Asked) -> Response:
-    """Interactive tasks, of which there are none yet."""
-    return visit.answer(dict.fromkeys(("commands", "notebooks", "shells", "tensorboards"), 0))
+    """Tasks that people started, of those that wait or run."""
+    state = visit.catalogue.state
+    live = Counter(state.allocations[id].kind for id in state.live)
+    found = {"commands": live["COMMAND"], "tensorboards": live["TENSORBOARD"], "notebooks": 0, "shells": 0}
+    return visit.answer(found)
 
 
 @router.get("/tasks/{task_id}")

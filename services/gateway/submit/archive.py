@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
-from det_contracts.events.searcher import Context
+from det_contracts.context import Context
 from det_contracts.problems import invalid
 from services.gateway.web.bodies import ContextItem
 from services.gateway.web.framing import LIMIT_BYTES

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import commands
-from det_contracts.events.searcher import Context
+from det_contracts.context import Context
 from det_contracts.problems import Refused, invalid, unavailable
 from services.gateway import places
 from services.gateway.backend import Backend
@@ -106,8 +106,15 @@ async def _context(backend: Backend, wish: CreateExperiment) -> Context | None:
     parent = backend.catalogue.submission(wish.parent_id) if wish.parent_id else None
     if not wish.model_definition:
         return parent.context if parent is not None else None
+    return await store_context(backend, wish.model_definition, only_check=wish.validate_only)
+
+
+async def store_context(
+    backend: Backend, items: Sequence[ContextItem], *, only_check: bool = False
+) -> Context:
+    """Pack files and keep them; raises `Refused`, or `archive.TooLarge`."""
     try:
-        return await asyncio.to_thread(_store, backend, wish.model_definition, wish.validate_only)
+        return await asyncio.to_thread(_store, backend, items, only_check)
     except OSError as error:
         raise unavailable(f"the context cannot be stored: {error}") from None
 

@@ -157,6 +157,23 @@ class FilePath(Body):
     path: str
 
 
+class TaskBody(Body):
+    """POST /commands, POST /tensorboards"""
+
+    config: dict[str, Any] = {}
+    files: list[ContextItem] = []
+    template_name: str = ""
+    workspace_id: Long = 0
+    experiment_ids: list[Long] = []
+    trial_ids: list[Long] = []
+
+
+class TaskPriority(Body):
+    """POST /commands/{id}/set_priority"""
+
+    priority: Long
+
+
 class CheckpointUuids(Body):
     """DELETE /checkpoints"""
 

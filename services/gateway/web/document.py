@@ -60,10 +60,10 @@ QUERY = {
     "/templates": f"{PAGE} name",
     "/workspaces": f"{SORTED} name archived",
     "/workspaces/{id}/projects": f"{SORTED} name archived",
-    "/commands": PAGE,
+    "/commands": f"{PAGE} users user_ids",
     "/notebooks": PAGE,
     "/shells": PAGE,
-    "/tensorboards": PAGE,
+    "/tensorboards": f"{PAGE} users user_ids",
     "/why/{kind}/{id}": "all before limit",
 }
 """What GET takes, by path below `/api/v1`, in snake_case; lowerCamelCase is understood too."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, worker
 from services.scheduler.domain import hosts, queue
@@ -67,6 +68,14 @@ def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.put_allocation(replace(known, state="TERMINATING", asked_to_leave=True))
 
 
+def _task_stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
+    event: scheduler.TaskStopRequested = recorded.event
+    known = state.allocations.get(ids.allocation_id(event.task_id, 1))
+    if known is None:
+        return ()
+    return state.put_allocation(replace(known, stop="die", stop_reason=event.reason, stop_at=recorded.at))
+
+
 def _daemon_marked(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.DaemonMarked = recorded.event
     known = state.allocations.get(event.allocation_id)
@@ -104,6 +113,7 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations[recorded.event.allocation_id]
     yield from state.drop_allocation(known)
+    yield from queue.task_ended(state, known)
     if known.trial_id is not None and known.slots:
         yield from state.put_pause(
             Pause(
@@ -162,6 +172,8 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.PreemptRequested: _preempt_requested,
     scheduler.DeadlinePassed: _deadline_passed,
     scheduler.KillRequested: _kill_requested,
+    scheduler.TaskSubmitted: queue.task_submitted,
+    scheduler.TaskStopRequested: _task_stop_requested,
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,
 }

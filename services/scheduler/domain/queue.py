@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher
-from services.scheduler.domain.records import DEFAULT_POOL, Allocation, Job, Pool
+from services.scheduler.domain.records import DEFAULT_POOL, Allocation, Job, OwnTask, Pool
 from services.scheduler.domain.state import Key, State
 
 
@@ -101,6 +101,43 @@ def deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
             requested=recorded.position,
         ),
     )
+
+
+def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Somebody's own task wants slots, and has a job of its own."""
+    event: scheduler.TaskSubmitted = recorded.event
+    owner = ids.owner_of_task(event.number)
+    state.tasks[event.task_id] = OwnTask(event.number)
+    yield "tasks", event.task_id
+    yield from state.touch_pool(event.pool)
+    priority = event.priority or state.pools[event.pool].settings.default_priority
+    yield from state.put_job(
+        Job(experiment_id=owner, submitted_at=recorded.at, pool=event.pool, priority=priority)
+    )
+    yield from _wait(
+        state,
+        Allocation(
+            id=ids.allocation_id(event.task_id, 1),
+            task_id=event.task_id,
+            kind=event.kind,
+            experiment_id=owner,
+            trial_id=None,
+            run=1,
+            slots=event.slots,
+            pool=event.pool,
+            requested_at=recorded.at,
+            requested=recorded.position,
+        ),
+    )
+
+
+def task_ended(state: State, allocation: Allocation) -> Iterable[Key]:
+    """A task runs once: its job leaves the queue."""
+    known = state.tasks.get(allocation.task_id)
+    if known is not None:
+        state.tasks[allocation.task_id] = OwnTask(known.number, over=True)
+        yield "tasks", allocation.task_id
+        yield from state.drop_job(ids.owner_of_task(known.number))
 
 
 def _wait(state: State, allocation: Allocation) -> Iterable[Key]:

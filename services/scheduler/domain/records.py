@@ -128,6 +128,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return Decimal(self.position) if self.position else first_place(self.submitted_at)
 
 
+class OwnTask(msgspec.Struct, frozen=True):
+    """A task that somebody started by themselves; its record stays."""
+
+    number: int
+    over: bool = False
+
+
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """A resource pool; its key moves whenever a pass over the queue might decide something new."""
 

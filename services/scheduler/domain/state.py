@@ -10,7 +10,7 @@ import msgspec
 
 from services.kit.rules import derived
 from services.scheduler.domain.index import Index
-from services.scheduler.domain.records import Allocation, Deadline, Job, Pause, Pool, Worker
+from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Worker
 
 Key = tuple[str, Any]
 
@@ -27,6 +27,7 @@ class State:
     """By allocation."""
     pauses: dict[int, Pause] = field(default_factory=dict)
     """By trial."""
+    tasks: dict[str, OwnTask] = field(default_factory=dict)
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 

@@ -1,0 +1,138 @@
+"""Shows event files of trials: the program of a TENSORBOARD task.
+
+Reads `tensorboard.json` in the info directory: `sources`, a list of `{experiment_id, trial_ids, storage}`.
+Files are fetched again and again, as long as the task runs; the master forwards what browsers ask.
+Source: launchers spec, section 1; REST spec, section 7.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import os
+import pathlib
+import socket
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+import determined as det
+from determined import storage
+from determined._info import info_directory
+from determined.core._tensorboard import stored_under
+from determined.launch import _child
+from determined.launch._node import c10d_port, stop
+from determined.storage import StorageManager
+from determined.transport.rest import Session
+
+logger = logging.getLogger("determined.exec.tensorboard")
+EVERY_S = 10.0
+PAUSE_S = 0.1
+
+
+class Source:
+    """The event files of one trial, and a folder that they are copied to."""
+
+    def __init__(
+        self, manager: StorageManager, stored: str, folder: pathlib.Path, scratch: pathlib.Path
+    ) -> None:
+        self._manager = manager
+        self._scratch = scratch
+        self._stored = stored
+        self._folder = folder
+        self._known: dict[str, int] = {}
+
+    def fetch(self) -> int:
+        """Copy what has grown since the last time; the number of files."""
+        try:
+            there = self._manager.list_resources(self._stored)
+        except Exception as error:
+            logger.debug("nothing at %s: %s", self._stored, error)
+            return 0
+        grown = {name for name, size in there.items() if size and self._known.get(name) != size}
+        if grown:
+            # A file that grew is not the one that lies here: it is copied beside and put in its place.
+            with tempfile.TemporaryDirectory(dir=self._scratch) as scratch:
+                self._manager.download(self._stored, scratch, lambda name: name in grown)
+                for name in grown:
+                    target = self._folder / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    (pathlib.Path(scratch) / name).replace(target)
+            self._known.update({name: there[name] for name in grown})
+        return len(grown)
+
+
+def sources(
+    order: dict[str, Any], cluster_id: str, root: pathlib.Path, scratch: pathlib.Path
+) -> list[Source]:
+    """One for each trial."""
+    found = []
+    for folder in (root, scratch):
+        folder.mkdir(exist_ok=True)
+    for one in order["sources"]:
+        manager = storage.build(one["storage"])
+        for trial in one["trial_ids"]:
+            place = stored_under(cluster_id, one["experiment_id"], trial)
+            folder = root / f"exp{one['experiment_id']}" / f"trial{trial}"
+            found.append(Source(manager, place, folder, scratch))
+    return found
+
+
+def main() -> int:
+    """Fetch files and serve them until the task is killed."""
+    logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
+    info = det.get_cluster_info()
+    if info is None:
+        stop("determined.exec.tensorboard runs inside a task: det tensorboard start ID")
+    if importlib.util.find_spec("tensorboard") is None:
+        stop(
+            f"the training environment has no TensorBoard (interpreter {sys.executable}).\n"
+            "Install it there: pip install tensorboard"
+        )
+    order = json.loads((info_directory() / "tensorboard.json").read_text())
+    # In the task's working directory, which goes with the run.
+    root, scratch = pathlib.Path("shown").absolute(), pathlib.Path("fetched").absolute()
+    for source in (found := sources(order, info.cluster_id, root, scratch)):
+        source.fetch()
+    address, port = order.get("host") or "127.0.0.1", c10d_port()
+    threading.Thread(target=_fetch, args=(found,), daemon=True).start()
+    threading.Thread(target=_announce, args=(info, address, port), daemon=True).start()
+    return _child.run(
+        [
+            *[sys.executable, "-m", "tensorboard.main", "--logdir", str(root), "--host", address],
+            *["--port", str(port), "--path_prefix", f"/proxy/{info.task_id}", "--reload_interval", "5"],
+        ],
+        os.environ,
+    )
+
+
+def _fetch(found: list[Source]) -> None:
+    while True:
+        time.sleep(EVERY_S)
+        for source in found:
+            try:
+                source.fetch()
+            except Exception as error:
+                logger.warning("event files could not be fetched: %s; trying again", error)
+
+
+def _announce(info: det.ClusterInfo, address: str, port: int) -> None:
+    """Tell the master where this answers, once it does."""
+    while True:
+        try:
+            socket.create_connection((address, port), timeout=1).close()
+            break
+        except OSError:
+            time.sleep(PAUSE_S)
+    with Session(info.master_url) as session:
+        session.token = info.session_token
+        path = f"/api/v1/allocations/{info.allocation_id}/proxy_address"
+        session.post(path, {"proxyAddress": f"{address}:{port}"})
+    logger.info("TensorBoard answers on %s:%d", address, port)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

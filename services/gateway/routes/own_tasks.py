@@ -1,0 +1,115 @@
+"""Commands and TensorBoards: tasks that people start by themselves (REST spec, section 7)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from det_contracts import expconf, ids
+from det_contracts.commands import ChangeJob, StopTask, SubmitTask
+from det_contracts.events.scheduler import OwnKind
+from det_contracts.problems import not_found
+from services.gateway import paging, places, submit, users
+from services.gateway.domain import OwnTask, State
+from services.gateway.present.own_task import own_task
+from services.gateway.submit import archive
+from services.gateway.submit.own_task import Wish, completed, tensorboard
+from services.gateway.web.bodies import TaskBody, TaskPriority
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+NOUNS: dict[OwnKind, str] = {"COMMAND": "command", "TENSORBOARD": "tensorboard"}
+
+
+def _find(state: State, kind: OwnKind, id: str) -> OwnTask:
+    known = state.tasks.get(id)
+    if known is None or known.kind != kind:
+        raise not_found(NOUNS[kind], id)
+    return known
+
+
+def _shown(visit: UserVisit, kind: OwnKind, id: str, **more: Any) -> Response:
+    state = visit.catalogue.state
+    one = _find(state, kind, id)
+    config = {name: value for name, value in one.config.items() if name != "tensorboard"}
+    return visit.answer({NOUNS[kind]: own_task(one, state), "config": expconf.masked(config), **more})
+
+
+async def _start(visit: UserVisit, kind: OwnKind, body: TaskBody) -> Response:
+    state = visit.catalogue.state
+    wish: Wish = completed(body, kind, state)
+    if kind == "TENSORBOARD":
+        wish.config["tensorboard"] = tensorboard(body, state)
+    try:
+        context = await submit.store_context(visit.backend, body.files) if body.files else None
+    except archive.TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    key = visit.request.headers.get("idempotency-key", "")
+    id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{visit.user.username}:{key}")) if key else str(uuid.uuid4())
+    command = SubmitTask(
+        task_id=id,
+        kind=kind,
+        user=visit.user.username,
+        name=wish.name,
+        config=wish.config,
+        context=context,
+        slots=wish.slots,
+        pool=wish.pool,
+        priority=wish.priority,
+        workspace_id=places.workspace(state, body.workspace_id or places.FIRST).workspace_id,
+    )
+    await visit.peers.command(command)
+    return _shown(visit, kind, id, warnings=[])
+
+
+def _add(kind: OwnKind) -> None:
+    noun = NOUNS[kind]
+    path = f"/{noun}s"
+
+    async def start(visit: Asked, body: TaskBody) -> Response:
+        """Start one; it waits for slots, runs once, and has a log."""
+        return await _start(visit, kind, body)
+
+    async def list_all(visit: Asked) -> Response:
+        """All there are and were, by when they were started."""
+        state, params = visit.catalogue.state, visit.params
+        names, numbers = params.texts("users"), params.integers("user_ids")
+        wanted = users.names_of(state, names, numbers)
+        own = [one for one in state.tasks.values() if one.kind == kind]
+        own = [one for one in own if not wanted or one.user in wanted]
+        own.sort(key=lambda one: one.number, reverse=params.descending())
+        page, pagination = paging.cut([own_task(one, state) for one in own], params.window())
+        return visit.answer({f"{noun}s": page, "pagination": pagination})
+
+    async def get(visit: Asked, id: str) -> Response:
+        """One of them, with its configuration."""
+        return _shown(visit, kind, id)
+
+    async def kill(visit: Asked, id: str) -> Response:
+        """End it at once."""
+        _find(visit.catalogue.state, kind, id)
+        await visit.peers.command(StopTask(task_id=id, user=visit.user.username))
+        return _shown(visit, kind, id)
+
+    async def set_priority(visit: Asked, id: str, body: TaskPriority) -> Response:
+        """Give its job another priority."""
+        owner = ids.owner_of_task(_find(visit.catalogue.state, kind, id).number)
+        user = visit.user.username
+        await visit.peers.command(ChangeJob(experiment_id=owner, priority=body.priority, user=user))
+        return _shown(visit, kind, id)
+
+    router.add_api_route(path, start, methods=["POST"], name=f"start a {noun}")
+    router.add_api_route(path, list_all, methods=["GET"], name=f"list {noun}s")
+    router.add_api_route(f"{path}/{{id}}", get, methods=["GET"], name=f"get a {noun}")
+    router.add_api_route(f"{path}/{{id}}/kill", kill, methods=["POST"], name=f"kill a {noun}")
+    router.add_api_route(
+        f"{path}/{{id}}/set_priority", set_priority, methods=["POST"], name=f"set the priority of a {noun}"
+    )
+
+
+for _kind in NOUNS:
+    _add(_kind)

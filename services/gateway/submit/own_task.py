@@ -1,0 +1,122 @@
+"""From a request for a task of somebody's own to what the scheduler is asked (REST spec, section 7)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import msgspec
+
+from det_contracts.events.scheduler import OwnKind
+from det_contracts.problems import invalid, not_found
+from services.gateway.commands.templates import template_id
+from services.gateway.domain import State
+from services.gateway.submit.configuration import DEFAULT_POOL
+from services.gateway.web.bodies import TaskBody
+
+DEFAULT_SLOTS: dict[OwnKind, int] = {"COMMAND": 1, "TENSORBOARD": 0}
+TITLES: dict[OwnKind, str] = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}
+MOST_SHOWN = 500
+"""Trials that one TensorBoard shows."""
+
+
+class Wish(msgspec.Struct):
+    """What is asked for, completed."""
+
+    name: str
+    config: dict[str, Any]
+    slots: int
+    pool: str
+    priority: int | None
+
+
+def completed(body: TaskBody, kind: OwnKind, state: State) -> Wish:
+    """The configuration with its template and defaults; raises `Refused` (400) naming the field."""
+    config = _merged(_template(body.template_name, state), body.config)
+    resources = config.setdefault("resources", {})
+    if not isinstance(resources, dict):
+        raise invalid("config.resources: a map is expected")
+    slots = _number(resources, "slots", DEFAULT_SLOTS[kind])
+    priority = _number(resources, "priority", None)
+    pool = resources.get("resource_pool") or DEFAULT_POOL
+    if not isinstance(pool, str):
+        raise invalid("config.resources.resource_pool: a text is expected")
+    resources |= {"slots": slots, "resource_pool": pool}
+    config["entrypoint"] = _entrypoint(config, kind)
+    _check_environment(config)
+    name = str(config.get("description") or f"{TITLES[kind]}: {_title(config, kind)}")[:200]
+    return Wish(name, config, slots or 0, pool, priority)
+
+
+def _template(name: str, state: State) -> dict[str, Any]:
+    if not name:
+        return {}
+    known = state.templates.get(template_id(name))
+    if known is None:
+        raise not_found("template", name)
+    return copy.deepcopy(known.config)
+
+
+def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    found = dict(under)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(found.get(key), dict)
+        found[key] = _merged(found[key], value) if both else value
+    return found
+
+
+def _number(resources: dict[str, Any], field: str, default: int | None) -> int | None:
+    value = resources.get(field)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise invalid(f"config.resources.{field}: a whole number is expected, not {value!r}")
+    return value
+
+
+def _entrypoint(config: dict[str, Any], kind: OwnKind) -> list[str]:
+    if kind == "TENSORBOARD":
+        return ["python3", "-m", "determined.exec.tensorboard"]
+    given = config.get("entrypoint")
+    words = [given] if isinstance(given, str) else given
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
+        raise invalid("config.entrypoint: a command line is expected, a text or a list of texts")
+    # One text is a line for a shell, as people type it.
+    return ["sh", "-c", words[0]] if len(words) == 1 else list(words)
+
+
+def _title(config: dict[str, Any], kind: OwnKind) -> str:
+    words = config["entrypoint"]
+    return words[-1] if words[:2] == ["sh", "-c"] else " ".join(words) if kind == "COMMAND" else "curves"
+
+
+def _check_environment(config: dict[str, Any]) -> None:
+    listed = (config.get("environment") or {}).get("environment_variables") or []
+    groups = listed.values() if isinstance(listed, dict) else [listed]
+    for group in groups:
+        if not isinstance(group, list) or not all(isinstance(item, str) for item in group):
+            raise invalid("config.environment.environment_variables: texts NAME=VALUE are expected")
+
+
+def tensorboard(body: TaskBody, state: State) -> dict[str, Any]:
+    """What a TensorBoard shows, and where its files lie."""
+    found = []
+    for id in dict.fromkeys(body.experiment_ids):
+        if id not in state.experiments:
+            raise not_found("experiment", id)
+        trials = list(state.experiments[id].trial_ids)
+        found.append(_source(state, id, trials, whole=True))
+    for trial_id in dict.fromkeys(body.trial_ids):
+        if trial_id not in state.trials:
+            raise not_found("trial", trial_id)
+        found.append(_source(state, state.trials[trial_id].experiment_id, [trial_id], whole=False))
+    if not found:
+        raise invalid("experimentIds, trialIds: name at least one experiment or trial")
+    if sum(len(source["trial_ids"]) for source in found) > MOST_SHOWN:
+        raise invalid(f"these are more than {MOST_SHOWN} trials: name fewer of them by trialIds")
+    return {"sources": found}
+
+
+def _source(state: State, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:
+    storage = state.submissions[experiment_id].config["checkpoint_storage"]
+    return {"experiment_id": experiment_id, "trial_ids": trial_ids, "storage": storage, "whole": whole}

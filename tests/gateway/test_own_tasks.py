@@ -1,0 +1,165 @@
+"""Commands and TensorBoards over REST (REST spec, section 7), with the scheduler's real rules."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from det_contracts.events import scheduler
+from services.kit import task_tokens
+from tests.gateway import stories as story
+from tests.gateway.harness import AUTHORITY
+
+
+@pytest.fixture
+def here(gateway):
+    gateway.given(story.worker_here(slots=4))
+    return gateway
+
+
+def start(gateway, config=None, noun="command", **more):
+    return gateway.post(f"/api/v1/{noun}s", {"config": config or {"entrypoint": ["echo hi"]}, **more})
+
+
+def submitted(gateway, id):
+    return gateway.catalogue.state.tasks[id]
+
+
+def test_a_command_is_submitted_shown_and_killed(here):
+    answer = start(here, {"entrypoint": ["echo", "a b"], "description": "greet"})
+    one = answer["command"]
+    assert (one["description"], one["state"], one["username"]) == ("greet", "STATE_QUEUED", "determined")
+    assert (one["jobId"], one["resourcePool"], answer["warnings"]) == ("task-1", "default", [])
+    assert answer["config"]["entrypoint"] == ["echo", "a b"]
+    assert here.get(f"/api/v1/commands/{one['id']}")["command"] == one
+    assert [row["id"] for row in here.get("/api/v1/commands")["commands"]] == [one["id"]]
+    assert here.get("/api/v1/commands", users="admin")["commands"] == []
+    assert here.get("/api/v1/tasks/count")["commands"] == 1
+    (summary,) = here.get("/api/v1/tasks")["allocationIdToSummary"].values()
+    assert (summary["taskId"], summary["name"]) == (one["id"], f"Command {one['id']}")
+    (job,) = here.get("/api/v1/job-queues")["jobs"]
+    assert (job["type"], job["entityId"], job["name"]) == ("TYPE_COMMAND", one["id"], "greet")
+    here.post(f"/api/v1/commands/{one['id']}/set_priority", {"priority": 7})
+    assert here.get("/api/v1/job-queues")["jobs"][0]["priority"] == 7
+    here.post(f"/api/v1/commands/{one['id']}/kill")
+    shown = here.get(f"/api/v1/commands/{one['id']}")["command"]
+    assert (shown["state"], shown["exitStatus"]) == ("STATE_TERMINATED", "killed by determined")
+    assert here.get(f"/api/v1/tasks/{one['id']}")["task"]["taskType"] == "TASK_TYPE_COMMAND"
+    assert here.get("/api/v1/job-queues")["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    ("entrypoint", "argv"),
+    [
+        ("echo $X && ls", ["sh", "-c", "echo $X && ls"]),
+        (["echo $X && ls"], ["sh", "-c", "echo $X && ls"]),
+        (["echo", "$X"], ["echo", "$X"]),
+    ],
+)
+def test_forms_of_a_command_line(here, entrypoint, argv):
+    id = start(here, {"entrypoint": entrypoint})["command"]["id"]
+    assert submitted(here, id).config["entrypoint"] == argv
+
+
+def test_defaults_and_templates(here):
+    here.post("/api/v1/templates", {"name": "t", "config": {"resources": {"slots": 2}, "description": "d"}})
+    id = start(here, templateName="t")["command"]["id"]
+    assert (submitted(here, id).name, here.catalogue.state.allocations[f"{id}.1"].slots) == ("d", 2)
+    id = start(here)["command"]["id"]
+    assert here.catalogue.state.allocations[f"{id}.1"].slots == 1
+    assert submitted(here, id).name == "Command: echo hi"
+
+
+def test_the_same_key_starts_one(here):
+    ids = {
+        here.post("/api/v1/commands", {"config": {"entrypoint": "x"}}, headers={"Idempotency-Key": "k"})[
+            "command"
+        ]["id"]
+        for _ in range(2)
+    }
+    assert len(ids) == 1
+    assert len(here.get("/api/v1/commands")["commands"]) == 1
+
+
+def test_files_come_along(here):
+    content = base64.b64encode(b"print()").decode()
+    start(here, files=[{"path": "x.py", "type": 48, "content": content}])
+    (message,) = [m for m in here._stream() if b'"digest"' in m.body]
+    assert b"scheduler.task.submitted" in message.body
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"config": {}}, 400, "config.entrypoint"),
+        ({"config": {"entrypoint": []}}, 400, "config.entrypoint"),
+        ({"config": {"entrypoint": "x", "resources": 3}}, 400, "config.resources"),
+        ({"config": {"entrypoint": "x", "resources": {"slots": "two"}}}, 400, "config.resources.slots"),
+        ({"config": {"entrypoint": "x", "resources": {"slots": 5}}}, 400, "5 slots"),
+        ({"config": {"entrypoint": "x", "resources": {"resource_pool": "moon"}}}, 404, "'moon' not found"),
+        ({"config": {"entrypoint": "x", "environment": {"environment_variables": [1]}}}, 400, "NAME=VALUE"),
+        ({"config": {"entrypoint": "x"}, "templateName": "none"}, 404, "template 'none' not found"),
+        ({"config": {"entrypoint": "x"}, "workspaceId": 9}, 404, "workspace '9' not found"),
+    ],
+)
+def test_what_is_refused(here, body, status, message):
+    assert message in here.refused(status, "POST", "/api/v1/commands", body)
+    assert here.catalogue.state.tasks == {}
+
+
+def test_unknown_ones(here):
+    id = start(here)["command"]["id"]
+    for path in ("/api/v1/commands/none", f"/api/v1/tensorboards/{id}"):
+        assert "not found" in here.refused(404, "GET", path)
+        assert "not found" in here.refused(404, "POST", f"{path}/kill")
+
+
+@pytest.fixture
+def board(here):
+    """A TensorBoard over experiment 1 and trial 2 of experiment 2."""
+    here.given(story.created(1), story.created(2), story.trial_created(1), story.trial_created(2, 2))
+    return start(here, {}, "tensorboard", experimentIds=[1], trialIds=[2])["tensorboard"]
+
+
+def test_a_tensorboard_knows_where_its_files_lie(here, board):
+    assert (board["experimentIds"], board["trialIds"], board["serviceAddress"]) == ([1], [2], "")
+    sources = submitted(here, board["id"]).config["tensorboard"]["sources"]
+    assert [(one["experiment_id"], one["trial_ids"]) for one in sources] == [(1, [1]), (2, [2])]
+    assert sources[0]["storage"]["type"] == "shared_fs"
+    assert here.catalogue.state.allocations[f"{board['id']}.1"].slots == 0
+    assert "tensorboard" not in here.get(f"/api/v1/tensorboards/{board['id']}")["config"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"), [({}, 400), ({"experimentIds": [9]}, 404), ({"trialIds": [9]}, 404)]
+)
+def test_tensorboards_of_nothing(here, body, status):
+    here.refused(status, "POST", "/api/v1/tensorboards", body)
+
+
+def test_where_a_task_answers_is_told_by_itself(here, board):
+    allocation = f"{board['id']}.1"
+    path = f"/api/v1/allocations/{allocation}/proxy_address"
+    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    headers = {"Authorization": f"Bearer {token}"}
+    for wrong in ("", "host", "host:x", "host:99999", ":80"):
+        answer = here.send("POST", path, {"proxyAddress": wrong}, headers=headers)
+        assert answer.status_code == 400, wrong
+    assert here.send("GET", f"/proxy/{board['id']}/").status_code == 503
+    assert here.send("POST", path, {"proxyAddress": "127.0.0.1:9"}, headers=headers).status_code == 200
+    shown = here.get(f"/api/v1/tensorboards/{board['id']}")["tensorboard"]
+    assert shown["serviceAddress"] == f"/proxy/{board['id']}/"
+    assert "does not answer" in here.send("GET", f"/proxy/{board['id']}/x").json()["message"]
+    here.given(
+        scheduler.AllocationEnded(
+            allocation_id=allocation, kind="TENSORBOARD", run=1, outcome="succeeded", reason="over"
+        )
+    )
+    assert here.send("GET", f"/proxy/{board['id']}/").status_code == 404
+    assert here.get(f"/api/v1/tensorboards/{board['id']}")["tensorboard"]["serviceAddress"] == ""
+
+
+def test_the_proxy_is_for_users(here, board):
+    here.client.headers.pop("Authorization")
+    assert here.send("GET", f"/proxy/{board['id']}/").status_code == 401

@@ -1,0 +1,102 @@
+"""Commands and TensorBoards on a cluster: the `det` verbs, logs, kill, and what a browser gets."""
+
+import sys
+
+import pytest
+import requests
+
+from tests.fixtures.local_cluster import wait_for
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+
+def state(cluster, noun, id):
+    return cluster.get(f"{noun}s/{id}")[noun]["state"]
+
+
+def test_commands_run_with_their_files_and_variables(cluster, tmp_path):
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "hello.py").write_text(
+        "import os; print('hello', os.environ['WHO'], os.environ['DET_TASK_TYPE'])"
+    )
+    variables = "environment.environment_variables=[WHO=world]"
+    done = cluster.det("cmd", "run", "--config", variables, "-c", folder, "python3", "hello.py")
+    assert "hello world COMMAND" in done.stdout
+    (one,) = cluster.get("commands")["commands"]
+    wait_for(lambda: state(cluster, "command", one["id"]) == "STATE_TERMINATED", 30, "the end")
+    assert cluster.get(f"commands/{one['id']}")["command"]["exitStatus"] == "exit code 0"
+
+
+def test_a_command_acts_for_its_owner(cluster):
+    """`det` in a task logs in by the task's own token."""
+    done = cluster.det("cmd", "run", f"{sys.executable} -m determined.cli user whoami")
+    assert "You are logged in as user 'determined'" in done.stdout
+
+
+def test_a_command_is_killed_and_its_slot_is_free_again(cluster):
+    id = cluster.det("cmd", "run", "-d", "sleep 600").stdout.strip()
+    wait_for(lambda: state(cluster, "command", id) == "STATE_RUNNING", 30, "the start")
+    assert id in cluster.det("cmd", "list").stdout
+    assert "RUNNING" in cluster.det("cmd", "list").stdout
+    cluster.det("cmd", "kill", id[:8])
+    wait_for(lambda: state(cluster, "command", id) == "STATE_TERMINATED", 30, "the end")
+    assert "killed by determined" in cluster.get(f"commands/{id}")["command"]["exitStatus"]
+    assert all(row[-1] for row in cluster.det("slot", "list", "--csv").stdout.splitlines())
+
+
+def test_a_command_that_waits_says_why(cluster):
+    id = cluster.det("cmd", "run", "-d", "--config", "resources.slots=2", "sleep 600").stdout.strip()
+    wait_for(lambda: state(cluster, "command", id) == "STATE_RUNNING", 30, "the start")
+    other = cluster.det("cmd", "run", "-d", "echo done").stdout.strip()
+    jobs = {job["entityId"]: job for job in cluster.get("job-queues")["jobs"]}
+    assert jobs[other]["summary"]["state"] == "STATE_QUEUED"
+    assert jobs[other]["waitsFor"]
+    cluster.det("cmd", "kill", id)
+    wait_for(lambda: state(cluster, "command", other) == "STATE_TERMINATED", 60, "its turn")
+    assert "done" in cluster.det("cmd", "logs", other).stdout
+
+
+SCRIPT = """
+import determined as det
+from torch.utils.tensorboard import SummaryWriter
+
+with det.core.init(tensorboard_mode=det.core.TensorboardMode.MANUAL) as core_context:
+    writer = SummaryWriter(str(core_context.train.get_tensorboard_path()))
+    for step in range(5):
+        writer.add_scalar("loss", 1 / (step + 1), step)
+    writer.close()
+    core_context.train.upload_tensorboard_files()
+    for op in core_context.searcher.operations():
+        core_context.train.report_validation_metrics(1, {"loss": 1.0})
+        op.report_completed(1.0)
+"""
+CONFIG = """
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss, max_length: 1}
+resources: {slots_per_trial: 1}
+"""
+
+
+def test_a_tensorboard_shows_the_curves_of_a_trial(local_cluster, tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("tensorboard", reason="tensorboard is not installed")
+    cluster = local_cluster()
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    experiment = cluster.create("config.yaml", tmp_path)
+    assert cluster.wait_for_end(experiment)["state"] == "STATE_COMPLETED"
+    done = cluster.det("tensorboard", "start", experiment, "--no-browser")
+    address = done.stdout.split("running at: ")[1].split()[0]
+    headers = {"Authorization": f"Bearer {cluster._token}"}
+    assert requests.get(address, timeout=10).status_code == 401
+
+    def tags():
+        answer = requests.get(f"{address}data/plugin/scalars/tags", headers=headers, timeout=30)
+        return answer.json() if answer.ok else {}
+
+    wait_for(lambda: any("loss" in found for found in tags().values()), 90, "the curve")
+    assert "text/html" in requests.get(address, headers=headers, timeout=30).headers["content-type"]
+    (one,) = cluster.get("tensorboards")["tensorboards"]
+    cluster.det("tensorboard", "kill", one["id"])
+    wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 30, "the end")
