@@ -152,3 +152,22 @@ def test_the_script_runs_everywhere(local_cluster, example, tmp_path):
     assert cluster.wait_for_end(id, 180)["state"] == "STATE_COMPLETED"
     ((_, _, rows),) = reported(cluster, id)
     assert [at for kind, at in rows if kind == "validation"] == [24, 48]
+
+
+@pytest.mark.parametrize("name", ["const", "distributed"])
+def test_a_trainer_of_hugging_face(local_cluster, tmp_path, name):
+    for needed in ("transformers", "accelerate"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed")
+    folder = shutil.copytree(EXAMPLE.parent / "transformers_digits", tmp_path / "example")
+    cluster = local_cluster(slots=2)
+    id = cluster.create(f"{name}.yaml", folder, *SEEDED)
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    pause_and_go_on(cluster, id)
+    assert cluster.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
+    ((_, state, rows),) = reported(cluster, id)
+    assert state == "STATE_COMPLETED"
+    assert cluster.trials(id)[0]["restarts"] == 0
+    steps = [at for kind, at in rows if kind == "validation"]
+    # 1,500 images in batches of 16 are 94 steps; the pause left no gap, and none twice.
+    assert set(range(94, 94 * 12 + 1, 94)) <= set(steps)
+    assert rows["validation", 94 * 12]["eval_accuracy"] > 0.85

@@ -268,11 +268,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             place.write_text(json.dumps(self._user_data))
         # Every rank has written its part; one of each node stores them.
         self._distributed.allgather(None)
+        stores = self._distributed.local_rank == 0
         self.core_context.checkpoint.upload(
-            folder if self._distributed.local_rank == 0 else None,
+            folder if stores else None,
             {"steps_completed": steps, "trial_id": self._info.trial.trial_id},
             shard=True,
-            selector=lambda path: _folders.belongs(path, steps),
+            selector=(lambda path: _folders.belongs(path, steps)) if stores else None,
         )
 
 

@@ -1,0 +1,110 @@
+"""A small vision transformer, made from its configuration, learns digits under Hugging Face's Trainer.
+
+`python3 train.py` trains it here, `det e create const.yaml . -f` on a cluster.
+"""
+
+import logging
+import os
+
+import numpy as np
+import torch
+import transformers
+from sklearn.datasets import load_digits
+from torch.utils.data import Dataset
+
+import determined as det
+from determined.transformers import DetCallback
+
+LOCAL_HPARAMS = {"learning_rate": 0.003, "hidden_size": 32, "batch_size": 16}
+TEST_IMAGES = 297
+
+
+class Digits(Dataset):
+    """Images (1, 8, 8) between 0 and 1 with their labels, from scikit-learn."""
+
+    def __init__(self, train):
+        digits = load_digits()
+        order = np.random.RandomState(0).permutation(len(digits.target))
+        part = order[TEST_IMAGES:] if train else order[:TEST_IMAGES]
+        self.images = torch.tensor(digits.images[part] / 16, dtype=torch.float32).unsqueeze(1)
+        self.labels = torch.tensor(digits.target[part])
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        return {"pixel_values": self.images[index], "labels": self.labels[index]}
+
+
+def network(hidden_size):
+    return transformers.ViTForImageClassification(
+        transformers.ViTConfig(
+            image_size=8,
+            patch_size=2,
+            num_channels=1,
+            num_labels=10,
+            hidden_size=hidden_size,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=2 * hidden_size,
+        )
+    )
+
+
+def accuracy(predictions):
+    return {"accuracy": float((predictions.predictions.argmax(-1) == predictions.label_ids).mean())}
+
+
+def arguments(hparams, epochs, seed):
+    return transformers.TrainingArguments(
+        output_dir="output",
+        num_train_epochs=epochs,
+        per_device_train_batch_size=hparams["batch_size"],
+        per_device_eval_batch_size=64,
+        learning_rate=hparams["learning_rate"],
+        warmup_steps=100,
+        logging_steps=50,
+        eval_strategy="epoch",
+        save_strategy="epoch",
+        save_total_limit=1,
+        report_to=[],
+        # Several processes find each other on GPUs, or when told that there are none.
+        use_cpu=not torch.cuda.is_available(),
+        disable_tqdm=True,
+        seed=seed,
+    )
+
+
+def main(core_context, info):
+    # Several trials share this machine's cores.
+    torch.set_num_threads(1)
+    hparams = info.trial.hparams if info else LOCAL_HPARAMS
+    epochs = info.trial._config["searcher"]["max_length"]["epochs"] if info else 12
+    seed = info.trial.trial_seed if info else 1
+    args = arguments(hparams, epochs, seed)
+    # Before the Trainer: the callback says where to resume from.
+    callback = DetCallback(core_context, args)
+    transformers.set_seed(seed)
+    trainer = transformers.Trainer(
+        model=network(hparams["hidden_size"]),
+        args=args,
+        train_dataset=Digits(train=True),
+        eval_dataset=Digits(train=False),
+        compute_metrics=accuracy,
+        callbacks=[callback],
+    )
+    trainer.train(resume_from_checkpoint=args.resume_from_checkpoint)
+
+
+def ranks():
+    """All processes of the trial; None where there is one."""
+    if not os.environ.get("USE_TORCH_DISTRIBUTED"):
+        return None
+    torch.distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    return det.core.DistributedContext.from_torch_distributed()
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
+    with det.core.init(distributed=ranks()) as core_context:
+        main(core_context, det.get_cluster_info())
