@@ -7,6 +7,7 @@ from services.gateway.catalogue import Catalogue
 from services.gateway.commands import COMMANDS
 from services.gateway.domain import State, evolve
 from services.gateway.http import application, listening_socket, serve
+from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings, blob_store, default_storage, signing_key, trial_signer
 from services.gateway.store import project
@@ -24,9 +25,12 @@ async def serve_http(parts: Parts) -> None:
     settings = parts.settings
     assert isinstance(settings, Settings)
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
+    live = Live(catalogue, parts.journal)
+    parts.saver.watch(live.note)
     backend = Backend(
         settings=settings,
         catalogue=catalogue,
+        live=live,
         peers=Peers(parts.asker, catalogue),
         journal=parts.journal,
         blobs=blob_store(settings),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from services.gateway.catalogue import Catalogue
+from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.kit.blobs import BlobStore
@@ -19,6 +20,7 @@ class Backend:
     settings: Settings
     catalogue: Catalogue
     peers: Peers
+    live: Live
     journal: Log
     blobs: BlobStore
     token_key: bytes

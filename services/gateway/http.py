@@ -23,6 +23,7 @@ from services.gateway.routes import (
     document,
     experiments,
     later,
+    live,
     logs,
     master,
     metrics,
@@ -87,7 +88,7 @@ def application(backend: Backend) -> FastAPI:
         tasks,
     ):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, templates, workspaces, preview, why, document, later):
+    for other in (cluster, queue, templates, workspaces, preview, why, live, document, later):
         app.include_router(other.router, prefix=errors.API)
     for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, document, proxy, page):
         app.include_router(raw.root)

@@ -94,6 +94,11 @@ class DatabaseSaver:
         self._urgent = asyncio.Event()
         self._folded = self._kept = 0
         self._moved = asyncio.Condition()
+        self._listeners: list[Callable[[set[Key]], None]] = []
+
+    def watch(self, listener: Callable[[set[Key]], None]) -> None:
+        """Have `listener` called with the keys of each folded batch, before they are saved."""
+        self._listeners.append(listener)
 
     async def load(self) -> tuple[Any, dict[str, int]]:
         state, positions = await self._database.read(self._snapshot.load)
@@ -110,6 +115,8 @@ class DatabaseSaver:
         self._positions = positions
         self._folded += 1
         self._work.set()
+        for listener in self._listeners:
+            listener(keys)
         if len(self._events) > self._backlog:
             self._urgent.set()
             async with self._moved:

@@ -19,6 +19,7 @@ from services.gateway.app import RULES
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.http import application
+from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.store import project
@@ -117,10 +118,13 @@ class Harness:
         self.peers.log = lambda: self.journal.streams["CONTROL"]
         self.peers.position = lambda: len(self.journal.streams["CONTROL"])
         self.catalogue = Catalogue(self.runner, saver, self.database)
+        live = Live(self.catalogue, self.journal)
+        saver.watch(live.note)
         self.backend = Backend(
             settings=Settings(cluster_id="c-1", cluster_name="test", **settings),
             catalogue=self.catalogue,
             peers=Peers(self.peers, self.catalogue),
+            live=live,
             journal=self.journal,
             blobs=DirectoryBlobs(folder / "blobs"),
             token_key=KEY,

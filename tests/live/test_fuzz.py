@@ -10,7 +10,11 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(500)]
 EXAMPLES = 12
 FAILURES = {500, 502, 504}
 WAITING = {"follow", "timeoutSeconds", "periodSeconds"}
-LEFT_OUT = {"get_allocations_allocation_id_resources_resources_id_rendezvous", "post_auth_logout"}
+LEFT_OUT = {
+    "get_allocations_allocation_id_resources_resources_id_rendezvous",
+    "get_live",
+    "post_auth_logout",
+}
 SETTINGS = hypothesis.settings(
     max_examples=EXAMPLES,
     deadline=None,

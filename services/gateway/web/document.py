@@ -65,6 +65,7 @@ QUERY = {
     "/shells": PAGE,
     "/tensorboards": f"{PAGE} users user_ids",
     "/why/{kind}/{id}": "all before limit",
+    "/live": "topics",
 }
 """What GET takes, by path below `/api/v1`, in snake_case; lowerCamelCase is understood too."""
 RAW_QUERY = {
@@ -79,7 +80,7 @@ _FLAGS = {"follow", "archived", "include_batch_metrics", "all"}
 _INTEGER_LISTS = {"ids", "trial_ids", "user_ids", "rank_ids", "experiment_id_filter", "workspace_ids"}
 _LISTS = (
     "labels states users metric_names metric_ids allocation_ids agent_ids container_ids levels stdtypes "
-    "sources resource_pools workspace_names"
+    "sources resource_pools workspace_names topics"
 )
 _TIMES = {"timestamp_before", "timestamp_after"}
 _ERROR = {
