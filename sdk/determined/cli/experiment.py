@@ -31,6 +31,7 @@ _FAILED_POLLS = 10
 def list_experiments(session: Session, args: argparse.Namespace) -> None:
     """One's own experiments, or all."""
     params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
+    params["lean"] = "true"
     found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
     headers = ["ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"]
     headers = ["Workspace", "Project"] * args.show_project + headers + ["Archived"] * args.all

@@ -8,6 +8,8 @@ from typing import Any
 from determined.cli.grammar import Arg, arg
 from determined.transport.rest import Params, Session
 
+_USUAL, _MANY = 100, 2500
+
 
 def paging_args(limit: int = 200) -> tuple[Arg, ...]:
     """The options `--limit`, `--offset` and `--pages`."""
@@ -21,11 +23,15 @@ def paging_args(limit: int = 200) -> tuple[Arg, ...]:
 def read_pages(
     session: Session, path: str, key: str, args: argparse.Namespace, params: Params | None = None
 ) -> list[Any]:
-    """The objects under `key` of a list endpoint, as far as the paging options say."""
+    """The objects under `key` of a list endpoint, as far as the paging options say.
+
+    After a first page of the usual size the others are large; small ones are what somebody asked for.
+    """
     found: list[Any] = []
     while True:
         offset = args.offset + len(found)
-        answer = session.get(path, {**(params or {}), "limit": args.limit, "offset": offset})
+        limit = max(args.limit, _MANY) if found and args.limit >= _USUAL else args.limit
+        answer = session.get(path, {**(params or {}), "limit": limit, "offset": offset})
         page = answer[key]
         found += page
         total = int((answer.get("pagination") or {}).get("total") or 0)

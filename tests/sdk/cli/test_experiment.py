@@ -56,6 +56,7 @@ def test_list_shows_ones_own(master, det):
     assert master.asked("GET", BASE)[0].query == {
         "archived": ["false"],
         "users": ["determined"],
+        "lean": ["true"],
         "limit": ["200"],
         "offset": ["0"],
     }
@@ -67,7 +68,7 @@ def test_list_all_adds_columns_and_drops_filters(master, det):
     (row,) = rows(result.out)
     assert list(row)[:3] == ["Workspace", "Project", "ID"]
     assert (row["Archived"], row["Workspace"], row["Project"]) == ("False", "Uncategorized", "Default")
-    assert set(master.calls[-1].query) == {"limit", "offset"}
+    assert set(master.calls[-1].query) == {"lean", "limit", "offset"}
 
 
 @pytest.mark.parametrize(

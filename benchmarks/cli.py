@@ -1,0 +1,72 @@
+"""How long `det` takes: its help, and a list of many experiments, next to an interpreter that does nothing.
+
+python -m benchmarks.cli [EXPERIMENTS]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import nats
+
+from benchmarks.cluster import address, broker_url, running_cluster
+from benchmarks.histories import config
+from benchmarks.table import head, median, row
+from det_contracts.commands import CreateExperiment
+from services.kit.bus import Asker
+
+DET = (sys.executable, "-m", "determined.cli")
+TIMES = 9
+AT_ONCE = 32
+
+
+def seconds(command: tuple[str, ...], **environment: str) -> float:
+    """Median wall time of a process whose output is thrown away."""
+    took = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        subprocess.run(command, env=os.environ | environment, stdout=subprocess.DEVNULL, check=True)
+        took.append(time.perf_counter() - began)
+    return median(took)
+
+
+async def submit(url: str, credentials: str, count: int) -> None:
+    """Create experiments that stay paused, without code."""
+    client = await nats.connect(url, user_credentials=credentials)
+    asker, left = Asker(client), iter(range(count))
+
+    async def some() -> None:
+        for number in left:
+            told = config(max_trials=1) | {"name": f"listed {number}"}
+            command = CreateExperiment(user="determined", config=told, original_config="", activate=False)
+            await asker.command(command)
+
+    await asyncio.gather(*(some() for _ in range(AT_ONCE)))
+    await client.close()
+
+
+def main(count: int) -> None:
+    head()
+    nothing = seconds((sys.executable, "-c", "pass"))
+    row("python -c pass", nothing * 1e3, "ms")
+    shown = seconds((*DET, "--help"))
+    row("det --help", shown * 1e3, "ms", "< 250", f"{shown / nothing:.1f} x python -c pass")
+    with running_cluster(slots=1) as home, tempfile.TemporaryDirectory() as configuration:
+        asyncio.run(submit(*broker_url(home), count))
+        environment = {"DET_MASTER": address(home), "DET_DEBUG_CONFIG_PATH": configuration}
+        subprocess.run(
+            (*DET, "e", "list"), env=os.environ | environment, stdout=subprocess.DEVNULL, check=True
+        )
+        for words, aim in ((("e", "list"), "< 1,000"), (("e", "list", "--pages", "1"), "")):
+            listed = seconds((*DET, *words), **environment)
+            told = f"det {' '.join(words)}, {count:,} experiments"
+            row(told, listed * 1e3, "ms", aim, f"{listed / nothing:.1f} x python -c pass")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
