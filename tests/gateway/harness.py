@@ -86,7 +86,8 @@ class StandIn:
             return Answer(position, value)
         if commands.OWNER_OF[type(command)] == "checkpoints":
             return await self._ruled(CHECKPOINTS, command)
-        if isinstance(command, OF_TASKS) or getattr(command, "experiment_id", 0) < 0:
+        of_task = isinstance(command, commands.ChangeJob) and command.experiment_id < 0
+        if isinstance(command, OF_TASKS) or of_task:
             return await self._ruled(SCHEDULER, command)
         value = self.on_command(command)
         if asyncio.iscoroutine(value):

@@ -210,6 +210,13 @@ def test_the_list_of_experiments_has_its_own_paging(five, params, ids, bounds):
     assert found["total"] == 5
 
 
+def test_a_lean_list_has_no_configurations(five):
+    whole, lean = (five.get("/api/v1/experiments", lean=lean)["experiments"] for lean in ("false", "true"))
+    left_out = {"config": {}, "originalConfig": ""}
+    assert [one | left_out | {"duration": 0} for one in whole] == [one | {"duration": 0} for one in lean]
+    assert all(one["config"]["searcher"] for one in whole)
+
+
 def test_a_list_is_cut_at_a_hundred_unless_asked_for_more(gateway):
     gateway.given(*(story.created(id) for id in range(1, 104)))
     assert len(_ids(gateway)) == 100

@@ -27,8 +27,8 @@ QUERY = {
     "/master/logs": "offset limit follow",
     "/experiments-search": f"{PAGE} filter project_id sort",
     "/experiment/labels": "project_id",
-    "/experiments": f"{SORTED} name description labels archived states users user_ids project_id "
-    "experiment_id_filter",
+    "/experiments": f"{SORTED} lean name description labels archived states users user_ids project_id "
+    "experiment_id_filter lean",
     "/trials/metrics/trial_metrics": "trial_ids group",
     "/trials/metrics/training_metrics": "trial_ids",
     "/trials/metrics/validation_metrics": "trial_ids",
@@ -76,7 +76,7 @@ _INTEGERS = (
     "batches_processed batches_margin timeout_seconds workspace_id before "
     "save_experiment_best save_trial_best save_trial_latest"
 )
-_FLAGS = {"follow", "archived", "include_batch_metrics", "all"}
+_FLAGS = {"lean", "follow", "archived", "include_batch_metrics", "all"}
 _INTEGER_LISTS = {"ids", "trial_ids", "user_ids", "rank_ids", "experiment_id_filter", "workspace_ids"}
 _LISTS = (
     "labels states users metric_names metric_ids allocation_ids agent_ids container_ids levels stdtypes "
