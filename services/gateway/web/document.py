@@ -27,7 +27,7 @@ QUERY = {
     "/master/logs": "offset limit follow",
     "/experiments-search": f"{PAGE} filter project_id sort",
     "/experiment/labels": "project_id",
-    "/experiments": f"{SORTED} lean name description labels archived states users user_ids project_id "
+    "/experiments": f"{SORTED} name description labels archived states users user_ids project_id "
     "experiment_id_filter lean",
     "/trials/metrics/trial_metrics": "trial_ids group",
     "/trials/metrics/training_metrics": "trial_ids",
