@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from det_contracts import codec, subjects
+from det_contracts.events.decision import Decision
 from det_contracts.problems import unavailable
 from services.gateway.catalogue import Catalogue
 from services.gateway.present.values import instant
@@ -52,6 +53,8 @@ def _told(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, An
         try:
             recorded = codec.decode(message.body, message.position)
         except codec.BadRecord:
+            continue
+        if isinstance(recorded.event, Decision):
             continue
         said = words(recorded.event, history)
         because = f": {said.reason}" if said.reason else ""

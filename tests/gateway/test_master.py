@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts import queries
+from det_contracts.events.decision import Decision
 from tests.gateway import stories as story
 
 
@@ -24,6 +25,11 @@ def test_every_event_is_a_line(story_told):
     assert entries[0]["message"] == "experiment 1 was created: submitted by determined [test]"
     assert "run 1" in entries[2]["message"]
     assert (entries[0]["level"], entries[0]["timestamp"]) == ("LOG_LEVEL_INFO", "2023-11-14T22:13:20.000000Z")
+
+
+def test_what_leads_a_batch_of_decisions_is_none(story_told):
+    story_told.given(Decision("searcher", 3, 1, "r"))
+    assert [entry["id"] for entry in messages(story_told)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -107,4 +107,5 @@ def about(event: Any) -> About:
     if hasattr(event, "allocation_id") and hasattr(event, "worker_id"):
         return About("allocation", event.allocation_id)
     kind = codec.kind_of(event)
-    return About(kind.name.split(".")[-2], str(getattr(event, kind.key)))
+    noun = kind.name.rpartition(".")[0].rpartition(".")[2] or kind.name
+    return About(noun, str(getattr(event, kind.key)))
