@@ -29,7 +29,7 @@ def data_length(data: Any) -> int:
 def to_device(data: Any, device: torch.device, warned_types: set[type] | None = None) -> Any:
     """A batch on a device, whatever containers it is made of; what cannot move stays, with a warning."""
     if isinstance(data, torch.Tensor):
-        return data.to(device, non_blocking=True)
+        return data if data.device == device else data.to(device, non_blocking=True)
     if isinstance(data, dict):
         return {name: to_device(value, device, warned_types) for name, value in data.items()}
     if isinstance(data, list):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
+import pathlib
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +15,7 @@ import torch
 
 from determined import core
 from determined._info import ClusterInfo, get_cluster_info
+from determined.core._storage_choice import user_data_directory
 from determined.errors import InvalidExperimentException
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._hparams import Settings
@@ -66,7 +69,15 @@ def _opened(
             enable_tensorboard_logging=events,
         )
         context._on_cluster = info is not None
+        if info is None:
+            context._events.path = _local_events()
         yield context
+
+
+def _local_events() -> pathlib.Path:
+    """Where this process writes events off cluster: apart from the code and from other runs."""
+    run = f"{datetime.datetime.now():%Y%m%d-%H%M%S}-{os.getpid()}"
+    return user_data_directory() / "tensorboard" / run
 
 
 def _core(group: core.DistributedContext) -> core.Context:

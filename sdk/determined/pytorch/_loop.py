@@ -20,6 +20,7 @@ from determined.pytorch._plan import Goal, Plan
 from determined.pytorch._profiler import Profiler
 from determined.pytorch._saving import Saving
 from determined.pytorch._trial import PyTorchTrial, evaluates_batches
+from determined.pytorch._units import NEVER
 from determined.pytorch._validation import Validation, scalar
 from determined.pytorch._window import Window
 
@@ -58,6 +59,16 @@ class Loop:
         """Of the validation at the present step, on the chief, as far as this process made it."""
         self._warned_aggregation = False
         self._progressed_at = -math.inf
+        self._shown_status = ""
+        self._periods = [
+            (name, period)
+            for name, period in (
+                ("VALIDATE", plan.validation_period),
+                ("CHECKPOINT", plan.checkpoint_period),
+                ("REPORT", plan.reporting_period),
+            )
+            if period != NEVER
+        ]
         config = context._settings.exp_conf or {}
         searcher = config.get("searcher") or {}
         self._metric: str | None = searcher.get("metric")
@@ -243,15 +254,11 @@ class Loop:
                 scheduler.step()
 
     def _boundaries(self, goal: Goal) -> list[str]:
-        steps, length, plan = self._steps, self._epoch_length, self._plan
+        steps, length = self._counters.batches_trained, self._epoch_length
         reached = []
-        if steps >= goal.batches or plan.test_mode:
+        if steps >= goal.batches or self._plan.test_mode:
             reached.append("TRAIN")
-        for name, period in (
-            ("VALIDATE", plan.validation_period),
-            ("CHECKPOINT", plan.checkpoint_period),
-            ("REPORT", plan.reporting_period),
-        ):
+        for name, period in self._periods:
             if _plan.is_reached(period, steps, length):
                 reached.append(name)
         return reached
@@ -315,7 +322,8 @@ class Loop:
         self._saving.save(self._counters)
 
     def _status(self, text: str) -> None:
-        if self._chief:
+        if self._chief and text != self._shown_status:
+            self._shown_status = text
             self._core.train.set_status(text)
 
     def _upload_events(self) -> None:

@@ -39,8 +39,12 @@ def reduce_metrics(
 
 def mean_of_numbers(values: Sequence[Any]) -> float | None:
     """The mean over all numbers in all values, None left out; None where there is no mean."""
+    present = [value for value in values if value is not None]
     try:
-        parts = [np.asarray(value, dtype=float).ravel() for value in values if value is not None]
+        # The usual case, without the cost of arrays: one number in each batch.
+        if present and all(type(value) is float or getattr(value, "shape", None) == () for value in present):
+            return sum(map(float, present)) / len(present)
+        parts = [np.asarray(value, dtype=float).ravel() for value in present]
         numbers = np.concatenate(parts) if parts else np.array([])
     except (TypeError, ValueError):
         return None

@@ -343,5 +343,5 @@ def test_events_need_tensorboard_only_where_it_is(caplog, folder):
         warnings.simplefilter("ignore")
         with pytorch.init() as context:
             pytorch.Trainer(OneVar(context), context).fit(max_length=Batch(2))
-    written = list(folder.rglob("*tfevents*"))
+    written = list((folder / "data" / "determined" / "tensorboard").rglob("*tfevents*"))
     assert written or caplog.text.count("no TensorBoard events are written") == 1

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import tempfile
 import types
 
 import determined._info
@@ -40,6 +41,7 @@ class TrialProcess:
         bus.connect = lambda _: self.transport
         self._monkeypatch.setitem(sys.modules, bus.__name__, bus)
         self._monkeypatch.setenv("DET_INFO_DIR", str(info))
+        self._monkeypatch.setattr(tempfile, "tempdir", str(self.folder))
         self._monkeypatch.setattr(determined._info, "_info", determined._info._UNREAD)
         # As a process of its own the harness sets up logging; here that is pytest's.
         self._monkeypatch.setattr(logging, "basicConfig", lambda **_: None)

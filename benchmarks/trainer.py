@@ -1,0 +1,195 @@
+"""What the Trainer's loop costs beside a plain loop of PyTorch, on a model so small that only loops count.
+
+python -m benchmarks.trainer [BATCHES]
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.cluster import address, running_cluster
+from benchmarks.rest import Rest
+from benchmarks.table import head, median, row
+
+ROUNDS = 7
+REPORT_EVERY = 10
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from benchmarks.trainer import measure
+measure({mode!r}, {count}, Path({to!r}))
+"""
+CONFIG = """
+name: trainer
+entrypoint: python3 train.py
+searcher: {{name: single, metric: x, max_length: {{batches: {count}}}}}
+hyperparameters: {{}}
+max_restarts: 0
+"""
+
+
+def batches_of(count: int) -> list:
+    """What both loops train on: (2, 4) and (2, 1), ready as tensors."""
+    import torch
+
+    generator = torch.Generator().manual_seed(1)
+    return [(torch.randn(2, 4, generator=generator), torch.randn(2, 1, generator=generator))] * count
+
+
+def plain(count: int) -> float:
+    """Microseconds per batch of a careful script, which looks at losses every ten batches."""
+    import torch
+
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01)
+    data = batches_of(count)
+    losses: list = []
+    began = time.perf_counter()
+    for index, (x, y) in enumerate(data):
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.detach())
+        if (index + 1) % REPORT_EVERY == 0:
+            float(sum(losses)) / REPORT_EVERY
+            losses.clear()
+    return (time.perf_counter() - began) / count * 1e6
+
+
+def trainer(count: int) -> dict[str, float]:
+    """The same under `Trainer.fit`, reporting every ten batches; on a cluster when there is one."""
+    import torch
+
+    import determined as det
+    from determined import pytorch
+
+    clock = time.perf_counter
+    marks: dict[str, float] = {}
+
+    class Trial(pytorch.PyTorchTrial):
+        def __init__(self, context: pytorch.PyTorchTrialContext) -> None:
+            self.context = context
+            self.model = context.wrap_model(torch.nn.Linear(4, 1))
+            self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), 0.01))
+            context.experimental.disable_dataset_reproducibility_checks()
+
+        def train_batch(self, batch, epoch_idx, batch_idx):
+            if batch_idx == 0:
+                marks["first"] = clock()
+            x, y = batch
+            loss = torch.nn.functional.mse_loss(self.model(x), y)
+            self.context.backward(loss)
+            self.context.step_optimizer(self.optimizer)
+            return {"loss": loss}
+
+        def evaluate_batch(self, batch):
+            marks.setdefault("last", clock())
+            return {"x": 0.0}
+
+        def build_training_data_loader(self):
+            return batches_of(count)
+
+        def build_validation_data_loader(self):
+            return batches_of(1)
+
+    with pytorch.init(enable_tensorboard_logging=False) as context:
+        trial = Trial(context)
+        on_cluster = det.get_cluster_info() is not None
+        length = {} if on_cluster else {"max_length": pytorch.Batch(count)}
+        began = clock()
+        pytorch.Trainer(trial, context).fit(
+            reporting_period=pytorch.Batch(REPORT_EVERY), checkpoint_policy="none", **length
+        )
+    spent = marks["last"] - marks["first"]
+    return {"trainer_us": spent / count * 1e6, "to_first_ms": (marks["first"] - began) * 1e3}
+
+
+def memory_mib() -> float:
+    """Most that this process had in memory."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def measure(mode: str, count: int, to: Path) -> None:
+    """Write down what one process measured: by hand before and after, the Trainer in between."""
+    import torch
+
+    torch.set_num_threads(1)
+    plain(500)
+    found = {"plain_us": plain(count)}
+    if mode == "trainer":
+        found |= trainer(count)
+        found["plain_us"] = (found["plain_us"] + plain(count)) / 2
+        found["added_us"] = found["trainer_us"] - found["plain_us"]
+    to.write_text(json.dumps(found | {"memory_mib": memory_mib()}))
+
+
+def in_process(mode: str, count: int, folder: Path) -> dict[str, float]:
+    """Measure in a process of its own, without a cluster."""
+    result = folder / "result.json"
+    command = [sys.executable, "-c", SCRIPT.format(root=str(ROOT), mode=mode, count=count, to=str(result))]
+    variables = os.environ | {"XDG_DATA_HOME": str(folder / "data")}
+    empty = folder / "code"
+    empty.mkdir(exist_ok=True)
+    done = subprocess.run(command, cwd=empty, env=variables, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return dict(json.loads(result.read_text()))
+
+
+def in_trial(count: int, rest: Rest, folder: Path) -> dict[str, float]:
+    """Measure in a trial of a live cluster."""
+    result = folder / "trial.json"
+    script = SCRIPT.format(root=str(ROOT), mode="trainer", count=count, to=str(result))
+    state = rest.wait(rest.create(CONFIG.format(count=count), script), 120)
+    if state != "STATE_COMPLETED":
+        raise SystemExit(f"a trial ended as {state}")
+    return dict(json.loads(result.read_text()))
+
+
+def medians(found: list[dict[str, float]]) -> dict[str, float]:
+    """Of each measure."""
+    return {name: median([one[name] for one in found]) for name in found[0]}
+
+
+def main(count: int) -> None:
+    head()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bare = medians([in_process("plain", count, folder) for _ in range(ROUNDS)])
+        local = medians([in_process("trainer", count, folder) for _ in range(ROUNDS)])
+        row("plain loop, per batch", local["plain_us"], "us")
+        show("Trainer adds, per batch, without a cluster", local)
+        row("its memory beyond a plain loop's", local["memory_mib"] - bare["memory_mib"], "MiB", "<= 30")
+        row("from fit() to the first batch", local["to_first_ms"], "ms")
+        with running_cluster(slots=1) as home:
+            rest = Rest(address(home))
+            found = medians([in_trial(count, rest, folder) for _ in range(ROUNDS)])
+        row("plain loop in a trial, per batch", found["plain_us"], "us")
+        show("Trainer adds, per batch, reporting to a cluster", found)
+        row("its memory beyond a plain loop's", found["memory_mib"] - bare["memory_mib"], "MiB", "<= 30")
+        row("from fit() to the first batch", found["to_first_ms"], "ms")
+
+
+def show(what: str, found: dict[str, float]) -> None:
+    """A row on what was added."""
+    row(
+        what,
+        found["added_us"],
+        "us",
+        "<= 25",
+        f"{found['added_us'] / found['plain_us']:.2f} of a plain batch",
+    )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000)
