@@ -137,6 +137,24 @@ def test_tasks(cluster, code):
     cluster.det("e", "kill", number)
 
 
+def test_commands(cluster, tmp_path):
+    (tmp_path / "told.txt").write_text("told by a file")
+    done = cluster.det("cmd", "run", "-c", tmp_path, "cat", "told.txt")
+    assert "told by a file" in done.stdout
+    id = cluster.det("cmd", "run", "-d", "sleep", "600").stdout.strip()
+    wait_for(lambda: id in cluster.det("cmd", "list", "-q").stdout.split(), 30, "the command")
+    assert "Killed command" in cluster.det("cmd", "kill", id[:12]).stdout
+    assert cluster.det("cmd", "config", id).stdout.startswith("entrypoint:\n- sleep\n")
+
+
+def test_the_master(cluster, finished):
+    assert json.loads(cluster.det("master", "info", "--json").stdout)["version"] == "0.25.0"
+    everything = cluster.det("master", "logs").stdout.splitlines()
+    assert any(f"experiment {finished} was created" in line for line in everything)
+    assert cluster.det("master", "logs", "--tail", "2").stdout.splitlines()
+    assert "Forbidden(" in cluster.det("master", "config", check=False).stderr
+
+
 def test_the_registry(cluster, finished):
     uuid = csv_of(cluster.det("e", "lc", finished, "--csv"))[0]["UUID"]
     cluster.det("w", "create", "vision")

@@ -113,6 +113,15 @@ def _show_what_goes(session: Session, args: argparse.Namespace) -> None:
         output.table(["Trial ID", "# of Batches", "State", metric, "UUID"], rows)
 
 
+def move(session: Session, args: argparse.Namespace) -> None:
+    """Into a project of a workspace, both by name."""
+    from determined.cli.workspace import project_id
+
+    destination = project_id(session, args)
+    session.post(f"{_path(args)}/move", {"destinationProjectId": destination})
+    print(f"Moved experiment {args.experiment_id} to project {args.project_name}")
+
+
 def add_label(session: Session, args: argparse.Namespace) -> None:
     """Give it one more label."""
     labels = _labels(session, args)
@@ -188,6 +197,7 @@ CHILDREN: tuple[Noun | Verb, ...] = (
     Verb("archive", "archive an experiment", archive, (_ID,)),
     Verb("unarchive", "unarchive an experiment", unarchive, (_ID,)),
     Verb("delete", "delete an experiment", delete, (_ID, _YES)),
+    Verb("move", "move an experiment", move, (_ID, arg("workspace_name"), arg("project_name"))),
     _SET,
     _LABEL,
 )

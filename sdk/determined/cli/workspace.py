@@ -75,7 +75,7 @@ def create_project(session: Session, args: argparse.Namespace) -> None:
 
 def describe_project(session: Session, args: argparse.Namespace) -> None:
     """One project."""
-    found = session.get(f"/api/v1/projects/{_project_id(session, args)}")["project"]
+    found = session.get(f"/api/v1/projects/{project_id(session, args)}")["project"]
     _show(args, _project_table, [found], one=True)
 
 
@@ -83,7 +83,7 @@ def edit_project(session: Session, args: argparse.Namespace) -> None:
     """Change name or description."""
     given = {"name": args.new_name, "description": args.description}
     changes = {key: value for key, value in given.items() if value is not None}
-    made = session.patch(f"/api/v1/projects/{_project_id(session, args)}", changes)["project"]
+    made = session.patch(f"/api/v1/projects/{project_id(session, args)}", changes)["project"]
     _show(args, _project_table, [made], one=True)
 
 
@@ -93,7 +93,7 @@ def delete_project(session: Session, args: argparse.Namespace) -> None:
     if not args.yes and not output.confirm(question):
         print("Aborting project deletion.")
         return
-    session.delete(f"/api/v1/projects/{_project_id(session, args)}")
+    session.delete(f"/api/v1/projects/{project_id(session, args)}")
     print(f"Deleted project {args.project_name}")
 
 
@@ -102,7 +102,7 @@ def _switch(noun: str, verb: str) -> Run:
         if noun == "workspace":
             path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
         else:
-            path = f"/api/v1/projects/{_project_id(session, args)}"
+            path = f"/api/v1/projects/{project_id(session, args)}"
         session.post(f"{path}/{verb}")
         print(f"{verb.capitalize()}d {noun} {getattr(args, f'{noun}_name')}")
 
@@ -115,7 +115,8 @@ def _workspace_id(session: Session, name: str) -> int:
     return _model.workspace_id(session, name)
 
 
-def _project_id(session: Session, args: argparse.Namespace) -> int:
+def project_id(session: Session, args: argparse.Namespace) -> int:
+    """Of `project_name` in `workspace_name`; raises `NotFoundException`."""
     from determined.common.api.errors import NotFoundException
 
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}/projects"
