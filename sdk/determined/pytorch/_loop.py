@@ -22,7 +22,7 @@ from determined.pytorch._saving import Saving
 from determined.pytorch._trial import PyTorchTrial, evaluates_batches
 from determined.pytorch._units import NEVER
 from determined.pytorch._validation import Validation, scalar
-from determined.pytorch._window import Window
+from determined.pytorch._window import Window, numbers
 
 logger = logging.getLogger("determined.pytorch")
 PROGRESS_EVERY_S = 1.0
@@ -271,7 +271,7 @@ class Loop:
             averages |= self._context._reducers.reduce_training(distributed.allgather)
         self._counters.step_id += 1
         if self._chief:
-            self._core.train.report_training_metrics(self._steps, averages, batches)
+            self._core.train.report_training_metrics(self._steps, averages, numbers(batches))
             self._context._events.write_training(self._steps, averages, batches)
             self._profiler.report(self._steps, self._report_series)
         self._callbacks.tell("on_training_workload_end", averages, batches)

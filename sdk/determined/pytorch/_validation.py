@@ -15,6 +15,7 @@ from determined.pytorch._callback import Callbacks
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._reducer import Reducer, reduce_metrics
 from determined.pytorch._trial import PyTorchTrial, evaluates_batches, evaluation_of
+from determined.pytorch._window import plain
 
 logger = logging.getLogger("determined.pytorch")
 Share = tuple[dict[str, Any], int]
@@ -58,7 +59,7 @@ class Validation:
         found = self._trial.evaluate_full_dataset(self._loader)
         if not isinstance(found, dict):
             raise TypeError(f"evaluate_full_dataset() must return a dict, not {type(found).__name__}")
-        return {name: _plain(value) for name, value in found.items()}
+        return {name: plain(value) for name, value in found.items()}
 
     def _by_batch(self, most_batches: int | None) -> dict[str, Any] | None:
         self._callbacks.tell("on_validation_epoch_start")
@@ -85,7 +86,7 @@ class Validation:
         found = self._evaluate_batch(batch, index)
         if not isinstance(found, dict):
             raise TypeError(f"evaluate_batch() must return a dict, not {type(found).__name__}")
-        return {name: _plain(value) for name, value in found.items()}
+        return {name: plain(value) for name, value in found.items()}
 
     def _reducers_for(self, outputs: list[dict[str, Any]]) -> dict[str, Reducer]:
         if not outputs:
@@ -126,10 +127,6 @@ def _reduced(outputs: list[dict[str, Any]], reducers: dict[str, Reducer]) -> dic
                 f"{sorted(metrics)}, batch 0 {sorted(outputs[0])}"
             )
     return {name: reduce_metrics(one, [m[name] for m in outputs]) for name, one in reducers.items()}
-
-
-def _plain(value: Any) -> Any:
-    return value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
 
 
 def _log_speed(records: int, seconds: float, batches: int) -> None:

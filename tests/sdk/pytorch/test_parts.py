@@ -9,7 +9,7 @@ from determined.pytorch import LRScheduler, Reducer, samplers
 from determined.pytorch._metric_reducers import Reducers
 from determined.pytorch._reducer import reduce_metrics
 from determined.pytorch._units import NEVER, configured
-from determined.pytorch._window import Window
+from determined.pytorch._window import Window, numbers
 from tests.sdk.pytorch.trials import Ones, OneVar
 
 Mode = LRScheduler.StepMode
@@ -175,6 +175,22 @@ def test_a_window_over_ranks():
     averages, each = window.close(TwoRanks())
     assert averages == {"loss": 3.0, "none": None}
     assert [float(one["loss"]) for one in each] == [2.0, 4.0]
+
+
+def test_narrow_floats_and_infinities():
+    window = Window()
+    for index, value in enumerate((1.5, 2.5)):
+        window.add(
+            {"narrow": torch.tensor(value, dtype=torch.bfloat16), "far": (-1.0) ** index * 1e400}, index
+        )
+
+    class Alone:
+        size = 1
+
+    averages, each = window.close(Alone())
+    assert averages["narrow"] == 2.0
+    assert np.isnan(averages["far"])
+    assert numbers(each)[0] == {"narrow": 1.5, "far": float("inf")}
 
 
 def test_averages_of_what_has_none():
