@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from determined.common.api.errors import NotFoundException
+from determined.common.api.errors import APIException, ForbiddenException, NotFoundException
+from determined.errors import CheckpointStateException
 from determined.experimental import client
-from tests.fixtures.local_cluster import LocalCluster
+from tests.fixtures.local_cluster import LocalCluster, wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -144,6 +145,83 @@ def test_a_paused_experiment_is_not_waited_for(cluster, tmp_path):
     experiment.archive()
     assert cluster.experiment(experiment.id)["archived"]
     experiment.unarchive()
+
+
+def test_metadata_survives(finished):
+    checkpoint = client.get_experiment(finished).top_checkpoint()
+    checkpoint.add_metadata({"note": "good", "more": [1, {"a": None}]})
+    checkpoint.remove_metadata(["more", "unknown"])
+    again = client.get_checkpoint(checkpoint.uuid)
+    assert again.metadata == checkpoint.metadata == {"steps_completed": 4, "note": "good"}
+    checkpoint.remove_metadata(["note"])
+
+
+def test_the_registry(finished):
+    checkpoint = client.get_experiment(finished).top_checkpoint()
+    model = client.create_model("digits small", "small", {"owner": "ann"})
+    assert client.get_model("digits small").model_id == model.model_id
+    assert client.get_model(model.model_id).to_json() == model.to_json()
+    assert model.get_version() is None
+    version = model.register_version(checkpoint.uuid)
+    version.set_name("first")
+    version.set_notes("of many")
+    newest = model.get_version()
+    assert (newest.model_version, newest.name, newest.notes) == (1, "first", "of many")
+    assert newest.checkpoint.uuid == checkpoint.uuid
+    with pytest.raises(NotFoundException):
+        model.get_version(7)
+    with pytest.raises(APIException, match="registered"):
+        checkpoint.delete()
+    model.add_metadata({"size": 3})
+    model.remove_metadata(["owner"])
+    model.set_labels(["a", "b"])
+    model.set_description("smaller")
+    model.archive()
+    found = client.get_model(model.model_id)
+    assert (found.metadata, sorted(found.labels), found.description) == ({"size": 3}, ["a", "b"], "smaller")
+    assert found.archived
+    model.unarchive()
+    assert [one.name for one in client.get_models(name="digits")] == ["digits small"]
+    assert set(client.get_model_labels()) == {"a", "b"}
+    version.delete()
+    model.delete()
+    with pytest.raises(NotFoundException):
+        client.get_model(model.model_id)
+
+
+def test_users(cluster):
+    admin = client.Determined(user="admin", password="")
+    ann = admin.create_user("ann", admin=False, password="first")
+    assert admin.get_user_by_id(ann.user_id).username == "ann"
+    ann.change_display_name("Ann")
+    ann.rename("anna")
+    ann.link_with_agent(agent_gid=1, agent_uid=2, agent_group="g", agent_user="u")
+    found = admin.get_user_by_name("anna")
+    assert (found.display_name, found.agent_uid, found.agent_group) == ("Ann", 2, "g")
+    ann.change_password("second")
+    assert client.Determined(user="anna", password="second").whoami().username == "anna"
+    with pytest.raises(ForbiddenException):
+        client.Determined(user="anna", password="second").create_user("bob", admin=False)
+    ann.deactivate()
+    with pytest.raises(APIException):
+        client.Determined(user="anna", password="second").whoami()
+    ann.activate()
+
+
+def test_checkpoints_go(cluster, finished):
+    trial = client.get_experiment(finished).get_trials()[-1]
+    one = trial.select_checkpoint(latest=True)
+    one.remove_files(["weights"])
+    partly = client.CheckpointState.PARTIALLY_DELETED
+    wait_for(lambda: client.get_checkpoint(one.uuid).state is partly, 60, "the file to be removed")
+
+    def gone():
+        one.delete()  # again: while the task that removes files is still there, nothing comes of it
+        return client.get_checkpoint(one.uuid).state is client.CheckpointState.DELETED
+
+    wait_for(gone, 60, "the checkpoint to be deleted")
+    with pytest.raises(CheckpointStateException):
+        client.get_checkpoint(one.uuid).download()
 
 
 def test_unknown_things(finished):
