@@ -32,7 +32,9 @@ def write_metadata(directory: pathlib.Path, metadata: Mapping[str, Any]) -> None
 def existing_directory(ckpt_dir: "str | os.PathLike[str] | None") -> pathlib.Path:
     """Return the directory that a script wants to upload; an OSError or RuntimeError where there is none."""
     if ckpt_dir is None:
-        raise RuntimeError("core_context.checkpoint.upload() needs a directory unless shard=True, not None")
+        raise RuntimeError(
+            "core_context.checkpoint.upload() needs a directory; None is for ranks that add nothing to shards"
+        )
     directory = pathlib.Path(ckpt_dir)
     if not directory.is_dir():
         kind = NotADirectoryError if directory.exists() else FileNotFoundError

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from minio import Minio
 
 RANGE_SIZE_BYTES = 32 * MIB
-_CHUNK_BYTES = MIB
+_CHUNK_BYTES = 256 << 10
 _TRIES = 3
 
 

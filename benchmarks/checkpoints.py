@@ -1,0 +1,274 @@
+"""What it costs to move checkpoints, one large file or many small ones, to a directory and to S3.
+
+python -m benchmarks.checkpoints [MEGABYTES] [FILES]
+
+Every transfer runs in a process of its own, whose peak memory is taken; of three rounds the best counts.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from benchmarks.table import head, row
+from determined.core import DummyCheckpointContext, DummyDistributedContext
+from determined.storage import S3StorageManager, SharedFSStorageManager, StorageManager
+from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
+
+ROUNDS = 3
+SMALL_BYTES = 100_000
+BARE_THREADS = 8
+STEP_S = 0.01
+SPAWN = multiprocessing.get_context("spawn")
+
+Work = Callable[[], object]
+
+
+def make_sources(root: Path, megabytes: int, files: int) -> dict[str, Path]:
+    """Two checkpoints that do not compress."""
+    large, small = root / "large", root / "small"
+    large.mkdir()
+    small.mkdir()
+    with open(large / "weights.bin", "wb") as file:
+        for _ in range(megabytes):
+            file.write(os.urandom(1_000_000))
+    for n in range(files):
+        (small / f"{n:05}.bin").write_bytes(os.urandom(SMALL_BYTES))
+    return {f"{megabytes:,} MB in one file": large, f"{files:,} files of 100 kB": small}
+
+
+def _child(work: Work, answer: Connection) -> None:
+    began = time.perf_counter()
+    work()
+    took = time.perf_counter() - began
+    # Not ru_maxrss: a new process inherits that of the one that started it.
+    peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    answer.send((took, int(peak[1]) / 1024 if peak else float("nan")))
+
+
+def race(works: dict[str, tuple[Work, Path]]) -> dict[str, tuple[float, float]]:
+    """Best seconds and highest peak of memory in MiB of each; they take turns, as the machine is not alone.
+
+    The directory beside each work is emptied after it.
+    """
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        for name, (work, filled) in works.items():
+            found[name].append(_apart(work))
+            empty(filled)
+    return {name: (min(t for t, _ in each), max(peak for _, peak in each)) for name, each in found.items()}
+
+
+def _apart(work: Work) -> tuple[float, float]:
+    receiving, sending = SPAWN.Pipe(duplex=False)
+    process = SPAWN.Process(target=_child, args=(work, sending))
+    process.start()
+    sending.close()
+    found: tuple[float, float] = receiving.recv()
+    process.join()
+    return found
+
+
+def bare_client(url: str):
+    """The minio client as it comes."""
+    from minio import Minio
+
+    return Minio(url.removeprefix("http://"), KEY, SECRET, secure=False, region="us-east-1")
+
+
+def bare_up(url: str, source: Path, parts: int) -> None:
+    """Files one after another in `parts` parallel parts, or many of them at once."""
+    client = bare_client(url)
+
+    def put(path: Path) -> None:
+        client.fput_object(
+            BUCKET, f"bare/{path.name}", str(path), part_size=16 << 20, num_parallel_uploads=parts
+        )
+
+    each = list(source.iterdir())
+    if len(each) == 1:
+        put(each[0])
+        return
+    with ThreadPoolExecutor(BARE_THREADS) as pool:
+        list(pool.map(put, each))
+
+
+def bare_down(url: str, names: list[str], target: Path, threads: int) -> None:
+    """Whole objects, one stream each."""
+    client = bare_client(url)
+
+    def get(name: str) -> None:
+        client.fget_object(BUCKET, f"bare/{name}", str(target / name))
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(get, names))
+
+
+def store(place: str) -> StorageManager:
+    """A directory, or the bucket behind a URL; made where it is used."""
+    return S3StorageManager(BUCKET, KEY, SECRET, place) if "://" in place else SharedFSStorageManager(place)
+
+
+def up(place: str, source: Path) -> str:
+    """What `upload` of the Core API does."""
+    return DummyCheckpointContext(DummyDistributedContext(), store(place)).upload(source)
+
+
+def down(place: str, storage_id: str, target: Path) -> None:
+    """What `download` of the Core API does."""
+    DummyCheckpointContext(DummyDistributedContext(), store(place)).download(storage_id, target)
+
+
+def empty(root: Path) -> None:
+    """Remove everything below a directory."""
+    for path in root.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def size_of(source: Path) -> int:
+    """Bytes of a source."""
+    return sum(path.stat().st_size for path in source.iterdir())
+
+
+def directory_rows(scratch: Path, name: str, source: Path) -> None:
+    """To and from a directory, beside a plain copy."""
+    room, kept, back = (scratch / part for part in ("room", "kept", "back"))
+    for part in (room, kept, back):
+        part.mkdir()
+    stored = up(str(kept), source)
+    found = race(
+        {
+            "plain": (partial(shutil.copytree, source, back / "copy"), back),
+            "up": (partial(up, str(room), source), room),
+            "down": (partial(down, str(kept), stored, back / "down"), back),
+        }
+    )
+    size, plain = size_of(source), found["plain"][0]
+    told(f"plain copy, {name}", size, found["plain"])
+    told(f"up to a directory, {name}", size, found["up"], f"{plain / found['up'][0]:.2f} x plain copy; ")
+    told(
+        f"down from a directory, {name}",
+        size,
+        found["down"],
+        f"{plain / found['down'][0]:.2f} x plain copy; ",
+    )
+    empty(scratch)
+
+
+def told(measure: str, size: int, found: tuple[float, float], ratio: str = "", aim: str = "") -> None:
+    """One row with a rate and its peak of memory."""
+    took, peak_mib = found
+    row(measure, size / took / 1e6, "MB/s", aim, f"{ratio}{peak_mib:.0f} MiB")
+
+
+def up_rows(name: str, source: Path, bucket: Path, url: str) -> None:
+    """To S3, beside the client alone: in one part after another, and in parallel ones."""
+    ways = {parts: partial(bare_up, url, source, parts) for parts in (1, 4)}
+    if len(list(source.iterdir())) > 1:
+        del ways[4]
+    works = {f"bare {parts}": (work, bucket) for parts, work in ways.items()}
+    found = race(works | {"ours": (partial(up, url, source), bucket)})
+    ours, size = found.pop("ours"), size_of(source)
+    best = min(found.values())
+    told(f"bare client up, the best way, {name}", size, best)
+    told(f"up to S3, {name}", size, ours, f"{best[0] / ours[0]:.2f} x bare; ", ">= 0.9 x bare")
+
+
+def down_rows(name: str, source: Path, back: Path, url: str) -> None:
+    """From S3, beside the client alone: one object after another, and eight at once."""
+    bare_up(url, source, 4)
+    stored = up(url, source)
+    names = [path.name for path in source.iterdir()]
+    ways = {threads: partial(bare_down, url, names, back, threads) for threads in (1, BARE_THREADS)}
+    if len(names) == 1:
+        del ways[BARE_THREADS]
+    works = {f"{threads}": (work, back) for threads, work in ways.items()}
+    found = race(works | {"ours": (partial(down, url, stored, back / "down"), back)})
+    ours, size, stream = found.pop("ours"), size_of(source), found["1"]
+    for threads, took in found.items():
+        told(f"bare client down, streams: {threads}, {name}", size, took)
+    told(
+        f"down from S3, {name}", size, ours, f"{stream[0] / ours[0]:.1f} x one stream; ", ">= 5 x one stream"
+    )
+
+
+def wait_for_a_device() -> None:
+    """A step of training that a device takes: hardly any work for this process."""
+    time.sleep(STEP_S)
+
+
+def keep_a_core_busy() -> None:
+    """A step of training on this processor."""
+    until = time.perf_counter() + STEP_S
+    while time.perf_counter() < until:
+        pass
+
+
+def background_rows(source: Path, url: str) -> None:
+    """What training loses while a checkpoint goes to S3 in the background."""
+    size = size_of(source)
+    checkpoint = DummyCheckpointContext(DummyDistributedContext(), store(url))
+    began = time.perf_counter()
+    checkpoint.upload(source)
+    alone = time.perf_counter() - began
+    row(f"upload of {size / 1e6:,.0f} MB that training waits for", alone, "s")
+    for step, name in ((wait_for_a_device, "waits for a device"), (keep_a_core_busy, "keeps a core busy")):
+        usual = statistics.median(seconds(step) for _ in range(100))
+        blocked = seconds(partial(checkpoint.upload, source, background=True))
+        lost, uploading = blocked, blocked
+        while checkpoint._uploads._thread is not None and checkpoint._uploads._thread.is_alive():
+            took = seconds(step)
+            lost += max(took - usual, 0)
+            uploading += took
+        checkpoint.wait_for_upload()
+        row(
+            f"the same in the background, lost by training that {name}",
+            lost * 1e3,
+            "ms",
+            "< 5 % of the upload",
+            f"{lost / uploading:.1%} of the {uploading:.1f} s; the call took {blocked * 1e3:.0f} ms",
+        )
+
+
+def seconds(work: Work) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
+
+
+def main(megabytes: int, files: int) -> None:
+    head()
+    with tempfile.TemporaryDirectory(prefix="checkpoints-") as temporary:
+        sources, scratch, server = (Path(temporary, part) for part in ("sources", "scratch", "server"))
+        for part in (sources, scratch, server):
+            part.mkdir()
+        made = make_sources(sources, megabytes, files)
+        for name, source in made.items():
+            directory_rows(scratch, name, source)
+        with s3_server(server) as url:
+            bucket = server / "objects" / BUCKET
+            for name, source in made.items():
+                up_rows(name, source, bucket, url)
+                down_rows(name, source, scratch, url)
+                empty(bucket)
+            background_rows(next(iter(made.values())), url)
+
+
+if __name__ == "__main__":
+    given = [int(text) for text in sys.argv[1:]]
+    main(*(given + [1000, 2000][len(given) :]))
