@@ -13,6 +13,7 @@ NAMES = (
     "search_methods",
     "placements",
     "search",
+    "cli",
     "checkpoints",
 )
 

@@ -62,10 +62,9 @@ def main(count: int) -> None:
         subprocess.run(
             (*DET, "e", "list"), env=os.environ | environment, stdout=subprocess.DEVNULL, check=True
         )
-        for words, aim in ((("e", "list"), "< 1,000"), (("e", "list", "--pages", "1"), "")):
-            listed = seconds((*DET, *words), **environment)
-            told = f"det {' '.join(words)}, {count:,} experiments"
-            row(told, listed * 1e3, "ms", aim, f"{listed / nothing:.1f} x python -c pass")
+        listed = seconds((*DET, "e", "list"), **environment)
+        ratio = f"{listed / nothing:.1f} x python -c pass"
+        row(f"det e list, {count:,} experiments", listed * 1e3, "ms", "< 1,000", ratio)
 
 
 if __name__ == "__main__":
