@@ -1,7 +1,7 @@
 """How long the parts of the loop take (Trainer spec, section 16).
 
-Series are reported as metrics of groups of their own, `profile.timing` and `profile.throughput`, at the steps
-that they were measured at; what the machine does is the worker's to watch.
+Series are reported as metrics of groups of their own, `profile.timing`, `profile.throughput` and
+`profile.system`, at the steps that they were measured at.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from typing import Any
 
 import torch
 
+from determined.pytorch._machine import Machine
+
 LONGEST_S = 300.0
+SYSTEM_EVERY_S = 1.0
 GROUP_TIMING, GROUP_THROUGHPUT = "profile.timing", "profile.throughput"
+GROUP_SYSTEM = "profile.system"
 _nothing = contextlib.nullcontext()
 Report = Callable[[str, int, dict[str, Any]], None]
 
@@ -33,7 +37,8 @@ class Profiler:
         self._until = 0.0
         self._sums: dict[str, float] = {}
         self._records = 0
-        self._trained_s = 0.0
+        self._machine: Machine | None = None
+        self._sampled_at = 0.0
         self.active = False
 
     def at_batch(self, batch_idx: int) -> None:
@@ -43,9 +48,11 @@ class Profiler:
         now = time.monotonic()
         if not self.active and batch_idx == self._begin:
             self.active, self._until = True, now + LONGEST_S
+            self._machine, self._sampled_at = Machine(), now
         past = self._end is not None and batch_idx > self._end
         if self.active and (past or now > self._until):
             self.active = self._enabled = False
+            self._machine = None
 
     def timed(self, name: str) -> Any:
         """Measures its `with`, where there is anything to measure."""
@@ -70,7 +77,8 @@ class Profiler:
             self._records += records
 
     def report(self, steps: int, to: Report) -> None:
-        """Give what was measured since the last time."""
+        """Give what was measured since the last time; the machine's state about once a second."""
+        self._report_system(steps, to)
         if not self._sums:
             return
         spent = self._sums.get("train_batch", 0.0)
@@ -78,3 +86,12 @@ class Profiler:
         if spent and self._records:
             to(GROUP_THROUGHPUT, steps, {"samples_per_second": self._records / spent})
         self._sums, self._records = {}, 0
+
+    def _report_system(self, steps: int, to: Report) -> None:
+        now = time.monotonic()
+        if self._machine is None or now - self._sampled_at < SYSTEM_EVERY_S:
+            return
+        self._sampled_at = now
+        found = self._machine.sample()
+        if found:
+            to(GROUP_SYSTEM, steps, found)

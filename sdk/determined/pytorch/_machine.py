@@ -1,0 +1,127 @@
+"""How busy the machine is: processors, memory, disks, network, GPUs (Trainer spec, section 16).
+
+Rates are means since the sample before. What a machine does not tell is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import time
+from collections.abc import Callable
+from typing import Any
+
+GIGA = 1e9
+SECTOR_BYTES = 512
+"""Of /proc/diskstats, whatever the disk's own are."""
+_NO_DISKS = ("loop", "ram", "zram", "dm-", "md")
+
+
+class Machine:
+    """Samples of the machine that this process runs on."""
+
+    def __init__(
+        self,
+        proc: pathlib.Path = pathlib.Path("/proc"),
+        clock: Callable[[], float] = time.monotonic,
+        gpus: Gpus | None = None,
+    ) -> None:
+        self._proc = proc
+        self._clock = clock
+        self._gpus = gpus if gpus is not None else Gpus()
+        self._at, self._before = clock(), self._counters()
+
+    def sample(self) -> dict[str, float]:
+        """Per cent, gigabytes (10^9), bytes and operations per second, gigabits per second.
+
+        Of a GPU: per cent, and bytes free; the name ends in its uuid.
+        """
+        now, counters = self._clock(), self._counters()
+        seconds = max(now - self._at, 1e-9)
+        gone = {name: value - self._before.get(name, value) for name, value in counters.items()}
+        self._at, self._before = now, counters
+        found = self._gpus.sample() | self._memory()
+        if gone.get("cpu_total"):
+            found["cpu_util_simple"] = 100.0 * (1.0 - gone["cpu_idle"] / gone["cpu_total"])
+        for name, counter, scale in (
+            ("net_throughput_sent", "net_sent", 8 / GIGA),
+            ("net_throughput_recv", "net_recv", 8 / GIGA),
+            ("disk_iops", "disk_operations", 1.0),
+            ("disk_throughput_read", "disk_read", SECTOR_BYTES),
+            ("disk_throughput_write", "disk_write", SECTOR_BYTES),
+        ):
+            if counter in gone:
+                found[name] = gone[counter] * scale / seconds
+        return found
+
+    def _lines(self, name: str) -> list[list[str]]:
+        try:
+            return [line.replace(":", ": ").split() for line in (self._proc / name).read_text().splitlines()]
+        except OSError:
+            return []
+
+    def _memory(self) -> dict[str, float]:
+        for words in self._lines("meminfo"):
+            if words[0] == "MemAvailable:":
+                return {"free_memory": int(words[1]) * 1024 / GIGA}
+        return {}
+
+    def _counters(self) -> dict[str, float]:
+        return self._cpu() | self._network() | self._disks()
+
+    def _cpu(self) -> dict[str, float]:
+        for words in self._lines("stat")[:1]:
+            # The ninth and tenth are guests' time, which is in the first two already.
+            ticks = [int(word) for word in words[1:9]]
+            return {"cpu_total": sum(ticks), "cpu_idle": sum(ticks[3:5])}
+        return {}
+
+    def _network(self) -> dict[str, float]:
+        rows = [words for words in self._lines("net/dev")[2:] if words[0] != "lo:"]
+        if not rows:
+            return {}
+        return {"net_recv": sum(int(w[1]) for w in rows), "net_sent": sum(int(w[9]) for w in rows)}
+
+    def _disks(self) -> dict[str, float]:
+        rows = self._lines("diskstats")
+        names = {words[2] for words in rows}
+        whole = [w for w in rows if not w[2].startswith(_NO_DISKS) and not _is_partition(w[2], names)]
+        if not whole:
+            return {}
+        return {
+            "disk_operations": sum(int(w[3]) + int(w[7]) for w in whole),
+            "disk_read": sum(int(w[5]) for w in whole),
+            "disk_write": sum(int(w[9]) for w in whole),
+        }
+
+
+def _is_partition(name: str, names: set[str]) -> bool:
+    """Whether this is a part of another disk, whose figures hold its own."""
+    disk = name.rstrip("0123456789")
+    return disk != name and (disk in names or disk.removesuffix("p") in names)
+
+
+class Gpus:
+    """NVIDIA's GPUs, as far as nvidia-ml-py and the driver are there."""
+
+    def __init__(self) -> None:
+        self._handles: list[tuple[str, Any]] = []
+        self._nvml: Any = None
+        # Without a driver any of these fails, each in a way of its own.
+        with contextlib.suppress(Exception):
+            import pynvml
+
+            pynvml.nvmlInit()
+            for index in range(pynvml.nvmlDeviceGetCount()):
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                self._handles.append((str(pynvml.nvmlDeviceGetUUID(handle)), handle))
+            self._nvml = pynvml
+
+    def sample(self) -> dict[str, float]:
+        """Use and free memory of each; those that do not answer are left out."""
+        found = {}
+        for uuid, handle in self._handles:
+            with contextlib.suppress(Exception):
+                found[f"gpu_util.{uuid}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+                found[f"gpu_free_memory.{uuid}"] = float(self._nvml.nvmlDeviceGetMemoryInfo(handle).free)
+        return found
