@@ -70,7 +70,7 @@ class PyTorchTrialContext:
     def wrap_model(self, model: nn.Module) -> nn.Module:
         """Move a model to the device and train it on all ranks alike; returns the model to use."""
         model = model.to(self.device)
-        if self._stepping.automatic:
+        if self._stepping.automatic and self.device.type == "cuda":
             _models.autocast_forward(model, self.device.type)
         if self._replicated:
             model = _models.replicate(model, self.device)
