@@ -4,6 +4,7 @@ Started by test_ranks.py with torch's variables: `rank_script.py FUNCTION FOLDER
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -229,8 +230,7 @@ def outcome(*trials):
 def resume():
     """Names of the ways in which a run differs that was stopped and resumed; none, if all is well."""
     whole, differ = outcome(random_run()), []
-    ways = [(stop, 0) for stop in range(1, TOTAL)] + [(5, 2), (6, 2)]
-    for stop, workers in ways:
+    for stop, workers in itertools.product(range(1, TOTAL), (0, 2)):
         first = random_run(stop, workers=workers)
         assert len(first.seen) == stop
         second = random_run(checkpoint=first.hearing.uuids[-1], workers=workers, seed=99)
