@@ -2,6 +2,8 @@
 
 import os
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -168,6 +170,42 @@ def test_a_file_that_is_there_already_is_kept_or_replaced(storage, client, sourc
     storage.download("one", back)
     same(source, back)
     assert client.fetched == [("small", 0)]
+
+
+@pytest.mark.live
+def test_rubbish_of_another_download_is_not_taken_for_this_one(storage, source, tmp_path):
+    storage.upload(source, "one")
+    back = tmp_path / "back"
+    back.mkdir()
+    (back / ".large.partial").write_bytes(b"?" * 30 * MIB)
+    (back / ".empty.partial").write_bytes(b"?")
+    storage.download("one", back)
+    same(source, back)
+    assert sorted(p.name for p in back.iterdir()) == ["empty", "large", "sub"]
+
+
+MOVE = """
+import re, sys
+from determined.storage import S3StorageManager
+storage = S3StorageManager("checkpoints", "AKEY", "SKEY", sys.argv[1])
+storage.upload(sys.argv[2], "memory")
+storage.download("memory", sys.argv[3])
+storage.delete("memory", ["**/*"])
+print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
+"""
+
+
+@pytest.mark.live
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="asks Linux for the peak of memory")
+def test_memory_does_not_grow_with_the_file(s3_url, tmp_path):
+    large = tmp_path / "source" / "large"
+    large.parent.mkdir()
+    with large.open("wb") as file:
+        file.truncate(400 * MIB)
+    command = [sys.executable, "-c", MOVE, s3_url, str(large.parent), str(tmp_path / "back")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (tmp_path / "back" / "large").stat().st_size == 400 * MIB
+    assert int(ran.stdout) < 300 * 1024, "KiB at most, for 400 MiB there and back"
 
 
 @pytest.mark.live
