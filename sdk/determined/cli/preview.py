@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 from pathlib import Path
 
 from determined import yamlfile
@@ -18,14 +19,17 @@ def preview(session: Session, args: argparse.Namespace) -> None:
     results: dict[str, int] = session.post("/searcher/preview", config)["results"]
     print("Using search configuration:")
     output.print_yaml(config.get("searcher") or {})
-    print(f"This search will create a total of {sum(results.values())} trial(s).")
+    print(f"\nThis search will create a total of {sum(results.values())} trial(s).")
     output.table(["Trials", "Breakdown"], [[count, in_words(steps)] for steps, count in results.items()])
 
 
 def in_words(steps: str) -> str:
-    """`"16 V 64 V"` as a person would say it; a validation follows every training."""
-    lengths = [step for step in steps.split() if step != "V"]
-    return ", ".join(f"train to {length}" for length in lengths) or "nothing to train"
+    """`"16 16 V"` as `2 x train for 16, 1 x validation`."""
+    told = []
+    for step, same in itertools.groupby(steps.split()):
+        doing = "validation" if step == "V" else f"train for {step}"
+        told.append(f"{sum(1 for _ in same)} x {doing}")
+    return ", ".join(told) or "nothing to train"
 
 
 def _read(path: Path) -> dict[str, object]:

@@ -11,12 +11,13 @@ def test_a_search_is_told_in_words(det, master, tmp_path):
     assert done.status == 0
     assert "This search will create a total of 3 trial(s)." in done.out
     assert "adaptive_asha" in done.out
-    assert "train to 16, train to 64" in done.out
+    assert "1 x train for 16, 1 x validation, 1 x train for 64, 1 x validation" in done.out
     assert master.calls[-1].json == {"searcher": {"name": "adaptive_asha", "max_length": 64}}
 
 
 def test_nothing_to_train_is_said():
     assert in_words("") == "nothing to train"
+    assert in_words("16 16 V V") == "2 x train for 16, 2 x validation"
 
 
 def test_a_file_that_is_no_configuration_is_refused(det, master, tmp_path):
