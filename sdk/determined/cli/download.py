@@ -58,12 +58,16 @@ def show(found: Sequence[tuple[Checkpoint, str]], quiet: bool) -> None:
         for _, path in found:
             print(path)
         return
+    print("Local checkpoint path:")
+    for _, path in found:
+        print(path)
+    print()
     headers = ["Experiment ID", "Trial ID", "Steps Completed", "Report Time", "Checkpoint UUID"]
-    headers += ["Validation Metrics", "Size", "Local Path"]
-    output.table(headers, [_row(checkpoint, path) for checkpoint, path in found])
+    headers += ["Validation Metrics", "Metadata", "Size"]
+    output.table(headers, [_row(checkpoint) for checkpoint, _ in found])
 
 
-def _row(one: Checkpoint, path: str) -> list[object]:
+def _row(one: Checkpoint) -> list[object]:
     training = one.training
     metrics = training.validation_metrics.get("avgMetrics") if training else None
     return [
@@ -73,8 +77,8 @@ def _row(one: Checkpoint, path: str) -> list[object]:
         wording.when(one.report_time),
         one.uuid,
         wording.compact(metrics),
+        wording.compact(one.metadata),
         wording.size(sum(one.resources.values())),
-        path,
     ]
 
 

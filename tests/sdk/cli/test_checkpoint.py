@@ -54,7 +54,8 @@ def test_download(stored, det, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = det("checkpoint", "download", UUID)
     assert (done.status, done.err) == (0, "")
-    assert f"checkpoints/{UUID}" in done.out.splitlines()[2]
+    assert done.out.splitlines()[:3] == ["Local checkpoint path:", f"checkpoints/{UUID}", ""]
+    assert UUID in done.out.splitlines()[5]
     assert (tmp_path / "checkpoints" / UUID / "weights").read_text() == UUID
     assert json.loads((tmp_path / "checkpoints" / UUID / "metadata.json").read_text()) == {
         "steps_completed": 8
