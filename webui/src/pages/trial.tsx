@@ -1,0 +1,149 @@
+import { Link, Navigate, useParams } from "react-router";
+
+import { useChange, useData } from "../api/data";
+import type { Experiment, Trial } from "../api/types";
+import { Card, Copyable, Failure, Loaded, State, Tabs, Time } from "../parts/basics";
+import { duration, flat, isOver, number } from "../parts/format";
+import { Logs } from "../parts/logs";
+import { Metrics } from "../parts/metrics";
+import { Checkpoints } from "./experiment/checkpoints";
+import { Story } from "./experiment/story";
+
+const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
+
+export function TrialPage() {
+  const id = Number(useParams().trial);
+  const tab = useParams().tab ?? "overview";
+  const topics = [`trial.${id}`, `trial.${id}.series`];
+  const found = useData<{ trial: Trial }>(`trials/${id}`, topics);
+  const experiment = found.data?.trial.experimentId;
+  const above = useData<{ experiment: Experiment }>(experiment ? `experiments/${experiment}` : null, experiment ? [`experiment.${experiment}`] : []);
+  return (
+    <Loaded found={found}>
+      {({ trial }) => (
+        <>
+          <Head trial={trial} name={above.data?.experiment.name ?? ""} />
+          <Tabs
+            base={`/experiments/${trial.experimentId}/trials/${id}`}
+            tabs={[
+              ["overview", "Overview"],
+              ["hyperparameters", "Hyperparameters"],
+              ["metrics", "Metrics"],
+              ["checkpoints", "Checkpoints"],
+              ["logs", "Logs"],
+              ["story", "Story"],
+            ]}
+          />
+          <Tab tab={tab} trial={trial} metric={above.data?.experiment.searcherMetric ?? ""} topics={topics} />
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+/** `/trials/7` of notes and links leads to the page of its experiment. */
+export function TrialAlone() {
+  const id = Number(useParams().trial);
+  const found = useData<{ trial: Trial }>(`trials/${id}`);
+  return (
+    <Loaded found={found}>
+      {({ trial }) => <Navigate to={`/experiments/${trial.experimentId}/trials/${id}/overview`} replace />}
+    </Loaded>
+  );
+}
+
+function Head({ trial, name }: { trial: Trial; name: string }) {
+  const change = useChange();
+  return (
+    <header className="head">
+      <h1>
+        <Link to={`/experiments/${trial.experimentId}/trials`}>{`${trial.experimentId} ${name}`}</Link> · trial {trial.id}{" "}
+        <State state={trial.state} why={trial.stateReason} />
+      </h1>
+      {trial.stateReason && <p className={trial.state === "STATE_ERROR" ? "bad" : "soft"}>{trial.stateReason}</p>}
+      <p className="facts">
+        <span>{number(trial.totalBatchesProcessed)} batches</span>
+        <span>
+          started <Time at={trial.startTime} />
+        </span>
+        <span>ran {duration(trial.wallClockTime)}</span>
+        <span>{trial.restarts} restarts</span>
+        {trial.warmStartCheckpointUuid && <span>began from {trial.warmStartCheckpointUuid.slice(0, 8)}</span>}
+        <button type="button" disabled={isOver(trial.state)} title={isOver(trial.state) ? "It has ended" : ""} onClick={() => change.mutate({ method: "POST", path: `trials/${trial.id}/kill` })}>
+          Kill
+        </button>
+      </p>
+      {change.error ? <Failure error={change.error} /> : null}
+    </header>
+  );
+}
+
+function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric: string; topics: string[] }) {
+  switch (tab) {
+    case "overview":
+      return <Metrics trials={[trial]} first={metric} topics={topics.slice(1)} />;
+    case "hyperparameters":
+      return (
+        <Card>
+          <table aria-label="Hyperparameters">
+            <tbody>
+              {Object.entries(flat(trial.hparams)).map(([name, value]) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td>
+                    <Copyable text={String(value)} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+          {!Object.keys(trial.hparams).length && <p>This trial has no hyperparameters.</p>}
+        </Card>
+      );
+    case "metrics":
+      return <Summaries trial={trial} />;
+    case "checkpoints":
+      return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} />;
+    case "logs":
+      return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} />;
+    case "story":
+      return <Story kind="trial" id={trial.id} topic={`trial.${trial.id}`} />;
+    default:
+      return <Navigate to={`/experiments/${trial.experimentId}/trials/${trial.id}/overview`} replace />;
+  }
+}
+
+function Summaries({ trial }: { trial: Trial }) {
+  return (
+    <Card>
+      <table aria-label="Metrics">
+        <thead>
+          <tr>
+            <th>Group</th>
+            <th>Metric</th>
+            <th className="num">Last</th>
+            <th className="num">Minimum</th>
+            <th className="num">Maximum</th>
+            <th className="num">Mean</th>
+            <th className="num">Reports</th>
+          </tr>
+        </thead>
+        <tbody>
+          {Object.entries(trial.summaryMetrics).flatMap(([group, metrics]) =>
+            Object.entries(metrics).map(([name, one]) => (
+              <tr key={`${group}.${name}`}>
+                <td>{GROUPS[group] ?? group}</td>
+                <td>{name}</td>
+                <td className="num">{typeof one.last === "object" ? JSON.stringify(one.last) : number(one.last)}</td>
+                <td className="num">{number(one.min)}</td>
+                <td className="num">{number(one.max)}</td>
+                <td className="num">{number(one.mean)}</td>
+                <td className="num">{one.count}</td>
+              </tr>
+            )),
+          )}
+        </tbody>
+      </table>
+    </Card>
+  );
+}

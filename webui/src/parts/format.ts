@@ -1,0 +1,56 @@
+/** Numbers, times and names as people read them. */
+
+export const stateName = (state: string) => state.replace(/^STATE_/, "");
+
+const TERMINAL = new Set(["COMPLETED", "CANCELED", "ERROR", "DELETED", "DELETE_FAILED"]);
+export const isOver = (state: string) => TERMINAL.has(stateName(state));
+
+export function number(value: unknown, digits = 5): string {
+  if (typeof value !== "number") return value === null || value === undefined ? "" : String(value);
+  if (Number.isInteger(value) && Math.abs(value) < 1e9) return value.toLocaleString("en");
+  return Number(value.toPrecision(digits)).toString();
+}
+
+export function size(bytes: number | string): string {
+  let left = Number(bytes);
+  for (const unit of ["B", "kB", "MB", "GB"]) {
+    if (left < 1024) return `${left < 10 && unit !== "B" ? left.toFixed(1) : Math.round(left)} ${unit}`;
+    left /= 1024;
+  }
+  return `${left.toFixed(1)} TB`;
+}
+
+export function duration(seconds: number): string {
+  const whole = Math.max(0, Math.round(seconds));
+  const parts: [number, string][] = [
+    [Math.floor(whole / 86400), "d"],
+    [Math.floor(whole / 3600) % 24, "h"],
+    [Math.floor(whole / 60) % 60, "min"],
+    [whole % 60, "s"],
+  ];
+  const from = Math.max(0, parts.findIndex(([count]) => count > 0));
+  const shown = whole ? parts.slice(from, from + 2) : parts.slice(3);
+  return shown.filter(([count], at) => count > 0 || at === 0).map(([count, unit]) => `${count} ${unit}`).join(" ");
+}
+
+export function ago(at: string): string {
+  const seconds = (Date.now() - Date.parse(at)) / 1000;
+  return seconds < 45 ? "just now" : `${duration(seconds).split(" ").slice(0, 2).join(" ")} ago`;
+}
+
+export const exact = (at: string) => new Date(at).toLocaleString();
+
+/** `{a: {b: 1}}` -> `{"a.b": 1}` */
+export function flat(value: Record<string, unknown>, above = ""): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, inner]) =>
+      inner && typeof inner === "object" && !Array.isArray(inner)
+        ? Object.entries(flat(inner as Record<string, unknown>, `${above}${name}.`))
+        : [[`${above}${name}`, inner]],
+    ),
+  );
+}
+
+const PALETTE = ["#2f6fde", "#d9711c", "#2a9d6a", "#b3469c", "#a08c00", "#c23b3b", "#3a9fb8", "#7a5bd0"];
+/** A trial has its colour on every page. */
+export const colour = (id: number) => PALETTE[id % PALETTE.length]!;

@@ -1,0 +1,72 @@
+import { type ColumnDef, flexRender, getCoreRowModel, getSortedRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
+import { useState } from "react";
+
+/** A real table, sorted by a click on a heading. */
+export function Table<T>({
+  rows,
+  columns,
+  onSort,
+  name,
+}: {
+  rows: T[];
+  columns: ColumnDef<T, any>[];
+  onSort?: (id: string, descending: boolean) => void;
+  name: string;
+}) {
+  const [sorting, setSorting] = useState<SortingState>([]);
+  const table = useReactTable({
+    data: rows,
+    columns,
+    state: { sorting },
+    manualSorting: onSort !== undefined,
+    onSortingChange: (update) => {
+      const next = typeof update === "function" ? update(sorting) : update;
+      setSorting(next);
+      if (onSort) onSort(next[0]?.id ?? "id", next[0]?.desc ?? true);
+    },
+    getCoreRowModel: getCoreRowModel(),
+    getSortedRowModel: getSortedRowModel(),
+  });
+  return (
+    <div className="scroll">
+      <table aria-label={name}>
+        <thead>
+          {table.getHeaderGroups().map((group) => (
+            <tr key={group.id}>
+              {group.headers.map((header) => {
+                const sorted = header.column.getIsSorted();
+                return (
+                  <th
+                    key={header.id}
+                    className={header.column.columnDef.meta as string}
+                    aria-sort={sorted ? (sorted === "asc" ? "ascending" : "descending") : undefined}
+                  >
+                    {header.column.getCanSort() ? (
+                      <button type="button" onClick={header.column.getToggleSortingHandler()}>
+                        {flexRender(header.column.columnDef.header, header.getContext())}
+                        <span aria-hidden>{sorted ? (sorted === "asc" ? " ↑" : " ↓") : ""}</span>
+                      </button>
+                    ) : (
+                      flexRender(header.column.columnDef.header, header.getContext())
+                    )}
+                  </th>
+                );
+              })}
+            </tr>
+          ))}
+        </thead>
+        <tbody>
+          {table.getRowModel().rows.map((row) => (
+            <tr key={row.id}>
+              {row.getVisibleCells().map((cell) => (
+                <td key={cell.id} className={cell.column.columnDef.meta as string}>
+                  {flexRender(cell.column.columnDef.cell, cell.getContext())}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

@@ -1,0 +1,10 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+// The gateway serves what is built here below /det/.
+export default defineConfig({
+  base: "/det/",
+  plugins: [react()],
+  build: { outDir: "../services/gateway/static/webui", emptyOutDir: true, chunkSizeWarningLimit: 800 },
+  server: { proxy: { "/api": process.env.DET_MASTER ?? "http://localhost:8080" } },
+});
