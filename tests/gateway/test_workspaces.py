@@ -34,6 +34,13 @@ def test_the_first_ones_are_there(gateway):
         assert UNCATEGORIZED in gateway.refused(400, method, path, body)
 
 
+def test_published_clients_look_a_whole_name_up(filed):
+    def named(name):
+        return [one["id"] for one in filed.get("/api/v1/workspaces", nameCaseSensitive=name)["workspaces"]]
+
+    assert (named("Vision"), named("vision"), named("Vis")) == ([2], [], [])
+
+
 def test_names_are_given_once(filed):
     assert "of the name 'vision'" in filed.refused(409, "POST", "/api/v1/workspaces", {"name": "vision"})
     assert "of the name" in filed.refused(409, "POST", "/api/v1/workspaces/2/projects", {"name": "Digits"})

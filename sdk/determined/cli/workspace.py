@@ -158,7 +158,7 @@ WORKSPACE = Noun(
         ),
         Verb("create", "create a workspace", create_workspace, (arg("name"), _JSON)),
         Verb("describe", "describe a workspace", describe_workspace, (_WORKSPACE, _JSON)),
-        Verb("edit", "rename a workspace", edit_workspace, (_WORKSPACE, arg("name"), _JSON)),
+        Verb("edit", "rename a workspace", edit_workspace, (_WORKSPACE, arg("--name", required=True), _JSON)),
         Verb("delete", "delete a workspace", delete_workspace, (_WORKSPACE, _YES)),
         Verb("archive", "archive a workspace", _switch("workspace", "archive"), (_WORKSPACE,)),
         Verb("unarchive", "unarchive a workspace", _switch("workspace", "unarchive"), (_WORKSPACE,)),

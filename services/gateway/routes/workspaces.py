@@ -33,7 +33,9 @@ def _project(visit: UserVisit, id: int) -> Response:
 def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
     params = visit.params
     name, archived, window = params.text("name").lower(), params.flag("archived"), params.window()
+    exactly = params.text("name_case_sensitive")
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
+    found = [one for one in found if exactly in ("", one["name"])]
     by = SORTS.get(params.sort("ID"), "id")
     found.sort(key=lambda one: (not one.get("pinned", False), one[by], one["id"]))
     page, pagination = paging.cut(found[::-1] if window.descending else found, window)

@@ -135,7 +135,7 @@ def test_workspaces(places, det):
     assert det("w", "create", "vision").status == 0
     assert places.asked("POST", "/api/v1/workspaces")[0].json == {"name": "vision"}
     assert json.loads(det("w", "describe", "vision", "--json").out) == SPACE
-    assert det("w", "edit", "vision", "eyes").status == 0
+    assert det("w", "edit", "vision", "--name", "eyes").status == 0
     assert places.asked("PATCH", "/api/v1/workspaces/9")[0].json == {"name": "eyes"}
     assert det("w", "archive", "vision").out == "Archived workspace vision\n"
     assert det("w", "delete", "vision", "--yes").out == "Deleted workspace vision\n"
