@@ -95,7 +95,7 @@ def bare_up(url: str, source: Path, parts: int) -> None:
             BUCKET, f"bare/{path.name}", str(path), part_size=16 << 20, num_parallel_uploads=parts
         )
 
-    each = list(source.iterdir())
+    each = files_of(source)
     if len(each) == 1:
         put(each[0])
         return
@@ -138,9 +138,14 @@ def empty(root: Path) -> None:
             path.unlink()
 
 
+def files_of(source: Path) -> list[Path]:
+    """The files of a source, without what `upload` adds."""
+    return [path for path in source.iterdir() if path.suffix == ".bin"]
+
+
 def size_of(source: Path) -> int:
     """Bytes of a source."""
-    return sum(path.stat().st_size for path in source.iterdir())
+    return sum(path.stat().st_size for path in files_of(source))
 
 
 def directory_rows(scratch: Path, name: str, source: Path) -> None:
@@ -177,7 +182,7 @@ def told(measure: str, size: int, found: tuple[float, float], ratio: str = "", a
 def up_rows(name: str, source: Path, bucket: Path, url: str) -> None:
     """To S3, beside the client alone: in one part after another, and in parallel ones."""
     ways = {parts: partial(bare_up, url, source, parts) for parts in (1, 4)}
-    if len(list(source.iterdir())) > 1:
+    if len(files_of(source)) > 1:
         del ways[4]
     works = {f"bare {parts}": (work, bucket) for parts, work in ways.items()}
     found = race(works | {"ours": (partial(up, url, source), bucket)})
@@ -191,7 +196,7 @@ def down_rows(name: str, source: Path, back: Path, url: str) -> None:
     """From S3, beside the client alone: one object after another, and eight at once."""
     bare_up(url, source, 4)
     stored = up(url, source)
-    names = [path.name for path in source.iterdir()]
+    names = [path.name for path in files_of(source)]
     ways = {threads: partial(bare_down, url, names, back, threads) for threads in (1, BARE_THREADS)}
     if len(names) == 1:
         del ways[BARE_THREADS]
