@@ -92,8 +92,12 @@ def test_downloads(cluster, finished, tmp_path):
 def test_checkpoints_go(cluster, code):
     number = cluster.create("c.yaml", code)
     cluster.det("e", "wait", number, "--polling-interval", "0.2")
-    checkpoints = {one["uuid"] for one in cluster.get(f"experiments/{number}/checkpoints")["checkpoints"]}
-    first, second, *_ = sorted(checkpoints)
+    by_error = sorted(
+        cluster.get(f"experiments/{number}/checkpoints")["checkpoints"],
+        key=lambda one: one["training"]["searcherMetric"],
+        reverse=True,
+    )
+    first, second = (one["uuid"] for one in by_error[:2])
     cluster.det("c", "delete", first, "--yes")
     cluster.det("c", "rm", second, "--glob", "weights", "--yes")
 
