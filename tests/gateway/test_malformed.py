@@ -30,7 +30,7 @@ JUNK = (
 WRONG = (None, True, -1, 1e308, "", [], {}, [None], {"a": []}, "\x00", "é" * 3000, 10**30)
 NOT_JSON_BUT_FINE = {"auth_logout"}
 """These do what they do whatever the body is; they are asked by somebody unknown."""
-SENSELESS = {200, 400, 401, 403, 404, 405, 409, 413, 501, 503}
+SENSELESS = {200, 307, 400, 401, 403, 404, 405, 409, 413, 501, 503}
 
 
 @pytest.fixture

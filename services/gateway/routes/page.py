@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import mimetypes
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,6 +25,7 @@ HEADERS = {
 # Styles are set by scripts, for charts; scripts come from here alone.
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_NAME = re.compile(r"\w[\w.-]*")
 PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "clusters", "login", "settings")
 
 
@@ -44,6 +46,8 @@ async def asset(visit: Anybody, name: str) -> Response:
     """A part of the web UI; its name holds a digest of its content."""
     packed = "gzip" in visit.request.headers.get("accept-encoding", "")
     try:
+        if _NAME.fullmatch(name) is None:
+            raise FileNotFoundError(name)
         content = _asset(BUILT / "assets" / name, packed)
     except OSError:
         raise not_found("asset", name) from None

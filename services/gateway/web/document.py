@@ -52,6 +52,8 @@ QUERY = {
     "/tasks/{task_id}/logs": LOG,
     "/trials/{trial_id}/logs/fields": f"follow {STREAM}",
     "/tasks/{task_id}/logs/fields": f"follow {STREAM}",
+    "/trials/{trial_id}/profiler/available_series": f"follow {STREAM}",
+    "/trials/{trial_id}/profiler/metrics": "labels.name labels.metric_type",
     "/agents": SORTED,
     "/resource-pools": PAGE,
     "/job-queues": f"{PAGE} resource_pool states",

@@ -1,0 +1,96 @@
+"""Profiler series over REST: kept as metrics, listed and told again (REST spec, section 4)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from det_contracts import queries, subjects
+from det_contracts.reports import ReportBatch
+from tests.gateway import stories as story
+
+
+@pytest.fixture
+def running(gateway):
+    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    return gateway
+
+
+def batch(**changes):
+    labels = {
+        "trialId": 1,
+        "name": "gpu_util",
+        "gpuUuid": "GPU-1",
+        "metricType": "PROFILER_METRIC_TYPE_SYSTEM",
+    }
+    found = {
+        "values": [1.5, 2.5],
+        "batches": [10, 20],
+        "timestamps": ["2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"],
+    }
+    labels |= {name: changes.pop(name) for name in list(changes) if name in labels}
+    return found | changes | {"labels": labels}
+
+
+def reported(gateway):
+    stream = gateway.journal.streams[subjects.REPORTS]
+    return [msgspec.json.decode(message.body, type=ReportBatch) for message in stream]
+
+
+def test_series_become_metrics_of_their_group(running):
+    other = batch(name="dataloader", gpuUuid="", metricType="PROFILER_METRIC_TYPE_TIMING", timestamps=[])
+    assert running.post("/api/v1/trials/profiler/metrics", {"batches": [batch(), other]}) == {}
+    (found,) = reported(running)
+    one, two = found.series
+    assert (one.group, one.steps, one.columns) == ("profile.system", [10, 20], {"gpu_util.GPU-1": [1.5, 2.5]})
+    assert one.at == [1767225600.0, 1767225601.0]
+    assert (two.group, two.columns) == ("profile.timing", {"dataloader": [1.5, 2.5]})
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "message"),
+    [
+        ({"batches": [1]}, 400, "differ in length"),
+        ({"timestamps": ["2026-01-01T00:00:00Z"]}, 400, "differ in length"),
+        ({"batches": [-1, 2]}, 400, "must not be below 0"),
+        ({"name": ""}, 400, "labels.name"),
+        ({"metricType": "X"}, 400, "labels.metricType"),
+        ({"trialId": 9}, 404, "trial '9' not found"),
+    ],
+)
+def test_what_is_refused(running, changes, status, message):
+    body = {"batches": [batch(**changes)]}
+    assert message in running.refused(status, "POST", "/api/v1/trials/profiler/metrics", body)
+    assert reported(running) == []
+
+
+def test_series_are_listed(running):
+    summary = {
+        "profile.system": {"cpu_util": {}},
+        "profile.timing": {"backward": {}},
+        "training": {"loss": {}},
+    }
+    running.peers.values[queries.TrialSummaries] = {"1": {"total_batches": 1, "summary": summary}}
+    (row,) = running.lines("/api/v1/trials/1/profiler/available_series")
+    names = [(one["name"], one["metricType"]) for one in row["result"]["labels"]]
+    assert names == [
+        ("cpu_util", "PROFILER_METRIC_TYPE_SYSTEM"),
+        ("backward", "PROFILER_METRIC_TYPE_TIMING"),
+    ]
+
+
+def test_points_of_a_series(running):
+    row = {"id": 1, "trial_id": 1, "run": 1, "steps_completed": 10, "at": 0.0}
+    rows = [
+        {**row, "group": "profile.system", "metrics": {"cpu_util": 3.0}},
+        {**row, "group": "profile.system", "metrics": {"other": 1.0}},
+    ]
+    running.peers.values[queries.Reports] = lambda query: {
+        "rows": rows if query.group == "profile.system" else [],
+        "more": False,
+    }
+    (found,) = running.lines("/api/v1/trials/1/profiler/metrics", **{"labels.name": "cpu_util"})
+    batch = found["result"]["batch"]
+    assert (batch["values"], batch["batches"]) == ([3.0], [10])
+    assert batch["labels"]["metricType"] == "PROFILER_METRIC_TYPE_SYSTEM"
+    assert "labels.name" in running.refused(400, "GET", "/api/v1/trials/1/profiler/metrics")
