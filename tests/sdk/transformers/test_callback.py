@@ -276,3 +276,17 @@ def test_looking_once_a_second():
     assert gaps[:7] == [1, 2, 4, 8, 16, 32, 64]
     assert max(gaps) <= 101
     assert set(gaps[-50:]) == {1}
+
+
+@pytest.mark.parametrize("stop", [16, 20, 37])
+def test_resumed_in_a_later_epoch(process, monkeypatch, stop):
+    """An epoch is 16 steps: the order of the next one goes on where it was."""
+    monkeypatch.setattr(_pace, "EVERY_S", 0.0)
+    long = {"lengths": (40,), "config": {"searcher": SEARCHER | {"max_length": {"batches": 40}}}}
+    become(process, **long)
+    whole = Run(process, max_steps=40)
+    become(process, preempt_after=10**6, **long)
+    assert Run(process, max_steps=40, callbacks=[PreemptAt(process, stop)]).steps == stop
+    uuid, _ = process.checkpoints()[-1]
+    become(process, latest_checkpoint=uuid, steps=stop, **long)
+    assert torch.equal(Run(process, max_steps=40).weights, whole.weights)
