@@ -44,6 +44,8 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
                 f"checkpoint {uuid} is registered as a version of model '{_model_of(state, uuid)}': "
                 "remove the version first"
             )
+        if known.going and not _goes_as_a_whole(state, uuid):
+            raise precondition(f"files of checkpoint {uuid} are being deleted just now: try again after that")
         if known.state != "DELETED" and not known.going:
             meant.setdefault(known.experiment_id, []).append(uuid)
     events: list[DeletionRequested] = []
@@ -60,6 +62,10 @@ def _not_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
             raise precondition(
                 f"checkpoint {other.source} is what experiment {other.id} starts from, which has not ended"
             )
+
+
+def _goes_as_a_whole(state: State, uuid: str) -> bool:
+    return any(uuid in one.uuids and one.globs is None for one in state.deletions.values())
 
 
 def _model_of(state: State, uuid: str) -> str:

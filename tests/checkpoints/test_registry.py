@@ -78,6 +78,14 @@ def test_a_request_is_refused_whole(fold):
     assert listing.globs == ()
 
 
+def test_what_a_task_is_at_work_on_is_not_asked_for_again(fold):
+    rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann"))
+    with pytest.raises(Refused, match="are being deleted just now"):
+        rule(fold, DeleteCheckpoints(uuids=("a",), user="ann"))
+    rule(fold, DeleteCheckpoints(uuids=("b",), user="ann"))
+    assert rule(fold, DeleteCheckpoints(uuids=("b",), user="ann")).events == []
+
+
 def test_what_an_open_experiment_starts_from_stays(fold):
     fold.given(created(2, source="a"))
     with pytest.raises(Refused, match="what experiment 2 starts from"):
