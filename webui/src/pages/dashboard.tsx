@@ -10,7 +10,7 @@ const DAY_MS = 86_400_000;
 
 export function Dashboard() {
   const recent = useData<{ experiments: Experiment[]; pagination: Pagination }>(
-    "experiments?limit=20&archived=false&sortBy=SORT_BY_ID&orderBy=ORDER_BY_DESC",
+    "experiments?lean=true&limit=20&archived=false&sortBy=SORT_BY_ID&orderBy=ORDER_BY_DESC",
     ["experiments"],
   );
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);

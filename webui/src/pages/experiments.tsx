@@ -63,6 +63,7 @@ export function Experiments() {
   const page = Number(params.get("page") ?? 0);
   const [sort, descending] = [params.get("sort") ?? "id", params.get("order") !== "asc"];
   const path = `experiments${query({
+    lean: true,
     limit: PAGE,
     offset: page * PAGE,
     name: params.get("name"),

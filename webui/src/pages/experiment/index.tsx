@@ -93,6 +93,7 @@ function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
   const navigate = useNavigate();
   const single = trials.length === 1 && one.endTime && trials[0]!.checkpointCount > 0 ? trials[0] : undefined;
   const proceed = useChange((answer) => navigate(`/experiments/${answer.experiment.id}/overview`));
+  const board = useChange(() => navigate("/tasks"));
   const goOn = () => {
     const length = prompt("Train to which length (searcher.max_length)?", JSON.stringify(one.config.searcher.max_length));
     if (!length || !single) return;
@@ -134,8 +135,15 @@ function Head({ one, trials }: { one: Experiment; trials: Trial[] }) {
         <button type="button" disabled={!single} title={single ? "" : "Needs a single trial that has ended with a checkpoint"} onClick={goOn}>
           Continue Trial
         </button>
+        <button
+          type="button"
+          disabled={board.isPending || !one.numTrials}
+          onClick={() => board.mutate({ method: "POST", path: "tensorboards", body: { experimentIds: [one.id] } })}
+        >
+          TensorBoard
+        </button>
       </div>
-      {proceed.error ? <Failure error={proceed.error} /> : null}
+      {proceed.error || board.error ? <Failure error={proceed.error ?? board.error} /> : null}
       {forking && <Fork one={one} onClose={() => setForking(false)} />}
     </header>
   );
