@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [p for p in ROOT.rglob("*.md") if not {".venv", ".git", "listings"} & set(p.parts)]
+PAGES = [p for p in ROOT.rglob("*.md") if not {".venv", ".git", "listings", "node_modules"} & set(p.parts)]
 
 
 def test_generated_pages_are_current():
