@@ -154,20 +154,43 @@ def test_the_script_runs_everywhere(local_cluster, example, tmp_path):
     assert [at for kind, at in rows if kind == "validation"] == [24, 48]
 
 
-@pytest.mark.parametrize("name", ["const", "distributed"])
-def test_a_trainer_of_hugging_face(local_cluster, tmp_path, name):
+@pytest.fixture
+def digits(tmp_path):
     for needed in ("transformers", "accelerate"):
         pytest.importorskip(needed, reason=f"{needed} is not installed")
-    folder = shutil.copytree(EXAMPLE.parent / "transformers_digits", tmp_path / "example")
-    cluster = local_cluster(slots=2)
-    id = cluster.create(f"{name}.yaml", folder, *SEEDED)
-    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
-    pause_and_go_on(cluster, id)
+    return shutil.copytree(EXAMPLE.parent / "transformers_digits", tmp_path / "digits")
+
+
+def of_hugging_face(cluster, id):
+    """Metrics by kind and step of a trial that was never restarted, without times."""
     assert cluster.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
     ((_, state, rows),) = reported(cluster, id)
-    assert state == "STATE_COMPLETED"
-    assert cluster.trials(id)[0]["restarts"] == 0
-    steps = [at for kind, at in rows if kind == "validation"]
-    # 1,500 images in batches of 16 are 94 steps; the pause left no gap, and none twice.
-    assert set(range(94, 94 * 12 + 1, 94)) <= set(steps)
-    assert rows["validation", 94 * 12]["eval_accuracy"] > 0.85
+    assert (state, cluster.trials(id)[0]["restarts"]) == ("STATE_COMPLETED", 0)
+    return {
+        at: {k: v for k, v in row.items() if "second" not in k and "runtime" not in k}
+        for at, row in rows.items()
+    }
+
+
+def test_a_trainer_of_hugging_face(local_cluster, digits):
+    cluster = local_cluster(slots=2)
+    calm, rough = (cluster.create("const.yaml", digits, *SEEDED) for _ in range(2))
+    wait_for(lambda: cluster.get(f"experiments/{rough}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    pause_and_go_on(cluster, rough)
+    expected, found = of_hugging_face(cluster, calm), of_hugging_face(cluster, rough)
+    # 1,500 images in batches of 16 are 94 steps.
+    epochs = [("validation", 94 * n) for n in range(1, 13)]
+    assert [at for at in expected if at[0] == "validation"] == epochs
+    assert {at: found[at] for at in epochs} == {at: expected[at] for at in epochs}
+    assert expected[epochs[-1]]["eval_accuracy"] > 0.8
+
+
+def test_two_processes_of_hugging_face(local_cluster, digits):
+    cluster = local_cluster(slots=2)
+    id = cluster.create("distributed.yaml", digits, *SEEDED)
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    pause_and_go_on(cluster, id)
+    found = of_hugging_face(cluster, id)
+    # Both share an epoch, and the pause left no gap.
+    assert {("validation", 94 * n) for n in range(1, 13)} <= set(found)
+    assert found["validation", 94 * 12]["eval_accuracy"] > 0.8

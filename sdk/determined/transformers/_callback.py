@@ -13,6 +13,7 @@ import transformers
 from determined import core
 from determined.transformers import _folders
 from determined.transformers._pace import Pace
+from determined.transformers._weights import restore_renamed
 
 logger = logging.getLogger("determined.transformers")
 USER_DATA = "my_data.json"
@@ -53,6 +54,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._closing = False
         self._preempted = False
         self._saved_at = -1
+        self._resumed: pathlib.Path | None = None
         self._ops: Iterator[core.SearcherOperation] = iter(())
         if self._active:
             self._fetch(args)
@@ -74,7 +76,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if found is None:
             logger.warning("checkpoint %s holds no folder %sN: training begins anew", uuid, _folders.PREFIX)
             return
-        args.resume_from_checkpoint = str(self._for_this_trial(uuid, found))
+        self._resumed = self._for_this_trial(uuid, found)
+        args.resume_from_checkpoint = str(self._resumed)
 
     def _for_this_trial(self, uuid: str, found: pathlib.Path) -> pathlib.Path:
         """Another trial's checkpoint is a beginning: its weights count, its steps do not."""
@@ -118,10 +121,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     # -- events of the Trainer
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Take up what the run before this one logged at this very step."""
         if not self._active:
             return
+        if self._resumed is not None and model is not None:
+            restore_renamed(model, self._resumed)
         for logs in state.log_history:
             if logs.get("step") == state.global_step:
                 self._note(logs, state.global_step)
