@@ -125,8 +125,10 @@ class Preparer:
     def _private(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
         if briefing.deletion is not None:
             storage = briefing.config["checkpoint_storage"]
-            order = {"uuids": list(briefing.deletion.uuids), "globs": briefing.deletion.globs}
-            return {DELETION: {"storage": storage, **order}}
+            deletion = briefing.deletion
+            order = {"uuids": list(deletion.uuids), "globs": deletion.globs}
+            swept = deletion.experiment_id if deletion.sweep else None
+            return {DELETION: {"storage": storage, "experiment": swept, **order}}
         if briefing.task.task_type == "TENSORBOARD":
             return {TENSORBOARD: briefing.config["tensorboard"]}
         if briefing.task.trial is None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from det_contracts import ids
 from det_contracts.events import checkpoints
-from services.checkpoints.domain import Checkpoint, Deletion, Experiment, State, Validation
+from services.checkpoints.domain import TRIES, Checkpoint, Deletion, Experiment, State, Validation
 from services.checkpoints.retention import Candidate, Keep, kept
 
 THERE = ("COMPLETED", "PARTIALLY_DELETED")
+replace = msgspec.structs.replace
 AT_ONCE = 1000
 """Checkpoints that one task deletes."""
 
@@ -58,15 +61,33 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     needed = _registered(stored) or _needed_by_others(state, experiment, set(present))
     if needed:
         return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
-    if present:
-        return deletions(experiment, present, f"experiment {experiment.id} is being deleted")
-    if any(c.going for c in stored):
+    sweep = experiment.ran and not experiment.swept and not experiment.sweeping and experiment.sweeps < TRIES
+    if present or sweep:
+        reason = f"experiment {experiment.id} is being deleted"
+        asked = deletions(experiment, present, reason)
+        return [replace(asked[0], sweep=sweep), *asked[1:]] if asked else [_sweep(experiment, reason)]
+    if experiment.sweeping or any(c.going for c in stored):
         return ()
+    if experiment.ran and not experiment.swept:
+        reason = f"the event files of its trials could not be deleted in {TRIES} tries"
+        return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
     failed = [c for c in stored if c.state == "ERROR"]
     if failed:
         reason = f"{len(failed)} checkpoints could not be deleted, {failed[0].uuid}: {failed[0].reason}"
         return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
     return [checkpoints.ExperimentEmptied(experiment.id, True, "none of its checkpoints is left")]
+
+
+def _sweep(experiment: Experiment, reason: str) -> checkpoints.DeletionRequested:
+    """A task for what is no checkpoint."""
+    return checkpoints.DeletionRequested(
+        task_id=ids.deletion_task_id(experiment.id, experiment.deletions + 1),
+        experiment_id=experiment.id,
+        uuids=(),
+        reason=reason,
+        pool=experiment.pool,
+        sweep=True,
+    )
 
 
 def _registered(present: Iterable[Checkpoint]) -> str:
@@ -135,6 +156,7 @@ def _deletion(deletion: Deletion) -> Sequence[Any]:
             uuids=deletion.uuids,
             deleted=deleted,
             globs=deletion.globs,
+            sweep=deletion.sweep,
             reason=deletion.why if deleted else f"not deleted: {deletion.reason}",
         )
     ]

@@ -1,5 +1,6 @@
 """Deleting an experiment: its checkpoints go first."""
 
+import msgspec
 import pytest
 
 from det_contracts import ids
@@ -64,6 +65,35 @@ def fold():
 
 
 DELETING = searcher.ExperimentDeleting(1, "deleted by bob")
+
+
+def ran():
+    return scheduler.AllocationEnded(
+        allocation_id="1.r1.1", kind="TRIAL", trial_id=1, run=1, outcome="succeeded", reason="done"
+    )
+
+
+def test_event_files_go_with_the_checkpoints(fold):
+    fold.given(ran()).decide()
+    (asked,) = fold.given(DELETING).decide()
+    assert (set(asked.uuids), asked.sweep) == ({"a", "b"}, True)
+    decided = fold.given(task_ended(1)).decide()
+    assert [type(e) for e in decided] == [checkpoints.DeletionFinished, checkpoints.ExperimentEmptied]
+    assert of(checkpoints.ExperimentEmptied, decided)[0].emptied
+
+
+def test_event_files_go_also_when_there_is_no_checkpoint(fold):
+    fold.given(ran(), DELETING).decide()
+    fold.given(task_ended(1)).decide()
+    fold.given(searcher.ExperimentDeleted(1, "DELETE_FAILED", "said by hand"))
+    fold.state.experiments[1] = msgspec.structs.replace(fold.state.experiments[1], swept=False)
+    (asked,) = fold.given(DELETING).decide()
+    assert (asked.uuids, asked.sweep) == ((), True)
+    for number in range(2, 2 + TRIES):
+        decided = fold.given(task_ended(number, "failed")).decide()
+    (emptied,) = of(checkpoints.ExperimentEmptied, decided)
+    assert not emptied.emptied
+    assert "event files" in emptied.reason
 
 
 def test_everything_goes_and_then_it_is_empty(fold):

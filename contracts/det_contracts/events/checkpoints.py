@@ -21,6 +21,8 @@ class DeletionRequested(msgspec.Struct, frozen=True, kw_only=True):
     """Whose workers see the storage: the experiment's."""
     globs: tuple[str, ...] | None = None
     """Files to delete, relative to the checkpoint; None: all of it. Empty: only list what is there."""
+    sweep: bool = False
+    """Also what else the experiment left in the storage: the event files of its trials."""
 
 
 @event("checkpoints.deletion.finished", key="task_id")
@@ -33,6 +35,8 @@ class DeletionFinished(msgspec.Struct, frozen=True, kw_only=True):
     deleted: bool
     reason: str
     globs: tuple[str, ...] | None = None
+    """As in the request."""
+    sweep: bool = False
     """As in the request."""
 
 

@@ -44,7 +44,12 @@ def tensorboard_path(allocation_id: str) -> pathlib.Path:
 
 def stored_under(cluster_id: str, experiment_id: int, trial_id: int) -> str:
     """Return the place of a trial's event files inside the checkpoint storage."""
-    return f"{cluster_id}/tensorboard/experiment/{experiment_id}/trial/{trial_id}"
+    return f"{stored_under_experiment(cluster_id, experiment_id)}/trial/{trial_id}"
+
+
+def stored_under_experiment(cluster_id: str, experiment_id: int) -> str:
+    """Return the place of the event files of all trials of an experiment."""
+    return f"{cluster_id}/tensorboard/experiment/{experiment_id}"
 
 
 class TensorboardUpload:

@@ -1,7 +1,8 @@
 """Deletes checkpoints: the program of a CHECKPOINT_GC task.
 
 Reads `deletion.json` in the info directory: `storage`, a checkpoint storage configuration, `uuids`, and
-`globs`, the files to delete, null for all. What is left then is told to the master.
+`globs`, the files to delete, null for all. What is left then is told to the master. With `experiment`, an
+id, the event files of its trials go, too.
 """
 
 import json
@@ -11,6 +12,7 @@ import sys
 import determined as det
 from determined import storage
 from determined._info import info_directory
+from determined.core._tensorboard import stored_under_experiment
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.gc_checkpoints")
@@ -32,7 +34,23 @@ def main() -> int:
         except Exception as error:
             failed += 1
             logger.error("checkpoint %s could not be deleted: %s", uuid, error)
+    if order.get("experiment") is not None:
+        failed += _sweep(manager, order["experiment"])
     return 1 if failed else 0
+
+
+def _sweep(manager: storage.StorageManager, experiment_id: int) -> int:
+    """Delete event files; 1 if they cannot be deleted."""
+    info = det.get_cluster_info()
+    assert info is not None, "checkpoints are deleted by tasks of a cluster"
+    place = stored_under_experiment(info.cluster_id, experiment_id)
+    try:
+        manager.delete(place, ["**/*"])
+    except Exception as error:
+        logger.error("event files at %s could not be deleted: %s", place, error)
+        return 1
+    logger.info("deleted event files at %s", place)
+    return 0
 
 
 def _tell(uuid: str, left: dict[str, int]) -> None:

@@ -68,7 +68,7 @@ _KEPT_BY = {
 
 def _deleting(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[recorded.event.experiment_id]
-    state.experiments[known.id] = replace(known, deleting=True)
+    state.experiments[known.id] = replace(known, deleting=True, sweeps=0)
     yield "experiments", known.id
     # What could not be deleted before is tried again: a person asks for it.
     for uuid in (uuid for id in known.trials for uuid in state.trials[id].stored):
@@ -162,10 +162,15 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
         experiment_id=event.experiment_id,
         uuids=event.uuids,
         globs=event.globs,
+        sweep=event.sweep,
         why=event.reason,
     )
     experiment = state.experiments[event.experiment_id]
-    state.experiments[experiment.id] = replace(experiment, deletions=experiment.deletions + 1)
+    state.experiments[experiment.id] = replace(
+        experiment,
+        deletions=experiment.deletions + 1,
+        sweeping=experiment.sweeping or event.sweep,
+    )
     for uuid in event.uuids:
         known = state.checkpoints[uuid]
         state.checkpoints[uuid] = replace(known, going=True, tries=known.tries + 1, reason=event.reason)
@@ -176,6 +181,11 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _allocation_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationEnded = recorded.event
+    trial = state.trials.get(event.trial_id) if event.trial_id is not None else None
+    if trial is not None and not state.experiments[trial.experiment_id].ran:
+        known_experiment = state.experiments[trial.experiment_id]
+        state.experiments[known_experiment.id] = replace(known_experiment, ran=True)
+        yield "experiments", known_experiment.id
     if event.kind != "CHECKPOINT_GC":
         return
     task_id = ids.task_of(event.allocation_id)
@@ -191,6 +201,12 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     state.deletions.pop(event.task_id, None)
     yield "deletions", event.task_id
     yield "experiments", event.experiment_id
+    experiment = state.experiments.get(event.experiment_id)
+    if event.sweep and experiment is not None:
+        failed = 0 if event.deleted else 1
+        state.experiments[experiment.id] = replace(
+            experiment, sweeping=False, swept=event.deleted, sweeps=experiment.sweeps + failed
+        )
     for uuid in event.uuids:
         known = replace(state.checkpoints[uuid], going=False, reason=event.reason)
         if event.deleted and event.globs is None:

@@ -31,6 +31,13 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks asked for so far."""
     deleting: bool = False
     """All its checkpoints shall go, whatever retention says."""
+    ran: bool = False
+    """A trial of it has run, and may have left event files in the storage."""
+    sweeping: bool = False
+    """A task was asked to delete what else it left in the storage, and is not over."""
+    sweeps: int = 0
+    """Tasks that were asked to do so and failed."""
+    swept: bool = False
 
 
 class Validation(msgspec.Struct, frozen=True):
@@ -87,6 +94,7 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     uuids: tuple[str, ...]
     globs: tuple[str, ...] | None = None
+    sweep: bool = False
     why: str = ""
     outcome: str | None = None
     """How the task's run ended; None while it has not."""
