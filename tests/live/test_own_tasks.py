@@ -100,3 +100,11 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(local_cluster, tmp_path):
     (one,) = cluster.get("tensorboards")["tensorboards"]
     cluster.det("tensorboard", "kill", one["id"])
     wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 30, "the end")
+
+    def stored():
+        return list(cluster.home.path.rglob(f"tensorboard/experiment/{experiment}/**/*tfevents*"))
+
+    assert stored()
+    cluster.det("e", "delete", experiment, "--yes")
+    wait_for(lambda: not cluster.get("experiments")["experiments"], 60, "the deletion")
+    assert not stored()

@@ -51,7 +51,8 @@ async def of_trial(visit: Asked, trial_id: int) -> Response:
 
 async def _list(visit: UserVisit, **of: int) -> Response:
     found = await visit.catalogue.read(_query(visit, **of))
-    records = [visit.catalogue.checkpoint(uuid) for uuid in found.ids]
+    known = visit.catalogue.state.checkpoints
+    records = [known[uuid] for uuid in found.ids if uuid in known]
     validations = await _validations(visit, records)
     state = visit.catalogue.state
     shown = [checkpoint(one, state, validation=validations.get((one.trial_id, one.steps))) for one in records]

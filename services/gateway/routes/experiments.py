@@ -66,7 +66,8 @@ async def list_experiments(visit: Asked) -> Response:
             lambda connection: listing.experiments(connection, wanted, sort, window)
         )
     state = visit.catalogue.state
-    records = [state.experiments[id] for id in found.ids]
+    # One may have been deleted since the list was read.
+    records = [state.experiments[id] for id in found.ids if id in state.experiments]
     progress = await visit.peers.progress([one.id for one in records if one.ended_at is None])
     lean = bool(visit.params.flag("lean", default=False))
     shown = [experiment(one, state, progress=progress.get(one.id), lean=lean) for one in records]

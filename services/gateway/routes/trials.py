@@ -32,7 +32,8 @@ async def of_experiment(visit: Asked, experiment_id: int) -> Response:
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
         )
     )
-    records = [visit.catalogue.trial(id) for id in found.ids]
+    known = visit.catalogue.state.trials
+    records = [known[id] for id in found.ids if id in known]
     return visit.answer({"trials": await show(visit, records), "pagination": found.span.pagination})
 
 
