@@ -153,6 +153,7 @@ PAGES = (
     "/experiments/1/story",
     "/experiments/1/trials/1/overview",
     "/experiments/1/trials/1/metrics",
+    "/experiments/1/trials/1/profiler",
     "/clusters",
     "/jobs",
     "/models",

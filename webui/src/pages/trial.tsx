@@ -30,6 +30,7 @@ export function TrialPage() {
               ["hyperparameters", "Hyperparameters"],
               ["metrics", "Metrics"],
               ["checkpoints", "Checkpoints"],
+              ["profiler", "Profiler"],
               ["logs", "Logs"],
               ["story", "Story"],
             ]}
@@ -104,6 +105,8 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
       return <Summaries trial={trial} />;
     case "checkpoints":
       return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} />;
+    case "profiler":
+      return <Metrics trials={[trial]} first="samples_per_second" topics={topics.slice(1)} profile />;
     case "logs":
       return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} />;
     case "story":

@@ -108,18 +108,22 @@ export function MetricChart({ trials, metric, topics }: { trials: number[]; metr
   );
 }
 
-/** Names of all metrics that trials have reported; the searcher's first. */
-export function namesOf(trials: Trial[], first: string): string[] {
+/** Names of all metrics that trials have reported, of training or of the profiler; the searcher's first. */
+export function namesOf(trials: Trial[], first: string, profile: boolean): string[] {
   const names = new Set(
-    trials.flatMap((trial) => Object.values(trial.summaryMetrics ?? {}).flatMap((group) =>
-      Object.entries(group).filter(([, one]) => one.type === "number").map(([name]) => name))),
+    trials.flatMap((trial) =>
+      Object.entries(trial.summaryMetrics ?? {})
+        .filter(([group]) => group.startsWith("profile.") === profile)
+        .flatMap(([, metrics]) => Object.entries(metrics).filter(([, one]) => one.type === "number").map(([name]) => name)),
+    ),
   );
   return [...names].sort((a, b) => Number(b === first) - Number(a === first) || a.localeCompare(b));
 }
 
-export function Metrics({ trials, first, topics }: { trials: Trial[]; first: string; topics: string[] }) {
-  const names = namesOf(trials, first);
+export function Metrics({ trials, first, topics, profile = false }: { trials: Trial[]; first: string; topics: string[]; profile?: boolean }) {
+  const names = namesOf(trials, first, profile);
   const ids = trials.map((trial) => trial.id);
+  if (!names.length && profile) return <Empty command="profiling: {enabled: true}">This trial is not profiled. Turn it on in the configuration.</Empty>;
   if (!names.length) return <Empty>No metrics have been reported yet. They appear here as soon as the script reports some.</Empty>;
   return (
     <>
