@@ -68,8 +68,17 @@ def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page,
     expect(chart.get_by_role("row", name=re.compile("validation 50 50"))).to_be_visible()
 
 
+LONG = """
+name: takes-long
+entrypoint: python3 3_search.py
+hyperparameters: {growth: 1}
+searcher: {name: single, metric: weight, max_length: 5000}
+"""
+
+
 def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, examples):
-    id = cluster.create("2_checkpoints.yaml", examples)
+    (examples / "long.yaml").write_text(LONG)
+    id = cluster.create("long.yaml", examples)
     page.goto(f"/det/experiments/{id}/overview")
     state = page.locator(".head .state")
     expect(state).to_contain_text("RUNNING")
@@ -84,6 +93,8 @@ def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, example
     page.get_by_role("button", name="Kill", exact=True).click()
     page.get_by_role("dialog").get_by_role("button", name="Kill").click()
     expect(page.locator(".head .state")).to_contain_text("CANCELED")
+    # What is killed is what the page shows, not what it showed before.
+    assert cluster.experiment(id)["endTime"] is None
     told = cluster.det("why", "experiment", id + 1).stdout
     assert "killed by determined" in told
     page.get_by_role("link", name="Story").click()

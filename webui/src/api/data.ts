@@ -6,13 +6,14 @@ import { useCallback } from "react";
 import { get, send, stream } from "./client";
 import { useTopics } from "./live";
 
-export function useData<T>(path: string | null, topics: string[] = []) {
+/** `keep` shows the former answer while the path changes: for other parts of the same thing only, never for another thing. */
+export function useData<T>(path: string | null, topics: string[] = [], keep = false) {
   const client = useQueryClient();
   const found = useQuery({
     queryKey: [path],
     queryFn: () => get<T>(path!),
     enabled: path !== null,
-    placeholderData: keepPreviousData,
+    placeholderData: keep ? keepPreviousData : undefined,
   });
   const again = useCallback(() => void client.invalidateQueries({ queryKey: [path] }), [client, path]);
   useTopics(path === null ? [] : topics, again);

@@ -72,7 +72,7 @@ export function Experiments() {
     sortBy: `SORT_BY_${SORTS[sort] ?? "ID"}`,
     orderBy: descending ? "ORDER_BY_DESC" : "ORDER_BY_ASC",
   })}`;
-  const found = useData<{ experiments: Experiment[]; pagination: Pagination }>(path, ["experiments"]);
+  const found = useData<{ experiments: Experiment[]; pagination: Pagination }>(path, ["experiments"], true);
   const many = useChange((answer) => {
     const failed = answer.results.filter((one: { error: string }) => one.error);
     if (failed.length) alert(failed.map((one: { id: number; error: string }) => `${one.id}: ${one.error}`).join("\n"));

@@ -88,7 +88,7 @@ export function MetricChart({ trials, metric, topics }: { trials: number[]; metr
   const [range, setRange] = useState<[number, number] | null>(null);
   const zoomed = range && view.axis === "batches" ? { startBatches: Math.floor(range[0]), endBatches: Math.ceil(range[1]) } : {};
   const path = `trials/time-series${query({ trialIds: trials, metricNames: metric, maxDatapoints: POINTS, ...zoomed })}`;
-  const found = useData<Series>(path, topics);
+  const found = useData<Series>(path, topics, true);
   const lines = useMemo(
     () =>
       (found.data?.trials ?? []).flatMap(({ trial, metrics }) =>
