@@ -12,6 +12,13 @@ from det_contracts.events.gateway import AgentUser, Note
 from det_contracts.events.scheduler import OwnKind, PoolSettings
 from det_contracts.problems import Problem
 
+
+def given(command: msgspec.Struct, *names: str) -> dict[str, Any]:
+    """Those fields of a command that its sender set."""
+    found = {name: getattr(command, name) for name in names}
+    return {name: value for name, value in found.items() if value is not msgspec.UNSET}
+
+
 Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
 
 

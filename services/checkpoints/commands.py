@@ -15,6 +15,7 @@ from det_contracts.commands import (
     SetMetadata,
     SetModel,
     SetVersion,
+    given,
 )
 from det_contracts.events.checkpoints import (
     DeletionRequested,
@@ -32,6 +33,8 @@ from services.kit.rules import Call, Ruling
 
 replace = msgspec.structs.replace
 LONGEST_NAME = 256
+MODEL_FIELDS = ("name", "description", "metadata", "labels", "notes", "archived", "workspace_id")
+VERSION_FIELDS = ("name", "comment", "notes", "metadata", "labels")
 
 
 def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> Ruling:
@@ -109,7 +112,7 @@ def set_model(state: State, command: SetModel, call: Call) -> Ruling:
     else:
         id = command.model_id
         known = replace(_model(state, id).told, reason=f"changed by {command.user}")
-    wanted = replace(known, **_given(command, "name description metadata labels notes archived workspace_id"))
+    wanted = replace(known, **given(command, *MODEL_FIELDS))
     if wanted == known and known.name:
         return Ruling(value=id)
     if known.archived and wanted.archived:
@@ -143,7 +146,7 @@ def set_version(state: State, command: SetVersion, call: Call) -> Ruling:
         known = _new_version(state, model, command)
     else:
         known = replace(_version(state, model, command.number), reason=f"changed by {command.user}")
-    wanted = replace(known, **_given(command, "name comment notes metadata labels"))
+    wanted = replace(known, **given(command, *VERSION_FIELDS))
     if wanted == known and known.version_id in state.versions:
         return Ruling(value=known.version_id)
     return Ruling([wanted], wanted.version_id)
@@ -181,11 +184,6 @@ def _version(state: State, model: Model, number: int) -> VersionSet:
         if state.versions[id].number == number:
             return state.versions[id]
     raise not_found(f"version of model '{model.told.name}'", number)
-
-
-def _given(command: Any, names: str) -> dict[str, Any]:
-    found = {name: getattr(command, name) for name in names.split()}
-    return {name: value for name, value in found.items() if value is not msgspec.UNSET}
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
-
 from det_contracts import ids
 from det_contracts.events import checkpoints
 from services.checkpoints.domain import TRIES, Checkpoint, Deletion, Experiment, State, Validation
 from services.checkpoints.retention import Candidate, Keep, kept
 
 THERE = ("COMPLETED", "PARTIALLY_DELETED")
-replace = msgspec.structs.replace
 AT_ONCE = 1000
 """Checkpoints that one task deletes."""
 
@@ -64,8 +61,7 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     sweep = experiment.ran and not experiment.swept and not experiment.sweeping and experiment.sweeps < TRIES
     if present or sweep:
         reason = f"experiment {experiment.id} is being deleted"
-        asked = deletions(experiment, present, reason)
-        return [replace(asked[0], sweep=sweep), *asked[1:]] if asked else [_sweep(experiment, reason)]
+        return deletions(experiment, present, reason, sweep=sweep)
     if experiment.sweeping or any(c.going for c in stored):
         return ()
     if experiment.ran and not experiment.swept:
@@ -76,18 +72,6 @@ def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
         reason = f"{len(failed)} checkpoints could not be deleted, {failed[0].uuid}: {failed[0].reason}"
         return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
     return [checkpoints.ExperimentEmptied(experiment.id, True, "none of its checkpoints is left")]
-
-
-def _sweep(experiment: Experiment, reason: str) -> checkpoints.DeletionRequested:
-    """A task for what is no checkpoint."""
-    return checkpoints.DeletionRequested(
-        task_id=ids.deletion_task_id(experiment.id, experiment.deletions + 1),
-        experiment_id=experiment.id,
-        uuids=(),
-        reason=reason,
-        pool=experiment.pool,
-        sweep=True,
-    )
 
 
 def _registered(present: Iterable[Checkpoint]) -> str:
@@ -103,19 +87,28 @@ def _needed_by_others(state: State, experiment: Experiment, present: set[str]) -
 
 
 def deletions(
-    experiment: Experiment, uuids: Sequence[str], reason: str, globs: tuple[str, ...] | None = None
+    experiment: Experiment,
+    uuids: Sequence[str],
+    reason: str,
+    globs: tuple[str, ...] | None = None,
+    sweep: bool = False,
 ) -> list[checkpoints.DeletionRequested]:
-    """Tasks that delete checkpoints of an experiment, or files of them."""
+    """Tasks that delete checkpoints of an experiment, or files of them.
+
+    With `sweep`, the first deletes what is no checkpoint too; there is one even without checkpoints.
+    """
+    portions = list(_portions(tuple(uuids))) or [()] * sweep
     return [
         checkpoints.DeletionRequested(
-            task_id=ids.deletion_task_id(experiment.id, number),
+            task_id=ids.deletion_task_id(experiment.id, experiment.deletions + 1 + index),
             experiment_id=experiment.id,
             uuids=some,
             reason=reason,
             pool=experiment.pool,
             globs=globs,
+            sweep=sweep and index == 0,
         )
-        for number, some in enumerate(_portions(tuple(uuids)), experiment.deletions + 1)
+        for index, some in enumerate(portions)
     ]
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
 PASSED_ON = [
     getattr(signal, name)
@@ -78,13 +78,6 @@ def ending(code: int) -> str:
         except ValueError:
             pass
     return f"exited with code {code}"
-
-
-def close(*streams: IO[Any] | None) -> None:
-    """Close what is open."""
-    for stream in streams:
-        if stream is not None:
-            stream.close()
 
 
 def _dies_with(parent: int) -> Any:

@@ -12,6 +12,7 @@ from det_contracts.commands import (
     RemoveWorkspace,
     SetProject,
     SetWorkspace,
+    given,
 )
 from det_contracts.events.gateway import (
     ExperimentMoved,
@@ -78,15 +79,11 @@ def set_project(state: State, command: SetProject, call: Call) -> Ruling:
     else:
         id = command.project_id
         known = replace(places.project(state, id), reason=f"changed by {command.user}")
-    given = {
-        name: value
-        for name in ("workspace_id", "name", "description", "archived", "notes")
-        if (value := getattr(command, name)) is not msgspec.UNSET
-    }
-    wanted = replace(known, **given)
+    changes = given(command, "workspace_id", "name", "description", "archived", "notes")
+    wanted = replace(known, **changes)
     if wanted == known:
         return Ruling(value=id)
-    if {"workspace_id", "name", "description", "archived"} & given.keys():
+    if {"workspace_id", "name", "description", "archived"} & changes.keys():
         _may_change(id, "project")
     workspace = places.workspace(state, wanted.workspace_id)
     if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from det_contracts.commands import CloseSession, Password, SetPassword, SetUser
+from det_contracts.commands import CloseSession, Password, SetPassword, SetUser, given
 from det_contracts.events.gateway import PasswordSet, SessionClosed, UserSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import users
@@ -25,15 +25,14 @@ def close_session(state: State, command: CloseSession, call: Call) -> Ruling:
 
 def set_user(state: State, command: SetUser, call: Call) -> Ruling:
     """Make a user, or change what is given of one; what is so already has no effect."""
-    given = {name: getattr(command, name) for name in DESCRIBED}
-    given = {name: value for name, value in given.items() if value is not msgspec.UNSET}
+    changes = given(command, *DESCRIBED)
     if command.user_id is None:
         id = max(user.id for user in users.everybody(state)) + 1
         known = UserSet(user_id=id, username="", reason=f"made by {command.user}")
     else:
         id = command.user_id
         known = users.described(users.by_id(state, id), f"changed by {command.user}")
-    wanted = _renamed(state, known, msgspec.structs.replace(known, **given))
+    wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
     if command.password is not None:
         events.append(_password(id, command.password, wanted.reason))

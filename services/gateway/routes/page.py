@@ -67,12 +67,12 @@ def _asset(path: Path, packed: bool) -> bytes:
 @root.get("/det/{rest:path}")
 async def page(visit: Anybody) -> Response:
     """The page, whatever place in it is meant: its script reads the address."""
-    if visit.request.url.path == "/" and (BUILT / "index.html").exists():
+    index = BUILT / "index.html"
+    if not index.exists():
+        return await _status(visit)
+    if visit.request.url.path == "/":
         return RedirectResponse("/det/dashboard")
-    if (BUILT / "index.html").exists():
-        html = (BUILT / "index.html").read_text("utf-8")
-        return HTMLResponse(html, headers={**HEADERS, "Content-Security-Policy": POLICY})
-    return await _status(visit)
+    return HTMLResponse(index.read_text("utf-8"), headers={**HEADERS, "Content-Security-Policy": POLICY})
 
 
 async def _status(visit: Visit) -> Response:
