@@ -8,9 +8,10 @@ from services.kit.rules import Rules
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
+from services.metrics.logs.reading import read_logs
 from services.metrics.queries import READS
 from services.metrics.react import react
-from services.metrics.reading import read_logs, read_reports
+from services.metrics.reading import read_reports
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
 

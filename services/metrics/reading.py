@@ -1,4 +1,4 @@
-"""What lies in REPORTS and LOGS, as records.
+"""What lies in REPORTS, as records.
 
 A script writes into REPORTS by itself, so whatever can be wrong there must not stop the service: a
 message that cannot be read, or that speaks of another trial than its subject, is skipped and counted.
@@ -10,16 +10,15 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.reports import LogBatch, ReportBatch, log_id, report_id
+from det_contracts.reports import ReportBatch, report_id
 from services.kit.log import Stored
 from services.metrics.domain import Judged
-from services.metrics.tables import LINES_PER_BATCH, ROWS_PER_BATCH
+from services.metrics.tables import ROWS_PER_BATCH
 from services.metrics.values import storable
 
 replace = msgspec.structs.replace
 LARGEST = 2**31 - 1
 _reports = msgspec.json.Decoder(ReportBatch)
-_logs = msgspec.json.Decoder(LogBatch)
 
 
 def read_reports(message: Stored, stream: str) -> Recorded:
@@ -38,15 +37,3 @@ def read_reports(message: Stored, stream: str) -> Recorded:
         batch = replace(batch, series=[replace(s, group=storable(s.group)) for s in batch.series])
     id = report_id(batch.trial_id, batch.run, batch.number)
     return Recorded(message.position, Judged(batch), id, f"trial:{batch.trial_id}", 0.0, "", stream)
-
-
-def read_logs(message: Stored, stream: str) -> Recorded:
-    """A batch of log lines."""
-    try:
-        batch = _logs.decode(message.body)
-    except (msgspec.MsgspecError, UnicodeError):
-        return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
-    if len(batch.lines) > LINES_PER_BATCH or message.subject != subjects.logs(batch.task_id):
-        return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
-    id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
-    return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)

@@ -7,8 +7,6 @@ import sqlalchemy as sa
 TABLES = sa.MetaData()
 ROWS_PER_BATCH = 1_000_000
 """A report's id is its batch's position in REPORTS times this, plus its place there: a rebuild repeats it."""
-LINES_PER_BATCH = 4096
-"""Likewise for log lines and LOGS."""
 
 REPORTS = sa.Table(
     "reports",
@@ -45,19 +43,3 @@ SUMMARIES = sa.Table(
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
 """One row per trial and group: metric name -> statistics (`services.metrics.summary`)."""
-
-LINES = sa.Table(
-    "lines",
-    TABLES,
-    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("task_id", sa.String, nullable=False),
-    sa.Column("allocation_id", sa.String, nullable=False),
-    sa.Column("worker_id", sa.String, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("level", sa.String),
-    sa.Column("rank", sa.Integer),
-    sa.Column("source", sa.String, nullable=False),
-    sa.Column("stdtype", sa.String, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Index("lines_by_task", "task_id", "id"),
-)

@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
-from services.metrics import queries
+from services.metrics import paging
 from tests.metrics.world import lines, reports, series, training, validation
 
 
@@ -129,7 +129,7 @@ def test_a_run_of_pages_shows_every_row_once(told, monkeypatch):
     )  # fmt: skip
     whole = ask(Reports(trial_ids=[1, 2]))["rows"]
     assert len(whole) == 40
-    monkeypatch.setattr(queries, "PAGE_BYTES", 3 * queries.ROW_OVERHEAD_BYTES)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 3 * paging.ROW_OVERHEAD_BYTES)
     for limit in (0, 1, 3, 1000):
         found, after = [], None
         while True:
@@ -214,7 +214,7 @@ def test_log_filters(told, query, wanted):
 
 def test_long_logs_come_in_pages_that_fit_into_an_answer(told, monkeypatch):
     ask = told(*(lines(*[f"{n}-{m} " + "ö" * 100 for m in range(10)], offset=n) for n in range(20)))
-    monkeypatch.setattr(queries, "PAGE_BYTES", 4000)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 4000)
     found, after = [], 0
     while True:
         page = ask(LogPage(task_id="1.a", after_id=after, limit=0))

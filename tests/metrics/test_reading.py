@@ -8,8 +8,9 @@ import pytest
 from det_contracts import subjects
 from det_contracts.envelope import Unknown
 from services.kit.log import Stored
-from services.metrics.reading import read_logs, read_reports
-from services.metrics.tables import LINES_PER_BATCH
+from services.metrics.logs.reading import read_logs
+from services.metrics.logs.tables import LINES_PER_BATCH
+from services.metrics.reading import read_reports
 from tests.metrics.world import lines, reports, series, training
 
 

@@ -1,0 +1,1 @@
+"""Log lines: how they are kept and found."""

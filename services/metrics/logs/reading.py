@@ -1,0 +1,26 @@
+"""What lies in LOGS, as records; a message that cannot be read or is misplaced is skipped and counted."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts import subjects
+from det_contracts.envelope import Recorded, Unknown
+from det_contracts.reports import LogBatch, log_id
+from services.kit.log import Stored
+from services.metrics.domain import Judged
+from services.metrics.logs.tables import LINES_PER_BATCH
+
+_logs = msgspec.json.Decoder(LogBatch)
+
+
+def read_logs(message: Stored, stream: str) -> Recorded:
+    """A batch of log lines."""
+    try:
+        batch = _logs.decode(message.body)
+    except (msgspec.MsgspecError, UnicodeError):
+        return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
+    if len(batch.lines) > LINES_PER_BATCH or message.subject != subjects.logs(batch.task_id):
+        return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
+    id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
+    return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)

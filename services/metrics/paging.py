@@ -1,0 +1,36 @@
+"""Answers that are bounded: in rows and in bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import sqlalchemy as sa
+
+PAGE_ROWS = 10_000
+PAGE_BYTES = 2 * 1024 * 1024
+"""Most of an answer, well below what the broker takes in one message."""
+ROW_OVERHEAD_BYTES = 300
+
+
+def streamed(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
+    """Rows as they are taken: a page may end by its bytes long before its limit."""
+    with connection.execute(query.execution_options(yield_per=100)) as result:
+        yield from result.mappings()
+
+
+def page_limit(wanted: int) -> int:
+    """Rows of a page; 0 asks for as many as fit."""
+    return min(wanted, PAGE_ROWS) if wanted > 0 else PAGE_ROWS
+
+
+def page_of(rows: Iterable[Any], size: Callable[[Any], int], limit: int) -> tuple[list[Any], bool]:
+    """As many rows as one answer takes, at least one; and whether there may be more."""
+    found: list[Any] = []
+    total = 0
+    for row in rows:
+        total += size(row) + ROW_OVERHEAD_BYTES
+        if found and total > PAGE_BYTES:
+            return found, True
+        found.append(row)
+    return found, len(found) == limit
