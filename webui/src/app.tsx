@@ -1,18 +1,27 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { type ComponentType, lazy, Suspense } from "react";
 import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 
 import { ApiError } from "./api/client";
 import { Layout } from "./parts/layout";
-import { Cluster } from "./pages/cluster";
-import { Dashboard } from "./pages/dashboard";
-import { ExperimentPage } from "./pages/experiment";
-import { Experiments } from "./pages/experiments";
-import { Login } from "./pages/login";
-import { ModelPage, Models } from "./pages/models";
-import { Queue } from "./pages/queue";
-import { Settings } from "./pages/settings";
-import { TaskLogs, Tasks } from "./pages/tasks";
-import { TrialAlone, TrialPage } from "./pages/trial";
+
+const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
+  lazy(() => load().then((found) => ({ default: found[name] })));
+
+// Each place comes when it is looked at: the first page stays light.
+const Cluster = page(() => import("./pages/cluster"), "Cluster");
+const Dashboard = page(() => import("./pages/dashboard"), "Dashboard");
+const ExperimentPage = page(() => import("./pages/experiment"), "ExperimentPage");
+const Experiments = page(() => import("./pages/experiments"), "Experiments");
+const Login = page(() => import("./pages/login"), "Login");
+const Models = page(() => import("./pages/models"), "Models");
+const ModelPage = page(() => import("./pages/models"), "ModelPage");
+const Queue = page(() => import("./pages/queue"), "Queue");
+const Settings = page(() => import("./pages/settings"), "Settings");
+const Tasks = page(() => import("./pages/tasks"), "Tasks");
+const TaskLogs = page(() => import("./pages/tasks"), "TaskLogs");
+const TrialPage = page(() => import("./pages/trial"), "TrialPage");
+const TrialAlone = page(() => import("./pages/trial"), "TrialAlone");
 
 const client = new QueryClient({
   defaultOptions: {
@@ -28,7 +37,14 @@ export const App = () => (
   <QueryClientProvider client={client}>
     <BrowserRouter basename="/det">
       <Routes>
-        <Route path="/login" element={<Login />} />
+        <Route
+          path="/login"
+          element={
+            <Suspense>
+              <Login />
+            </Suspense>
+          }
+        />
         <Route element={<Layout />}>
           <Route path="/dashboard" element={<Dashboard />} />
           <Route path="/experiments" element={<Experiments />} />

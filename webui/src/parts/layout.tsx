@@ -1,4 +1,4 @@
-import { useEffect, useState } from "react";
+import { Suspense, useEffect, useState } from "react";
 import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
 
 import { ApiError } from "../api/client";
@@ -90,7 +90,9 @@ export function Layout() {
         </button>
       </header>
       <main id="main">
-        <Outlet />
+        <Suspense fallback={<div className="skeleton" role="status" aria-label="Loading" />}>
+          <Outlet />
+        </Suspense>
       </main>
     </>
   );
