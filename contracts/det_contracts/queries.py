@@ -80,6 +80,14 @@ class TrialSummaries(msgspec.Struct, frozen=True, tag="trial_summaries"):
     trial_ids: list[int]
 
 
+class TrialStatistics(msgspec.Struct, frozen=True, kw_only=True, tag="trial_statistics"):
+    """To metrics: `[[trial id, {count, last, min, max, mean, ...}], ...]` of the trials that have it."""
+
+    trial_ids: list[int]
+    group: str
+    name: str
+
+
 class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
     """To metrics: `{rows: [...], more: whether the page was cut short of what there is}`.
 
@@ -215,6 +223,7 @@ OWNER_OF: dict[type, str] = {
     Fits: "scheduler",
     ClusterState: "scheduler",
     TrialSummaries: "metrics",
+    TrialStatistics: "metrics",
     Reports: "metrics",
     ReportVerdict: "metrics",
     LogPage: "metrics",

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from det_contracts import subjects
 from det_contracts.problems import Refused, not_found
+from services.gateway.columns import Columns
 from services.gateway.domain import Checkpoint, Experiment, State, Submission, Trial
 from services.kit.database import Database
 from services.kit.runner import Runner
@@ -27,6 +28,8 @@ class Catalogue:
         self._runner = runner
         self._saver = saver
         self._database = database
+        self.columns = Columns()
+        saver.watch(self.columns.note)
 
     @property
     def state(self) -> State:

@@ -14,6 +14,7 @@ from det_contracts.queries import (
     ReportedSteps,
     Reports,
     Series,
+    TrialStatistics,
     TrialSummaries,
     ValidationHistory,
 )
@@ -21,6 +22,7 @@ from services.metrics.curves import metric_names, reported_steps, series, valida
 from services.metrics.domain import VALIDATION
 from services.metrics.logs import queries as logs
 from services.metrics.paging import page_limit, page_of, streamed
+from services.metrics.statistics import trial_statistics
 from services.metrics.summary import Summary
 from services.metrics.tables import REPORTS, SUMMARIES, TRIALS
 
@@ -123,6 +125,7 @@ def best_validation(connection: sa.Connection, query: BestValidation) -> float |
 READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
     **logs.READS,
     TrialSummaries: trial_summaries,
+    TrialStatistics: trial_statistics,
     Reports: reports,
     BestValidation: best_validation,
     MetricNames: metric_names,

@@ -49,6 +49,8 @@ class StandIn:
             queries.SearchProgress: {},
             queries.Waiting: {},
             queries.TrialSummaries: {},
+            queries.TrialStatistics: [],
+            queries.MetricNames: {},
             queries.Reports: {"rows": [], "more": False},
             queries.LogPage: {"lines": [], "through": 0},
         }

@@ -57,6 +57,9 @@ def found(gateway, wanted=None, **params):
         (group("and", leaf("hp.lr", "=", 0.1)), [1]),
         (group("and", leaf("hp.lr", ">", 0.05)), [1]),
         (group("and", leaf("name", ">", 5)), []),
+        (group("and", leaf("startTime", ">", "2023-11-01")), [3, 2, 1]),
+        (group("and", leaf("startTime", ">", "2024-11-01T00:00:00Z")), []),
+        (group("and", leaf("id", "<", "3")), [2, 1]),
         (group("and", group("or", leaf("id", "=", 1), leaf("id", "=", 2))["filterGroup"]), [2, 1]),
     ],
 )
@@ -112,7 +115,7 @@ def test_a_tree_that_is_too_deep_is_refused():
     for _ in range(50):
         tree = {"kind": "group", "children": [tree]}
     with pytest.raises(Exception, match="deep"):
-        search.check_of(json.dumps({"filterGroup": tree}))
+        search.read(json.dumps({"filterGroup": tree}))
 
 
 def test_an_order_that_makes_no_sense(three):
@@ -131,3 +134,78 @@ def test_columns(three):
     assert names["name"] == "LOCATION_TYPE_EXPERIMENT"
     assert names["hp.lr"] == "LOCATION_TYPE_HYPERPARAMETERS"
     three.refused(404, "GET", "/api/v1/projects/9/columns")
+
+
+def test_unknown_columns_are_refused(three):
+    message = three.refused(
+        400,
+        "GET",
+        "/api/v1/experiments-search",
+        params={"filter": json.dumps(group("and", leaf("colour", "=", "x")))},
+    )
+    assert "no column 'colour'" in message
+    assert "searcherMetricsVal" in message
+
+
+def test_active_is_whatever_an_active_experiment_does(three):
+    from det_contracts.events import searcher
+
+    three.given(searcher.ExperimentActivated(1, "asked"), story.run_requested(1))
+    assert found(three, group("and", leaf("state", "=", "ACTIVE"))) == [1]
+    assert found(three, group("and", leaf("state", "=", "QUEUED"))) == [1]
+
+
+def test_rows_hold_the_columns_that_are_asked_for(three):
+    page = three.get("/api/v1/experiments-search", lean=True, columns="hp.lr,metric.loss,tags", sort="id=asc")
+    first = page["experiments"][0]
+    assert first["values"] == {"hp.lr": 0.1, "metric.loss": 0.5, "tags": ["a", "good"]}
+    assert first["bestTrial"] is None
+    assert first["experiment"]["config"] == {}
+
+
+def test_hyperparameters_that_are_searched_for_are_those_of_the_best_trial(gateway):
+    lr = {"lr": {"type": "double", "minval": 0, "maxval": 1}, "layers": [1, 2]}
+    gateway.given(
+        story.created(1, hyperparameters=lr),
+        story.trial_created(1, lr=0.25),
+        story.trial_created(2, lr=0.75),
+        story.validated(2, 10, 0.5),
+    )
+    assert found(gateway, group("and", leaf("hp.lr", ">", 0.5))) == [1]
+    gateway.given(story.validated(1, 10, 0.1))
+    assert found(gateway, group("and", leaf("hp.lr", ">", 0.5))) == []
+    assert found(gateway, group("and", leaf("hp.layers", "contains", "2"))) == [1]
+
+
+def test_other_metrics_come_from_the_metrics_service_and_settled_ones_are_asked_for_once(three):
+    from det_contracts import queries
+    from det_contracts.events import metrics, searcher
+
+    asked = []
+
+    def answer(query):
+        asked.append((query.group, query.name, query.trial_ids))
+        return [[id, {"last": 7.0, "min": 3.0}] for id in query.trial_ids]
+
+    three.peers.values[queries.TrialStatistics] = answer
+    wanted = group("and", leaf("validation.a.b.min", "=", 3))
+    assert found(three, wanted) == [1]
+    assert found(three, group("and", leaf("metric.acc", "=", 7))) == [1]
+    assert asked == [("validation", "a.b", [1]), ("validation", "acc", [1])]
+    three.given(
+        searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason=""),
+        metrics.Settled(trial_id=1, reason=""),
+        searcher.ExperimentEnded(1, "COMPLETED", ""),
+    )
+    for _ in range(3):
+        assert found(three, wanted) == [1]
+    assert len(asked) == 3
+
+
+def test_columns_tell_of_metrics_and_of_nested_hyperparameters(gateway):
+    from det_contracts import queries
+
+    gateway.given(story.created(1, hyperparameters={"opt": {"lr": 0.1}}))
+    gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
+    names = [one["column"] for one in gateway.get("/api/v1/projects/1/columns")["columns"]]
+    assert {"hp.opt.lr", "validation.loss.min", "validation.loss.mean"} <= set(names)

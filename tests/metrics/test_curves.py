@@ -3,7 +3,14 @@
 import msgspec
 import pytest
 
-from det_contracts.queries import LogFields, MetricNames, ReportedSteps, Series, ValidationHistory
+from det_contracts.queries import (
+    LogFields,
+    MetricNames,
+    ReportedSteps,
+    Series,
+    TrialStatistics,
+    ValidationHistory,
+)
 from services.metrics import curves
 from services.metrics.thinning import Point, Thinner
 from tests.metrics.world import lines, reports, series, training, validation
@@ -17,6 +24,17 @@ def test_names_are_told_by_group_over_experiments(told):
     )
     assert ask(MetricNames([1, 2])) == {"mine": ["x"], "training": ["loss", "lr"], "validation": ["loss"]}
     assert ask(MetricNames([9])) == {}
+
+
+def test_statistics_of_one_metric_are_told_of_the_trials_that_have_it(told):
+    ask = told(
+        reports(training([1, 2], loss=[3, 1])),
+        reports(training([1], other=[1]), trial=2),
+        reports(training([1], loss=[7]), trial=3),
+    )
+    found = dict(ask(TrialStatistics(trial_ids=[1, 2, 9], group="training", name="loss")))
+    assert list(found) == [1]
+    assert (found[1]["min"], found[1]["last"], found[1]["mean"]) == (1, 1, 2)
 
 
 def test_steps_of_a_metric_come_once_each_and_in_pages(told, monkeypatch):

@@ -51,6 +51,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     trial.StatusSet: trials.status_set,
     trial.CheckpointStored: models.stored,
     metrics.Validated: models.validated,
+    metrics.Settled: trials.settled,
     checkpoints.DeletionRequested: models.going,
     checkpoints.DeletionFinished: models.deleted,
     checkpoints.MetadataSet: models.metadata_set,

@@ -108,6 +108,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """In the order they were stored, deleted ones too."""
     checkpoints: int = 0
     checkpoint_bytes: int = 0
+    settled: bool = False
+    """No report of it will come any more."""
     answered: int = 0
     """Newest operation whose completion the search has answered."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from det_contracts.envelope import Recorded
-from det_contracts.events import searcher, trial
+from det_contracts.events import metrics, searcher, trial
 from services.gateway.domain.experiments import shown
 from services.gateway.domain.state import State, Trial
 from services.kit.rules import Key
@@ -57,6 +57,15 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
         ended_at=recorded.at,
     )
     yield "trials", event.trial_id
+
+
+def settled(state: State, recorded: Recorded) -> Iterable[Key]:
+    """All that it reported is judged."""
+    event: metrics.Settled = recorded.event
+    known = state.trials.get(event.trial_id)
+    if known is not None:
+        state.trials[known.id] = replace(known, settled=True)
+        yield "trials", known.id
 
 
 def answered(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -2,47 +2,78 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections import Counter
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import queries
+from det_contracts.problems import Refused
 from services.gateway import paging, places, search
+from services.gateway.columns import FIELDS, HIDDEN, HPARAM, STATISTICS, hyperparameters, known
+from services.gateway.domain import Experiment, State
 from services.gateway.present.experiment import experiment
 from services.gateway.routes.trials import show
+from services.gateway.search import Lookup
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
-COLUMNS = {
-    "id": "NUMBER", "name": "TEXT", "description": "TEXT", "tags": "TEXT", "forkedFrom": "NUMBER",
-    "startTime": "DATE", "duration": "NUMBER", "numTrials": "NUMBER", "state": "TEXT", "searcherType": "TEXT",
-    "resourcePool": "TEXT", "progress": "NUMBER", "checkpointSize": "NUMBER", "checkpointCount": "NUMBER",
-    "user": "TEXT", "searcherMetric": "TEXT", "searcherMetricsVal": "NUMBER",
-}  # fmt: skip
+LOOKED_AT = 200
+"""Newest experiments of a project whose metrics are offered as columns."""
 
 
 @router.get("/experiments-search")
 async def find(visit: Asked) -> Response:
-    """A page of experiments that fit a filter, each with its best trial."""
+    """A page of experiments that fit a filter, each with its best trial.
+
+    Ours adds `lean`, without configurations and best trials, and `columns`, whose values each row then holds.
+    """
     params, state = visit.params, visit.catalogue.state
-    fits, project = search.check_of(params.text("filter")), params.integer("project_id")
+    wish = search.read(params.text("filter"), params.text("sort"))
+    wanted = [known(name) for text in params.texts("columns") for name in text.split(",") if name]
+    project = params.integer("project_id")
     if project:
         places.project(state, project)
-    chosen = [one for one in state.experiments.values() if project in (0, one.project_id)]
-    shown = [experiment(one, state) for one in chosen]
-    ordered = search.sorted_by([one for one in shown if fits(one)], params.text("sort"))
+    lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*wish.names, *wanted})
+    ids = sorted(state.experiments)
+    if project:
+        ids = [id for id in ids if state.experiments[id].project_id == project]
+    # In a thread: what takes 100 ms with 100,000 experiments would let everybody else wait.
+    ordered = await asyncio.to_thread(wish.answer, lookup, ids)
     part = paging.experiments_span(params.window(), len(ordered))
-    page = ordered[part.start : part.end]
-    best = await _best_trials(visit, page)
-    rows = [{"experiment": one, "bestTrial": best.get(one["bestTrialId"])} for one in page]
+    page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
+    lean = bool(params.flag("lean", default=False))
+    rows = await _rows(visit, page, lean)
+    if wanted:
+        rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
     return visit.answer({"experiments": rows, "pagination": part.pagination})
 
 
-async def _best_trials(visit: UserVisit, page: list[dict[str, Any]]) -> dict[int, Any]:
-    ids = [one["bestTrialId"] for one in page if one["bestTrialId"] is not None]
-    known = visit.catalogue.state.trials
-    return {one["id"]: one for one in await show(visit, [known[id] for id in ids if id in known])}
+async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[dict[str, Any]]:
+    state = visit.catalogue.state
+    best = {} if lean else await _best_trials(visit, page)
+    progress = await visit.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
+    return [
+        {
+            "experiment": experiment(one, state, progress=progress.get(one.id), lean=lean),
+            "bestTrial": best.get(one.best_trial),
+        }
+        for one in page
+        if one.id in state.experiments
+    ]
+
+
+async def _best_trials(visit: UserVisit, page: list[Experiment]) -> dict[int | None, Any]:
+    known_trials = visit.catalogue.state.trials
+    chosen = [known_trials[one.best_trial] for one in page if one.best_trial in known_trials]
+    return {one["id"]: one for one in await show(visit, chosen)}
+
+
+def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
+    return {name: lookup[name].get(id) for name in wanted}
 
 
 @router.get("/experiment/labels")
@@ -57,14 +88,35 @@ async def labels(visit: Asked) -> Response:
 
 @router.get("/projects/{id}/columns")
 async def columns(visit: Asked, id: int) -> Response:
-    """What experiments of a project can be filtered and sorted by."""
+    """What experiments of a project can be filtered and sorted by; of all experiments for the id 0."""
     state = visit.catalogue.state
-    places.project(state, id)
-    found = [_column(name, kind, "EXPERIMENT") for name, kind in COLUMNS.items()]
-    known = (one for one in state.experiments.values() if one.project_id == id)
-    names = {name for one in known for name in state.submissions[one.id].config.get("hyperparameters") or {}}
-    found += [_column(f"hp.{name}", "UNSPECIFIED", "HYPERPARAMETERS") for name in sorted(names)]
-    return visit.answer({"columns": found})
+    if id:
+        places.project(state, id)
+    found = [_column(name, kind, "EXPERIMENT") for name, (kind, _) in FIELDS.items() if name not in HIDDEN]
+    held = sorted((one.id for one in state.experiments.values() if id in (0, one.project_id)), reverse=True)
+    found += [_column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS") for name in _hparams(state, held)]
+    metrics = await _metrics(visit, held[:LOOKED_AT])
+    return visit.answer({"columns": [*found, *metrics]})
+
+
+def _hparams(state: State, ids: list[int]) -> list[str]:
+    return sorted({name for id in ids for name in hyperparameters(state.submissions[id].config)})
+
+
+async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
+    """Statistics of what the newest experiments reported; none while the metrics service is away."""
+    found: dict[str, list[str]] = {}
+    with contextlib.suppress(Refused):
+        found = await visit.peers.ask(queries.MetricNames(ids)) if ids else {}
+    return [
+        _column(f"{group}.{name}.{statistic}", "NUMBER", _LOCATIONS.get(group, "CUSTOM_METRIC"))
+        for group, names in found.items()
+        for name in names
+        for statistic in STATISTICS
+    ]
+
+
+_LOCATIONS = {"validation": "VALIDATIONS", "training": "TRAINING"}
 
 
 def _column(name: str, kind: str, location: str) -> dict[str, str]:
@@ -72,5 +124,5 @@ def _column(name: str, kind: str, location: str) -> dict[str, str]:
         "column": name,
         "location": f"LOCATION_TYPE_{location}",
         "type": f"COLUMN_TYPE_{kind}",
-        "displayName": name.removeprefix("hp."),
+        "displayName": name.removeprefix(HPARAM),
     }

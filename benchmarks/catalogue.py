@@ -1,0 +1,238 @@
+"""Lists of a gateway that knows very many experiments: a filtered and sorted page, over its REST application.
+
+python -m benchmarks.catalogue [EXPERIMENTS]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+
+from benchmarks.table import head, median, percentile, row
+from det_contracts import expconf
+from det_contracts.commands import Answer
+from det_contracts.envelope import Recorded
+from det_contracts.events import metrics, searcher
+from services.gateway.backend import Backend
+from services.gateway.catalogue import Catalogue
+from services.gateway.domain import State, evolve
+from services.gateway.http import application
+from services.gateway.live import Live
+from services.gateway.peers import Peers
+from services.gateway.settings import Settings
+from services.gateway.store import project
+from services.kit import migrate
+from services.kit.blobs import DirectoryBlobs
+from services.kit.log_memory import MemoryLog
+
+ROUNDS = 30
+DAY_S = 86_400.0
+NAMES = ("resnet", "bert", "mnist", "unet", "gan", "ppo", "vit", "whisper")
+LABELS = ("sweep", "baseline", "paper", "debug", "gpu")
+
+
+class Filled:
+    """A state of that many experiments, each with a trial and its validation; a hundredth of them is open."""
+
+    def __init__(self, count: int) -> None:
+        self.state = State()
+        self._random = random.Random(7)
+        self._position = 0
+        self._config = expconf.complete(
+            {
+                "entrypoint": "python3 train.py",
+                "searcher": {"name": "single", "metric": "loss", "max_length": 100},
+                "checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"},
+            },
+            seed=1,
+            name="benchmark",
+        )
+        for id in range(1, count + 1):
+            self.add(id)
+
+    def add(self, id: int) -> None:
+        """One more experiment, with what it came to."""
+        chance = self._random
+        config = self._config | {
+            "name": f"{chance.choice(NAMES)}-{id}",
+            "labels": chance.sample(LABELS, 2),
+            "hyperparameters": {"lr": {"type": "const", "val": 10 ** chance.uniform(-5, 0)}},
+        }
+        self.say(
+            searcher.ExperimentCreated(
+                experiment_id=id,
+                user=chance.choice(("determined", "admin")),
+                config=config,
+                original_config="",
+                reason="",
+            ),
+            searcher.ExperimentActivated(id, "asked"),
+            searcher.TrialCreated(
+                trial_id=id,
+                experiment_id=id,
+                request_id=f"r{id}",
+                task_id=f"{id}.r{id}",
+                seed=1,
+                hparams={"lr": config["hyperparameters"]["lr"]["val"]},
+                reason="",
+            ),
+            metrics.Validated(
+                trial_id=id,
+                number=1,
+                run=1,
+                steps_completed=100,
+                metric=chance.random(),
+                reported_at=DAY_S,
+            ),
+        )
+        if id % 100:
+            ended = "COMPLETED" if chance.random() < 0.9 else "ERROR"
+            self.say(
+                searcher.TrialEnded(trial_id=id, state="COMPLETED", restarts=0, reason=""),
+                metrics.Settled(trial_id=id, reason=""),
+                searcher.ExperimentEnded(id, ended, ""),
+            )
+
+    def say(self, *events: Any) -> set[Any]:
+        """Fold events; returns the keys of what moved."""
+        moved: set[Any] = set()
+        for event in events:
+            self._position += 1
+            at = 1_700_000_000.0 + self._position
+            moved.update(evolve(self.state, Recorded(self._position, event, str(self._position), "test", at)))
+        return moved
+
+
+class Alone:
+    """The other services, who know nothing but statistics."""
+
+    async def command(self, command: Any) -> Answer:
+        raise NotImplementedError
+
+    async def query(self, query: Any, **_: Any) -> Answer:
+        ids = getattr(query, "trial_ids", None)
+        return Answer(0, {} if ids is None else [[id, {"min": id / 7 % 1, "last": id % 13}] for id in ids])
+
+
+class Saver:
+    """The tables are true at every moment: nobody writes to the log."""
+
+    def watch(self, listener: Any) -> None:
+        self.note = listener
+
+    async def reach(self, position: int) -> None:
+        return None
+
+
+def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
+    """A catalogue over the state, with its tables written."""
+    database = migrate.open_database(f"sqlite:///{folder / 'gateway.db'}", "gateway")
+    records = {("experiments", id): one for id, one in filled.state.experiments.items()}
+    with database.engine.begin() as connection:
+        project(connection, records, ())
+    runner: Any = SimpleNamespace(state=filled.state, positions={"CONTROL": 0})
+    saver: Any = Saver()
+    return Catalogue(runner, saver, database), saver
+
+
+async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
+    """Signed in at a gateway that shows the catalogue."""
+    backend = Backend(
+        settings=Settings(cluster_id="c", cluster_name="benchmark"),
+        catalogue=found,
+        peers=Peers(Alone(), found),
+        live=Live(found, MemoryLog()),
+        journal=MemoryLog(),
+        blobs=DirectoryBlobs(folder),
+        token_key=b"a key that is long enough",
+        trial_signer=None,
+        storage=None,
+    )
+    made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://gateway")
+    login = await made.post("/api/v1/auth/login", json={"username": "determined", "password": ""})
+    made.headers["Authorization"] = f"Bearer {login.json()['token']}"
+    return made
+
+
+def leaf(column: str, operator: str, value: Any) -> dict[str, Any]:
+    return {"kind": "field", "columnName": column, "operator": operator, "value": value}
+
+
+def wanted(conjunction: str, *children: Any) -> str:
+    group = {"kind": "group", "conjunction": conjunction, "children": children}
+    return json.dumps({"filterGroup": group, "showArchived": False})
+
+
+CASES = {
+    "newest first, no filter": {"sort": "id=desc"},
+    "state, hyperparameter and tag; by the metric": {
+        "filter": wanted(
+            "and",
+            leaf("state", "=", "COMPLETED"),
+            leaf("hp.lr", "<", 0.01),
+            leaf("tags", "contains", "sweep"),
+        ),
+        "sort": "searcherMetricsVal=asc",
+    },
+    "part of the name; by name, then by start": {
+        "filter": wanted("and", leaf("name", "contains", "res")),
+        "sort": "name=asc,startTime=desc",
+    },
+    "either of two, all sorted by a hyperparameter": {
+        "filter": wanted("or", leaf("searcherMetricsVal", "<", 0.5), leaf("tags", "contains", "paper")),
+        "sort": "hp.lr=desc",
+    },
+    "another metric than the searcher's": {
+        "filter": wanted("and", leaf("validation.accuracy.min", "<", 0.3)),
+        "sort": "validation.accuracy.last=desc,id=asc",
+    },
+}
+
+
+async def main(count: int) -> None:
+    began = time.perf_counter()
+    filled = Filled(count)
+    row(f"fold {count:,} experiments", time.perf_counter() - began, "s")
+    with tempfile.TemporaryDirectory() as name:
+        found, saver = catalogue(filled, Path(name))
+        web = await client(found, Path(name))
+        for told, params in CASES.items():
+            await measure(
+                web, f"page of 100 of {count:,}: {told}", "experiments-search", params, filled, saver
+            )
+        plain = {"sortBy": "SORT_BY_SEARCHER_METRIC_VAL", "states": "STATE_COMPLETED", "name": "res"}
+        await measure(web, "the same from SQL, as 0.25 asks", "experiments", plain, filled, saver)
+        await web.aclose()
+
+
+async def measure(
+    web: httpx.AsyncClient, told: str, path: str, params: Any, filled: Filled, saver: Any
+) -> None:
+    """First answer, and those after it while experiments move between any two."""
+    took, busy = [], []
+    for turn in range(ROUNDS + 1):
+        moved = filled.say(searcher.ExperimentPaused((turn + 1) * 100, "asked"))
+        saver.note(moved)
+        began, worked = time.perf_counter(), time.process_time()
+        answer = await web.get(f"/api/v1/{path}", params=params | {"limit": 100, "lean": "true"})
+        took.append(1000 * (time.perf_counter() - began))
+        busy.append(1000 * (time.process_time() - worked))
+        assert answer.status_code == 200, answer.text
+    later = took[1:]
+    work = f"{median(busy[1:]):.0f} ms of a processor"
+    ratio = f"p95 {percentile(later, 0.95):.0f} ms; first {took[0]:.0f} ms; {work}"
+    row(told, median(later), "ms", "< 200", ratio)
+
+
+if __name__ == "__main__":
+    head()
+    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
