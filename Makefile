@@ -49,7 +49,7 @@ down: $(VENV)/.installed ## stop the local cluster; its data stays
 
 test: setup ## run every test
 	@$(BIN)/python -m pytest -n 2 -q -m "not live"
-	@$(BIN)/python -m pytest -n 2 -q -m live
+	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -q -m live
 
 fast: $(VENV)/.installed ## run the tests that start no servers, and the linters
 	@$(BIN)/python -m pytest -n 2 -q -m "not live"

@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ from nats.aio.client import Client
 from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
 from det_contracts.events.worker import AllocationExited, Slot
-from services.kit import blobs, logging
+from services.kit import blobs, logging, process
 from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
@@ -248,19 +247,11 @@ def main() -> None:
         print(f"worker: STEADFAST_WORKER_ID='{settings.worker_id}': {ids.WORKER_ID_RULE}", file=sys.stderr)
         sys.exit(2)
     logging.configure(settings.log_format, settings.log_level, worker=settings.worker_id)
-    _loop_runner()(_until_stopped(settings))
+    process.run(_until_stopped(settings))
 
 
-def _loop_runner() -> Callable[[Any], None]:
-    try:
-        import uvloop
-
-        return uvloop.run
-    except ImportError:
-        return asyncio.run
-
-
-async def _until_stopped(settings: WorkerSettings) -> None:
+async def _until_stopped(settings: WorkerSettings) -> int:
+    """Exit status."""
     connection = await connect(settings, f"worker {settings.worker_id}")
     worker = Worker(settings, connection)
     work = asyncio.ensure_future(worker.work())
@@ -269,6 +260,7 @@ async def _until_stopped(settings: WorkerSettings) -> None:
     await asyncio.wait([work])
     if not work.cancelled():
         log.critical("worker.failed", exc_info=work.exception())
-        sys.exit(1)
+        process.leave(1)
     await worker.leave()
     await connection.close()
+    return 0

@@ -18,7 +18,7 @@ from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from det_contracts import commands
-from services.kit import logging, migrate
+from services.kit import logging, migrate, process
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import connect
 from services.kit.database import Database
@@ -74,16 +74,11 @@ def main(service: Service) -> None:
     except BadSettings as error:
         sys.exit(f"{service.rules.owner}: {error}")
     logging.configure(settings.log_format, settings.log_level, service=service.rules.owner)
-    try:
-        import uvloop
-
-        runner: Callable[[Any], None] = uvloop.run
-    except ImportError:
-        runner = asyncio.run
-    runner(_until_stopped(service, settings))
+    process.run(_until_stopped(service, settings))
 
 
-async def _until_stopped(service: Service, settings: ServiceSettings) -> None:
+async def _until_stopped(service: Service, settings: ServiceSettings) -> int:
+    """Exit status."""
     work = asyncio.ensure_future(serve(service, settings))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -95,11 +90,9 @@ async def _until_stopped(service: Service, settings: ServiceSettings) -> None:
     except BaseExceptionGroup as group:
         for error in group.exceptions:
             log.critical("service.failed", error=str(error), exc_info=error)
-        # Nothing is lost by it, and what may still hold on to the loop must not keep a failed service
-        # from being started again.
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
+        # At once: what may still hold on to the loop must not keep it from being started again.
+        process.leave(1)
+    return 0
 
 
 async def serve(service: Service, settings: ServiceSettings) -> None:

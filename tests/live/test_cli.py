@@ -6,7 +6,7 @@ import re
 import pytest
 
 from determined.transport import identity
-from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.local_cluster import wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -35,11 +35,8 @@ max_restarts: 0
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    made = LocalCluster(tmp_path_factory.mktemp("cli"))
-    made.up()
-    yield made
-    made.down()
+def cluster(shared_cluster):
+    return shared_cluster
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +66,8 @@ def test_create_and_follow(cluster, code):
     trial = int(re.search(r"^Following first trial with ID (\d+)$", done.stdout, re.MULTILINE)[1])
     assert "step 4" in done.stdout
     assert done.stdout.endswith(f"To reopen log stream, run: det trial logs -f {trial}\n")
-    assert cluster.experiment(number)["state"] in ("STATE_COMPLETED", "STATE_RUNNING", "STATE_ACTIVE")
+    # The second trial may still be on its way.
+    assert cluster.experiment(number)["state"] not in ("STATE_ERROR", "STATE_CANCELED", "STATE_PAUSED")
 
 
 def test_downloads(cluster, finished, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from determined.common.api.errors import APIException, ForbiddenException, NotFoundException
 from determined.errors import CheckpointStateException
 from determined.experimental import client
-from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.local_cluster import wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
@@ -39,12 +39,9 @@ CONFIG = {
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster(shared_cluster):
     """One for the module: its tests change nothing that others look at."""
-    made = LocalCluster(tmp_path_factory.mktemp("client"))
-    made.up()
-    yield made
-    made.down()
+    return shared_cluster
 
 
 @pytest.fixture(autouse=True)

@@ -23,12 +23,8 @@ with det.core.init() as core:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    from tests.fixtures.local_cluster import LocalCluster
-
-    started = LocalCluster(tmp_path_factory.mktemp("faults")).up()
-    yield started
-    started.down()
+def cluster(shared_cluster):
+    return shared_cluster
 
 
 @pytest.fixture

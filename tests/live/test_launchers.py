@@ -15,10 +15,13 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-@pytest.fixture
-def two_by_two(local_cluster):
-    """2 workers with 2 slots each: a trial of 4 slots spans both."""
-    return local_cluster(agents=2, slots=2)
+PLAN = {"agents": 2, "slots": 2}
+"""A trial of 4 slots spans both workers."""
+
+
+@pytest.fixture(scope="module")
+def two_by_two(shared_cluster):
+    return shared_cluster
 
 
 def copied(name, tmp_path):
@@ -44,15 +47,16 @@ def preempt_and_resume(cluster, id):
 
 def test_a_launcher_of_ones_own(two_by_two, tmp_path):
     id = two_by_two.create("4_distributed.yaml", copied("core_api", tmp_path))
-    wait_for(lambda: len(steps(two_by_two, 1, "weight")) > 5, 60, "some steps")
+    trial = two_by_two.first_trial(id)
+    wait_for(lambda: len(steps(two_by_two, trial, "weight")) > 5, 60, "some steps")
     preempt_and_resume(two_by_two, id)
     assert two_by_two.wait_for_end(id)["state"] == "STATE_COMPLETED"
     # One line per process, all of the same step; then nothing lost and nothing twice.
-    left = [row["log"] for row in two_by_two.stream("trials/1/logs") if "left at step" in row["log"]]
+    left = [row["log"] for row in two_by_two.stream(f"trials/{trial}/logs") if "left at step" in row["log"]]
     assert len(left) == 4
     assert len({re.search(r"left at step (\d+)", line)[1] for line in left}) == 1
-    assert ranks(two_by_two, 1, "left at step") == Counter([0, 1, 2, 3])
-    assert steps(two_by_two, 1, "weight") == [float(n) for n in range(1, 41)]
+    assert ranks(two_by_two, trial, "left at step") == Counter([0, 1, 2, 3])
+    assert steps(two_by_two, trial, "weight") == [float(n) for n in range(1, 41)]
     assert two_by_two.trials(id)[0]["restarts"] == 0
 
 
@@ -63,13 +67,13 @@ def test_torch_over_two_workers(two_by_two, tmp_path):
     wait_for(lambda: two_by_two.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
     preempt_and_resume(two_by_two, id)
     assert two_by_two.wait_for_end(id, 200)["state"] == "STATE_COMPLETED"
-    seen = steps(two_by_two, 1, "epoch")
+    seen = steps(two_by_two, two_by_two.first_trial(id), "epoch")
     assert [epoch for at, epoch in enumerate(seen) if epoch not in seen[:at]] == [1, 2, 3, 4]
     assert len(set(Counter(seen).values())) == 1
     (trial,) = two_by_two.trials(id)
     assert (trial["restarts"], trial["bestValidation"]["metrics"]["avgMetrics"]["epoch"]) == (0, 4)
     # Every process tests, under its own rank.
-    assert set(ranks(two_by_two, 1, "test: loss")) == {0, 1, 2, 3}
+    assert set(ranks(two_by_two, trial["id"], "test: loss")) == {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("victim", ["worker", "wrap_rank", "entrypoint"])
@@ -77,12 +81,13 @@ def test_the_end_of_one_process_ends_all_and_counts_once(two_by_two, tmp_path, v
     id = two_by_two.create(
         "4_distributed.yaml", copied("core_api", tmp_path), "--config", "searcher.max_length.batches=80"
     )
-    wait_for(lambda: len(steps(two_by_two, 1, "weight")) > 3, 60, "some steps")
+    number = two_by_two.first_trial(id)
+    wait_for(lambda: len(steps(two_by_two, number, "weight")) > 3, 60, "some steps")
     os.kill(find(two_by_two, victim), signal.SIGKILL)
     assert two_by_two.wait_for_end(id)["state"] == "STATE_COMPLETED"
     (trial,) = two_by_two.trials(id)
     assert trial["restarts"] == 1
-    assert steps(two_by_two, 1, "weight")[-80:] == [float(n) for n in range(1, 81)]
+    assert steps(two_by_two, number, "weight")[-80:] == [float(n) for n in range(1, 81)]
     wait_for(lambda: not all_processes(two_by_two), 30, "the processes to be gone")
 
 

@@ -1,6 +1,10 @@
 """The main job through a real local cluster: scripts in, trials, metrics, checkpoints and logs out."""
 
+import re
+
 import pytest
+
+from tests.fixtures.local_cluster import wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -34,6 +38,11 @@ info = det.get_cluster_info()
 with det.core.init() as core:
     main(core, info)
 """
+
+
+@pytest.fixture(scope="module")
+def cluster(shared_cluster):
+    return shared_cluster
 
 
 @pytest.fixture
@@ -87,10 +96,10 @@ def test_following_a_search_to_its_end(cluster, model):
         "{name: adaptive_asha, metric: x, max_length: 16, max_trials: 4, smaller_is_better: false}",
     )
     done = cluster.det("e", "create", "config.yaml", ".", "-f", cwd=model(config))
-    assert "Created experiment 1\n" in done.stdout
+    id = int(re.search(r"Created experiment (\d+)\n", done.stdout)[1])
     assert "Trial log stream ended" in done.stdout + done.stderr
-    assert cluster.det("e", "wait", "1").returncode == 0
-    trials = cluster.trials(1)
+    assert cluster.det("e", "wait", id).returncode == 0
+    trials = cluster.trials(id)
     assert len(trials) == 4
     assert {t["state"] for t in trials} == {"STATE_COMPLETED"}
 
@@ -98,16 +107,20 @@ def test_following_a_search_to_its_end(cluster, model):
 def test_pausing_and_activating_resumes_at_the_last_checkpoint(cluster, model):
     folder = model(SINGLE.replace("20", "60"), pause="import time; time.sleep(0.05)")
     id = cluster.create("config.yaml", folder)
-    from_start = lambda: any("starts at" in line for line in cluster.logs(1))  # noqa: E731
-    _until(cluster, from_start)
-    _until(cluster, lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"])
+    trial = cluster.first_trial(id)
+
+    def said(words):
+        return [line for line in cluster.logs(trial) if words in line]
+
+    wait_for(lambda: said("starts at"), 40, "the start")
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 40, "a checkpoint")
     cluster.det("e", "pause", id)
-    _until(cluster, lambda: any("leaves at" in line for line in cluster.logs(1)))
-    left = next(line for line in cluster.logs(1) if "leaves at" in line).rpartition(" ")[2]
+    wait_for(lambda: said("leaves at"), 40, "the script to leave")
+    left = said("leaves at")[0].rpartition(" ")[2]
     assert cluster.experiment(id)["state"] == "STATE_PAUSED"
     cluster.det("e", "activate", id)
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
-    assert f"starts at {left} with {2 * int(left)}" in cluster.logs(1)
+    assert said(f"starts at {left} with {2 * int(left)}")
     (trial,) = cluster.trials(id)
     assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"x": 120}
     assert trial["restarts"] == 0
@@ -117,9 +130,10 @@ def test_continuing_takes_the_weights_and_starts_over(cluster, model):
     folder = model(SINGLE)
     first = cluster.create("config.yaml", folder)
     cluster.wait_for_end(first)
-    again = cluster.create("config.yaml", folder, "--config", "searcher.source_trial_id=1")
+    source = f"searcher.source_trial_id={cluster.first_trial(first)}"
+    again = cluster.create("config.yaml", folder, "--config", source)
     assert cluster.wait_for_end(again)["state"] == "STATE_COMPLETED"
-    assert "starts at 0 with 40" in cluster.logs(cluster.trials(again)[0]["id"])
+    assert "starts at 0 with 40" in cluster.logs(cluster.first_trial(again))
 
 
 def test_a_failing_trial_restarts_from_its_checkpoint(cluster, model):
@@ -136,7 +150,7 @@ def test_a_missing_entrypoint_says_so(cluster, model):
     id = cluster.create("config.yaml", model(SINGLE.replace("python3 train.py", "[no-such-program, x]")))
     ended = cluster.wait_for_end(id)
     assert ended["state"] == "STATE_ERROR"
-    assert any("no-such-program" in line for line in cluster.logs(1))
+    assert any("no-such-program" in line for line in cluster.logs(cluster.first_trial(id)))
     assert "no-such-program" in cluster.det("e", "describe", id).stdout
     assert cluster.det("e", "wait", id, check=False).returncode == 1
 
@@ -156,10 +170,4 @@ def test_scripts_beside_files_named_like_the_platform(cluster, model):
     )
     id = cluster.create("config.yaml", folder)
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
-    assert "my worker my services" in cluster.logs(1)
-
-
-def _until(cluster, true, within_s=40):
-    from tests.fixtures.local_cluster import wait_for
-
-    wait_for(true, within_s, "the condition")
+    assert "my worker my services" in cluster.logs(cluster.first_trial(id))

@@ -10,6 +10,11 @@ from tests.fixtures.local_cluster import wait_for
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 
+@pytest.fixture(scope="module")
+def cluster(shared_cluster):
+    return shared_cluster
+
+
 def state(cluster, noun, id):
     return cluster.get(f"{noun}s/{id}")[noun]["state"]
 
@@ -23,7 +28,7 @@ def test_commands_run_with_their_files_and_variables(cluster, tmp_path):
     variables = "environment.environment_variables=[WHO=world]"
     done = cluster.det("cmd", "run", "--config", variables, "-c", folder, "python3", "hello.py")
     assert "hello world COMMAND" in done.stdout
-    (one,) = cluster.get("commands")["commands"]
+    one = max(cluster.get("commands")["commands"], key=lambda one: one["startTime"])
     wait_for(lambda: state(cluster, "command", one["id"]) == "STATE_TERMINATED", 30, "the end")
     assert cluster.get(f"commands/{one['id']}")["command"]["exitStatus"] == "exit code 0"
 
@@ -78,10 +83,9 @@ resources: {slots_per_trial: 1}
 """
 
 
-def test_a_tensorboard_shows_the_curves_of_a_trial(local_cluster, tmp_path):
+def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
-    cluster = local_cluster()
     (tmp_path / "train.py").write_text(SCRIPT)
     (tmp_path / "config.yaml").write_text(CONFIG)
     experiment = cluster.create("config.yaml", tmp_path)

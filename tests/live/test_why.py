@@ -29,6 +29,11 @@ with det.core.init() as core:
 """
 
 
+@pytest.fixture(scope="module")
+def cluster(shared_cluster):
+    return shared_cluster
+
+
 @pytest.fixture
 def submit(cluster, tmp_path):
     """A function that submits a script, which ends by itself or waits to be asked to leave."""
@@ -54,42 +59,43 @@ def sentences(cluster, kind, id):
 
 def test_a_completed_experiment_and_all_of_it(cluster, submit):
     id = submit(False)
+    trial = cluster.first_trial(id)
     cluster.wait_for_end(id)
     state, chain = sentences(cluster, "experiment", id)
     assert state == "COMPLETED"
     assert chain[0] == f"experiment {id} ended as COMPLETED"
-    assert "the script of trial 1 reported 0.5 for operation 1" in chain
+    assert f"the script of trial {trial} reported 0.5 for operation 1" in chain
     assert chain[-1] == f"experiment {id} was created"
     assert sentences(cluster, "job", f"experiment-{id}") == (state, chain)
-    allocation = next(
-        s["about"]["id"] for s in why(cluster, "trial", 1)[2] if s["about"]["kind"] == "allocation"
-    )
-    assert sentences(cluster, "allocation", allocation)[1][0] == "run 1 of trial 1 ended well"
+    about = [step["about"] for step in why(cluster, "trial", trial)[2]]
+    allocation = next(one["id"] for one in about if one["kind"] == "allocation")
+    assert sentences(cluster, "allocation", allocation)[1][0] == f"run 1 of trial {trial} ended well"
     (checkpoint,) = cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]
     assert any("stored checkpoint" in one for one in sentences(cluster, "checkpoint", checkpoint["uuid"])[1])
 
 
 def test_paused_and_killed_by_whom(cluster, submit):
     id = submit(True)
+    trial = cluster.first_trial(id)
     wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 60, "a checkpoint")
-    assert sentences(cluster, "trial", 1)[1][0].startswith("run 1 of trial 1 started on ")
+    newest = lambda: sentences(cluster, "trial", trial)[1][0]  # noqa: E731
+    assert newest().startswith(f"run 1 of trial {trial} started on ")
     cluster.det("e", "pause", id)
-    left = lambda: sentences(cluster, "trial", 1)[1][0].startswith("run 1 of trial 1 was over")  # noqa: E731
-    wait_for(left, 60, "the run to leave")
-    state, steps, _ = why(cluster, "trial", 1)
+    wait_for(lambda: newest().startswith(f"run 1 of trial {trial} was over"), 60, "the run to leave")
+    state, steps, _ = why(cluster, "trial", trial)
     assert state == "PAUSED"
     assert steps[-1][0] == f"experiment {id} was paused"
     assert steps[-1][2] == "user:determined"
     assert any("asked to save and leave" in what for what, _, _ in steps)
     cluster.det("e", "kill", id)
     cluster.wait_for_end(id)
-    state, steps, _ = why(cluster, "trial", 1)
+    state, steps, _ = why(cluster, "trial", trial)
     assert state == "CANCELED"
     assert steps[-1][0] == f"experiment {id} was to end as CANCELED"
     assert "kill" in steps[-1][1]
     shown = cluster.det("why", "experiment", id).stdout
     assert shown.startswith(f"Experiment {id} is CANCELED\n")
-    whole = cluster.det("why", "trial", 1, "--all").stdout
+    whole = cluster.det("why", "trial", trial, "--all").stdout
     assert whole.index("was paused") < whole.index("was to end as")
 
 
