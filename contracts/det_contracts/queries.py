@@ -113,9 +113,12 @@ class ReportVerdict(msgspec.Struct, frozen=True, tag="report_verdict"):
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
-    """To metrics: `{lines: [...], more: the page was cut short, through: position of LOGS it is true at}`.
+    """To metrics: `{lines: [...], more, cursor, through: position of LOGS it is true at}`.
 
-    A line is `{id, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`; ids grow.
+    A line is `{id, number, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`; ids
+    grow, numbers count the task's lines from 1. `more`: the page was cut short, because it is full or the
+    search took long; ask again with `after_id` = `cursor` then, even where no line was found. A `regex`
+    (RE2) goes before `text`.
     """
 
     task_id: str
@@ -131,6 +134,9 @@ class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
     before_at: float | None = None
     after_at: float | None = None
     text: str = ""
+    regex: str = ""
+    from_number: int = 0
+    """Only lines from this number on, or up to it in descending order."""
 
 
 class BestValidation(msgspec.Struct, frozen=True, tag="best_validation"):
@@ -183,9 +189,12 @@ class ValidationHistory(msgspec.Struct, frozen=True, tag="validation_history"):
 
 
 class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
-    """To metrics: what the lines of a task differ in.
+    """To metrics: what the lines of a task differ in, how many they are, and where they tell of a failure.
 
-    `{places: [[allocation id, worker id], ...], ranks, stdtypes, sources}`, each sorted; a rank may be None.
+    `{places: [[allocation id, worker id], ...], ranks, stdtypes, sources, levels: {level or "": lines},
+    lines, last_number, first_error, failing_line}`; lists are sorted, a rank may be None. The last two are
+    ids of lines or None: the first error of all, and the last one of the lowest rank in the newest run that
+    had any.
     """
 
     task_id: str

@@ -33,9 +33,9 @@ async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterato
         page = await peers.log_page(msgspec.structs.replace(query, limit=size))
         yield page.lines
         left -= len(page.lines)
-        if not (page.more or len(page.lines) == size) or (limit and left <= 0):
+        if not page.more or (limit and left <= 0):
             return
-        query = msgspec.structs.replace(query, after_id=page.lines[-1].id)
+        query = msgspec.structs.replace(query, after_id=page.cursor)
 
 
 class Follower:
@@ -81,10 +81,10 @@ class Follower:
         while True:
             page = await self._peers.log_page(msgspec.structs.replace(query, limit=PAGE))
             yield page.lines
-            if not page.more and len(page.lines) < PAGE:
+            if not page.more:
                 self._through = page.through
                 return
-            query = msgspec.structs.replace(query, after_id=page.lines[-1].id)
+            query = msgspec.structs.replace(query, after_id=page.cursor)
 
     async def _live(self, over: asyncio.Task[None]) -> AsyncIterator[Lines]:
         """Lines as they come, until `over` is done."""

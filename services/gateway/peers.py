@@ -75,6 +75,8 @@ class Line(msgspec.Struct, frozen=True):
     source: str
     stdtype: str
     text: str
+    number: int = 0
+    """Counts the task's lines from 1; 0 where it is not known yet."""
 
 
 class LogPage(msgspec.Struct, frozen=True):
@@ -83,7 +85,9 @@ class LogPage(msgspec.Struct, frozen=True):
     lines: list[Line]
     through: int
     more: bool = False
-    """Cut short of what there is, to fit into one answer."""
+    """There may be more: the page is full, or the search has taken long."""
+    cursor: int = 0
+    """Id to ask on from, then."""
 
 
 class Job(msgspec.Struct, frozen=True):

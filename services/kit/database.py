@@ -56,7 +56,17 @@ class Database:
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a consistent view in a reader thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._transact, work)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self.look, work)
+
+    def look(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run `work` on a view of the database that no commit changes meanwhile."""
+        with self.engine.connect() as connection:
+            if connection.dialect.name == "sqlite":
+                # The driver begins a transaction by itself only before it writes.
+                connection.exec_driver_sql("BEGIN")
+            else:
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            return work(connection)
 
     def _transact(self, work: Callable[[sa.Connection], T]) -> T:
         with self.engine.begin() as connection:

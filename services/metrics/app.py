@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from det_contracts import subjects
-from services.kit.host import Service
+from services.kit.host import Parts, Service
 from services.kit.rules import Rules
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
@@ -12,8 +14,10 @@ from services.metrics.logs.reading import read_logs
 from services.metrics.queries import READS
 from services.metrics.react import react
 from services.metrics.reading import read_reports
+from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
+from services.metrics.trimming import trim_logs
 
 RULES = Rules(
     owner="metrics",
@@ -29,4 +33,12 @@ RULES = Rules(
     },
     decode={subjects.REPORTS: read_reports, subjects.LOGS: read_logs},
 )
-SERVICE = Service(RULES, project=project, reads=READS, extra=settle_ended_trials, backlog=500)
+
+
+async def _beside(parts: Parts) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(settle_ended_trials(parts))
+        tasks.create_task(trim_logs(parts))
+
+
+SERVICE = Service(RULES, settings=MetricsSettings, project=project, reads=READS, extra=_beside, backlog=500)

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.events.metrics import Settled
+from det_contracts.events.metrics import LogsTrimmed, Settled
 from services.kit.rules import Call, Ruling
-from services.metrics.domain import State
+from services.metrics.domain import State, trimmed_through
 
 
 class Settle(msgspec.Struct, frozen=True, tag="settle"):
@@ -27,8 +27,23 @@ def settle(state: State, command: Settle, call: Call) -> Ruling:
     )
 
 
+class Trim(msgspec.Struct, frozen=True, tag="trim"):
+    """From the watch beside the service: log lines up to a position of LOGS are no longer wanted."""
+
+    through: int
+    reason: str
+    user: str = "metrics"
+
+
+def trim(state: State, command: Trim, call: Call) -> Ruling:
+    """State it, unless those are gone already."""
+    if command.through <= trimmed_through(state):
+        return Ruling()
+    return Ruling([LogsTrimmed(through=command.through, reason=command.reason)])
+
+
 def _pending(state: State, id: int) -> bool:
     return id in state.trials and bool(state.trials[id].pending)
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle, Trim: trim}

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
+from det_contracts.events.metrics import LogsTrimmed
 from det_contracts.events.searcher import ExperimentDeleted
 from det_contracts.reports import LogBatch
 from services.kit.rules import Key
@@ -26,6 +27,10 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
             writer.finish()
             _forget(connection, event)
             lines.forget(event.experiment_id)
+        if isinstance(event, LogsTrimmed):
+            lines.trim(event.through)
+        if isinstance(event, Judged) and event.passed_over and isinstance(event.batch, LogBatch):
+            lines.pass_over(event.batch)
         if not isinstance(event, Judged) or not event.accepted:
             continue
         if isinstance(event.batch, LogBatch):

@@ -31,7 +31,9 @@ def talking(gateway):
         wanted = [line for line in wanted if not query.levels or line["level"] in query.levels]
         if query.descending:
             wanted = [line for line in lines[::-1] if not query.after_id or line["id"] < query.after_id]
-        return {"lines": wanted[: query.limit], "through": through}
+        shown = wanted[: query.limit] if query.limit else wanted
+        cursor = shown[-1]["id"] if shown else query.after_id
+        return {"lines": shown, "through": through, "more": len(shown) < len(wanted), "cursor": cursor}
 
     gateway.peers.values[queries.LogPage] = page
     return gateway

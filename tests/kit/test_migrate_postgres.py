@@ -74,8 +74,8 @@ def test_each_service_has_a_schema_of_its_own(postgres_url):
     found = tables_by_schema(postgres_url)
     for owner in OWNERS:
         assert found[owner] >= {"alembic_version", "positions", "snapshots"}
-    assert "lines" in found["metrics"]
-    assert "lines" not in found["gateway"]
+    assert "log_chunks" in found["metrics"]
+    assert "log_chunks" not in found["gateway"]
     assert found["public"] == set()
 
 

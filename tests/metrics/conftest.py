@@ -27,8 +27,7 @@ class Tables:
             world.save(connection)
 
     def ask(self, query):
-        with self.database.engine.begin() as connection:
-            answer = READS[type(query)](connection, query)
+        answer = self.database.look(lambda connection: READS[type(query)](connection, query))
         return msgspec.json.decode(msgspec.json.encode(answer))
 
     def state(self):

@@ -1,10 +1,8 @@
 """What the tables answer."""
 
-import pytest
-
-from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
+from det_contracts.queries import BestValidation, Reports, TrialSummaries
 from services.metrics import paging
-from tests.metrics.world import lines, reports, series, training, validation
+from tests.metrics.world import reports, series, training, validation
 
 
 def rows(answer):
@@ -144,91 +142,3 @@ def test_a_run_of_pages_shows_every_row_once(told, monkeypatch):
     assert [r["group"] for r in ask(Reports(trial_ids=[1], group="validation", limit=2))["rows"]] == [
         "validation"
     ] * 2
-
-
-def texts(answer):
-    return [line["text"] for line in answer["lines"]]
-
-
-def test_lines_have_growing_ids_and_tell_how_far_they_are_complete(told):
-    ask = told(lines("a", "b"), lines("other", task="2.z"), lines("c", offset=2, level="INFO", rank=3))
-    found = ask(LogPage(task_id="1.a"))
-    assert texts(found) == ["a", "b", "c"]
-    assert found["through"] == 3
-    assert not found["more"]
-    ids = [line["id"] for line in found["lines"]]
-    assert ids == sorted(set(ids))
-    assert found["lines"][2] == {
-        "id": ids[2], "task_id": "1.a", "allocation_id": "1.a.1", "worker_id": "w1", "at": 5.0,
-        "level": "INFO", "rank": 3, "source": "task", "stdtype": "stdout", "text": "c",
-    }  # fmt: skip
-    assert texts(ask(LogPage(task_id="1.a", after_id=ids[0]))) == ["b", "c"]
-    assert texts(ask(LogPage(task_id="1.a", descending=True, limit=2))) == ["c", "b"]
-    assert texts(ask(LogPage(task_id="1.a", descending=True, after_id=ids[1]))) == ["a"]
-
-
-def test_repeated_and_older_batches_of_a_source_are_left_out(told):
-    first, second = lines("a", offset=0), lines("b", offset=10)
-    ask = told(first, second, first, second, lines("late", offset=5), lines("c", offset=11))
-    assert texts(ask(LogPage(task_id="1.a"))) == ["a", "b", "c"]
-    told(lines("agent", source="agent"), lines("w2", worker="w2"), lines("run 2", run=2), first)
-    assert texts(ask(LogPage(task_id="1.a")))[3:] == ["agent", "w2", "run 2"]
-
-
-def test_batches_from_no_spool_are_all_taken_and_move_nothing(told):
-    said = lines("said", offset=-1)
-    ask = told(lines("a", offset=5), said, said, lines("b", offset=6))
-    assert texts(ask(LogPage(task_id="1.a"))) == ["a", "said", "said", "b"]
-
-
-FILTERS = {
-    "allocations": (LogPage(task_id="1.a", allocation_ids=["1.a.2"]), ["r2"]),
-    "workers": (LogPage(task_id="1.a", worker_ids=["w2", "nobody"]), ["w2"]),
-    "sources": (LogPage(task_id="1.a", sources=["agent"]), ["agent"]),
-    "levels": (LogPage(task_id="1.a", levels=["ERROR", "INFO"]), ["Bad 100%"]),
-    "stdtypes": (LogPage(task_id="1.a", stdtypes=["stderr"]), ["Bad 100%"]),
-    "ranks": (LogPage(task_id="1.a", ranks=[0, 1]), ["Bad 100%"]),
-    "no rank": (LogPage(task_id="1.a", ranks=[-1]), ["plain", "r2", "w2", "agent"]),
-    "either rank": (LogPage(task_id="1.a", ranks=[-1, 1]), ["plain", "Bad 100%", "r2", "w2", "agent"]),
-    "before, with the bound": (LogPage(task_id="1.a", before_at=5.0), ["plain", "r2", "w2", "agent"]),
-    "after, without the bound": (LogPage(task_id="1.a", after_at=5.0), ["Bad 100%"]),
-    "text": (LogPage(task_id="1.a", text="Bad"), ["Bad 100%"]),
-    "text is case-sensitive": (LogPage(task_id="1.a", text="bad"), []),
-    "text is no pattern": (LogPage(task_id="1.a", text="0%"), ["Bad 100%"]),
-    "text with %": (LogPage(task_id="1.a", text="%"), ["Bad 100%"]),
-    "all at once": (LogPage(task_id="1.a", text="1", ranks=[1], levels=["INFO"]), []),
-}
-
-
-@pytest.mark.parametrize(("query", "wanted"), FILTERS.values(), ids=FILTERS)
-def test_log_filters(told, query, wanted):
-    ask = told(
-        lines("plain"),
-        lines("Bad 100%", offset=9, at=6.0, level="ERROR", rank=1, stdtype="stderr"),
-        lines("r2", run=2),
-        lines("w2", worker="w2"),
-        lines("agent", source="agent"),
-    )
-    assert texts(ask(query)) == wanted
-
-
-def test_long_logs_come_in_pages_that_fit_into_an_answer(told, monkeypatch):
-    ask = told(*(lines(*[f"{n}-{m} " + "ö" * 100 for m in range(10)], offset=n) for n in range(20)))
-    monkeypatch.setattr(paging, "PAGE_BYTES", 4000)
-    found, after = [], 0
-    while True:
-        page = ask(LogPage(task_id="1.a", after_id=after, limit=0))
-        assert 0 < sum(len(line["text"].encode()) for line in page["lines"]) <= 4000
-        found += texts(page)
-        if not page["more"]:
-            break
-        after = page["lines"][-1]["id"]
-    assert [text.split()[0] for text in found] == [f"{n}-{m}" for n in range(20) for m in range(10)]
-
-
-def test_no_line_is_too_odd_for_a_table(told):
-    ask = told(
-        lines("nul \0 here", "\u2028 \U0001f600", "", rank=10**30), lines("x" * 500_000, offset=3, rank=-5)
-    )
-    assert texts(ask(LogPage(task_id="1.a"))) == ["nul \u2400 here", "\u2028 \U0001f600", "", "x" * 500_000]
-    assert texts(ask(LogPage(task_id="1.a", text="\0"))) == ["nul \u2400 here"]

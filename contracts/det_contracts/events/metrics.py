@@ -42,3 +42,15 @@ class ReportRefused(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     steps_completed: int
     reason: str
+
+
+@event("metrics.logs.trimmed", key="through")
+class LogsTrimmed(msgspec.Struct, frozen=True, kw_only=True):
+    """Log lines have grown too old, or too many: those stored up to a position of LOGS are kept no longer.
+
+    Nobody but the metrics service listens: it is a decision, so that a rebuild forgets the same lines.
+    """
+
+    through: int
+    """Position of LOGS."""
+    reason: str

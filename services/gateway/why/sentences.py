@@ -180,6 +180,7 @@ SENTENCES: dict[type, Sentence] = {
         + ("" if e.metric is None else f" with {_number(e.metric)}")
     ),
     metrics.Settled: lambda e, _: f"the reports of trial {e.trial_id} were complete",
+    metrics.LogsTrimmed: lambda e, _: "old log lines were deleted",
     metrics.ReportRefused: lambda e, _: (
         f"a {e.group} report of trial {e.trial_id} at step {e.steps_completed} was refused"
     ),

@@ -6,6 +6,6 @@ memory; the verdict about them travels with the event to the read model (`Judged
 """
 
 from services.metrics.domain.fold import evolve
-from services.metrics.domain.state import VALIDATION, Archive, Judged, Row, State
+from services.metrics.domain.state import VALIDATION, Archive, Judged, Row, State, trimmed_through
 
-__all__ = ["VALIDATION", "Archive", "Judged", "Row", "State", "evolve"]
+__all__ = ["VALIDATION", "Archive", "Judged", "Row", "State", "evolve", "trimmed_through"]

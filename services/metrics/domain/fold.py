@@ -7,11 +7,21 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
 from det_contracts.reports import LogBatch, ReportBatch
 from services.metrics.domain.judge import Judge
-from services.metrics.domain.state import Gone, Judged, Open, Source, State, Trial
+from services.metrics.domain.state import (
+    Gone,
+    Judged,
+    Open,
+    Source,
+    State,
+    Trial,
+    Trimmed,
+    trimmed_through,
+)
 
 Key = tuple[str, Any]
 replace = msgspec.structs.replace
@@ -27,17 +37,20 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _judged(state: State, event: Judged, position: int) -> Iterable[Key]:
     if isinstance(event.batch, LogBatch):
-        return _log(state, event, event.batch)
+        return _log(state, event, event.batch, position)
     return _reports(state, event, event.batch, position)
 
 
-def _log(state: State, event: Judged, batch: LogBatch) -> Iterable[Key]:
+def _log(state: State, event: Judged, batch: LogBatch, position: int) -> Iterable[Key]:
     key = f"{batch.allocation_id} {batch.worker_id} {batch.source}"
     known = state.sources.get(key)
     counted = batch.offset >= 0
     fresh = not counted or known is None or batch.offset > known.offset
-    event.accepted = fresh and not _is_gone(state, batch.task_id)
-    if event.accepted and counted:
+    taken = fresh and not _is_gone(state, batch.task_id)
+    # How far a source has come is a matter of LOGS alone, whenever it was decided to keep lines no longer.
+    event.passed_over = taken and position <= trimmed_through(state)
+    event.accepted = taken and not event.passed_over
+    if taken and counted:
         state.sources[key] = Source(batch.offset)
         yield "sources", key
 
@@ -75,6 +88,11 @@ def _settled(state: State, event: metrics.Settled) -> Iterable[Key]:
     yield "ended", event.trial_id
 
 
+def _logs_trimmed(state: State, event: metrics.LogsTrimmed) -> Iterable[Key]:
+    state.trimmed[subjects.LOGS] = Trimmed(max(event.through, trimmed_through(state)))
+    yield "trimmed", subjects.LOGS
+
+
 def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     if event.state != "DELETED":
         return
@@ -98,6 +116,7 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.Validated: _stated,
     metrics.ReportRefused: _stated,
     metrics.Settled: _settled,
+    metrics.LogsTrimmed: _logs_trimmed,
     searcher.TrialEnded: _trial_ended,
     searcher.ExperimentDeleted: _deleted,
 }

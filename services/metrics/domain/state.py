@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from det_contracts import subjects
 from det_contracts.events import metrics
 from det_contracts.reports import LogBatch, ReportBatch
 from services.metrics.domain.steps import Steps
@@ -42,6 +43,8 @@ class Judged:
 
     batch: ReportBatch | LogBatch
     accepted: bool = False
+    passed_over: bool = False
+    """Log lines that would have been accepted, but are not kept any longer."""
     rows: list[Row] = field(default_factory=list)
     archive: Archive | None = None
 
@@ -118,6 +121,12 @@ class Source(msgspec.Struct, frozen=True):
     offset: int
 
 
+class Trimmed(msgspec.Struct, frozen=True):
+    """Log lines up to this position of LOGS are not kept."""
+
+    through: int
+
+
 @dataclass
 class State:
     """Everything that the metrics service folds."""
@@ -127,6 +136,14 @@ class State:
     ended: dict[int, Open] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
     gone: dict[int, Gone] = field(default_factory=dict)
+    trimmed: dict[str, Trimmed] = field(default_factory=dict)
+    """By stream."""
+
+
+def trimmed_through(state: State) -> int:
+    """The position of LOGS that lines are kept beyond."""
+    known = state.trimmed.get(subjects.LOGS)
+    return known.through if known else 0
 
 
 def group_key(trial_id: int, group: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,9 +10,12 @@ import sqlalchemy as sa
 from det_contracts import subjects
 from det_contracts.queries import LogFields, LogPage
 from services.kit.database import POSITIONS
-from services.metrics.logs.tables import LINES, LINES_PER_BATCH
-from services.metrics.paging import page_limit, page_of, streamed
-from services.metrics.values import storable
+from services.metrics.logs.chunk import Counted, read_kinds
+from services.metrics.logs.scan import Scan
+from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH
+from services.metrics.paging import page_limit
+
+C = CHUNKS.c
 
 
 def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
@@ -20,55 +23,52 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     through = sa.select(POSITIONS.c.position).where(
         POSITIONS.c.owner == "metrics", POSITIONS.c.stream == subjects.LOGS
     )
-    # First the position, then no line beyond it: a commit in between must not show a part of what it adds.
     position = connection.execute(through).scalar() or 0
-    order = LINES.c.id.desc() if query.descending else LINES.c.id.asc()
-    known = LINES.c.id < (position + 1) * LINES_PER_BATCH
-    chosen = sa.select(LINES).where(known, *_log_filters(query, connection.dialect.name)).order_by(order)
-    limit = page_limit(query.limit)
-    rows = streamed(connection, chosen.limit(limit))
-    found, more = page_of(rows, lambda row: len(row["text"].encode()), limit)
-    return {"lines": [dict(row) for row in found], "more": more, "through": position}
-
-
-def _log_filters(query: LogPage, dialect: str) -> list[sa.ColumnElement[bool]]:
-    columns = LINES.c
-    found: list[sa.ColumnElement[bool]] = [columns.task_id == query.task_id]
-    if query.after_id:
-        found.append(columns.id < query.after_id if query.descending else columns.id > query.after_id)
-    lists = {
-        columns.allocation_id: query.allocation_ids,
-        columns.worker_id: query.worker_ids,
-        columns.level: query.levels,
-        columns.stdtype: query.stdtypes,
-        columns.source: query.sources,
-    }
-    found += [column.in_(wanted) for column, wanted in lists.items() if wanted]
-    if query.ranks:
-        named = columns.rank.in_([rank for rank in query.ranks if rank >= 0])
-        found.append(sa.or_(named, columns.rank.is_(None)) if -1 in query.ranks else named)
-    if query.before_at is not None:
-        found.append(columns.at <= query.before_at)
-    if query.after_at is not None:
-        found.append(columns.at > query.after_at)
-    if query.text:
-        # Not LIKE: SQLite's takes upper and lower case for the same.
-        place = sa.func.instr if dialect == "sqlite" else sa.func.strpos
-        found.append(place(columns.text, storable(query.text)) > 0)
-    return found
+    scan = Scan(connection, query, page_limit(query.limit), (position + 1) * LINES_PER_BATCH)
+    lines = list(scan.lines())
+    return {"lines": lines, "more": scan.more, "cursor": scan.cursor, "through": position}
 
 
 def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
-    """Where the lines of a task came from."""
-    columns = (LINES.c.allocation_id, LINES.c.worker_id, LINES.c.rank, LINES.c.stdtype, LINES.c.source)
-    rows = connection.execute(sa.select(*columns).where(LINES.c.task_id == query.task_id).distinct()).all()
-    ranks = {row.rank for row in rows}
+    """What a task's lines differ in, how many there are, and where they tell of a failure."""
+    totals = sa.select(sa.func.coalesce(sa.func.sum(C.lines), 0), sa.func.max(C.number + C.lines))
+    kept, numbered = connection.execute(totals.where(C.task_id == query.task_id)).one()
+    rows = connection.execute(sa.select(C.kinds).where(C.task_id == query.task_id).order_by(C.last_id))
+    counted = [one for row in rows for one in read_kinds(row.kinds)]
+    kinds = {one.kind for one in counted}
     return {
-        "places": sorted({(row.allocation_id, row.worker_id) for row in rows}),
-        "ranks": sorted(ranks, key=lambda rank: -1 if rank is None else rank),
-        "stdtypes": sorted({row.stdtype for row in rows}),
-        "sources": sorted({row.source for row in rows}),
+        "places": sorted({(kind.allocation_id, kind.worker_id) for kind in kinds}),
+        "ranks": sorted({kind.rank for kind in kinds}, key=lambda rank: -1 if rank is None else rank),
+        "stdtypes": sorted({kind.stdtype for kind in kinds}),
+        "sources": sorted({kind.source for kind in kinds}),
+        "levels": _counts(counted),
+        "lines": int(kept),
+        "last_number": numbered or 0,
+        "first_error": min((one.first_error for one in counted if one.first_error), default=None),
+        "failing_line": _failing_line(counted),
     }
+
+
+def _counts(counted: Iterable[Counted]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for one in counted:
+        level = one.kind.level or ""
+        found[level] = found.get(level, 0) + one.count
+    return found
+
+
+def _failing_line(counted: Iterable[Counted]) -> int | None:
+    """The last error of the lowest rank that had one in the newest run that had any."""
+    wrong = [one for one in counted if one.last_error is not None]
+    if not wrong:
+        return None
+    newest = max(wrong, key=lambda one: one.last_error or 0).kind.allocation_id
+    mine = [one for one in wrong if one.kind.allocation_id == newest]
+    # What a launcher or the platform says of a failure has no rank, and tells less than the rank that failed.
+    by_rank = [one for one in mine if one.kind.rank is not None] or mine
+    own = [one for one in by_rank if one.kind.source == "task"] or by_rank
+    lowest = min(one.kind.rank or 0 for one in own)
+    return max(one.last_error or 0 for one in own if (one.kind.rank or 0) == lowest)
 
 
 READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {LogPage: log_page, LogFields: log_fields}

@@ -9,18 +9,37 @@ from services.metrics.tables import TABLES
 LINES_PER_BATCH = 4096
 """A line's id is its batch's position in LOGS times this, plus its place there: a rebuild repeats it."""
 
-LINES = sa.Table(
-    "lines",
+CHUNKS = sa.Table(
+    "log_chunks",
     TABLES,
-    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("first_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("last_id", sa.BigInteger, nullable=False),
     sa.Column("task_id", sa.String, nullable=False),
-    sa.Column("allocation_id", sa.String, nullable=False),
-    sa.Column("worker_id", sa.String, nullable=False),
-    sa.Column("at", sa.Float, nullable=False),
-    sa.Column("level", sa.String),
-    sa.Column("rank", sa.Integer),
-    sa.Column("source", sa.String, nullable=False),
-    sa.Column("stdtype", sa.String, nullable=False),
-    sa.Column("text", sa.Text, nullable=False),
-    sa.Index("lines_by_task", "task_id", "id"),
+    sa.Column("tier", sa.Integer, nullable=False),
+    sa.Column("weight", sa.BigInteger, nullable=False),
+    sa.Column("number", sa.BigInteger, nullable=False),
+    sa.Column("lines", sa.Integer, nullable=False),
+    sa.Column("first_at", sa.BigInteger, nullable=False),
+    sa.Column("last_at", sa.BigInteger, nullable=False),
+    sa.Column("stored", sa.BigInteger, nullable=False),
+    sa.Column("kinds", sa.LargeBinary, nullable=False),
+    sa.Column("columns", sa.LargeBinary, nullable=False),
+    sa.Column("trigrams", sa.LargeBinary),
+    sa.Column("texts", sa.LargeBinary, nullable=False),
+    sa.Index("log_chunks_in_order", "task_id", "last_id"),
+    sa.Index("log_chunks_open", "task_id", "tier"),
 )
+"""Consecutive lines of one task, packed (`chunk.py`). Chunks of a task do not overlap.
+
+`number`: how many lines the task had before these; `first_at`, `last_at`: the earliest and latest time in
+it, in microseconds; `stored`: bytes of the packed parts; `tier`, `weight`: see `tiers.py`. What is read
+to skip a chunk stands before what is large.
+"""
+
+TASKS = sa.Table(
+    "log_tasks",
+    TABLES,
+    sa.Column("task_id", sa.String, primary_key=True),
+    sa.Column("lines", sa.BigInteger, nullable=False),
+)
+"""How many lines each task has ever had, those that were trimmed included."""

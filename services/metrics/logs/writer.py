@@ -1,17 +1,25 @@
-"""Folded batches of log lines as rows."""
+"""Folded batches of log lines as chunks, in the transaction that saves the snapshot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 import sqlalchemy as sa
 
 from det_contracts.reports import LogBatch
-from services.metrics.logs.tables import LINES, LINES_PER_BATCH
-from services.metrics.values import storable
+from services.kit.database import upsert
+from services.metrics.logs import tiers
+from services.metrics.logs.chunk import Lines, joined, of_batch, pack, pieces, unpack
+from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH, TASKS
+from services.metrics.logs.trigrams import trigrams
 
-LARGEST_RANK = 2**31 - 1
+C = CHUNKS.c
+AT_ONCE = 500
+"""Ids in one statement."""
+Row = dict[str, Any]
 
 
 class LineWriter:
@@ -19,36 +27,133 @@ class LineWriter:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        self._lines: list[dict[str, Any]] = []
+        self._fresh: dict[str, list[Lines]] = {}
+        self._passed_over: Counter[str] = Counter()
 
-    def write(self, batch: LogBatch, position: int) -> None:
-        """Add one accepted batch; `position` is the batch's in LOGS."""
-        self._lines += _lines(batch, position)
+    def write(self, batch: LogBatch, position: int, first: int = 0) -> None:
+        """Add one accepted batch; `position` is the batch's in LOGS, `first` its first line's place there."""
+        if batch.lines:
+            self._fresh.setdefault(batch.task_id, []).append(of_batch(batch, position, first))
+
+    def pass_over(self, batch: LogBatch) -> None:
+        """Count lines that are not kept any longer, so that those after them keep their numbers."""
+        self._passed_over[batch.task_id] += len(batch.lines)
 
     def forget(self, experiment_id: int) -> None:
         """Delete the lines of an experiment's tasks, gathered ones included."""
         self.finish()
-        mine = LINES.c.task_id.startswith(f"{experiment_id}.")
-        self._connection.execute(sa.delete(LINES).where(mine))
+        for table in (CHUNKS, TASKS):
+            mine = table.c.task_id.startswith(f"{experiment_id}.", autoescape=True)
+            self._connection.execute(sa.delete(table).where(mine))
+
+    def trim(self, through: int) -> None:
+        """Delete all lines of batches up to a position of LOGS."""
+        self.finish()
+        first = (through + 1) * LINES_PER_BATCH
+        self._connection.execute(sa.delete(CHUNKS).where(C.last_id < first))
+        split = self._connection.execute(sa.select(CHUNKS).where(C.first_id < first)).mappings().all()
+        self._delete([row["first_id"] for row in split])
+        rows = []
+        for row in split:
+            lines = unpack(row["kinds"], row["columns"], row["texts"], row["lines"])
+            gone = int(lines.ids.searchsorted(first))
+            rest = lines.part(gone, len(lines))
+            rows.append(_row(row["task_id"], rest, row["number"] + gone, full=row["tier"] == tiers.FULL))
+        self._insert(rows)
 
     def finish(self) -> None:
         """Write everything gathered so far."""
-        if self._lines:
-            self._connection.execute(sa.insert(LINES), self._lines)
-            self._lines = []
+        fresh = {task_id: joined(parts) for task_id, parts in self._fresh.items()}
+        self._fresh = {}
+        totals = self._totals({*fresh, *self._passed_over})
+        for task_id, count in self._passed_over.items():
+            totals[task_id] += count
+        self._passed_over.clear()
+        tails = self._tails(fresh)
+        merges = {task_id: _merges(tails.get(task_id, []), lines) for task_id, lines in fresh.items()}
+        old = self._taken([row["first_id"] for rows in merges.values() for row in rows])
+        rows: list[Row] = []
+        for task_id, lines in fresh.items():
+            before = [old[row["first_id"]] for row in merges[task_id]]
+            number = before[0]["number"] if before else totals[task_id]
+            rows += _rows(task_id, joined([*map(_unpacked, before), lines]), number)
+        self._insert(rows)
+        counts = [{"task_id": id, "lines": n + len(fresh.get(id, ()))} for id, n in totals.items()]
+        upsert(self._connection, TASKS, counts)
+
+    def _totals(self, task_ids: Iterable[str]) -> dict[str, int]:
+        found = dict.fromkeys(task_ids, 0)
+        for some in _some(list(found)):
+            query = sa.select(TASKS.c.task_id, TASKS.c.lines).where(TASKS.c.task_id.in_(some))
+            found |= {id: lines for id, lines in self._connection.execute(query)}
+        return found
+
+    def _tails(self, task_ids: Iterable[str]) -> dict[str, list[Any]]:
+        """Chunks of tasks that are not full, oldest first."""
+        found: list[Any] = []
+        for some in _some(sorted(task_ids)):
+            query = sa.select(C.task_id, C.first_id, C.weight).where(C.task_id.in_(some), C.tier < tiers.FULL)
+            found += self._connection.execute(query).mappings().all()
+        found.sort(key=lambda row: (row["task_id"], row["first_id"]))
+        return {id: list(rows) for id, rows in groupby(found, key=lambda row: str(row["task_id"]))}
+
+    def _taken(self, first_ids: Sequence[int]) -> dict[int, Any]:
+        """Chunks that are going to be part of others; they are deleted."""
+        found: dict[int, Any] = {}
+        for some in _some(first_ids):
+            query = sa.select(CHUNKS).where(C.first_id.in_(some))
+            found |= {row["first_id"]: row for row in self._connection.execute(query).mappings()}
+        self._delete(first_ids)
+        return found
+
+    def _delete(self, first_ids: Sequence[int]) -> None:
+        for some in _some(first_ids):
+            self._connection.execute(sa.delete(CHUNKS).where(C.first_id.in_(some)))
+
+    def _insert(self, rows: list[Row]) -> None:
+        if rows:
+            self._connection.execute(sa.insert(CHUNKS), rows)
 
 
-def _lines(batch: LogBatch, position: int) -> Iterable[dict[str, Any]]:
-    for index, line in enumerate(batch.lines):
-        yield {
-            "id": position * LINES_PER_BATCH + index,
-            "task_id": batch.task_id,
-            "allocation_id": batch.allocation_id,
-            "worker_id": batch.worker_id,
-            "at": line.at,
-            "level": line.level,
-            "rank": line.rank if line.rank is None or 0 <= line.rank <= LARGEST_RANK else None,
-            "source": batch.source,
-            "stdtype": line.stdtype,
-            "text": storable(line.text),
-        }
+def _some(found: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (found[start : start + AT_ONCE] for start in range(0, len(found), AT_ONCE))
+
+
+def _merges(tail: list[Any], lines: Lines) -> list[Any]:
+    """Which of a task's newest chunks become one with these lines."""
+    weights = [row["weight"] for row in tail]
+    count = tiers.merged([*weights, tiers.weight_of(len(lines), lines.size)]) - 1
+    return tail[len(tail) - count :]
+
+
+def _unpacked(row: Any) -> Lines:
+    return unpack(row["kinds"], row["columns"], row["texts"], row["lines"])
+
+
+def _rows(task_id: str, lines: Lines, number: int) -> Iterable[Row]:
+    for piece in pieces(lines):
+        full = tiers.tier_of(tiers.weight_of(len(piece), piece.size)) == tiers.FULL
+        yield _row(task_id, piece, number, full=full)
+        number += len(piece)
+
+
+def _row(task_id: str, lines: Lines, number: int, *, full: bool) -> Row:
+    weight = tiers.weight_of(len(lines), lines.size)
+    kinds, columns, texts, text = pack(lines, full=full)
+    found = trigrams(text) if full else None
+    return {
+        "first_id": int(lines.ids[0]),
+        "last_id": int(lines.ids[-1]),
+        "task_id": task_id,
+        "tier": tiers.FULL if full else tiers.tier_of(weight),
+        "weight": weight,
+        "number": number,
+        "lines": len(lines),
+        "first_at": int(lines.at.min()),
+        "last_at": int(lines.at.max()),
+        "stored": len(kinds) + len(columns) + len(texts) + len(found or b""),
+        "kinds": kinds,
+        "columns": columns,
+        "trigrams": found,
+        "texts": texts,
+    }

@@ -1,0 +1,200 @@
+"""Log lines in columns, packed for storage and back.
+
+A line's text is UTF-8 and holds no NUL (`values.storable`), so NUL parts the lines of a chunk, and a search
+can run over all of its text at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+import zstandard
+
+from det_contracts.reports import LogBatch, LogLine
+from services.metrics.logs import tiers
+from services.metrics.logs.tables import LINES_PER_BATCH
+from services.metrics.values import storable
+
+LARGEST_RANK = 2**31 - 1
+LATEST_S = 2.0**42
+"""What lies beyond is a broken clock."""
+SECOND = 1_000_000
+PARTING = b"\0"
+LEVEL, LEVEL_FULL = 3, 6
+"""How hard to compress what is soon rewritten, and what is not."""
+ERRORS = ("ERROR", "CRITICAL")
+TRACEBACK = "Traceback (most recent call last)"
+
+
+class Kind(msgspec.Struct, frozen=True, array_like=True):
+    """What lines have in common but their time and text."""
+
+    allocation_id: str
+    worker_id: str
+    source: str
+    stdtype: str
+    level: str | None
+    rank: int | None
+
+
+class Counted(msgspec.Struct, frozen=True, array_like=True):
+    """A kind of lines in a chunk."""
+
+    kind: Kind
+    count: int
+    first_error: int | None
+    """Id of the first line that is an error or begins a traceback."""
+    last_error: int | None
+
+
+_counted = msgspec.json.Decoder(list[Counted])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Consecutive lines of one task."""
+
+    ids: Any
+    """int64, growing."""
+    at: Any
+    """int64, microseconds since the epoch."""
+    kind: Any
+    """uint32, index into `kinds`."""
+    kinds: list[Kind]
+    errors: Any
+    """bool: the line is an error, or begins a traceback."""
+    texts: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @property
+    def size(self) -> int:
+        """Bytes of text."""
+        return sum(map(len, self.texts))
+
+    def part(self, start: int, end: int) -> Lines:
+        """Some of the lines."""
+        cut = slice(start, end)
+        return Lines(
+            self.ids[cut], self.at[cut], self.kind[cut], self.kinds, self.errors[cut], self.texts[cut]
+        )
+
+
+def of_batch(batch: LogBatch, position: int, first: int = 0) -> Lines:
+    """The lines of a batch that lies at a position of LOGS, numbered there from `first` on."""
+    known: dict[tuple[str, str | None, int | None], int] = {}
+    found = [known.setdefault((line.stdtype, line.level, line.rank), len(known)) for line in batch.lines]
+    at = [round(min(max(line.at, -LATEST_S), LATEST_S) * SECOND) for line in batch.lines]
+    return Lines(
+        np.arange(len(found), dtype=np.int64) + (position * LINES_PER_BATCH + first),
+        np.array(at, np.int64),
+        np.array(found, np.uint32),
+        [_kind(batch, *key) for key in known],
+        np.array([_is_error(line) for line in batch.lines], bool),
+        [storable(line.text).encode() for line in batch.lines],
+    )
+
+
+def _kind(batch: LogBatch, stdtype: str, level: str | None, rank: int | None) -> Kind:
+    sound = rank is None or 0 <= rank <= LARGEST_RANK
+    return Kind(batch.allocation_id, batch.worker_id, batch.source, stdtype, level, rank if sound else None)
+
+
+def _is_error(line: LogLine) -> bool:
+    return line.level in ERRORS or line.text.startswith(TRACEBACK)
+
+
+def joined(parts: Sequence[Lines]) -> Lines:
+    """Lines one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    kinds: dict[Kind, int] = {}
+    renamed = []
+    for part in parts:
+        new = [kinds.setdefault(kind, len(kinds)) for kind in part.kinds]
+        renamed.append(np.array(new, np.uint32)[part.kind])
+    return Lines(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.at for part in parts]),
+        np.concatenate(renamed),
+        list(kinds),
+        np.concatenate([part.errors for part in parts]),
+        [text for part in parts for text in part.texts],
+    )
+
+
+def pieces(lines: Lines) -> Iterable[Lines]:
+    """Full chunks, and what is left."""
+    ends = tiers.cuts([len(text) for text in lines.texts])
+    for start, end in zip([0, *ends], [*ends, len(lines)], strict=True):
+        if start < end:
+            yield lines.part(start, end)
+
+
+def pack(lines: Lines, *, full: bool) -> tuple[bytes, bytes, bytes, bytes]:
+    """(kinds, columns, texts, text as it is searched)."""
+    used, kind = np.unique(lines.kind, return_inverse=True)
+    counted = [_count(lines, kind == new, lines.kinds[old]) for new, old in enumerate(used)]
+    columns = b"".join(
+        (
+            np.diff(lines.ids, prepend=0).astype("<i8").tobytes(),
+            np.diff(lines.at, prepend=0).astype("<i8").tobytes(),
+            kind.astype("<u4").tobytes(),
+            lines.errors.astype(np.uint8).tobytes(),
+        )
+    )
+    text = PARTING.join(lines.texts)
+    level = LEVEL_FULL if full else LEVEL
+    compress = zstandard.ZstdCompressor(level).compress
+    return msgspec.json.encode(counted), compress(columns), compress(text), text
+
+
+def _count(lines: Lines, mine: Any, kind: Kind) -> Counted:
+    wrong = lines.ids[mine & lines.errors]
+    ends = (int(wrong[0]), int(wrong[-1])) if len(wrong) else (None, None)
+    return Counted(kind, int(np.count_nonzero(mine)), *ends)
+
+
+def read_kinds(kinds: bytes) -> list[Counted]:
+    """What kinds of lines a chunk holds."""
+    return _counted.decode(kinds)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """All of a chunk's lines but their text."""
+
+    ids: Any
+    at: Any
+    kind: Any
+    errors: Any
+
+
+def read_columns(columns: bytes, count: int) -> Columns:
+    """The columns of a chunk of so many lines."""
+    raw = zstandard.ZstdDecompressor().decompress(columns)
+    at = [count * width for width in (0, 8, 16, 20, 21)]
+    return Columns(
+        np.cumsum(np.frombuffer(raw[at[0] : at[1]], "<i8")),
+        np.cumsum(np.frombuffer(raw[at[1] : at[2]], "<i8")),
+        np.frombuffer(raw[at[2] : at[3]], "<u4"),
+        np.frombuffer(raw[at[3] : at[4]], np.uint8).astype(bool),
+    )
+
+
+def read_text(texts: bytes) -> bytes:
+    """All text of a chunk, lines parted by NUL."""
+    return zstandard.ZstdDecompressor().decompress(texts)
+
+
+def unpack(kinds: bytes, columns: bytes, texts: bytes, count: int) -> Lines:
+    """The lines of a chunk."""
+    found = read_columns(columns, count)
+    counted = read_kinds(kinds)
+    split = read_text(texts).split(PARTING)
+    return Lines(found.ids, found.at, found.kind, [one.kind for one in counted], found.errors, split)

@@ -1,0 +1,150 @@
+"""Finds a task's lines, chunk by chunk, leaving out chunks that cannot hold any; stops after so much work."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from det_contracts.queries import LogPage
+from services.metrics.logs.chunk import SECOND, Columns, Counted, Kind, read_columns, read_kinds, read_text
+from services.metrics.logs.finding import Finder, finder
+from services.metrics.logs.tables import CHUNKS
+from services.metrics.paging import PAGE_BYTES, ROW_OVERHEAD_BYTES
+
+C = CHUNKS.c
+WORK_BYTES = 128 * 1024 * 1024
+"""Text that is looked through for one answer, at most."""
+WORK_S = 0.5
+"""Likewise the time; one chunk is always looked through."""
+INDEX = (C.first_id, C.last_id, C.number, C.lines, C.first_at, C.last_at, C.kinds)
+Line = dict[str, Any]
+
+
+class Scan:
+    """One run over a task's chunks. Read `lines` to the end, then `more` and `cursor`."""
+
+    def __init__(self, connection: sa.Connection, query: LogPage, limit: int, below: int) -> None:
+        """Lines with ids below `below` only. Raises `Refused` for a pattern that cannot be read."""
+        self.more = False
+        self.cursor = query.after_id
+        """Nothing more is to be found up to this id, in the order asked for."""
+        self._connection = connection
+        self._query = query
+        self._limit = limit
+        self._below = below
+        self._finder: Finder = finder(query.text, query.regex)
+        self._searches = bool(query.text or query.regex)
+        self._between = (_micros(query.before_at, math.inf), _micros(query.after_at, -math.inf))
+        self._work, self._began = 0, time.monotonic()
+
+    def lines(self) -> Iterator[Line]:
+        """The page's lines."""
+        found, size = 0, 0
+        for row in self._chunks():
+            for line in self._of_chunk(row):
+                size += len(line["text"].encode()) + ROW_OVERHEAD_BYTES
+                if found == self._limit or (found and size > PAGE_BYTES):
+                    self.more = True
+                    return
+                found += 1
+                self.cursor = line["id"]
+                yield line
+            self.cursor = row.first_id if self._query.descending else min(row.last_id, self._below - 1)
+            if self._is_enough():
+                self.more = True
+                return
+
+    def _is_enough(self) -> bool:
+        return self._work > WORK_BYTES or time.monotonic() - self._began > WORK_S
+
+    def _chunks(self) -> Iterator[Any]:
+        """The index of chunks that may hold a line, in order."""
+        query = self._query
+        chosen = sa.select(*INDEX, *((C.trigrams,) if self._searches else ()))
+        chosen = chosen.where(C.task_id == query.task_id, C.first_id < self._below)
+        if query.after_id:
+            later, earlier = C.last_id > query.after_id, C.first_id < query.after_id
+            chosen = chosen.where(earlier if query.descending else later)
+        if query.from_number:
+            near = C.number < query.from_number
+            chosen = chosen.where(near if query.descending else C.number + C.lines >= query.from_number)
+        order = C.last_id.desc() if query.descending else C.last_id.asc()
+        paged = chosen.order_by(order).execution_options(yield_per=50)
+        with self._connection.execute(paged) as rows:
+            for row in rows:
+                if self._in_time(row.first_at, row.last_at) and self._may_find(row):
+                    yield row
+
+    def _in_time(self, first: int, last: int) -> bool:
+        before, after = self._between
+        return first <= before and last > after
+
+    def _may_find(self, row: Any) -> bool:
+        return not self._searches or self._finder.may_find(row.trigrams)
+
+    def _of_chunk(self, row: Any) -> Iterator[Line]:
+        kinds = read_kinds(row.kinds)
+        wanted = np.array([_fits(self._query, one.kind) for one in kinds], bool)
+        if not wanted.any():
+            return
+        body = sa.select(C.columns).where(C.first_id == row.first_id)
+        columns = read_columns(self._connection.execute(body).scalar_one(), row.lines)
+        fits = wanted[columns.kind] & self._limits(columns, row.number)
+        if fits.any():
+            yield from self._shown(row, kinds, columns, fits)
+
+    def _limits(self, columns: Columns, number: int) -> Any:
+        query, ids = self._query, columns.ids
+        fits = ids < self._below
+        if query.after_id:
+            fits &= (ids < query.after_id) if query.descending else (ids > query.after_id)
+        if query.from_number:
+            place = np.arange(len(ids)) + number + 1
+            fits &= (place <= query.from_number) if query.descending else (place >= query.from_number)
+        before, after = self._between
+        return fits & (columns.at <= before) & (columns.at > after)
+
+    def _shown(self, row: Any, kinds: list[Counted], columns: Columns, fits: Any) -> Iterator[Line]:
+        body = sa.select(C.texts).where(C.first_id == row.first_id)
+        text = read_text(self._connection.execute(body).scalar_one())
+        self._work += len(text)
+        parted = np.frombuffer(text, np.uint8) == 0
+        ends = np.append(np.flatnonzero(parted), len(text))
+        if self._searches:
+            fits = fits & self._finder.lines(text, ends)
+        places = np.flatnonzero(fits)
+        for place in places[::-1] if self._query.descending else places:
+            start = int(ends[place - 1]) + 1 if place else 0
+            yield {
+                "id": int(columns.ids[place]),
+                "number": row.number + int(place) + 1,
+                "task_id": self._query.task_id,
+                **_common(kinds[columns.kind[place]].kind),
+                "at": int(columns.at[place]) / SECOND,
+                "text": text[start : int(ends[place])].decode(),
+            }
+
+
+def _micros(at: float | None, otherwise: float) -> float:
+    return otherwise if at is None else round(at * SECOND)
+
+
+def _common(kind: Kind) -> Line:
+    return {name: getattr(kind, name) for name in Kind.__struct_fields__}
+
+
+def _fits(query: LogPage, kind: Kind) -> bool:
+    lists = (
+        (query.allocation_ids, kind.allocation_id),
+        (query.worker_ids, kind.worker_id),
+        (query.ranks, -1 if kind.rank is None else kind.rank),
+        (query.levels, kind.level),
+        (query.stdtypes, kind.stdtype),
+        (query.sources, kind.source),
+    )
+    return all(not wanted or value in wanted for wanted, value in lists)

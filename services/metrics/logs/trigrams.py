@@ -1,0 +1,33 @@
+"""Which three-byte sequences a text holds: a map of 65,536 bits that lets a search leave out whole chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+BITS = 1 << 16
+_MIX = np.uint32(2654435761)
+
+
+def trigrams(text: bytes) -> bytes:
+    """The map of a text."""
+    seen = np.zeros(BITS, bool)
+    seen[_places(text)] = True
+    return np.packbits(seen).tobytes()
+
+
+def may_hold(found: bytes, part: bytes) -> bool:
+    """False when the text surely lacks the part. True for a part of less than three bytes."""
+    places = _places(part)
+    kept = np.frombuffer(found, np.uint8)
+    return bool(np.all(kept[places >> 3] >> (7 - (places & 7)) & 1))
+
+
+def _places(text: bytes) -> Any:
+    bytes_ = np.frombuffer(text, np.uint8).astype(np.uint32)
+    if len(bytes_) < 3:
+        return np.zeros(0, np.int64)
+    three = bytes_[:-2] << 16 | bytes_[1:-1] << 8 | bytes_[2:]
+    # Multiplicative hashing: the upper half of the product is spread best.
+    return (three * _MIX >> np.uint32(16)).astype(np.int64)

@@ -1,0 +1,81 @@
+"""Log lines in packed chunks instead of rows; what lines there are is taken along."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+
+from det_contracts.reports import LogBatch, LogLine
+from services.metrics.logs.writer import LineWriter
+
+revision = "0003"
+down_revision = "0001"
+
+LINES_PER_BATCH = 4096
+AT_ONCE = 50_000
+
+
+def upgrade() -> None:
+    op.create_table(
+        "log_chunks",
+        sa.Column("first_id", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("last_id", sa.BigInteger, nullable=False),
+        sa.Column("task_id", sa.String, nullable=False),
+        sa.Column("tier", sa.Integer, nullable=False),
+        sa.Column("weight", sa.BigInteger, nullable=False),
+        sa.Column("number", sa.BigInteger, nullable=False),
+        sa.Column("lines", sa.Integer, nullable=False),
+        sa.Column("first_at", sa.BigInteger, nullable=False),
+        sa.Column("last_at", sa.BigInteger, nullable=False),
+        sa.Column("stored", sa.BigInteger, nullable=False),
+        sa.Column("kinds", sa.LargeBinary, nullable=False),
+        sa.Column("columns", sa.LargeBinary, nullable=False),
+        sa.Column("trigrams", sa.LargeBinary),
+        sa.Column("texts", sa.LargeBinary, nullable=False),
+        sa.Index("log_chunks_in_order", "task_id", "last_id"),
+        sa.Index("log_chunks_open", "task_id", "tier"),
+    )
+    op.create_table(
+        "log_tasks",
+        sa.Column("task_id", sa.String, primary_key=True),
+        sa.Column("lines", sa.BigInteger, nullable=False),
+    )
+    _take_along(op.get_bind())
+    op.drop_table("lines")
+
+
+def _take_along(connection: sa.Connection) -> None:
+    """LOGS is kept for a while only, so the lines cannot all be read from there again."""
+    lines = sa.table("lines", *map(sa.column, ("id", "task_id", "allocation_id", "worker_id", "at", "level")))
+    for name in ("rank", "source", "stdtype", "text"):
+        lines.append_column(sa.column(name))
+    last = -1
+    while True:
+        chosen = sa.select(lines).where(lines.c.id > last).order_by(lines.c.id).limit(AT_ONCE)
+        rows = connection.execute(chosen).mappings().all()
+        if not rows:
+            return
+        last = rows[-1]["id"]
+        # A batch lies wholly in one read, or is written in two parts.
+        _write(connection, rows)
+
+
+def _write(connection: sa.Connection, rows: Sequence[Any]) -> None:
+    writer = LineWriter(connection)
+    batches: dict[int, list[Any]] = {}
+    for row in rows:
+        batches.setdefault(row["id"] // LINES_PER_BATCH, []).append(row)
+    for position, found in batches.items():
+        one = found[0]
+        told = [LogLine(r["at"], r["stdtype"], r["level"], r["rank"], r["text"]) for r in found]
+        batch = LogBatch(
+            task_id=one["task_id"],
+            allocation_id=one["allocation_id"],
+            worker_id=one["worker_id"],
+            source=one["source"],
+            offset=0,
+            lines=told,
+        )
+        writer.write(batch, position, first=one["id"] % LINES_PER_BATCH)
+    writer.finish()

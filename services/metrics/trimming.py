@@ -1,0 +1,51 @@
+"""Looks now and then whether log lines have grown too old or too many, and has the service decide."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import sqlalchemy as sa
+
+from det_contracts.problems import Refused
+from services.kit.host import Parts
+from services.kit.log import OutcomeUnknown
+from services.kit.rules import Call
+from services.metrics.commands import Trim
+from services.metrics.logs.retention import too_many, too_old
+from services.metrics.settings import MetricsSettings
+
+LOOK_EVERY_S = 60.0
+PATIENCE_S = 5.0
+DAY_S = 86_400.0
+MIB = 1024 * 1024
+
+
+async def trim_logs(parts: Parts) -> None:
+    """Trim for as long as this replica leads; returns at once where everything is kept."""
+    settings = parts.settings
+    assert isinstance(settings, MetricsSettings)
+    if not (settings.log_keep_days or settings.log_keep_mib):
+        return
+    await parts.runner.ready.wait()
+    while True:
+        if parts.leading():
+            now = time.time()
+            found = await parts.database.read(lambda c, now=now: wanted(c, settings, now))  # type: ignore[misc]
+            await _decide(parts, found, now)
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+def wanted(connection: sa.Connection, settings: MetricsSettings, now: float) -> Trim:
+    """What the settings call for."""
+    days, mib = settings.log_keep_days, settings.log_keep_mib
+    old = Trim(too_old(connection, now - days * DAY_S, now) if days else 0, f"older than {days:g} days")
+    many = Trim(too_many(connection, mib * MIB) if mib else 0, f"more than {mib} MiB are stored")
+    return max(old, many, key=lambda trim: trim.through)
+
+
+async def _decide(parts: Parts, trim: Trim, now: float) -> None:
+    try:
+        await parts.runner.command(trim, Call(f"trim-{trim.through}", now), PATIENCE_S)
+    except (Refused, OutcomeUnknown):
+        return
