@@ -12,6 +12,7 @@ from det_contracts.problems import unavailable
 from services.gateway.catalogue import Catalogue
 from services.gateway.domain import State
 from services.gateway.peers import Line, Peers
+from services.kit import patterns
 from services.kit.jetstream_feed import AWAY, Broken
 from services.kit.log import Log, Stored
 
@@ -30,7 +31,7 @@ async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterato
     left = limit
     while True:
         size = min(left, PAGE) if limit else PAGE
-        page = await peers.log_page(msgspec.structs.replace(query, limit=size))
+        page = await peers.log_page(query, limit=size)
         yield page.lines
         left -= len(page.lines)
         if not page.more or (limit and left <= 0):
@@ -56,6 +57,7 @@ class Follower:
         self._peers = peers
         self._journal = journal
         self._query = query
+        self._search = patterns.search(query.regex) if query.regex else None
         self._is_over = is_over
         self._recheck = recheck
         self._offsets: dict[tuple[str, str, str], int] = {}
@@ -79,7 +81,7 @@ class Follower:
     async def _stored(self) -> AsyncIterator[Lines]:
         query = self._query
         while True:
-            page = await self._peers.log_page(msgspec.structs.replace(query, limit=PAGE))
+            page = await self._peers.log_page(query, limit=PAGE)
             yield page.lines
             if not page.more:
                 self._through = page.through
@@ -122,8 +124,13 @@ class Follower:
             # A worker may ship a batch again after an unknown outcome.
             if batch.offset < 0 or batch.offset > self._offsets.get(place, -1):
                 self._offsets[place] = max(batch.offset, self._offsets.get(place, -1))
-                found += [line for line in _lines(batch, message.position) if _wanted(self._query, line)]
+                found += [line for line in _lines(batch, message.position) if self._wants(line)]
         return found
+
+    def _wants(self, line: Line) -> bool:
+        return _wanted(self._query, line) and (
+            self._search is None or self._search(line.text.encode()) is not None
+        )
 
 
 def _lines(batch: reports.LogBatch, position: int) -> Iterator[Line]:
@@ -153,8 +160,9 @@ def _wanted(query: queries.LogPage, line: Line) -> bool:
         (query.sources, line.source),
     )
     return (
-        all(not wanted or value in wanted for wanted, value in lists)
+        line.id > query.after_id
+        and all(not wanted or value in wanted for wanted, value in lists)
         and (query.before_at is None or line.at <= query.before_at)
         and (query.after_at is None or line.at > query.after_at)
-        and query.text in line.text
+        and (bool(query.regex) or query.text in line.text)
     )

@@ -24,6 +24,7 @@ from services.gateway.routes import (
     experiments,
     later,
     live,
+    log_pages,
     logs,
     master,
     metrics,
@@ -86,6 +87,7 @@ def application(backend: Backend) -> FastAPI:
         checkpoints,
         models,
         logs,
+        log_pages,
         own_tasks,
         tasks,
     ):

@@ -212,7 +212,7 @@ class Peers:
         row = found[0] if found else None
         return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None
 
-    async def log_page(self, query: queries.LogPage) -> LogPage:
+    async def log_page(self, query: queries.LogPage, *, limit: int) -> LogPage:
         """One page of a task's log."""
-        answer = await self._asker.query(query)
+        answer = await self._asker.query(msgspec.structs.replace(query, limit=limit))
         return msgspec.convert(answer.value, LogPage)

@@ -49,7 +49,17 @@ def told(gateway):
         queries.ValidationHistory: [],
         queries.MetricNames: {},
         queries.ReportedSteps: [],
-        queries.LogFields: {"places": [], "ranks": [], "stdtypes": [], "sources": []},
+        queries.LogFields: {
+            "places": [],
+            "ranks": [],
+            "stdtypes": [],
+            "sources": [],
+            "levels": {},
+            "lines": 0,
+            "last_number": 0,
+            "first_error": None,
+            "failing_line": None,
+        },
         queries.PreviewRetention: [],
     }
     return gateway

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import msgspec
 import pytest
@@ -29,6 +30,7 @@ def talking(gateway):
         lines = [line for line in lines if line["task_id"] == query.task_id]
         wanted = [line for line in lines if line["id"] > query.after_id and query.text in line["text"]]
         wanted = [line for line in wanted if not query.levels or line["level"] in query.levels]
+        wanted = [line for line in wanted if not query.regex or re.search(query.regex, line["text"])]
         if query.descending:
             wanted = [line for line in lines[::-1] if not query.after_id or line["id"] < query.after_id]
         shown = wanted[: query.limit] if query.limit else wanted
@@ -262,3 +264,89 @@ def test_a_task_has_the_same_log(watched):
         assert "trialId" not in line["result"]
     assert watched.refused(404, "GET", "/api/v1/tasks/1.none/logs") == "task '1.none' not found"
     assert watched.refused(404, "GET", "/api/v1/tasks/none/logs") == "task 'none' not found"
+
+
+def shown(gateway, **params):
+    return gateway.get(f"{PATH}/page", **params)
+
+
+def test_a_page_goes_on_from_a_line_in_both_directions(talking):
+    talking.run(say(talking, 0, *map(str, range(10)), level="ERROR", rank=3))
+    page = shown(talking, limit=4)
+    assert [line["log"] for line in page["lines"]] == ["0", "1", "2", "3"]
+    assert page["more"] is True
+    assert page["cursor"] == page["lines"][-1]["id"]
+    assert page["lines"][0] == {
+        "id": "4096", "number": 0, "timestamp": "2023-11-14T22:13:20.250000Z", "level": "ERROR", "rankId": 3,
+        "allocationId": "1.r1.1", "agentId": "w-1", "source": "task", "stdtype": "stdout", "log": "0",
+    }  # fmt: skip
+    rest = shown(talking, afterId=page["cursor"])
+    assert [line["log"] for line in rest["lines"]] == ["4", "5", "6", "7", "8", "9"]
+    assert rest["more"] is False
+    back = shown(talking, beforeId=page["cursor"], orderBy="ORDER_BY_DESC", limit=2)
+    assert [line["log"] for line in back["lines"]] == ["2", "1"]
+    assert [line["log"] for line in shown(talking, regex="^[13]$")["lines"]] == ["1", "3"]
+
+
+def test_a_page_cuts_long_lines_and_says_so(talking):
+    talking.run(say(talking, 0, "x" * 20_000))
+    (line,) = shown(talking)["lines"]
+    assert (len(line["log"]), line["length"]) == (8192, 20_000)
+    (line,) = shown(talking, whole="true")["lines"]
+    assert len(line["log"]) == 20_000
+    assert "length" not in line
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"limit": 1001}, "between 1 and 1000"),
+        ({"limit": 0}, "between 1 and 1000"),
+        ({"regex": "a("}, "'a(' is no regular expression (RE2): missing )"),
+        ({"beforeId": 5}, "ORDER_BY_DESC"),
+        ({"afterId": 5, "orderBy": "ORDER_BY_DESC"}, "ascending"),
+    ],
+)
+def test_pages_that_make_no_sense_are_400(talking, params, said):
+    for path in ("trials/1", "tasks/1.r1"):
+        assert said in talking.refused(400, "GET", f"/api/v1/{path}/logs/page", params=params)
+
+
+def test_a_log_is_downloaded_as_it_is_printed(talking):
+    for part in range(3):
+        talking.run(say(talking, part, *(f"{part}-{n} \x1b[31mred" for n in range(700)), rank=1))
+    answer = talking.send("GET", f"{PATH}/download")
+    assert answer.headers["content-disposition"] == 'attachment; filename="trial-1.log"'
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    printed = [line["result"]["message"] for line in talking.lines(PATH)]
+    assert answer.text == "".join(printed)
+    assert len(printed) == 2100
+    found = talking.send("GET", "/api/v1/tasks/1.r1/logs/download", params={"searchText": "2-69"}).text
+    assert len(found.splitlines()) == 11
+    assert "no regular expression" in talking.refused(400, "GET", f"{PATH}/download", params={"regex": "["})
+    talking.refused(404, "GET", "/api/v1/tasks/unknown/logs/download")
+
+
+def test_a_summary_tells_what_lines_differ_in(talking):
+    talking.peers.values[queries.LogFields] = {
+        "places": [["1.r1.1", "w-1"]], "ranks": [None, 0, 2], "stdtypes": ["stdout"], "sources": ["task"],
+        "levels": {"": 3, "ERROR": 1}, "lines": 4, "last_number": 9, "first_error": 2**60,
+        "failing_line": None,
+    }  # fmt: skip
+    found = talking.get(f"{PATH}/summary")
+    assert found["levels"] == {"LOG_LEVEL_UNSPECIFIED": 3, "LOG_LEVEL_ERROR": 1}
+    assert (found["rankIds"], found["withoutRank"]) == ([0, 2], True)
+    assert (found["firstError"], found["failingLine"]) == (str(2**60), None)
+    assert (found["lines"], found["lastNumber"]) == (4, 9)
+    assert talking.get("/api/v1/tasks/1.r1/logs/summary") == found
+
+
+def test_a_followed_log_begins_behind_a_line_and_keeps_to_a_pattern(watched):
+    async def script():
+        await _feeds(watched, 1)
+        await say(watched, 9, "loss 5", "other", "loss 66")
+        await watched.append(story.allocation_ended(1), story.trial_ended(1))
+
+    watched.run(say(watched, 0, "loss 1", "loss 2"))
+    lines = _follow(watched, script, afterId="4096", regex="loss .$|66")
+    assert _texts(lines) == ["loss 2\n", "loss 5\n", "loss 66\n"]

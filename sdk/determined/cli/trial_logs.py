@@ -47,10 +47,17 @@ LOG_ARGS: tuple[Arg | OneOf, ...] = (
     arg("--timestamp-before", dest="timestampBefore", type=_instant, metavar="TIME", help="RFC 3339"),
     arg("--timestamp-after", dest="timestampAfter", type=_instant, metavar="TIME", help="RFC 3339"),
     arg("--level", choices=_LEVELS, help="of this level or a higher one"),
+    one_of(
+        arg("--search", dest="searchText", metavar="TEXT", help="lines that hold this text"),
+        arg("--regex", metavar="PATTERN", help="lines that this regular expression (RE2) fits"),
+    ),
     arg("--json", action="store_true", help="one JSON object per line"),
 )
 
-_FILTERS = ("agentIds", "containerIds", "rankIds", "sources", "stdtypes", "timestampBefore", "timestampAfter")
+_FILTERS = (
+    *("agentIds", "containerIds", "rankIds", "sources", "stdtypes", "timestampBefore", "timestampAfter"),
+    *("searchText", "regex"),
+)
 
 
 def show_logs(session: Session, source: Source, args: argparse.Namespace) -> None:

@@ -8,6 +8,8 @@ from det_contracts.ids import container_id
 from services.gateway.peers import Line
 from services.gateway.present.values import instant
 
+SHOWN_CHARACTERS = 8192
+
 
 def line(one: Line, trial_id: int | None) -> dict[str, Any]:
     """A line of a trial, or of a task when `trial_id` is None."""
@@ -27,6 +29,43 @@ def line(one: Line, trial_id: int | None) -> dict[str, Any]:
         "log": one.text + "\n",
         "source": one.source,
         "stdtype": one.stdtype,
+    }
+
+
+def message(one: Line) -> str:
+    """The line as it is printed."""
+    container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
+    return rendered(instant(one.at), container, one)
+
+
+def shown(one: Line, *, whole: bool) -> dict[str, Any]:
+    """A line as a page shows it; `length` tells how many characters it has where it was cut."""
+    cut = not whole and len(one.text) > SHOWN_CHARACTERS
+    found = {
+        "id": str(one.id),
+        "number": one.number,
+        "timestamp": instant(one.at),
+        "level": one.level,
+        "rankId": one.rank,
+        "allocationId": one.allocation_id or None,
+        "agentId": one.worker_id or None,
+        "source": one.source,
+        "stdtype": one.stdtype,
+        "log": one.text[:SHOWN_CHARACTERS] if cut else one.text,
+    }
+    return found | {"length": len(one.text)} if cut else found
+
+
+def summary(found: dict[str, Any]) -> dict[str, object]:
+    """How many lines there are, what they differ in, and where they tell of a failure."""
+    ids = {name: found[key] for name, key in (("firstError", "first_error"), ("failingLine", "failing_line"))}
+    return {
+        **fields(found),
+        "levels": {f"LOG_LEVEL_{level or 'UNSPECIFIED'}": count for level, count in found["levels"].items()},
+        "withoutRank": None in found["ranks"],
+        "lines": found["lines"],
+        "lastNumber": found["last_number"],
+        **{name: None if id is None else str(id) for name, id in ids.items()},
     }
 
 

@@ -8,10 +8,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from det_contracts.queries import LogFields, LogPage
+from det_contracts.queries import LogFields
 from services.gateway import follow
 from services.gateway.domain import State
-from services.gateway.present import log, task
+from services.gateway.present import log
+from services.gateway.routes.log_filters import asked_for
 from services.gateway.routes.tasks import runs_of
 from services.gateway.watching import period_s, watched
 from services.gateway.web.visit import Asked, UserVisit
@@ -68,7 +69,7 @@ def _fields(visit: UserVisit, task_id: str, is_over: Callable[[State], bool]) ->
 def _stream(
     visit: UserVisit, task_id: str, trial_id: int | None, is_over: Callable[[State], bool]
 ) -> Response:
-    query = _query(visit, task_id)
+    query = asked_for(visit, task_id)
     limit = visit.params.integer("limit")
     if limit < 0:
         raise invalid("Limit must be >= 0")
@@ -94,25 +95,3 @@ async def _shown(
 ) -> AsyncIterator[list[dict[str, object]]]:
     async for lines in pages:
         yield [log.line(line, trial_id) for line in lines]
-
-
-def _query(visit: UserVisit, task_id: str) -> LogPage:
-    params = visit.params
-    allocations, workers = params.texts("allocation_ids"), params.texts("agent_ids")
-    if wanted := params.texts("container_ids"):
-        places = task.places_of(wanted, runs_of(visit, task_id))
-        allocations += [place[0] for place in places] or wanted
-        workers += [place[1] for place in places]
-    return LogPage(
-        task_id=task_id,
-        descending=params.descending(),
-        allocation_ids=allocations,
-        worker_ids=workers,
-        ranks=params.integers("rank_ids"),
-        levels=params.names("levels", "LOG_LEVEL_"),
-        stdtypes=params.texts("stdtypes"),
-        sources=params.texts("sources"),
-        before_at=params.instant("timestamp_before"),
-        after_at=params.instant("timestamp_after"),
-        text=params.text("search_text"),
-    )

@@ -20,8 +20,9 @@ STREAM = "period_seconds"
 SAMPLE = "metric_name group start_batches end_batches max_datapoints max_trials period_seconds"
 LOG = (
     "limit follow order_by allocation_ids agent_ids container_ids rank_ids levels stdtypes sources "
-    "timestamp_before timestamp_after search_text"
+    "timestamp_before timestamp_after search_text regex after_id before_id from_number"
 )
+LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 QUERY = {
     "/users": PAGE,
     "/master/logs": "offset limit follow",
@@ -50,6 +51,10 @@ QUERY = {
     "/models/{name}/versions": PAGE,
     "/trials/{trial_id}/logs": LOG,
     "/tasks/{task_id}/logs": LOG,
+    "/trials/{trial_id}/logs/page": f"{LOG_PAGE} whole",
+    "/tasks/{task_id}/logs/page": f"{LOG_PAGE} whole",
+    "/trials/{trial_id}/logs/download": LOG_PAGE,
+    "/tasks/{task_id}/logs/download": LOG_PAGE,
     "/trials/{trial_id}/logs/fields": f"follow {STREAM}",
     "/tasks/{task_id}/logs/fields": f"follow {STREAM}",
     "/trials/{trial_id}/profiler/available_series": f"follow {STREAM}",
@@ -75,10 +80,10 @@ RAW_QUERY = {
 }
 _INTEGERS = (
     "offset limit project_id period_seconds start_batches end_batches max_datapoints max_trials id "
-    "batches_processed batches_margin timeout_seconds workspace_id before "
+    "batches_processed batches_margin after_id before_id from_number timeout_seconds workspace_id before "
     "save_experiment_best save_trial_best save_trial_latest"
 )
-_FLAGS = {"lean", "follow", "archived", "include_batch_metrics", "all"}
+_FLAGS = {"lean", "follow", "archived", "include_batch_metrics", "all", "whole"}
 _INTEGER_LISTS = {"ids", "trial_ids", "user_ids", "rank_ids", "experiment_id_filter", "workspace_ids"}
 _LISTS = (
     "labels states users metric_names metric_ids allocation_ids agent_ids container_ids levels stdtypes "

@@ -6,16 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
-import re2
 
-from det_contracts.problems import invalid
+from services.kit.patterns import search
 from services.metrics.logs.chunk import PARTING
 from services.metrics.logs.trigrams import may_hold
 from services.metrics.values import storable
-
-LONGEST = 10_000
-"""Characters of a pattern."""
-MEMORY_BYTES = 16 * 1024 * 1024
 
 
 class Finder(Protocol):
@@ -58,26 +53,10 @@ class Substring:
 
 
 class Expression:
-    """A regular expression as RE2 has it: its time is linear in the text, whatever the pattern."""
+    """A regular expression (`services.kit.patterns`)."""
 
     def __init__(self, pattern: str) -> None:
-        """Raises `Refused` (invalid) for one that cannot be read."""
-        if len(pattern) > LONGEST:
-            raise invalid(f"a regular expression has {LONGEST} characters at most, not {len(pattern)}")
-        options = re2.Options()
-        options.max_mem = MEMORY_BYTES
-        options.log_errors = False
-        # Lines are searched as one text: no match may reach over the end of one.
-        options.never_nl = True
-        options.never_capture = True
-        try:
-            self._search = re2.compile(b"(?m)" + pattern.encode(), options).search
-        except (re2.error, UnicodeError) as error:
-            why = error.args[0]
-            why = why.decode("utf-8", "replace") if isinstance(why, bytes) else str(error)
-            raise invalid(
-                f"'{pattern}' is no regular expression (RE2): {why.removesuffix(f': (?m){pattern}')}"
-            ) from None
+        self._search = search(pattern)
 
     def may_find(self, trigrams: bytes | None) -> bool:
         return True

@@ -60,6 +60,13 @@ def test_filters_become_parameters(logging, det):
     }
 
 
+def test_lines_are_searched_for_text_or_a_pattern(logging, det):
+    det("t", "logs", "3", "--search", "loss 5")
+    assert logging.asked("GET", LOGS)[-1].query == {"searchText": ["loss 5"]}
+    det("t", "logs", "3", "--regex", "loss .*5$", "--tail", "2")
+    assert logging.asked("GET", LOGS)[-1].query["regex"] == ["loss .*5$"]
+
+
 def test_head(logging, det):
     det("t", "logs", "3", "--head", "10")
     assert logging.calls[-1].query == {"limit": ["10"]}
@@ -90,6 +97,7 @@ def test_follow(logging, det):
         ["--head", "-1"],
         ["--level", "LOUD"],
         ["--timestamp-after", "yesterday"],
+        ["--search", "a", "--regex", "b"],
     ],
 )
 def test_options_that_make_no_sense(logging, det, options):
