@@ -30,6 +30,17 @@ class PreviewSearch(msgspec.Struct, frozen=True, tag="preview_search"):
     config: dict[str, Any]
 
 
+class SearchRungs(msgspec.Struct, frozen=True, tag="search_rungs"):
+    """To the searcher: `{brackets: [[rung, ...], ...]}`, lowest rung first; no bracket for other searches.
+
+    A rung is `{length, waiting, count, entries: [[trial id, metric or None, verdict], ...]}`: trials on their
+    way to it, all entries, the best of them, best first. Verdicts: promoted, stopped, waits, top, and left
+    for a trial that gave up.
+    """
+
+    experiment_id: int
+
+
 class SearcherEvents(msgspec.Struct, frozen=True, tag="searcher_events"):
     """To the searcher: `{state, events: [{id, event}]}` of an experiment whose searcher is `custom`."""
 
@@ -224,6 +235,7 @@ class Checkpoints(msgspec.Struct, frozen=True, kw_only=True, tag="checkpoints"):
 OWNER_OF: dict[type, str] = {
     SearchProgress: "searcher",
     SearchState: "searcher",
+    SearchRungs: "searcher",
     PreviewSearch: "searcher",
     SearcherEvents: "searcher",
     Waiting: "scheduler",

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import invalid, not_found
-from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress, SearchState
+from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress, SearchRungs, SearchState
 from services.searcher.custom import searcher_events
 from services.searcher.domain import State
 from services.searcher.methods import MethodError, breakdown, progress, simulate
+from services.searcher.rungs import search_rungs
 
 MOST_PREVIEWED_TRIALS = 5000
 """The searcher answers nobody else while it plays."""
@@ -61,4 +62,5 @@ ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     SearchState: search_state,
     PreviewSearch: preview_search,
     SearcherEvents: searcher_events,
+    SearchRungs: search_rungs,
 }

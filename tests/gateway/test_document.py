@@ -44,6 +44,7 @@ def told(gateway):
     gateway.given(story.stored(1, "c-1", 10), searcher.ExperimentEnded(1, "COMPLETED", "done"))
     gateway.post("/api/v1/models", {"name": "digits"})
     gateway.peers.values |= {
+        queries.SearchRungs: {"brackets": []},
         queries.SearcherEvents: {"state": "COMPLETED", "events": []},
         queries.Series: [],
         queries.ValidationHistory: [],

@@ -1,4 +1,4 @@
-"""What a search would do (REST spec, sections 3 and 8)."""
+"""What a search would do (REST spec, sections 3 and 8), and where it stands."""
 
 from __future__ import annotations
 
@@ -38,6 +38,22 @@ async def preview(visit: Asked) -> Response:
     trials = [{"operations": _operations(row["lengths"]), "occurrences": row["trials"]} for row in rows]
     shown = {"config": config, "seed": config["reproducibility"]["experiment_seed"], "trials": trials}
     return visit.answer({"simulation": shown})
+
+
+@router.get("/experiments/{experiment_id}/rungs")
+async def rungs(visit: Asked, experiment_id: int) -> Response:
+    """Which trials a halving search promoted and stopped, at which value (our addition)."""
+    visit.catalogue.experiment(experiment_id)
+    found = await visit.peers.ask(queries.SearchRungs(experiment_id))
+    brackets = [[_rung(rung) for rung in bracket] for bracket in found["brackets"]]
+    return visit.answer({"brackets": brackets})
+
+
+def _rung(rung: dict[str, Any]) -> dict[str, Any]:
+    entries = [
+        {"trialId": trial, "metric": metric, "verdict": verdict} for trial, metric, verdict in rung["entries"]
+    ]
+    return {**rung, "entries": entries}
 
 
 def _operations(lengths: list[int]) -> list[dict[str, Any]]:

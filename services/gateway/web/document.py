@@ -41,7 +41,7 @@ QUERY = {
     ),
     "/experiments/{experiment_id}/metrics-stream/trials-sample": SAMPLE,
     "/allocations/{allocation_id}/signals/preemption": "timeout_seconds",
-    "/experiments/{experiment_id}/trials": f"{SORTED} states",
+    "/experiments/{experiment_id}/trials": f"{SORTED} states lean",
     "/trials/{trial_id}/workloads": f"{PAGE} filter group include_batch_metrics sort_key",
     "/experiments/{experiment_id}/checkpoints": f"{SORTED} states",
     "/trials/{trial_id}/checkpoints": f"{SORTED} states",

@@ -1,0 +1,67 @@
+"""A halving search as people look at it: who stands on which rung, and what became of them."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from det_contracts.problems import not_found
+from det_contracts.queries import SearchRungs
+from services.searcher.domain import State
+from services.searcher.methods.adaptive_asha import Tournament
+from services.searcher.methods.asha import AshaSearch
+from services.searcher.methods.protocol import WORST
+from services.searcher.methods.ranking import Entry
+
+MOST_ENTRIES = 2000
+"""Of one rung; an answer must fit into one message."""
+
+
+def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
+    """The brackets of a search; raises `Refused` for an experiment that is not there."""
+    search = state.searches.get(query.experiment_id)
+    if search is None:
+        raise not_found("experiment", query.experiment_id)
+    method = search.method
+    brackets = method.brackets if isinstance(method, Tournament) else ()
+    if isinstance(method, AshaSearch):
+        brackets = (method,)
+    ids = {one.request_id: id for id, one in state.trials.items() if one.experiment_id == query.experiment_id}
+    return {"brackets": [_rungs(bracket, ids) for bracket in brackets]}
+
+
+def _rungs(bracket: AshaSearch, ids: dict[str, int]) -> list[dict[str, Any]]:
+    found = []
+    for place, rung in enumerate(bracket.rungs):
+        is_top = place == len(bracket.rungs) - 1
+        entries = sorted(rung.entries, key=lambda entry: entry.metric) if is_top else rung.entries
+        shown = islice((entry for entry in entries if entry.request_id in ids), MOST_ENTRIES)
+        found.append(
+            {
+                "length": rung.length,
+                "waiting": rung.outstanding,
+                "count": len(rung.entries),
+                "entries": [
+                    [ids[entry.request_id], _metric(bracket, entry), _verdict(bracket, entry, is_top=is_top)]
+                    for entry in shown
+                ],
+            }
+        )
+    return found
+
+
+def _metric(bracket: AshaSearch, entry: Entry) -> float | None:
+    """As it was reported; None for a trial that gave none, which counts as the worst."""
+    if abs(entry.metric) == WORST:
+        return None
+    return entry.metric if bracket.smaller_is_better else -entry.metric
+
+
+def _verdict(bracket: AshaSearch, entry: Entry, *, is_top: bool) -> str:
+    if entry.request_id in bracket.early:
+        return "left"
+    if is_top:
+        return "top"
+    if entry.promoted:
+        return "promoted"
+    return "stopped" if entry.request_id in bracket.closed else "waits"
