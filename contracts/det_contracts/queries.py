@@ -192,6 +192,27 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
     nearest: int | None = None
 
 
+class Buckets(msgspec.Struct, frozen=True, kw_only=True, tag="buckets"):
+    """To metrics: curves cut to `width` buckets of neighbouring points, one row per trial, group and name.
+
+    `x` is `batches`, `epoch`, `time` (seconds since the epoch, UTC) or `metric:NAME`; `first` and `last`
+    bound it. Rows `{trial_id, group, name, count, non_finite, raw, monotone, x, batches, last, min, max,
+    mean, counts, gaps}`; the lists have one entry per bucket that is not empty, in order of steps. `x` and
+    `batches` are those of its last point; `last`, `min`, `max`, `mean` of its finite values, None without
+    any; `counts` are all of its values, `gaps` those that are not finite. `raw`: each bucket is a point, and
+    only `x`, `batches` and `last` are told. Not `monotone`: x goes back and forth. What was archived is left
+    out.
+    """
+
+    trial_ids: list[int]
+    names: list[str]
+    group: str | None = None
+    x: str = "batches"
+    first: float | None = None
+    last: float | None = None
+    width: int = 1000
+
+
 class ValidationHistory(msgspec.Struct, frozen=True, tag="validation_history"):
     """To metrics: rows `{trial_id, at, metric}`, each better than all that the experiment had before it."""
 
@@ -252,6 +273,7 @@ OWNER_OF: dict[type, str] = {
     MetricNames: "metrics",
     ReportedSteps: "metrics",
     Series: "metrics",
+    Buckets: "metrics",
     ValidationHistory: "metrics",
     LogFields: "metrics",
     Checkpoints: "checkpoints",

@@ -13,7 +13,7 @@ from det_contracts.envelope import Recorded, Unknown
 from det_contracts.reports import ReportBatch, report_id
 from services.kit.log import Stored
 from services.metrics.domain import Judged
-from services.metrics.tables import ROWS_PER_BATCH
+from services.metrics.reports.tables import ROWS_PER_BATCH
 from services.metrics.values import storable
 
 replace = msgspec.structs.replace

@@ -14,8 +14,7 @@ from det_contracts.reports import LogBatch
 from services.kit.rules import Key
 from services.metrics.domain import Judged
 from services.metrics.logs.writer import LineWriter
-from services.metrics.report_writer import ReportWriter
-from services.metrics.tables import REPORTS, SUMMARIES, TRIALS
+from services.metrics.reports.writer import ReportWriter
 
 
 def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
@@ -24,8 +23,7 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
     for recorded in events:
         event = recorded.event
         if isinstance(event, ExperimentDeleted) and event.state == "DELETED":
-            writer.finish()
-            _forget(connection, event)
+            writer.forget(event)
             lines.forget(event.experiment_id)
         if isinstance(event, LogsTrimmed):
             lines.trim(event.through)
@@ -39,9 +37,3 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
             writer.write(event.batch, event, recorded.position)
     writer.finish()
     lines.finish()
-
-
-def _forget(connection: sa.Connection, event: ExperimentDeleted) -> None:
-    for table in (REPORTS, SUMMARIES, TRIALS):
-        for trial_id in event.trial_ids:
-            connection.execute(sa.delete(table).where(table.c.trial_id == trial_id))

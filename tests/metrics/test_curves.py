@@ -1,6 +1,7 @@
 """Reports as curves, and what logs differ in."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from det_contracts.queries import (
@@ -11,8 +12,9 @@ from det_contracts.queries import (
     TrialStatistics,
     ValidationHistory,
 )
-from services.metrics import curves
-from services.metrics.thinning import Point, Thinner
+from services.metrics.reports import curves
+from services.metrics.series.column import column
+from services.metrics.series.thinning import thin
 from tests.metrics.world import lines, reports, series, training, validation
 
 
@@ -79,10 +81,9 @@ def test_a_long_curve_is_thinned_and_keeps_its_spike(told):
 
 
 def _thinned(values, limit, names=("a",)):
-    thinner = Thinner(names, limit, 0, len(values) - 1)
-    for step, value in enumerate(values):
-        thinner.add(Point(step, 0.0, None, {name: value for name in names}))
-    return [(point.steps, point.values[names[0]]) for point in thinner.points()]
+    found = column(values)
+    places = thin(np.arange(len(values)), [(found.numbers, found.is_number()) for _ in names], limit)
+    return [(int(place), values[place]) for place in places]
 
 
 def test_short_series_stay_whole():

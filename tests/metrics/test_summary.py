@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from services.metrics.summary import Summary, add
+from services.metrics.reports.summary import Summary, add
 from services.metrics.values import finite, number
 
 

@@ -67,7 +67,7 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
     for key, group in judge.groups().items():
         state.groups[key] = group
         yield "groups", key
-    event.rows, event.archive = judge.rows, judge.archive
+    event.pieces, event.archive = judge.pieces, judge.archive
 
 
 def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from operator import lt
 
 import msgspec
 
 from det_contracts.events import metrics
 from det_contracts.reports import ReportBatch, Series
-from services.metrics.domain.ledger import Conflict, Ledger
-from services.metrics.domain.state import VALIDATION, Archive, Finding, Group, Refusal, Row, Trial, group_key
+from services.metrics.domain.ledger import RECENT, Conflict, Ledger
+from services.metrics.domain.state import (
+    VALIDATION,
+    Archive,
+    Finding,
+    Group,
+    Piece,
+    Refusal,
+    Trial,
+    group_key,
+)
 from services.metrics.values import finite, number
 
 MOST_STEPS = 2**53
@@ -19,10 +30,10 @@ replace = msgspec.structs.replace
 
 
 class Judge:
-    """Judges a batch row by row, on copies; afterwards the results are in its attributes."""
+    """Judges a batch series by series, on copies; afterwards the results are in its attributes."""
 
     def __init__(self, known: Trial, groups: Mapping[str, Group], batch: ReportBatch, position: int) -> None:
-        self.rows: list[Row] = []
+        self.pieces: list[Piece] = []
         self.archive: Archive | None = None
         self._known = known
         self._groups = groups
@@ -32,7 +43,7 @@ class Judge:
         self._pending = list(known.pending)
         self._position = position
         self._refusals = known.refusals
-        self._index = 0
+        self._before = 0
 
     def take(self) -> Trial:
         """Judge every report; returns the trial after them."""
@@ -50,7 +61,7 @@ class Judge:
             self._known,
             run=self._batch.run,
             batch=self._batch.number or (self._known.batch if self._batch.run == self._known.run else 0),
-            opened=self._batch.run if self.rows else self._known.opened,
+            opened=self._batch.run if self.pieces else self._known.opened,
             decided=self._decided,
             pending=tuple(self._pending),
             refusals=self._refusals[-MOST_REFUSALS:],
@@ -73,18 +84,28 @@ class Judge:
         ledger = self._ledger(series.group)
         names = tuple(series.columns)
         kinds = {batched: ledger.kind(names, batched) for batched in (False, bool(series.batch_metrics))}
-        for place, steps in enumerate(series.steps):
-            batched = series.batch_metrics[place] if series.batch_metrics else None
-            row = Row(
-                index=self._index,
-                group=series.group,
-                steps=steps,
-                at=series.at[place],
-                metrics={name: series.columns[name][place] for name in names},
-                batch_metrics=batched,
-            )
-            self._index += 1
-            self._take_row(row, ledger, kinds[batched is not None])
+        if _goes_on(series, ledger.highest):
+            self._take_whole(series, ledger, kinds[bool(series.batch_metrics)])
+        else:
+            for place in range(len(series.steps)):
+                self._take_row(series, place, ledger, kinds)
+        self._before += len(series.steps)
+
+    def _take_whole(self, series: Series, ledger: Ledger, kind: int) -> None:
+        """What most series are: new steps only. Nothing in them can have come before."""
+        digests = [_digest(series, place) for place in range(len(series.steps))[-RECENT:]]
+        ledger.extend(kind, series.steps, digests)
+        self._accept(series, range(len(series.steps)), merges=False)
+
+    def _accept(self, series: Series, places: Sequence[int], *, merges: bool) -> None:
+        first = places[0]
+        if 0 < self._known.opened < self._batch.run and not self.pieces:
+            self.archive = Archive(self._batch.run, series.group, series.steps[first])
+        self.pieces.append(_piece(series, places, self._before, merges))
+        # What is merged says something new about a validation only when it brings the searcher metric.
+        if series.group == VALIDATION and not (merges and self._batch.searcher_metric not in series.columns):
+            for place in places:
+                self._validated(series, place)
 
     def _ledger(self, name: str) -> Ledger:
         if name not in self._ledgers:
@@ -93,36 +114,29 @@ class Judge:
             self._ledgers[name] = Ledger(Group(run=self._batch.run) if known is None or fresh else known)
         return self._ledgers[name]
 
-    def _take_row(self, row: Row, ledger: Ledger, kind: int) -> None:
-        wrong = _wrong(row)
+    def _take_row(self, series: Series, place: int, ledger: Ledger, kinds: Mapping[bool, int]) -> None:
+        wrong = _wrong(series, place)
         if wrong is None:
-            digest = zlib.crc32(msgspec.json.encode((row.metrics, row.batch_metrics), order="sorted"))
+            kind = kinds[bool(series.batch_metrics) and series.batch_metrics[place] is not None]
             try:
-                entry = ledger.enter(kind, row.steps, digest)
+                entry = ledger.enter(kind, series.steps[place], _digest(series, place))
             except Conflict as conflict:
                 wrong = str(conflict)
         if wrong is not None:
-            self._refuse(row.group, row.steps, wrong)
+            self._refuse(series.group, series.steps[place], wrong)
         elif entry != "same":
-            self._accept(replace(row, merges=True) if entry == "merged" else row)
+            self._accept(series, (place,), merges=entry == "merged")
 
-    def _accept(self, row: Row) -> None:
-        if 0 < self._known.opened < self._batch.run and not self.rows:
-            self.archive = Archive(self._batch.run, row.group, row.steps)
-        self.rows.append(row)
-        # What is merged says something new about a validation only when it brings the searcher metric.
-        if row.group == VALIDATION and not (row.merges and self._batch.searcher_metric not in row.metrics):
-            self._validated(row)
-
-    def _validated(self, row: Row) -> None:
+    def _validated(self, series: Series, place: int) -> None:
         self._decided += 1
+        metric = series.columns.get(self._batch.searcher_metric)
         decision = metrics.Validated(
             trial_id=self._known.id,
             number=self._decided,
             run=self._batch.run,
-            steps_completed=row.steps,
-            metric=finite(row.metrics.get(self._batch.searcher_metric)),
-            reported_at=row.at,
+            steps_completed=series.steps[place],
+            metric=None if metric is None else finite(metric[place]),
+            reported_at=series.at[place],
         )
         self._queue(Finding(self._decided, validated=decision))
 
@@ -150,8 +164,48 @@ def _even(series: Series) -> bool:
     return lengths <= {len(series.steps)} and len(series.batch_metrics) in (0, len(series.steps))
 
 
-def _wrong(row: Row) -> str | None:
-    if not 0 <= row.steps < MOST_STEPS:
+def _goes_on(series: Series, highest: int) -> bool:
+    """Whether the series has sound, growing steps beyond all that its group had: nothing to compare then."""
+    steps = series.steps
+    return (
+        len(steps) > 0
+        and max(highest, -1) < steps[0]
+        and steps[-1] < MOST_STEPS
+        and all(map(lt, steps, islice(steps, 1, None)))
+        and None not in series.batch_metrics
+        and all(number(epoch) is not None for epoch in series.columns.get("epoch", ()))
+    )
+
+
+def _piece(series: Series, places: Sequence[int], before: int, merges: bool) -> Piece:
+    """The reports at some places of a series; `before` of the batch come before the series."""
+    if len(places) == len(series.steps):
+        steps, at, columns, batched = series.steps, series.at, series.columns, series.batch_metrics
+        numbers: Sequence[int] = range(before, before + len(steps))
+    else:
+        steps, at = [series.steps[n] for n in places], [series.at[n] for n in places]
+        columns = {name: [column[n] for n in places] for name, column in series.columns.items()}
+        batched = [series.batch_metrics[n] for n in places] if series.batch_metrics else []
+        numbers = [before + n for n in places]
+    return Piece(
+        places=numbers,
+        group=series.group,
+        steps=steps,
+        at=at,
+        columns=columns,
+        batch_metrics=batched,
+        merges=merges,
+    )
+
+
+def _digest(series: Series, place: int) -> int:
+    values = {name: column[place] for name, column in series.columns.items()}
+    batched = series.batch_metrics[place] if series.batch_metrics else None
+    return zlib.crc32(msgspec.json.encode((values, batched), order="sorted"))
+
+
+def _wrong(series: Series, place: int) -> str | None:
+    if not 0 <= series.steps[place] < MOST_STEPS:
         return f"steps_completed must be between 0 and {MOST_STEPS - 1}"
-    epoch = row.metrics.get("epoch", 0)
+    epoch = series.columns["epoch"][place] if "epoch" in series.columns else 0
     return None if number(epoch) is not None else f"metric 'epoch' must be a number, not {epoch!r}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from services.metrics.domain.state import Group, Kind
-from services.metrics.domain.steps import add, contains
+from services.metrics.domain.steps import add, contains, extend
 
 KINDS = 32
 """Sets of names per group; when a group has more, the oldest are forgotten."""
@@ -47,6 +47,18 @@ class Ledger:
             entry = "merged" if earlier else "new"
         self._remember(kind, steps, digest)
         return entry
+
+    def extend(self, kind: int, steps: list[int], digests: list[int]) -> None:
+        """Note reports whose steps grow and are beyond `highest`; `digests` of the newest of them."""
+        known = self._kinds[kind]
+        self._kinds[kind] = Kind(known.names, known.batched, extend(known.steps, steps))
+        self._highest = steps[-1]
+        self._recent.extend(zip(steps[-len(digests) :], digests, strict=True))
+
+    @property
+    def highest(self) -> int:
+        """Most steps noted so far."""
+        return self._highest
 
     def _compare(self, found: Kind, earlier: list[Kind]) -> None:
         taken = {name for known in earlier for name in known.names}

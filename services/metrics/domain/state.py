@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,16 +16,17 @@ from services.metrics.domain.steps import Steps
 VALIDATION = "validation"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One accepted report."""
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """Accepted reports of one series, in columns of equal lengths."""
 
-    index: int
-    """Place in its batch."""
+    places: Sequence[int]
+    """Of each report in its batch."""
     group: str
-    steps: int
-    at: float
-    metrics: dict[str, Any]
-    batch_metrics: Any = None
+    steps: list[int]
+    at: list[float]
+    columns: dict[str, list[Any]]
+    batch_metrics: list[Any] = []
+    """Per report, or empty."""
     merges: bool = False
     """New keys for steps that were reported before."""
 
@@ -45,7 +47,7 @@ class Judged:
     accepted: bool = False
     passed_over: bool = False
     """Log lines that would have been accepted, but are not kept any longer."""
-    rows: list[Row] = field(default_factory=list)
+    pieces: list[Piece] = field(default_factory=list)
     archive: Archive | None = None
 
 

@@ -6,6 +6,8 @@ two numbers, and beyond a limit the oldest are forgotten: a set then answers "no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 LIMIT = 1000
@@ -39,6 +41,31 @@ def contains(steps: Steps, number: int) -> bool:
     return False
 
 
+def extend(steps: Steps, numbers: Sequence[int]) -> Steps:
+    """The set with growing numbers that are not in it yet, as `add` one by one would have it or shorter."""
+    stride = numbers[1] - numbers[0] if len(numbers) > 1 else 0
+    if stride and numbers == list(range(numbers[0], numbers[-1] + 1, stride)):
+        if (
+            steps
+            and (steps[-1].count == 1 or steps[-1].stride == stride)
+            and _leads_to(steps[-1], numbers[0], stride)
+        ):
+            last = steps[-1]
+            return (*steps[:-1], Stretch(last.first, stride, last.count + len(numbers)))
+        return (*_room(steps), Stretch(numbers[0], stride, len(numbers)))
+    for number in numbers:
+        steps = add(steps, number)
+    return steps
+
+
+def _leads_to(stretch: Stretch, number: int, stride: int) -> bool:
+    return number == stretch.first + stride * stretch.count
+
+
+def _room(steps: Steps) -> Steps:
+    return steps if len(steps) < LIMIT else steps[LIMIT // 2 :]
+
+
 def add(steps: Steps, number: int) -> Steps:
     """The set with a number that is not in it yet."""
     for index in range(len(steps) - 1, max(len(steps) - OPEN, 0) - 1, -1):
@@ -49,5 +76,4 @@ def add(steps: Steps, number: int) -> Steps:
     if steps and steps[-1].count == 1:
         first = steps[-1].first
         return (*steps[:-1], Stretch(first, number - first, 2))
-    kept = steps if len(steps) < LIMIT else steps[LIMIT // 2 :]
-    return (*kept, Stretch(number))
+    return (*_room(steps), Stretch(number))

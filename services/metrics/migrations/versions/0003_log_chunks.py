@@ -10,7 +10,7 @@ from det_contracts.reports import LogBatch, LogLine
 from services.metrics.logs.writer import LineWriter
 
 revision = "0003"
-down_revision = "0001"
+down_revision = "0002"
 
 LINES_PER_BATCH = 4096
 AT_ONCE = 50_000

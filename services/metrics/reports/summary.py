@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -42,6 +43,40 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
             "mean": mean,
             "type": "number",
         }
+
+
+def extend(summary: Summary, steps: Sequence[int], values: Sequence[Any]) -> Summary:
+    """The statistics with the values of some reports, in the order in which they were made."""
+    total = _sum(values) if summary.numeric else None
+    if total is None:
+        for at, value in zip(steps, values, strict=True):
+            summary = add(summary, at, value)
+        return summary
+    low, high, newest = min(values), max(values), max(steps)
+    place = len(steps) - 1
+    while steps[place] != newest:
+        place -= 1
+    later = newest >= summary.last_steps
+    return Summary(
+        count=summary.count + len(values),
+        finite=summary.finite + len(values),
+        sum=max(-LARGEST, min(LARGEST, summary.sum + total)),
+        min=low if summary.min is None or low < summary.min else summary.min,
+        max=high if summary.max is None or high > summary.max else summary.max,
+        last=values[place] if later else summary.last,
+        last_steps=newest if later else summary.last_steps,
+    )
+
+
+def _sum(values: Sequence[Any]) -> float | None:
+    """The sum where all values are finite floating-point numbers, which most are, and it is one too."""
+    if set(map(type, values)) != {float}:
+        return None
+    try:
+        total = math.fsum(values)
+    except (OverflowError, ValueError):
+        return None
+    return total if math.isfinite(total) else None
 
 
 def add(summary: Summary, steps: int, value: Any) -> Summary:

@@ -1,0 +1,1 @@
+"""Reports in the tables: written in columns, read as rows, curves and statistics."""

@@ -1,0 +1,88 @@
+"""Curves as a chart shows them: at most so many buckets, over any x, at a cost that follows the width.
+
+Where a bucket holds many points, the cells that lie beside sealed chunks are read instead of the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from det_contracts.queries import Buckets
+from services.metrics.reports.chunks import SEALED
+from services.metrics.reports.curves import by_group
+from services.metrics.reports.points import read_points
+from services.metrics.reports.strands import Strand, chunk_rows, strands_of
+from services.metrics.reports.tables import CHUNKS, COLUMNS
+from services.metrics.reports.xaxis import Window, XAxis, axis
+from services.metrics.series import cells as reduced
+from services.metrics.series.buckets import bucket
+from services.metrics.series.cells import CELL, Cells
+
+C = CHUNKS.c
+HEADER = (C.reports,)
+
+
+def buckets(connection: sa.Connection, query: Buckets) -> list[dict[str, Any]]:
+    """Curves by trial, group and name."""
+    found = []
+    for trial_id in dict.fromkeys(query.trial_ids):
+        strands = strands_of(connection, [trial_id])
+        groups = by_group(one for one in strands if query.group in (None, one.kind))
+        for group, members in groups.items():
+            x = axis(connection, strands, query.x, group)
+            for name in query.names:
+                told = _curve(connection, query, members, name, x)
+                if told is not None:
+                    found.append({"trial_id": trial_id, "group": group, "name": name} | told)
+    return found
+
+
+def _curve(
+    connection: sa.Connection, query: Buckets, strands: list[Strand], name: str, x: XAxis
+) -> dict[str, Any] | None:
+    strands = [strand for strand in strands if name in strand.names]
+    window = x.steps_window(query.first, query.last)
+    headers = chunk_rows(connection, strands, *_met(window), columns=HEADER)
+    if x.monotone and sum(row["reports"] for row in headers) > CELL * query.width:
+        cells = _cells(connection, strands, name, window)
+    else:
+        cells = _points(connection, strands, name, window)
+    return bucket(cells, x.of(cells), query.first, query.last, query.width) if len(cells) else None
+
+
+def _met(window: Window) -> tuple[Any, ...]:
+    return C.archived.is_(False), C.last_steps >= window[0], C.first_steps <= window[1]
+
+
+def _points(
+    connection: sa.Connection, strands: list[Strand], name: str, window: Window, *conditions: Any
+) -> Cells:
+    found = read_points(connection, strands, [name], *window, *conditions).with_any([name])
+    return reduced.points(found.steps, found.at, found.metrics[name][0].numbers)
+
+
+def _cells(connection: sa.Connection, strands: list[Strand], name: str, window: Window) -> Cells:
+    """Stored cells of the sealed chunks within the window, and the points of all others."""
+    inside = sa.and_(C.level == SEALED, C.first_steps >= window[0], C.last_steps <= window[1])
+    parts = [_points(connection, strands, name, window, sa.not_(inside))]
+    for strand in strands:
+        parts += _stored(connection, strand, name, inside)
+    joined = reduced.join(parts)
+    return joined.take(np.argsort(joined.first, kind="stable"))
+
+
+def _stored(
+    connection: sa.Connection, strand: Strand, name: str, chosen: sa.ColumnElement[bool]
+) -> Iterable[Cells]:
+    query = (
+        sa.select(C.marks, COLUMNS.c.cells)
+        .join(COLUMNS, C.id == COLUMNS.c.chunk_id)
+        .where(C.strand_id == strand.id, C.archived.is_(False), chosen)
+        .where(COLUMNS.c.place == strand.names.index(name))
+    )
+    for marks, cells in connection.execute(query):
+        yield reduced.unpack(marks, cells)

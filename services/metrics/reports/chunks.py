@@ -1,0 +1,180 @@
+"""Chunks of reports in the tables, few and large however many small ones come.
+
+What one commit brings to a strand is a chunk. Sixteen of a size are merged to one, and as soon as there are
+enough reports they are sealed: one row per metric, with cells for charts beside it, never to be merged again.
+So each report is written about four times, and a strand has fewer than fifty chunks that are not sealed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from services.metrics.reports.tables import CHUNKS, COLUMNS
+from services.metrics.series import cells
+from services.metrics.series.chunk import (
+    Chunk,
+    merge,
+    pack_column,
+    pack_columns,
+    pack_frame,
+    unpack,
+    unpack_column,
+    unpack_columns,
+)
+from services.metrics.series.column import Column
+
+C = CHUNKS.c
+FAN = 16
+"""Chunks of a level that make one of the next."""
+SEALED = 3
+"""The level above those that are merged."""
+LARGEST, SMALLEST = 4096, 16
+"""Reports of a sealed chunk: as many as there is room for."""
+VALUES = 2**18
+"""Values of a sealed chunk, where a report has many metrics."""
+AT_ONCE = 500
+"""Ids in one statement."""
+
+
+def room(names: int) -> int:
+    """Reports of a sealed chunk with so many metrics each."""
+    return max(SMALLEST, min(LARGEST, VALUES // max(1, names)))
+
+
+def add(connection: sa.Connection, fresh: dict[int, Chunk]) -> None:
+    """Add one chunk to each of some strands, by id; merges and seals where it is time to."""
+    waiting = _waiting(connection, fresh)
+    keep: list[tuple[int, Chunk, bool]] = []
+    stale: list[int] = []
+    for strand, chunk in fresh.items():
+        level = _level_to_merge(waiting.get(strand, {}), chunk)
+        if level >= 0:
+            chosen = sa.and_(C.strand_id == strand, C.level <= level, C.archived.is_(False))
+            found = list(_rows(connection, sa.select(CHUNKS).where(chosen).order_by(C.id)))
+            stale += [row["id"] for row in found]
+            chunk = merge([*(whole(connection, row) for row in found), chunk])
+        keep += [(strand, part, False) for part in chunk.cut(room(len(chunk.columns)))]
+    _delete(connection, stale)
+    insert(connection, keep)
+
+
+def _waiting(connection: sa.Connection, strands: Iterable[int]) -> dict[int, dict[int, tuple[int, int]]]:
+    """By strand and level: how many chunks are not sealed, and the reports in them."""
+    counted = sa.select(C.strand_id, C.level, sa.func.count(), sa.func.sum(C.reports))
+    found: dict[int, dict[int, tuple[int, int]]] = {}
+    for some in batches(list(strands)):
+        query = counted.where(C.strand_id.in_(some), C.level < SEALED, C.archived.is_(False))
+        for strand, level, chunks, reports in connection.execute(query.group_by(C.strand_id, C.level)):
+            found.setdefault(strand, {})[level] = (chunks, int(reports))
+    return found
+
+
+def _level_to_merge(waiting: dict[int, tuple[int, int]], fresh: Chunk) -> int:
+    """The highest level whose chunks, and those below, are to be merged with a new one; -1: none."""
+    if len(fresh) + sum(reports for _, reports in waiting.values()) >= room(len(fresh.columns)):
+        return SEALED - 1
+    full = [level for level, (chunks, _) in waiting.items() if chunks + (level == _level(fresh)) >= FAN]
+    return max(full, default=-1)
+
+
+def _level(chunk: Chunk) -> int:
+    if len(chunk) >= room(len(chunk.columns)):
+        return SEALED
+    return 0 if len(chunk) < FAN else 1 if len(chunk) < FAN * FAN else 2
+
+
+def insert(connection: sa.Connection, chunks: Sequence[tuple[int, Chunk, bool]]) -> None:
+    """Store chunks as they are: (strand, chunk, whether it is archived)."""
+    rows = [_row(strand, chunk, archived) for strand, chunk, archived in chunks]
+    if rows:
+        connection.execute(sa.insert(CHUNKS), rows)
+    columns = [row for _, chunk, _ in chunks if _level(chunk) == SEALED for row in _column_rows(chunk)]
+    if columns:
+        connection.execute(sa.insert(COLUMNS), columns)
+
+
+def _row(strand: int, chunk: Chunk, archived: bool) -> dict[str, Any]:
+    level = _level(chunk)
+    sealed = level == SEALED
+    return {
+        "id": int(chunk.ids.min()),
+        "strand_id": strand,
+        "level": level,
+        "archived": archived,
+        "reports": len(chunk),
+        "first_steps": int(chunk.steps[0]),
+        "last_steps": int(chunk.steps[-1]),
+        "first_at": int(chunk.at.min()),
+        "last_at": int(chunk.at.max()),
+        "marks": cells.pack_marks(chunk.steps, chunk.at) if sealed else None,
+        "frame": pack_frame(chunk),
+        "body": None if sealed else pack_columns(chunk),
+    }
+
+
+def _column_rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
+    id = int(chunk.ids.min())
+    for place, column in enumerate(chunk.columns):
+        present = None if column.others is None else column.is_number()
+        kept = cells.shrink(chunk.steps, chunk.at, column.numbers, present)
+        yield {
+            "chunk_id": id,
+            "place": place,
+            "cells": cells.pack_values(kept),
+            "body": pack_column(column),
+        }
+
+
+def whole(connection: sa.Connection, row: Any) -> Chunk:
+    """A stored chunk with all its columns."""
+    if row["body"] is not None:
+        return unpack(row["frame"], [packed.column() for packed in unpack_columns(row["body"])])
+    query = sa.select(COLUMNS.c.body).where(COLUMNS.c.chunk_id == row["id"]).order_by(COLUMNS.c.place)
+    return unpack(row["frame"], [unpack_column(body) for (body,) in connection.execute(query)])
+
+
+def part(connection: sa.Connection, row: Any, places: Sequence[int]) -> Chunk:
+    """A stored chunk with some of its columns."""
+    if row["body"] is not None:
+        packed = unpack_columns(row["body"])
+        return unpack(row["frame"], [packed[place].column() for place in places])
+    query = sa.select(COLUMNS.c.place, COLUMNS.c.body).where(
+        COLUMNS.c.chunk_id == row["id"], COLUMNS.c.place.in_(places)
+    )
+    found: dict[int, Column] = {place: unpack_column(body) for place, body in connection.execute(query)}
+    return unpack(row["frame"], [found[place] for place in places])
+
+
+def archive(connection: sa.Connection, strand: int, first: int) -> bool:
+    """Set aside a strand's reports at `first` steps and later; returns whether there were any."""
+    chosen = sa.select(CHUNKS).where(C.strand_id == strand, C.archived.is_(False), C.last_steps >= first)
+    rows = list(_rows(connection, chosen))
+    within = [row["id"] for row in rows if row["first_steps"] >= first]
+    for some in batches(within):
+        connection.execute(sa.update(CHUNKS).where(C.id.in_(some)).values(archived=True))
+    cut = [row for row in rows if row["first_steps"] < first]
+    for row in cut:
+        chunk = whole(connection, row)
+        outdated = chunk.steps >= first
+        _delete(connection, [row["id"]])
+        insert(connection, [(strand, chunk.take(~outdated), False), (strand, chunk.take(outdated), True)])
+    return bool(rows)
+
+
+def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:
+    return connection.execute(query).mappings().all()
+
+
+def _delete(connection: sa.Connection, ids: list[int]) -> None:
+    for some in batches(ids):
+        connection.execute(sa.delete(CHUNKS).where(C.id.in_(some)))
+        connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(some)))
+
+
+def batches(ids: list[int]) -> Iterator[list[int]]:
+    """As many ids at once as a statement takes."""
+    for start in range(0, len(ids), AT_ONCE):
+        yield ids[start : start + AT_ONCE]

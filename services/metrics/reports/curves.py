@@ -1,0 +1,77 @@
+"""Reports as curves of single points, thinned where they are long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from det_contracts.queries import ReportedSteps, Series
+from services.metrics.reports.points import FARTHEST, Points, plain, read_points
+from services.metrics.reports.strands import Strand, strands_of
+from services.metrics.reports.tables import TRIALS
+from services.metrics.series.chunk import MICROSECONDS
+from services.metrics.series.thinning import thin
+
+STEPS_PER_PAGE = 50_000
+EPOCH = "epoch"
+
+
+def by_group(strands: Iterable[Strand]) -> dict[str, list[Strand]]:
+    """Strands by their groups, sorted."""
+    found: dict[str, list[Strand]] = {}
+    for strand in strands:
+        found.setdefault(strand.kind, []).append(strand)
+    return dict(sorted(found.items()))
+
+
+def reported_steps(connection: sa.Connection, query: ReportedSteps) -> dict[str, Any]:
+    """Steps at which any trial of an experiment reported a metric."""
+    trials = sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id == query.experiment_id)
+    ids = [id for (id,) in connection.execute(trials)]
+    strands = strands_of(connection, ids, query.group)
+    points = read_points(connection, strands, [query.metric], first=query.after + 1)
+    found = np.unique(points.with_any([query.metric]).steps)
+    page = found[:STEPS_PER_PAGE].tolist()
+    return {"steps": page, "more": len(page) < len(found)}
+
+
+def series(connection: sa.Connection, query: Series) -> list[dict[str, Any]]:
+    """Curves of trials by group, each point with those of the metrics that it has."""
+    found = []
+    for trial_id in dict.fromkeys(query.trial_ids):
+        for group, strands in by_group(strands_of(connection, [trial_id], query.group)).items():
+            points = _curve(connection, query, strands)
+            if points:
+                found.append({"trial_id": trial_id, "group": group, "points": points})
+    return found
+
+
+def _curve(connection: sa.Connection, query: Series, strands: list[Strand]) -> list[Any]:
+    wanted = list(dict.fromkeys([*query.names, EPOCH]))
+    mine = [strand for strand in strands if not set(query.names).isdisjoint(strand.names)]
+    last = FARTHEST if query.last is None else query.last
+    points = read_points(connection, mine, wanted, query.first, last).with_any(query.names)
+    if not len(points.steps):
+        return []
+    chosen = _chosen(points, query)
+    return _told(points.take(chosen), query.names)
+
+
+def _chosen(points: Points, query: Series) -> Any:
+    if query.nearest is not None:
+        return np.array([np.abs(points.steps - query.nearest).argmin()])
+    metrics = [points.metrics[name] for name in query.names]
+    return thin(points.steps, ((column.numbers, has) for column, has in metrics), query.limit)
+
+
+def _told(points: Points, names: list[str]) -> list[Any]:
+    epochs, known = points.metrics[EPOCH]
+    values = plain(points, names)
+    rows = zip(points.steps.tolist(), points.at.tolist(), values, strict=True)
+    return [
+        (steps, at / MICROSECONDS, float(epochs.numbers[place]) if known[place] else None, found)
+        for place, (steps, at, found) in enumerate(rows)
+    ]

@@ -1,0 +1,129 @@
+"""Reports of one group of a trial as arrays: what some metrics were, point by point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from services.metrics.reports.chunks import part
+from services.metrics.reports.strands import Strand, chunk_rows
+from services.metrics.reports.tables import CHUNKS
+from services.metrics.series.chunk import Chunk
+from services.metrics.series.column import Column, join
+from services.metrics.series.packing import Array, Flags, Integers
+
+C = CHUNKS.c
+FARTHEST = 2**53
+"""Beyond all steps."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Reports in order of run, steps and id, each with those of the metrics that it has."""
+
+    steps: Integers
+    at: Integers
+    """Microseconds since the epoch, UTC."""
+    metrics: dict[str, tuple[Column, Flags]]
+    """By name: values, and which of the points have a number there."""
+
+    def take(self, places: Array) -> Points:
+        """Some of the points."""
+        metrics = {name: (column.take(places), has[places]) for name, (column, has) in self.metrics.items()}
+        return Points(self.steps[places], self.at[places], metrics)
+
+    def with_any(self, names: Sequence[str]) -> Points:
+        """The points that have a number for one of these metrics."""
+        found = np.zeros(len(self.steps), np.bool_)
+        for name in names:
+            found |= self.metrics[name][1]
+        return self if found.all() else self.take(found)
+
+
+def read_points(
+    connection: sa.Connection,
+    strands: Sequence[Strand],
+    names: Sequence[str],
+    first: int = 0,
+    last: int = FARTHEST,
+    *conditions: Any,
+) -> Points:
+    """What strands of one group say of some metrics from `first` to `last` steps; archived left out.
+
+    With `conditions`, only what lies in the chunks that they choose.
+    """
+    mine = {strand.id: strand for strand in strands if not set(names).isdisjoint(strand.names)}
+    window = (C.archived.is_(False), C.last_steps >= first, C.first_steps <= last, *conditions)
+    parts: list[tuple[Strand, Chunk]] = []
+    for row in chunk_rows(connection, list(mine.values()), *window):
+        strand = mine[row["strand_id"]]
+        chunk = part(connection, row, [strand.names.index(name) for name in names if name in strand.names])
+        if row["first_steps"] < first or row["last_steps"] > last:
+            chunk = chunk.take((chunk.steps >= first) & (chunk.steps <= last))
+        parts.append((strand, chunk))
+    if not parts:
+        return Points(np.array([], np.int64), np.array([], np.int64), {n: _none(0) for n in names})
+    return _ordered(parts, names)
+
+
+def _none(count: int) -> tuple[Column, Flags]:
+    return Column(np.full(count, np.nan)), np.zeros(count, np.bool_)
+
+
+def _ordered(parts: list[tuple[Strand, Chunk]], names: Sequence[str]) -> Points:
+    steps = np.concatenate([chunk.steps for _, chunk in parts])
+    at = np.concatenate([chunk.at for _, chunk in parts])
+    ids = np.concatenate([chunk.ids for _, chunk in parts])
+    runs = np.concatenate([np.full(len(chunk), strand.run) for strand, chunk in parts])
+    merges = np.concatenate([np.full(len(chunk), strand.merges) for strand, chunk in parts])
+    metrics = {name: _metric(parts, names, name) for name in names}
+    points = Points(steps, at, metrics)
+    if len(parts) > 1:
+        order = np.lexsort((ids, steps, runs))
+        points, runs, merges = points.take(order), runs[order], merges[order]
+    return _joined(points, runs, merges) if merges.any() else points
+
+
+def _metric(parts: list[tuple[Strand, Chunk]], names: Sequence[str], name: str) -> tuple[Column, Flags]:
+    found = []
+    for strand, chunk in parts:
+        if name in strand.names:
+            place = [one for one in names if one in strand.names].index(name)
+            column = chunk.columns[place]
+            found.append((column, column.is_number()))
+        else:
+            found.append(_none(len(chunk)))
+    return join(column for column, _ in found), np.concatenate([has for _, has in found])
+
+
+def _joined(points: Points, runs: Integers, merges: Flags) -> Points:
+    """Points that add keys joined with the first one of the same run and steps, where there is one."""
+    origin = np.arange(len(runs))
+    for place in np.flatnonzero(merges):
+        before = place - 1
+        while before >= 0 and (runs[before], points.steps[before]) == (runs[place], points.steps[place]):
+            if not merges[before]:
+                origin[place] = before
+            before -= 1
+    metrics = {}
+    for name, (column, has) in points.metrics.items():
+        source = np.arange(len(runs))
+        added = np.flatnonzero((origin != source) & has)
+        source[origin[added]] = added
+        metrics[name] = (column.take(source), has[source])
+    whole = Points(points.steps, points.at, metrics)
+    return whole.take(origin == np.arange(len(runs)))
+
+
+def plain(points: Points, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The values of each point by name, those that are numbers."""
+    found: list[dict[str, Any]] = [{} for _ in points.steps]
+    for name in names:
+        column, has = points.metrics[name]
+        for place in np.flatnonzero(has).tolist():
+            found[place][name] = column.value(place)
+    return found

@@ -1,0 +1,127 @@
+"""Validations as rows, to be ranked: the best of a trial, its latest, those of an experiment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from det_contracts.queries import BestValidation, ValidationHistory
+from det_contracts.reports import ReportBatch
+from services.metrics.domain import VALIDATION, Archive, Piece
+from services.metrics.paging import streamed
+from services.metrics.reports.tables import TRIALS, VALIDATIONS
+from services.metrics.values import finite
+
+C = VALIDATIONS.c
+
+
+class Ranking:
+    """Gathers the validations of one commit."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self._rows: list[dict[str, Any]] = []
+
+    def write(self, batch: ReportBatch, piece: Piece, ids: list[int]) -> None:
+        """Add accepted validations."""
+        for place, id in enumerate(ids):
+            row = _row(batch, piece, place, id)
+            if piece.merges:
+                self._merge(row)
+            else:
+                self._rows.append(row)
+
+    def finish(self) -> None:
+        """Write everything gathered so far."""
+        if self._rows:
+            self._connection.execute(sa.insert(VALIDATIONS), self._rows)
+            self._rows = []
+
+    def _merge(self, row: dict[str, Any]) -> None:
+        """Add keys to the first validation at the same steps."""
+        self.finish()
+        same = (C.trial_id == row["trial_id"], C.run == row["run"], C.steps == row["steps"])
+        found = (
+            self._connection.execute(sa.select(VALIDATIONS).where(*same).order_by(C.id)).mappings().first()
+        )
+        if found is None:
+            return
+        both = msgspec.json.decode(row["metrics"]) | msgspec.json.decode(found["metrics"])
+        changes: dict[str, Any] = {"metrics": msgspec.json.encode(both)}
+        if row["ranked"]:
+            changes |= {"ranked": True, "metric": row["metric"]}
+        self._connection.execute(sa.update(VALIDATIONS).where(C.id == found["id"]).values(**changes))
+
+    def archive(self, trial_id: int, archive: Archive) -> None:
+        """Set aside what a new run has overtaken."""
+        first = archive.steps if archive.group == VALIDATION else archive.steps + 1
+        outdated = (C.trial_id == trial_id, C.run < archive.run, C.steps >= first)
+        self._connection.execute(sa.update(VALIDATIONS).where(*outdated).values(archived=True))
+
+
+def _row(batch: ReportBatch, piece: Piece, place: int, id: int) -> dict[str, Any]:
+    ranked = batch.searcher_metric in piece.columns
+    return {
+        "id": id,
+        "trial_id": batch.trial_id,
+        "run": batch.run,
+        "steps": piece.steps[place],
+        "at": piece.at[place],
+        "metrics": msgspec.json.encode({name: values[place] for name, values in piece.columns.items()}),
+        "ranked": ranked,
+        "metric": finite(piece.columns[batch.searcher_metric][place]) if ranked else None,
+        "archived": False,
+    }
+
+
+def best_and_latest(connection: sa.Connection, trial: Any) -> tuple[Any, Any]:
+    """A trial's best validation and its latest, each as it is told, or None."""
+    ranked = sa.select(VALIDATIONS).where(
+        C.trial_id == trial["trial_id"], C.archived.is_(False), C.ranked.is_(True)
+    )
+    better = C.metric.asc() if trial["smaller_is_better"] else C.metric.desc()
+    best = ranked.where(C.metric.is_not(None)).order_by(better, C.id)
+    newest = ranked.order_by(C.steps.desc(), C.id.desc())
+    return _first(connection, best), _first(connection, newest)
+
+
+def _first(connection: sa.Connection, query: sa.Select[Any]) -> dict[str, Any] | None:
+    row = connection.execute(query.limit(1)).mappings().first()
+    if row is None:
+        return None
+    return {
+        "steps_completed": row["steps"],
+        "at": row["at"],
+        "run": row["run"],
+        "metrics": msgspec.json.decode(row["metrics"]),
+        "metric": row["metric"],
+    }
+
+
+def best_validation(connection: sa.Connection, query: BestValidation) -> float | None:
+    """The best searcher metric over the trials of an experiment."""
+    best = sa.func.min(C.metric) if query.smaller_is_better else sa.func.max(C.metric)
+    chosen = sa.select(best).where(C.trial_id.in_(_trials(query.experiment_id)), C.archived.is_(False))
+    found: float | None = connection.execute(chosen).scalar()
+    return found
+
+
+def validation_history(connection: sa.Connection, query: ValidationHistory) -> list[dict[str, Any]]:
+    """Each validation that was the best of its experiment when it was made."""
+    chosen = sa.select(C.trial_id, C.at, C.metric).where(
+        C.trial_id.in_(_trials(query.experiment_id)), C.archived.is_(False), C.metric.is_not(None)
+    )
+    sign = 1 if query.smaller_is_better else -1
+    best: float | None = None
+    found = []
+    for row in streamed(connection, chosen.order_by(C.at, C.id)):
+        if best is None or sign * row["metric"] < sign * best:
+            best = row["metric"]
+            found.append(dict(row))
+    return found
+
+
+def _trials(experiment_id: int) -> sa.Select[Any]:
+    return sa.select(TRIALS.c.trial_id).where(TRIALS.c.experiment_id == experiment_id)

@@ -1,0 +1,160 @@
+"""Reports as rows, in order of trial, run and steps."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from det_contracts.queries import Reports
+from services.metrics.paging import page_limit, page_of
+from services.metrics.reports.chunks import whole
+from services.metrics.reports.strands import Strand, chunk_rows, strands_of
+from services.metrics.reports.tables import CHUNKS
+from services.metrics.series.chunk import MICROSECONDS, Chunk
+
+C = CHUNKS.c
+HEADER = (C.id, C.strand_id, C.first_steps, C.last_steps)
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One report."""
+
+    id: int
+    strand: Strand
+    steps: int
+    at: float
+    values: dict[str, Any]
+    batched: Any
+    archived: bool
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Reports with the same run, steps and group are one row."""
+        return self.strand.run, self.steps
+
+
+def reports(connection: sa.Connection, query: Reports) -> dict[str, Any]:
+    """A page of reports in order of trial, run, steps."""
+    limit = page_limit(query.limit)
+    found, more = page_of(_answers(connection, query), _size, limit)
+    return {"rows": found, "more": more}
+
+
+def _size(row: dict[str, Any]) -> int:
+    return sum(memoryview(row[name]).nbytes for name in ("metrics", "batch_metrics") if row[name] is not None)
+
+
+def _answers(connection: sa.Connection, query: Reports) -> Iterator[dict[str, Any]]:
+    """Trial by trial, from where the page before ended."""
+    for trial_id in sorted(set(query.trial_ids)):
+        after = None
+        if query.after is not None and trial_id <= query.after[0]:
+            if trial_id < query.after[0]:
+                continue
+            after = query.after[1:]
+        for row in rows_of(connection, trial_id, query.group, archived=query.archived, after=after):
+            yield _answer(row)
+
+
+def rows_of(
+    connection: sa.Connection,
+    trial_id: int,
+    group: str | None = None,
+    *,
+    archived: bool = False,
+    after: tuple[int, int, int] | None = None,
+) -> Iterator[Row]:
+    """A trial's reports by run, steps and id, those behind `after`; chunks are read as they are reached."""
+    begin = (after[0], after[1]) if after else (-1, -1)
+    parts = _parts(connection, strands_of(connection, [trial_id], group), archived, begin)
+    for _, same in groupby(parts, key=lambda row: row.key):
+        for row in _merged(list(same)):
+            if after is None or (*row.key, row.id) > after:
+                yield row
+
+
+def _parts(
+    connection: sa.Connection, strands: list[Strand], archived: bool, begin: tuple[int, int]
+) -> Iterator[Row]:
+    """Reports as they lie, by run, steps and id, from run and steps `begin`."""
+    by_id = {strand.id: strand for strand in strands}
+    conditions = [] if archived else [C.archived.is_(False)]
+    heap: list[Any] = []
+    for header in chunk_rows(connection, strands, *conditions, columns=HEADER):
+        strand = by_id[header["strand_id"]]
+        if (strand.run, header["last_steps"]) >= begin:
+            heap.append((strand.run, header["first_steps"], header["id"], 0, None))
+    heapq.heapify(heap)
+    while heap:
+        run, _, id, place, rows = heapq.heappop(heap)
+        if rows is None:
+            rows = _rows(connection, id, by_id, begin)
+        else:
+            yield rows[place]
+            place += 1
+        if place < len(rows):
+            heapq.heappush(heap, (run, rows[place].steps, rows[place].id, place, rows))
+
+
+def _rows(
+    connection: sa.Connection, id: int, strands: dict[int, Strand], begin: tuple[int, int]
+) -> list[Row]:
+    row = connection.execute(sa.select(CHUNKS).where(C.id == id)).mappings().one()
+    strand = strands[row["strand_id"]]
+    chunk: Chunk = whole(connection, row)
+    if strand.run == begin[0]:
+        chunk = chunk.take(chunk.steps >= begin[1])
+    columns = [column.values() for column in chunk.columns]
+    batched = chunk.batched or [None] * len(chunk)
+    return [
+        Row(
+            id,
+            strand,
+            steps,
+            at / MICROSECONDS,
+            dict(zip(strand.names, values, strict=True)),
+            extra,
+            bool(row["archived"]),
+        )
+        for id, steps, at, extra, *values in zip(
+            chunk.ids.tolist(), chunk.steps.tolist(), chunk.at.tolist(), batched, *columns, strict=True
+        )
+    ]
+
+
+def _merged(rows: list[Row]) -> Iterable[Row]:
+    """Rows of one run and steps, those that add keys joined with what they add to."""
+    if not any(row.strand.merges for row in rows):
+        return rows
+    found: list[Row] = []
+    first: dict[str, int] = {}
+    for row in rows:
+        kind = row.strand.kind
+        if row.strand.merges and kind in first:
+            base = found[first[kind]]
+            both = row.values | base.values
+            batched = base.batched if row.batched is None else row.batched
+            found[first[kind]] = msgspec.structs.replace(base, values=both, batched=batched)
+        else:
+            first.setdefault(kind, len(found))
+            found.append(row)
+    return found
+
+
+def _answer(row: Row) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "trial_id": row.strand.trial_id,
+        "run": row.strand.run,
+        "group": row.strand.kind,
+        "steps_completed": row.steps,
+        "at": row.at,
+        "metrics": msgspec.Raw(msgspec.json.encode(row.values)),
+        "batch_metrics": None if row.batched is None else msgspec.Raw(msgspec.json.encode(row.batched)),
+        "archived": row.archived,
+    }

@@ -1,0 +1,96 @@
+"""The tables that reports lie in."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from services.metrics.tables import TABLES
+
+ROWS_PER_BATCH = 1_000_000
+"""A report's id is its batch's position in REPORTS times this, plus its place there: a rebuild repeats it."""
+
+TRIALS = sa.Table(
+    "trials",
+    TABLES,
+    sa.Column("trial_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("experiment_id", sa.BigInteger, nullable=False, index=True),
+    sa.Column("smaller_is_better", sa.Boolean, nullable=False),
+    sa.Column("total_batches", sa.BigInteger, nullable=False),
+)
+SUMMARIES = sa.Table(
+    "summaries",
+    TABLES,
+    sa.Column("trial_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.String, primary_key=True),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+"""One row per trial and group: metric name -> statistics (`services.metrics.reports.summary`)."""
+
+VALIDATIONS = sa.Table(
+    "validations",
+    TABLES,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("trial_id", sa.BigInteger, nullable=False),
+    sa.Column("run", sa.BigInteger, nullable=False),
+    sa.Column("steps", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("metrics", sa.LargeBinary, nullable=False),
+    sa.Column("ranked", sa.Boolean, nullable=False),
+    sa.Column("metric", sa.Float),
+    sa.Column("archived", sa.Boolean, nullable=False),
+    sa.Index("validations_by_steps", "trial_id", "run", "steps"),
+    sa.Index("validations_by_metric", "trial_id", "archived", "metric"),
+)
+"""The reports of the group `validation` once more, to be ranked.
+
+`ranked`: it has the searcher metric; `metric` is its value where that is a finite number.
+"""
+
+STRANDS = sa.Table(
+    "strands",
+    TABLES,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("trial_id", sa.BigInteger, nullable=False),
+    sa.Column("run", sa.BigInteger, nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("merges", sa.Boolean, nullable=False),
+    sa.Column("digest", sa.LargeBinary, nullable=False),
+    sa.Column("names", sa.LargeBinary, nullable=False),
+    sa.Index("strands_by_trial", "trial_id"),
+)
+"""Reports of one run and group of a trial with the same metric names; its id is that of its first report.
+
+`merges`: its reports add keys to those of other strands at the same steps. `digest` stands for `names`.
+"""
+
+CHUNKS = sa.Table(
+    "chunks",
+    TABLES,
+    sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("strand_id", sa.BigInteger, nullable=False),
+    sa.Column("level", sa.SmallInteger, nullable=False),
+    sa.Column("archived", sa.Boolean, nullable=False),
+    sa.Column("reports", sa.Integer, nullable=False),
+    sa.Column("first_steps", sa.BigInteger, nullable=False),
+    sa.Column("last_steps", sa.BigInteger, nullable=False),
+    sa.Column("first_at", sa.BigInteger, nullable=False),
+    sa.Column("last_at", sa.BigInteger, nullable=False),
+    sa.Column("marks", sa.LargeBinary),
+    sa.Column("frame", sa.LargeBinary, nullable=False),
+    sa.Column("body", sa.LargeBinary),
+    sa.Index("chunks_by_strand", "strand_id", "level"),
+)
+"""Reports of one strand in columns (`services.metrics.series.chunk`); its id is the smallest of them.
+
+A small one has all its columns in `body`; a sealed one has `marks` instead, and a row per column in COLUMNS.
+"""
+
+COLUMNS = sa.Table(
+    "columns",
+    TABLES,
+    sa.Column("chunk_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("place", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("cells", sa.LargeBinary, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+"""One metric of a sealed chunk; `place` is that of its name in the strand."""

@@ -1,0 +1,130 @@
+"""Accepted reports in the tables, with the totals and statistics that follow from them."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+import numpy as np
+import sqlalchemy as sa
+
+from det_contracts.events.searcher import ExperimentDeleted
+from det_contracts.reports import ReportBatch
+from services.metrics.domain import VALIDATION, Archive, Judged, Piece
+from services.metrics.reports import chunks
+from services.metrics.reports.ranking import Ranking
+from services.metrics.reports.statistics import Totals
+from services.metrics.reports.tables import (
+    CHUNKS,
+    COLUMNS,
+    ROWS_PER_BATCH,
+    STRANDS,
+    SUMMARIES,
+    TRIALS,
+    VALIDATIONS,
+)
+from services.metrics.series.chunk import Chunk, microseconds, sort
+from services.metrics.series.column import column
+
+S = STRANDS.c
+StrandKey = tuple[int, str, bool, bytes]
+"""Run, group, whether it merges, digest of the names."""
+Waiting = list[tuple[list[int], Piece]]
+"""Pieces of one strand, each with the ids of its reports."""
+
+
+class ReportWriter:
+    """Gathers what one commit brings; whatever needs what is stored writes that first."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self._known: dict[int, dict[StrandKey, int]] = {}
+        self._new: list[dict[str, Any]] = []
+        self._waiting: dict[int, Waiting] = {}
+        self._totals = Totals(connection)
+        self._ranking = Ranking(connection)
+
+    def write(self, batch: ReportBatch, judged: Judged, position: int) -> None:
+        """Add what was accepted of one batch; `position` is the batch's in REPORTS."""
+        if judged.archive is not None:
+            self._archive(batch.trial_id, judged.archive)
+        for piece in judged.pieces:
+            ids = [position * ROWS_PER_BATCH + place for place in piece.places]
+            self._waiting.setdefault(self._strand(batch, piece, ids[0]), []).append((ids, piece))
+            self._totals.count(batch, piece)
+            if piece.group == VALIDATION:
+                self._ranking.write(batch, piece, ids)
+
+    def finish(self) -> None:
+        """Write everything gathered so far."""
+        if self._new:
+            self._connection.execute(sa.insert(STRANDS), self._new)
+        chunks.add(self._connection, {strand: _chunk(found) for strand, found in self._waiting.items()})
+        self._new, self._waiting = [], {}
+        self._totals.finish()
+        self._ranking.finish()
+
+    def forget(self, event: ExperimentDeleted) -> None:
+        """Remove what the trials of an experiment reported."""
+        self.finish()
+        for trials in chunks.batches(list(event.trial_ids)):
+            strands = sa.select(S.id).where(S.trial_id.in_(trials))
+            mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.strand_id.in_(strands))
+            self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
+            self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.strand_id.in_(strands)))
+            for table in (STRANDS, VALIDATIONS, SUMMARIES, TRIALS):
+                self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
+        self._known = {}
+
+    def _strand(self, batch: ReportBatch, piece: Piece, first_id: int) -> int:
+        """The strand that a piece belongs to; a new one is named after its first report."""
+        names = msgspec.json.encode(sorted(piece.columns))
+        digest = hashlib.blake2b(names, digest_size=16).digest()
+        known = self._strands_of(batch.trial_id)
+        key = (batch.run, piece.group, piece.merges, digest)
+        if key not in known:
+            known[key] = first_id
+            values = (first_id, batch.trial_id, *key, names)
+            columns = ("id", "trial_id", "run", "kind", "merges", "digest", "names")
+            self._new.append(dict(zip(columns, values, strict=True)))
+        return known[key]
+
+    def _strands_of(self, trial_id: int) -> dict[StrandKey, int]:
+        if trial_id not in self._known:
+            query = sa.select(S.run, S.kind, S.merges, S.digest, S.id).where(S.trial_id == trial_id)
+            self._known[trial_id] = {
+                (run, kind, merges, bytes(digest)): id
+                for run, kind, merges, digest, id in self._connection.execute(query)
+            }
+        return self._known[trial_id]
+
+    def _archive(self, trial_id: int, archive: Archive) -> None:
+        """Outdated reports of earlier runs stay readable but count no more (REST spec, section 4, rule 2)."""
+        self.finish()
+        older = sa.select(S.id, S.kind).where(S.trial_id == trial_id, S.run < archive.run)
+        found = False
+        for strand, kind in self._connection.execute(older.order_by(S.id)).all():
+            # Other groups' reports at the very step were made before the one that opened the new run.
+            first = archive.steps if kind == archive.group else archive.steps + 1
+            found |= chunks.archive(self._connection, strand, first)
+        if found:
+            self._ranking.archive(trial_id, archive)
+            self._totals.count_anew(trial_id)
+
+
+def _chunk(waiting: Waiting) -> Chunk:
+    pieces = [piece for _, piece in waiting]
+    names = sorted(pieces[0].columns)
+    batched = None
+    if any(piece.batch_metrics for piece in pieces):
+        batched = [one for piece in pieces for one in (piece.batch_metrics or [None] * len(piece.steps))]
+    return sort(
+        Chunk(
+            np.array([id for ids, _ in waiting for id in ids], np.int64),
+            np.array([steps for piece in pieces for steps in piece.steps], np.int64),
+            microseconds([at for piece in pieces for at in piece.at]),
+            tuple(column([v for piece in pieces for v in piece.columns[name]]) for name in names),
+            batched,
+        )
+    )

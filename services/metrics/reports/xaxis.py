@@ -1,0 +1,96 @@
+"""What a chart may have as its x: batches, time, epoch, or any metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import sqlalchemy as sa
+
+from det_contracts.problems import invalid
+from services.metrics.reports.points import FARTHEST, read_points
+from services.metrics.reports.strands import Strand, chunk_rows
+from services.metrics.reports.tables import CHUNKS
+from services.metrics.series.cells import Cells
+from services.metrics.series.chunk import MICROSECONDS
+from services.metrics.series.packing import Floats, Integers
+
+C = CHUNKS.c
+METRIC = "metric:"
+TIMES = (C.first_at, C.last_at, C.first_steps, C.last_steps)
+Bound = float | None
+Window = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class XAxis:
+    """How steps and times become x, and what part of x becomes which steps."""
+
+    of: Callable[[Cells], Floats]
+    """x of each cell's last point; NaN where there is none."""
+    steps_window: Callable[[Bound, Bound], Window]
+    """First and last steps that may lie between two x."""
+    monotone: bool
+    """x never goes back as steps go on."""
+
+
+def axis(connection: sa.Connection, strands: Sequence[Strand], x: str, group: str) -> XAxis:
+    """The axis of one trial's charts; raises `Refused` (invalid) for an unknown one.
+
+    A metric's value holds until it is reported again; it is that of the chart's own group, if it has one.
+    """
+    if x == "batches":
+        return XAxis(lambda cells: cells.steps.astype(np.float64), _steps_between, True)
+    if x == "time":
+        return XAxis(lambda cells: cells.at / MICROSECONDS, _times(connection, strands), True)
+    if x != "epoch" and not x.startswith(METRIC):
+        raise invalid(f"x must be batches, epoch, time or {METRIC}NAME, not {x!r}")
+    name = x.removeprefix(METRIC)
+    having = [strand for strand in strands if name in strand.names]
+    own = [strand for strand in having if strand.kind == group]
+    points = read_points(connection, own or having, [name])
+    values = points.metrics[name][0].numbers
+    known = np.isfinite(values)
+    order = np.argsort(points.steps[known], kind="stable")
+    return _looked_up(points.steps[known][order], values[known][order])
+
+
+def _steps_between(first: Bound, last: Bound) -> Window:
+    low = 0 if first is None else max(0, math.ceil(max(first, -1)))
+    return low, FARTHEST if last is None else math.floor(min(last, FARTHEST))
+
+
+def _times(connection: sa.Connection, strands: Sequence[Strand]) -> Callable[[Bound, Bound], Window]:
+    rows = chunk_rows(connection, strands, C.archived.is_(False), columns=TIMES)
+
+    def between(first: Bound, last: Bound) -> Window:
+        low = -math.inf if first is None else first * MICROSECONDS
+        high = math.inf if last is None else last * MICROSECONDS
+        met = [row for row in rows if row["last_at"] >= low and row["first_at"] <= high]
+        if not met:
+            return 0, -1
+        return min(row["first_steps"] for row in met), max(row["last_steps"] for row in met)
+
+    return between
+
+
+def _looked_up(steps: Integers, values: Floats) -> XAxis:
+    monotone = bool((np.diff(values) >= 0).all())
+
+    def of(cells: Cells) -> Floats:
+        if not len(steps):
+            return np.full(len(cells), np.nan)
+        place = np.searchsorted(steps, cells.steps, side="right") - 1
+        return np.where(place >= 0, values[np.maximum(place, 0)], np.nan)
+
+    def between(first: Bound, last: Bound) -> Window:
+        if not monotone or not len(steps):
+            return 0, FARTHEST
+        low = 0 if first is None else int(np.searchsorted(values, first, side="left"))
+        high = len(steps) if last is None else int(np.searchsorted(values, last, side="right"))
+        begin = int(steps[low]) if low < len(steps) else FARTHEST
+        return begin, int(steps[high]) - 1 if high < len(steps) else FARTHEST
+
+    return XAxis(of, between, monotone)

@@ -1,0 +1,67 @@
+"""Cells as buckets of a chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from services.metrics.series.cells import Cells, reduce
+from services.metrics.series.packing import Flags, Floats, Integers
+
+
+def bucket(cells: Cells, x: Floats, first: float | None, last: float | None, width: int) -> dict[str, Any]:
+    """What a chart is told of some cells, in order of steps; x, one per cell, is that of its last point.
+
+    x is cut into `width` equal stretches from `first` to `last`, or over all there is; where it goes back
+    and forth, neighbouring points are taken together instead, as many in each. Cells outside, and those
+    without an x, are left out.
+    """
+    within = _within(x, first, last)
+    if not within.all():
+        cells, x = cells.take(within), x[within]
+    monotone = bool((np.diff(x) >= 0).all())
+    counted = {
+        "count": int(cells.count.sum()),
+        "non_finite": int((cells.count - cells.finite).sum()),
+        "monotone": monotone,
+    }
+    if int(cells.count.sum()) <= width:
+        told = {"raw": True, "x": x.tolist(), "batches": cells.steps.tolist(), "last": cells.last.tolist()}
+        return counted | told
+    even = np.arange(len(x)) * width // len(x)
+    place = _stretches(x, first, last, width) if monotone else even
+    starts = np.flatnonzero(np.diff(place, prepend=place[0] - 1))
+    ends = np.append(starts[1:], len(x)) - 1
+    return counted | {"raw": False, "x": x[ends].tolist()} | _told(reduce(cells, starts))
+
+
+def _within(x: Floats, first: float | None, last: float | None) -> Flags:
+    found = np.isfinite(x)
+    if first is not None:
+        found &= x >= first
+    if last is not None:
+        found &= x <= last
+    return found
+
+
+def _stretches(x: Floats, first: float | None, last: float | None, width: int) -> Integers:
+    low = float(x[0]) if first is None else first
+    high = float(x[-1]) if last is None else last
+    with np.errstate(over="ignore", invalid="ignore"):
+        share = np.nan_to_num((x - low) / ((high - low) or 1.0))
+    return np.clip((share * width).astype(np.int64), 0, width - 1)
+
+
+def _told(buckets: Cells) -> dict[str, list[Any]]:
+    with np.errstate(invalid="ignore"):
+        mean = np.where(buckets.finite > 0, buckets.sum / np.maximum(buckets.finite, 1), np.nan)
+    return {
+        "batches": buckets.steps.tolist(),
+        "last": buckets.last.tolist(),
+        "min": buckets.low.tolist(),
+        "max": buckets.high.tolist(),
+        "mean": mean.tolist(),
+        "counts": buckets.count.tolist(),
+        "gaps": (buckets.count - buckets.finite).tolist(),
+    }

@@ -1,0 +1,116 @@
+"""Series reduced to what a chart can show: cells of neighbouring points, and buckets of neighbouring cells.
+
+A cell keeps the smallest, largest and last value, the sum and the count of its points, so cells join to
+larger ones without loss. A bucket is a union of whole cells; so what it says is true of exactly its points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from services.metrics.series.packing import Array, Flags, Floats, Integers
+
+CELL = 64
+"""Points of a stored cell."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """One row per cell, in order."""
+
+    first: Integers
+    """Steps of the first point."""
+    steps: Integers
+    """Steps of the last point."""
+    at: Integers
+    """Microseconds of the last point."""
+    low: Floats
+    """NaN where no value is finite; so are `high` and `last`."""
+    high: Floats
+    last: Floats
+    """Last finite value."""
+    sum: Floats
+    """Of the finite values."""
+    finite: Integers
+    """Finite values."""
+    count: Integers
+    """All values."""
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def take(self, places: Array | slice) -> Cells:
+        """Some of the cells."""
+        return Cells(*(getattr(self, one.name)[places] for one in fields(self)))
+
+
+def points(steps: Integers, at: Integers, values: Floats, present: Flags | None = None) -> Cells:
+    """Each point as a cell of its own; `present` says which have a value at all."""
+    finite = np.isfinite(values)
+    shown = np.where(finite, values, np.nan)
+    count = np.ones(len(steps), np.int64) if present is None else present.astype(np.int64)
+    sums = np.where(finite, values, 0.0)
+    return Cells(steps, steps, at, shown, shown, shown, sums, finite.astype(np.int64), count)
+
+
+def join(parts: list[Cells]) -> Cells:
+    """One after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return Cells(*(np.concatenate([getattr(part, one.name) for part in parts]) for one in fields(Cells)))
+
+
+def reduce(cells: Cells, starts: Integers) -> Cells:
+    """Neighbouring cells joined; `starts` are the places at which the new ones begin, 0 first."""
+    ends = np.append(starts[1:], len(cells)) - 1
+    # Sums end where they would leave the numbers.
+    largest = np.finfo(np.float64).max
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.clip(np.add.reduceat(cells.sum, starts), -largest, largest)
+    return Cells(
+        cells.first[starts],
+        cells.steps[ends],
+        cells.at[ends],
+        np.fmin.reduceat(cells.low, starts),
+        np.fmax.reduceat(cells.high, starts),
+        _last(cells.last, starts, ends),
+        sums,
+        np.add.reduceat(cells.finite, starts),
+        np.add.reduceat(cells.count, starts),
+    )
+
+
+def _last(values: Floats, starts: Integers, ends: Integers) -> Floats:
+    """The last finite value of each stretch."""
+    places = np.where(np.isnan(values), -1, np.arange(len(values)))
+    newest = np.maximum.accumulate(places)[ends]
+    return np.where(newest >= starts, values[np.maximum(newest, 0)], np.nan)
+
+
+def shrink(steps: Integers, at: Integers, values: Floats, present: Flags | None = None) -> Cells:
+    """The cells that are kept of a column."""
+    return reduce(points(steps, at, values, present), np.arange(0, len(steps), CELL))
+
+
+def pack_values(cells: Cells) -> bytes:
+    """The values of cells, without steps and times. Not squeezed: to read them fast is what they are for."""
+    floats = np.stack([cells.low, cells.high, cells.last, cells.sum])
+    return floats.tobytes() + np.stack([cells.finite, cells.count]).astype(np.uint8).tobytes()
+
+
+def pack_marks(steps: Integers, at: Integers) -> bytes:
+    """Where the cells of a chunk begin and end."""
+    starts = np.arange(0, len(steps), CELL)
+    ends = np.append(starts[1:], len(steps)) - 1
+    return np.stack([steps[starts], steps[ends], at[ends]]).tobytes()
+
+
+def unpack(marks: bytes, values: bytes) -> Cells:
+    """Cells of what was kept of them."""
+    first, steps, at = np.frombuffer(marks, np.int64).reshape(3, -1)
+    size = len(first)
+    low, high, last, sums = np.frombuffer(values, np.float64, 4 * size).reshape(4, size)
+    finite, count = np.frombuffer(values, np.uint8, 2 * size, 4 * size * 8).astype(np.int64).reshape(2, size)
+    return Cells(first, steps, at, low, high, last, sums, finite, count)

@@ -1,0 +1,131 @@
+"""Some reports of one strand in columns: what lies in the tables.
+
+A strand is the reports of one run and group of a trial that carry the same names. Its reports are sorted by
+steps, those of the same steps by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from services.metrics.series.column import Column, Packed, join
+from services.metrics.series.packing import Integers, pack_integers, release, squeeze, unpack_integers
+
+MICROSECONDS = 1e6
+LATEST = 9e15
+"""Microseconds; times beyond are cut to it."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Columns of equal lengths."""
+
+    ids: Integers
+    steps: Integers
+    at: Integers
+    """Microseconds since the epoch, UTC."""
+    columns: tuple[Column, ...]
+    """By the names of the strand."""
+    batched: list[Any] | None = None
+    """Per report its per-batch metrics or None."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, places: Any) -> Chunk:
+        """The reports at some places: an index array, a mask or a slice."""
+        batched = self.batched
+        if batched is not None:
+            batched = [batched[n] for n in np.arange(len(self))[places]]
+        columns = tuple(column.take(places) for column in self.columns)
+        return Chunk(self.ids[places], self.steps[places], self.at[places], columns, batched)
+
+    def cut(self, size: int) -> Iterator[Chunk]:
+        """Parts of at most `size` reports."""
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
+
+def microseconds(at: Sequence[float]) -> Integers:
+    """Times as they are kept."""
+    return np.rint(np.clip(np.array(at, np.float64) * MICROSECONDS, -LATEST, LATEST)).astype(np.int64)
+
+
+def merge(chunks: Iterable[Chunk]) -> Chunk:
+    """All reports of some chunks of one strand, sorted."""
+    parts = list(chunks)
+    if len(parts) == 1:
+        return sort(parts[0])
+    batched = None
+    if any(part.batched is not None for part in parts):
+        batched = [one for part in parts for one in (part.batched or [None] * len(part))]
+    joined = Chunk(
+        np.concatenate([part.ids for part in parts]),
+        np.concatenate([part.steps for part in parts]),
+        np.concatenate([part.at for part in parts]),
+        tuple(join(of) for of in zip(*(part.columns for part in parts), strict=True)),
+        batched,
+    )
+    return sort(joined)
+
+
+def sort(chunk: Chunk) -> Chunk:
+    """The chunk by steps, and by id where they are the same."""
+    rising = chunk.steps[1:] - chunk.steps[:-1]
+    if (rising > 0).all():
+        return chunk
+    return chunk.take(np.lexsort((chunk.ids, chunk.steps)))
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True):
+    """What the reports of a chunk have beside their metrics, as bytes."""
+
+    ids: bytes
+    steps: bytes
+    at: bytes
+    batched: bytes | None = None
+
+
+def pack_frame(chunk: Chunk) -> bytes:
+    """Everything of a chunk but its columns."""
+    batched = None if chunk.batched is None else squeeze(msgspec.json.encode(chunk.batched))
+    ids, steps, at = map(pack_integers, (chunk.ids, chunk.steps, chunk.at))
+    return msgspec.msgpack.encode(Frame(ids, steps, at, batched))
+
+
+def pack_columns(chunk: Chunk) -> bytes:
+    """All columns in one, for a chunk that is small."""
+    return msgspec.msgpack.encode([Packed.of(column) for column in chunk.columns])
+
+
+_frame = msgspec.msgpack.Decoder(Frame)
+_columns = msgspec.msgpack.Decoder(list[Packed])
+_column = msgspec.msgpack.Decoder(Packed)
+
+
+def unpack_columns(body: bytes) -> list[Packed]:
+    """What `pack_columns` made, each column still squeezed."""
+    return _columns.decode(body)
+
+
+def pack_column(column: Column) -> bytes:
+    """One column, for a chunk that is large."""
+    return msgspec.msgpack.encode(Packed.of(column))
+
+
+def unpack_column(body: bytes) -> Column:
+    """What `pack_column` was given."""
+    return _column.decode(body).column()
+
+
+def unpack(frame: bytes, columns: Iterable[Column]) -> Chunk:
+    """A chunk of its frame and those of its columns that are wanted."""
+    found = _frame.decode(frame)
+    batched = None if found.batched is None else msgspec.json.decode(release(found.batched))
+    ids, steps, at = map(unpack_integers, (found.ids, found.steps, found.at))
+    return Chunk(ids, steps, at, tuple(columns), batched)
