@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from determined.cli import download as downloads
-from determined.cli import output, trial_logs
+from determined.cli import output, trial_logs, trial_metrics
 from determined.cli.experiment_describe import Sheet, show_reasons, show_sheets, trial_sheet, workload_sheet
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
@@ -89,6 +89,12 @@ NOUN = Noun(
                 arg("--csv", action="store_true", help="write CSV"),
                 *paging_args(limit=1000),
             ),
+        ),
+        Verb(
+            "metrics",
+            "write all metrics of a trial as a table",
+            trial_metrics.show_metrics,
+            (_ID, *trial_metrics.ARGS),
         ),
         Verb("logs", "show the log of a trial", logs, (_ID, *trial_logs.LOG_ARGS)),
         Verb(

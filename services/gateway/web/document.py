@@ -26,7 +26,7 @@ LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 QUERY = {
     "/users": PAGE,
     "/master/logs": "offset limit follow",
-    "/experiments-search": f"{PAGE} filter project_id sort",
+    "/experiments-search": f"{PAGE} filter project_id sort columns lean",
     "/experiment/labels": "project_id",
     "/experiments": f"{SORTED} name description labels archived states users user_ids project_id "
     "experiment_id_filter lean",
@@ -34,6 +34,8 @@ QUERY = {
     "/trials/metrics/training_metrics": "trial_ids",
     "/trials/metrics/validation_metrics": "trial_ids",
     "/trials/time-series": "trial_ids metric_names metric_ids group start_batches end_batches max_datapoints",
+    "/series": "trial_ids names group x from to width",
+    "/trials/{trial_id}/metrics/export": "format group",
     "/experiments/metrics-stream/metric-names": f"ids {STREAM}",
     "/experiments/{experiment_id}/metrics-stream/batches": f"metric_name group {STREAM}",
     "/experiments/{experiment_id}/metrics-stream/trials-snapshot": (
@@ -81,14 +83,16 @@ RAW_QUERY = {
 _INTEGERS = (
     "offset limit project_id period_seconds start_batches end_batches max_datapoints max_trials id "
     "batches_processed batches_margin after_id before_id from_number timeout_seconds workspace_id before "
+    "width "
     "save_experiment_best save_trial_best save_trial_latest"
 )
 _FLAGS = {"lean", "follow", "archived", "include_batch_metrics", "all", "whole"}
 _INTEGER_LISTS = {"ids", "trial_ids", "user_ids", "rank_ids", "experiment_id_filter", "workspace_ids"}
 _LISTS = (
-    "labels states users metric_names metric_ids allocation_ids agent_ids container_ids levels stdtypes "
-    "sources resource_pools workspace_names topics"
+    "labels states users names metric_names metric_ids allocation_ids agent_ids container_ids levels "
+    "stdtypes sources resource_pools workspace_names topics"
 )
+_NUMBERS = {"from", "to"}
 _TIMES = {"timestamp_before", "timestamp_after"}
 _ERROR = {
     "type": "object",
@@ -159,6 +163,8 @@ def _schema(name: str) -> dict[str, Any]:
         return {"type": "array", "items": {"type": "integer"}}
     if name in _LISTS.split():
         return {"type": "array", "items": {"type": "string"}}
+    if name in _NUMBERS:
+        return {"type": "number"}
     if name in _TIMES:
         return {"type": "string", "format": "date-time"}
     return {"type": "string"}

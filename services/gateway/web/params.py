@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -40,6 +41,19 @@ class Params:
     def integers(self, name: str) -> list[int]:
         """Whole numbers; raises `Refused` for anything else."""
         return [_integer(name, text) for text in self.texts(name)]
+
+    def number(self, name: str) -> float | None:
+        """A finite number, or None when it is not given; raises `Refused` for anything else."""
+        text = self.text(name)
+        if not text:
+            return None
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
+            raise invalid(f"{name} must be a number, not '{text[:40]}'")
+        return found
 
     def flag(self, name: str, default: bool | None = None) -> bool | None:
         """Yes, no, or `default` when it is not given."""

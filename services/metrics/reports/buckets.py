@@ -51,7 +51,7 @@ def _curve(
         cells = _cells(connection, strands, name, window)
     else:
         cells = _points(connection, strands, name, window)
-    return bucket(cells, x.of(cells), query.first, query.last, query.width) if len(cells) else None
+    return bucket(cells, x.of(cells), query.first, query.last, query.width)
 
 
 def _met(window: Window) -> tuple[Any, ...]:

@@ -33,7 +33,7 @@ SEALED = 3
 """The level above those that are merged."""
 LARGEST, SMALLEST = 4096, 16
 """Reports of a sealed chunk: as many as there is room for."""
-VALUES = 2**18
+VALUES = 2**20
 """Values of a sealed chunk, where a report has many metrics."""
 AT_ONCE = 500
 """Ids in one statement."""
@@ -105,6 +105,7 @@ def _row(strand: int, chunk: Chunk, archived: bool) -> dict[str, Any]:
         "level": level,
         "archived": archived,
         "reports": len(chunk),
+        "names": len(chunk.columns),
         "first_steps": int(chunk.steps[0]),
         "last_steps": int(chunk.steps[-1]),
         "first_at": int(chunk.at.min()),
@@ -131,7 +132,7 @@ def _column_rows(chunk: Chunk) -> Iterator[dict[str, Any]]:
 def whole(connection: sa.Connection, row: Any) -> Chunk:
     """A stored chunk with all its columns."""
     if row["body"] is not None:
-        return unpack(row["frame"], [packed.column() for packed in unpack_columns(row["body"])])
+        return unpack(row["frame"], unpack_columns(row["body"], row["reports"], range(row["names"])))
     query = sa.select(COLUMNS.c.body).where(COLUMNS.c.chunk_id == row["id"]).order_by(COLUMNS.c.place)
     return unpack(row["frame"], [unpack_column(body) for (body,) in connection.execute(query)])
 
@@ -139,8 +140,7 @@ def whole(connection: sa.Connection, row: Any) -> Chunk:
 def part(connection: sa.Connection, row: Any, places: Sequence[int]) -> Chunk:
     """A stored chunk with some of its columns."""
     if row["body"] is not None:
-        packed = unpack_columns(row["body"])
-        return unpack(row["frame"], [packed[place].column() for place in places])
+        return unpack(row["frame"], unpack_columns(row["body"], row["reports"], places))
     query = sa.select(COLUMNS.c.place, COLUMNS.c.body).where(
         COLUMNS.c.chunk_id == row["id"], COLUMNS.c.place.in_(places)
     )

@@ -71,6 +71,7 @@ CHUNKS = sa.Table(
     sa.Column("level", sa.SmallInteger, nullable=False),
     sa.Column("archived", sa.Boolean, nullable=False),
     sa.Column("reports", sa.Integer, nullable=False),
+    sa.Column("names", sa.Integer, nullable=False),
     sa.Column("first_steps", sa.BigInteger, nullable=False),
     sa.Column("last_steps", sa.BigInteger, nullable=False),
     sa.Column("first_at", sa.BigInteger, nullable=False),

@@ -10,16 +10,20 @@ from services.metrics.series.cells import Cells, reduce
 from services.metrics.series.packing import Flags, Floats, Integers
 
 
-def bucket(cells: Cells, x: Floats, first: float | None, last: float | None, width: int) -> dict[str, Any]:
+def bucket(
+    cells: Cells, x: Floats, first: float | None, last: float | None, width: int
+) -> dict[str, Any] | None:
     """What a chart is told of some cells, in order of steps; x, one per cell, is that of its last point.
 
     x is cut into `width` equal stretches from `first` to `last`, or over all there is; where it goes back
     and forth, neighbouring points are taken together instead, as many in each. Cells outside, and those
-    without an x, are left out.
+    without an x, are left out; None when nothing remains.
     """
     within = _within(x, first, last)
     if not within.all():
         cells, x = cells.take(within), x[within]
+    if not len(cells):
+        return None
     monotone = bool((np.diff(x) >= 0).all())
     counted = {
         "count": int(cells.count.sum()),
@@ -54,8 +58,8 @@ def _stretches(x: Floats, first: float | None, last: float | None, width: int) -
 
 
 def _told(buckets: Cells) -> dict[str, list[Any]]:
-    with np.errstate(invalid="ignore"):
-        mean = np.where(buckets.finite > 0, buckets.sum / np.maximum(buckets.finite, 1), np.nan)
+    known = (buckets.finite > 0) & np.isfinite(buckets.sum)
+    mean = np.where(known, buckets.sum / np.maximum(buckets.finite, 1), np.nan)
     return {
         "batches": buckets.steps.tolist(),
         "last": buckets.last.tolist(),

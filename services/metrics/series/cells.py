@@ -32,7 +32,7 @@ class Cells:
     last: Floats
     """Last finite value."""
     sum: Floats
-    """Of the finite values."""
+    """Of the finite values; not finite itself where it leaves the numbers."""
     finite: Integers
     """Finite values."""
     count: Integers
@@ -65,10 +65,8 @@ def join(parts: list[Cells]) -> Cells:
 def reduce(cells: Cells, starts: Integers) -> Cells:
     """Neighbouring cells joined; `starts` are the places at which the new ones begin, 0 first."""
     ends = np.append(starts[1:], len(cells)) - 1
-    # Sums end where they would leave the numbers.
-    largest = np.finfo(np.float64).max
     with np.errstate(over="ignore", invalid="ignore"):
-        sums = np.clip(np.add.reduceat(cells.sum, starts), -largest, largest)
+        sums = np.add.reduceat(cells.sum, starts)
     return Cells(
         cells.first[starts],
         cells.steps[ends],

@@ -99,18 +99,20 @@ def pack_frame(chunk: Chunk) -> bytes:
 
 
 def pack_columns(chunk: Chunk) -> bytes:
-    """All columns in one, for a chunk that is small."""
-    return msgspec.msgpack.encode([Packed.of(column) for column in chunk.columns])
+    """All columns one after the other in one, for a chunk that is small."""
+    return pack_column(join(chunk.columns)) if chunk.columns else b""
 
 
 _frame = msgspec.msgpack.Decoder(Frame)
-_columns = msgspec.msgpack.Decoder(list[Packed])
 _column = msgspec.msgpack.Decoder(Packed)
 
 
-def unpack_columns(body: bytes) -> list[Packed]:
-    """What `pack_columns` made, each column still squeezed."""
-    return _columns.decode(body)
+def unpack_columns(body: bytes, reports: int, places: Iterable[int]) -> list[Column]:
+    """Some columns of what `pack_columns` made of so many reports."""
+    if not body:
+        return []
+    joined = unpack_column(body)
+    return [joined.take(slice(place * reports, (place + 1) * reports)).settled() for place in places]
 
 
 def pack_column(column: Column) -> bytes:

@@ -62,6 +62,12 @@ class Column:
             others = [others[n] for n in np.arange(len(self))[places]]
         return Column(self.numbers[places], None if self.whole is None else self.whole[places], others)
 
+    def settled(self) -> Column:
+        """The same, without what only its neighbours needed."""
+        if self.others is not None:
+            return column(self.others)
+        return self if self.whole is None or self.whole.any() else Column(self.numbers)
+
 
 def column(values: Sequence[Any]) -> Column:
     """Values as they travel: JSON, with NaN and infinities spelled as text."""

@@ -1,0 +1,73 @@
+"""Series of metrics in buckets for charts, and whole, to take away (our addition; web UI spec, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response, StreamingResponse
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.gateway import exporting
+from services.gateway.web.visit import Asked
+
+router = APIRouter()
+MOST_BUCKETS = 10_000
+"""Of one series."""
+AT_ONCE = 25_000
+"""Buckets that one answer of the metrics service holds, were each metric in one group only."""
+
+
+NAMES = {"trial_id": "trialId", "non_finite": "nonFinite"}
+
+
+@router.get("/series")
+async def series(visit: Asked) -> Response:
+    """Curves of trials in at most `width` buckets each, over batches, epoch, time or any metric.
+
+    What they hold is said at `det_contracts.queries.Buckets`.
+    """
+    ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(visit.params.integers("trial_ids"))]
+    names = list(dict.fromkeys(visit.params.texts("names")))
+    if not ids or not names:
+        raise invalid("trialIds must name at least one trial, and names at least one metric")
+    width = visit.params.integer("width", 1000)
+    if not 0 < width <= MOST_BUCKETS:
+        raise invalid(f"width must be from 1 to {MOST_BUCKETS}, not {width}")
+    first, last = visit.params.number("from"), visit.params.number("to")
+    if first is not None and last is not None and last < first:
+        raise invalid(f"from and to must be a range, not {first} to {last}")
+    found: list[dict[str, Any]] = []
+    for some in _parts(ids, max(1, AT_ONCE // (width * len(names)))):
+        query = queries.Buckets(
+            trial_ids=some,
+            names=names,
+            group=visit.params.text("group") or None,
+            x=visit.params.text("x") or "batches",
+            first=first,
+            last=last,
+            width=width,
+        )
+        rows = await visit.peers.ask(query)
+        found += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
+    return visit.answer({"series": found})
+
+
+def _parts(ids: list[int], size: int) -> Iterator[list[int]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+@router.get("/trials/{trial_id}/metrics/export")
+async def export(visit: Asked, trial_id: int) -> Response:
+    """What a trial reported as one table: CSV, or Parquet where pyarrow is installed."""
+    trial = visit.catalogue.trial(trial_id)
+    form = exporting.form(visit.params.text("format") or "csv")
+    group = visit.params.text("group") or None
+    summary = (await visit.peers.summaries([trial.id])).get(trial.id)
+    columns = exporting.columns(summary.summary if summary else {}, group)
+    pages = visit.peers.reports([trial.id], group, archived=False)
+    headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
+    return StreamingResponse(form.write(columns, pages), media_type=form.media_type, headers=headers)

@@ -1,0 +1,141 @@
+"""Curves in buckets, and metrics to take away."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from det_contracts import queries
+from det_contracts.events import searcher
+from det_contracts.problems import unavailable
+from tests.gateway import stories as story
+
+SERIES = "/api/v1/series"
+EXPORT = "/api/v1/trials/1/metrics/export"
+RAW = {"raw": True, "x": [1.0], "batches": [1], "last": [None]}
+LONG = {
+    "raw": False, "x": [5.0], "batches": [5], "last": [1.0], "min": [0.0], "max": [9.0], "mean": [2.0],
+    "counts": [5], "gaps": [1],
+}  # fmt: skip
+
+
+@pytest.fixture
+def trials(gateway):
+    """Two trials, and a metrics service that remembers what it was asked."""
+    gateway.given(story.created(1), searcher.ExperimentActivated(1, "go"))
+    gateway.given(*(story.trial_created(id, lr=0.1) for id in (1, 2)))
+    asked = gateway.peers.asked = []
+
+    def answer(query):
+        asked.append(query)
+        same = {"group": "training", "name": "loss", "count": 5, "non_finite": 1, "monotone": True}
+        return [{"trial_id": id, **same, **(LONG if id == 1 else RAW)} for id in query.trial_ids]
+
+    gateway.peers.values[queries.Buckets] = answer
+    return gateway
+
+
+def test_curves_come_in_columns(trials):
+    found = trials.get(SERIES, trialIds=[1, 2], names="loss", x="epoch", to="7.5", width=300)
+    common = {"group": "training", "name": "loss", "count": 5, "nonFinite": 1, "monotone": True}
+    assert found == {"series": [{"trialId": 1, **common, **LONG}, {"trialId": 2, **common, **RAW}]}
+    (asked,) = trials.peers.asked
+    assert (asked.x, asked.first, asked.last, asked.width, asked.group) == ("epoch", None, 7.5, 300, None)
+
+
+def test_many_curves_are_asked_for_in_parts(trials):
+    trials.get(SERIES, trialIds=[1, 2], names=["a", "b", "c"], width=5000)
+    assert [query.trial_ids for query in trials.peers.asked] == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"names": "loss"},
+        {"trialIds": 1},
+        {"trialIds": 1, "names": "loss", "width": 0},
+        {"trialIds": 1, "names": "loss", "width": 10_001},
+        {"trialIds": 1, "names": "loss", "from": "x"},
+        {"trialIds": 1, "names": "loss", "from": "nan"},
+        {"trialIds": 1, "names": "loss", "from": "2", "to": "1"},
+    ],
+)
+def test_what_makes_no_sense_is_refused(trials, params):
+    trials.refused(400, "GET", SERIES, params=params)
+    assert trials.peers.asked == []
+
+
+def test_trials_must_exist(trials):
+    trials.refused(404, "GET", SERIES, params={"trialIds": [1, 9], "names": "loss"})
+
+
+@pytest.fixture
+def reported(trials):
+    """What trial 1 reported, in two pages."""
+    statistics = {"loss": {"type": "number"}, "note": {"type": "other"}, "only": {"type": "number"}}
+    summary = {"training": statistics, "validation": {"acc": {"type": "number"}}}
+    trials.peers.values[queries.TrialSummaries] = {"1": {"summary": summary}}
+    row = {"trial_id": 1, "run": 1, "group": "training", "at": 7.5, "archived": False}
+    rows = [
+        {"id": 1, "steps_completed": 1, "metrics": {"loss": 0.5, "note": {"a": "ü"}}, **row},
+        {"id": 2, "steps_completed": 2, "metrics": {"loss": "NaN", "only": 3}, **row},
+        {"id": 3, "steps_completed": 2, "metrics": {"acc": 0.9}, **row, "group": "validation"},
+    ]
+
+    def answer(query):
+        trials.peers.asked.append(query)
+        mine = [one for one in rows if query.group in (None, one["group"])]
+        left = [one for one in mine if query.after is None or one["id"] > query.after[3]]
+        return {"rows": left[:2], "more": len(left) > 2}
+
+    trials.peers.values[queries.Reports] = answer
+    return trials
+
+
+def test_export_as_csv(reported):
+    answer = reported.send("GET", EXPORT)
+    assert answer.headers["content-disposition"] == 'attachment; filename="trial-1-metrics.csv"'
+    assert list(csv.reader(io.StringIO(answer.text))) == [
+        ["trial_id", "run", "group", "batches", "time", "acc", "loss", "note", "only"],
+        ["1", "1", "training", "1", "7.5", "", "0.5", '{"a":"ü"}', ""],
+        ["1", "1", "training", "2", "7.5", "", "NaN", "", "3"],
+        ["1", "1", "validation", "2", "7.5", "0.9", "", "", ""],
+    ]
+    assert not any(query.archived for query in reported.peers.asked)
+
+
+def test_export_of_one_group(reported):
+    answer = reported.send("GET", EXPORT, params={"group": "validation"})
+    assert answer.text == "trial_id,run,group,batches,time,acc\n1,1,validation,2,7.5,0.9\n"
+
+
+def test_export_as_parquet(reported):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(io.BytesIO(reported.send("GET", EXPORT, params={"format": "parquet"}).content))
+    columns = table.to_pydict()
+    assert columns["batches"] == [1, 2, 2]
+    assert columns["metrics.loss"][0] == 0.5
+    assert columns["metrics.loss"][1] != columns["metrics.loss"][1]
+    assert columns["metrics.note"] == ['{"a":"ü"}', None, None]
+    assert columns["metrics.only"] == [None, 3.0, None]
+
+
+def test_parquet_is_refused_where_it_cannot_be_written(reported, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    message = reported.refused(501, "GET", EXPORT, params={"format": "parquet"})
+    assert "steadfast[parquet]" in message
+
+
+def test_unknown_forms_and_trials_are_refused(reported):
+    reported.refused(400, "GET", EXPORT, params={"format": "xls"})
+    reported.refused(404, "GET", "/api/v1/trials/9/metrics/export")
+
+
+def test_without_the_metrics_service_nothing_is_sent(reported):
+    def away(query):
+        raise unavailable("metrics is away")
+
+    reported.peers.values[queries.TrialSummaries] = away
+    reported.refused(503, "GET", EXPORT)

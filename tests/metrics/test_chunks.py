@@ -1,0 +1,109 @@
+"""Reports in chunks that merge and are sealed all the time: the answers stay those of plain lists."""
+
+import random
+
+import pytest
+import sqlalchemy as sa
+
+from det_contracts.queries import Buckets, Reports, Series
+from services.metrics.reports import chunks
+from services.metrics.reports.tables import CHUNKS, COLUMNS, STRANDS
+from tests.metrics.test_rebuild import QUERIES, history
+from tests.metrics.world import reports, training, validation
+
+
+@pytest.fixture(params=[(3, 8, 4), (2, 4, 4), (16, 4096, 16)], ids=["small", "smallest", "as it is"])
+def sizes(request, monkeypatch):
+    """Chunks of the smallest sizes, so that a few reports go through every step."""
+    fan, largest, smallest = request.param
+    monkeypatch.setattr(chunks, "FAN", fan)
+    monkeypatch.setattr(chunks, "LARGEST", largest)
+    monkeypatch.setattr(chunks, "SMALLEST", smallest)
+    monkeypatch.setattr("services.metrics.series.cells.CELL", 3)
+
+
+def rows_in(tables, query):
+    with tables.database.engine.begin() as connection:
+        return connection.execute(query).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_answers_do_not_depend_on_how_reports_lie(world, tables, sizes, seed):
+    chance = random.Random(seed)
+    world.add(*history(chance))
+    while any(world.step(stream) for stream in world.streams):
+        if chance.random() < 0.6:
+            tables.save(world)
+    tables.save(world)
+    found = [tables.ask(query) for query in QUERIES]
+    tables.drop()
+    world.restart().fold()
+    tables.save(world)
+    assert [tables.ask(query) for query in QUERIES] == found
+
+
+def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
+    chance = random.Random(1)
+    expected, steps = [], 0
+    for number in range(1, 120):
+        count = chance.choice([1, 1, 2, 5, 20])
+        taken = [steps + place for place in range(count)]
+        steps += count
+        chance.shuffle(taken)
+        values = [chance.random() for _ in taken]
+        told(reports(training(taken, loss=values, step=taken), number=number))
+        expected += zip(taken, values, strict=True)
+    ask = told()
+    page = ask(Reports(trial_ids=[1], limit=10_000))
+    assert [(r["steps_completed"], r["metrics"]["loss"]) for r in page["rows"]] == sorted(expected)
+    assert all(r["metrics"]["step"] == r["steps_completed"] for r in page["rows"])
+    (curve,) = ask(Series(trial_ids=[1], names=["loss"], limit=10_000))
+    assert [(steps, values["loss"]) for steps, _, _, values in curve["points"]] == sorted(expected)
+
+
+def test_a_strand_has_few_chunks_that_are_not_sealed(told, tables):
+    for number in range(1, 400):
+        told(reports(training([number], loss=[0.5]), number=number))
+    open_ = rows_in(tables, sa.select(CHUNKS.c.level, CHUNKS.c.reports))
+    assert sum(reports for _, reports in open_) == 399
+    assert len(open_) < 3 * chunks.FAN
+    told(reports(training(range(1000, 6000), loss=[0.5] * 5000), number=1000))
+    sealed = rows_in(tables, sa.select(CHUNKS.c.reports).where(CHUNKS.c.level == chunks.SEALED))
+    assert [reports for (reports,) in sealed] == [4096]
+    assert len(rows_in(tables, sa.select(COLUMNS.c.place))) == 1
+
+
+def test_what_a_new_run_overtakes_is_cut_out_of_its_chunk(told, tables, sizes):
+    ask = told(reports(training(range(100), loss=[1.0] * 100), validation([40, 60], loss=[0.4, 0.6])))
+    told(reports(training([50], loss=[2.0]), run=2))
+    rows = ask(Reports(trial_ids=[1], group="training", limit=1000))["rows"]
+    assert [r["steps_completed"] for r in rows if r["archived"]] == list(range(50, 100))
+    assert [r["steps_completed"] for r in rows if not r["archived"]] == [*range(50), 50]
+    (curve,) = ask(Buckets(trial_ids=[1], names=["loss"], group="training"))
+    assert (curve["count"], curve["last"][-1]) == (51, 2.0)
+    (left,) = ask(Buckets(trial_ids=[1], names=["loss"], group="validation"))
+    assert left["batches"] == [40]
+
+
+def test_many_names_make_short_chunks(told, tables, monkeypatch):
+    monkeypatch.setattr(chunks, "VALUES", 90_000)
+    for number in range(1, 40):
+        names = {f"n{n}": [n] if n % 2 else [n / 7] for n in range(3000)} | {"text": [f"{number}"]}
+        ask = told(reports(training([number], **names), number=number))
+    (sealed,) = rows_in(tables, sa.select(CHUNKS.c.reports).where(CHUNKS.c.level == chunks.SEALED))
+    assert sealed[0] == chunks.room(3001)
+    assert chunks.SMALLEST < sealed[0] < 40
+    (curve,) = ask(Buckets(trial_ids=[1], names=["n778"]))
+    assert curve["last"] == [778 / 7] * 39
+    page = ask(Reports(trial_ids=[1]))["rows"]
+    assert [row["metrics"]["n777"] for row in page] == [777] * len(page)
+    assert [row["metrics"]["text"] for row in page] == [str(place + 1) for place in range(len(page))]
+
+
+def test_nothing_is_left_of_what_was_deleted(told, tables):
+    from det_contracts.events import searcher
+
+    told(reports(training(range(5000), loss=[1.0] * 5000), validation([1], loss=[1.0])))
+    told(searcher.ExperimentDeleted(1, "DELETED", trial_ids=[1], reason="asked"))
+    for table in (CHUNKS, COLUMNS, STRANDS):
+        assert rows_in(tables, sa.select(table)) == []
