@@ -1,13 +1,22 @@
 """Reports in chunks that merge and are sealed all the time: the answers stay those of plain lists."""
 
+import json
 import random
+from pathlib import Path
 
+import msgspec
 import pytest
 import sqlalchemy as sa
+from alembic import command
+from alembic.config import Config
 
 from det_contracts.queries import Buckets, Reports, Series
+from services import metrics
+from services.kit.database import Database
+from services.kit.migrate import open_database
 from services.metrics.reports import chunks
-from services.metrics.reports.tables import CHUNKS, COLUMNS, STRANDS
+from services.metrics.reports.rows import reports as reports_of
+from services.metrics.reports.tables import CHUNKS, COLUMNS, STRANDS, VALIDATIONS
 from tests.metrics.test_rebuild import QUERIES, history
 from tests.metrics.world import reports, training, validation
 
@@ -107,3 +116,43 @@ def test_nothing_is_left_of_what_was_deleted(told, tables):
     told(searcher.ExperimentDeleted(1, "DELETED", trial_ids=[1], reason="asked"))
     for table in (CHUNKS, COLUMNS, STRANDS):
         assert rows_in(tables, sa.select(table)) == []
+
+
+def test_reports_of_the_first_schema_are_taken_along(tmp_path):
+    url = f"sqlite:///{tmp_path}/old.db"
+    database = Database(url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(metrics.__file__).parent / "migrations"))
+    rows = [
+        {"id": n, "trial_id": 1, "run": 1 + (n >= 90), "kind": kind, "steps": n % 90, "at": 5.5 + n,
+         "ranked": True, "metrics": json.dumps({"loss": n / 3} if n % 3 else {"loss": n, "note": "x"}).encode(),
+         "batch_metrics": b'[{"a":1}]' if n == 4 else None, "metric": n / 3, "archived": 50 <= n < 90}
+        for n, kind in enumerate(["training", "validation"] * 50)
+    ]  # fmt: skip
+    with database.engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0001")
+        table = sa.Table("reports", sa.MetaData(), autoload_with=connection)
+        connection.execute(sa.insert(table), rows)
+    database.close()
+    database = open_database(url, "metrics")
+    with database.engine.begin() as connection:
+        page = reports_of(connection, Reports(trial_ids=[1]))["rows"]
+        ranked = connection.execute(sa.select(VALIDATIONS.c.id, VALIDATIONS.c.metric)).all()
+    found = {row["id"]: row for row in msgspec.json.decode(msgspec.json.encode(page))}
+    assert len(found) == 100
+    for row in rows:
+        told = found[row["id"]]
+        assert told["metrics"] == json.loads(row["metrics"])
+        names = {
+            "trial_id": "trial_id",
+            "run": "run",
+            "group": "kind",
+            "steps_completed": "steps",
+            "at": "at",
+        }
+        assert {name: told[name] for name in names} == {name: row[old] for name, old in names.items()}
+        assert told["archived"] == row["archived"]
+    assert found[4]["batch_metrics"] == [{"a": 1}]
+    assert ranked == [(row["id"], row["metric"]) for row in rows if row["kind"] == "validation"]
+    database.close()
