@@ -125,7 +125,8 @@ def test_reports_of_the_first_schema_are_taken_along(tmp_path):
     config.set_main_option("script_location", str(Path(metrics.__file__).parent / "migrations"))
     rows = [
         {"id": n, "trial_id": 1, "run": 1 + (n >= 90), "kind": kind, "steps": n % 90, "at": 5.5 + n,
-         "ranked": True, "metrics": json.dumps({"loss": n / 3} if n % 3 else {"loss": n, "note": "x"}).encode(),
+         "ranked": True,
+         "metrics": json.dumps({"loss": n / 3} if n % 3 else {"loss": n, "note": "x"}).encode(),
          "batch_metrics": b'[{"a":1}]' if n == 4 else None, "metric": n / 3, "archived": 50 <= n < 90}
         for n, kind in enumerate(["training", "validation"] * 50)
     ]  # fmt: skip
