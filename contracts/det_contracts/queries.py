@@ -124,12 +124,12 @@ class ReportVerdict(msgspec.Struct, frozen=True, tag="report_verdict"):
 
 
 class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
-    """To metrics: `{lines: [...], more, cursor, through: position of LOGS it is true at}`.
+    """To metrics: `{lines, more, cursor, number, through: position of LOGS it is true at}`.
 
     A line is `{id, number, task_id, allocation_id, worker_id, at, level, rank, source, stdtype, text}`; ids
     grow, numbers count the task's lines from 1. `more`: the page was cut short, because it is full or the
-    search took long; ask again with `after_id` = `cursor` then, even where no line was found. A `regex`
-    (RE2) goes before `text`.
+    search took long; ask again with `after_id` = `cursor` then, even where no line was found. `number` is
+    that of the line at the cursor. A `regex` (RE2) goes before `text`.
     """
 
     task_id: str

@@ -88,6 +88,8 @@ class LogPage(msgspec.Struct, frozen=True):
     """There may be more: the page is full, or the search has taken long."""
     cursor: int = 0
     """Id to ask on from, then."""
+    number: int = 0
+    """Of the line at the cursor."""
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -288,6 +288,13 @@ def test_a_page_goes_on_from_a_line_in_both_directions(talking):
     assert [line["log"] for line in shown(talking, regex="^[13]$")["lines"]] == ["1", "3"]
 
 
+def test_a_page_marks_what_a_pattern_finds_as_browsers_count(talking):
+    talking.run(say(talking, 0, "\U0001f600 loss 12, loss 3", "none", "xx"))
+    found = [line["hits"] for line in shown(talking, mark=r"loss \d+|x*")["lines"]]
+    assert found == [[[3, 10], [12, 18]], [], [[0, 2]]]
+    assert "RE2" in talking.refused(400, "GET", f"{PATH}/page", params={"mark": "("})
+
+
 def test_a_page_cuts_long_lines_and_says_so(talking):
     talking.run(say(talking, 0, "x" * 20_000))
     (line,) = shown(talking)["lines"]

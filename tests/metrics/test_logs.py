@@ -235,6 +235,20 @@ def test_a_line_is_rewritten_once_per_tier_at_most():
     assert rewritten < tiers.FULL * 20_000 * 10
 
 
+def test_chunks_of_a_task_are_few_whatever_it_writes_at_once():
+    chance = random.Random(4)
+    weights = []
+    for _ in range(5000):
+        weights.append(chance.choice([1, 1, 300, 3, 5000, 20_000, 40, 1]))
+        count = tiers.merged(weights)
+        weights[-count:] = [sum(weights[-count:])]
+        found = [tiers.tier_of(weight) for weight in weights]
+        assert found == sorted(found, reverse=True)
+        if weights[-1] >= tiers.STEPS[-1]:
+            weights = []
+        assert all(found.count(tier) <= 15 for tier in range(tiers.FULL))
+
+
 def test_large_lines_and_large_commits_are_cut_into_full_chunks(world, tables):
     world.add(
         *(lines(*["x" * 1000] * 1000, offset=n) for n in range(6)),

@@ -7,8 +7,11 @@ from typing import Any
 from det_contracts.ids import container_id
 from services.gateway.peers import Line
 from services.gateway.present.values import instant
+from services.kit.patterns import Search
 
 SHOWN_CHARACTERS = 8192
+MOST_HITS = 50
+"""Marked in one line."""
 
 
 def line(one: Line, trial_id: int | None) -> dict[str, Any]:
@@ -38,9 +41,13 @@ def message(one: Line) -> str:
     return rendered(instant(one.at), container, one)
 
 
-def shown(one: Line, *, whole: bool) -> dict[str, Any]:
-    """A line as a page shows it; `length` tells how many characters it has where it was cut."""
+def shown(one: Line, *, whole: bool, mark: Search | None = None) -> dict[str, Any]:
+    """A line as a page shows it; `length` tells how many characters it has where it was cut.
+
+    `hits` are the stretches that `mark` finds, in UTF-16 units, as browsers count.
+    """
     cut = not whole and len(one.text) > SHOWN_CHARACTERS
+    text = one.text[:SHOWN_CHARACTERS] if cut else one.text
     found = {
         "id": str(one.id),
         "number": one.number,
@@ -51,9 +58,24 @@ def shown(one: Line, *, whole: bool) -> dict[str, Any]:
         "agentId": one.worker_id or None,
         "source": one.source,
         "stdtype": one.stdtype,
-        "log": one.text[:SHOWN_CHARACTERS] if cut else one.text,
+        "log": text,
     }
-    return found | {"length": len(one.text)} if cut else found
+    found |= {"length": len(one.text)} if cut else {}
+    return found if mark is None else found | {"hits": _hits(text, mark)}
+
+
+def _hits(text: str, mark: Search) -> list[tuple[int, int]]:
+    raw, at, found = text.encode(), 0, list[tuple[int, int]]()
+    while len(found) < MOST_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
+        # Behind an empty match the next one may begin a character later.
+        at = max(hit.end(), hit.start() + 1)
+        if hit.end() > hit.start():
+            found.append((_units(raw[: hit.start()]), _units(raw[: hit.end()])))
+    return found
+
+
+def _units(raw: bytes) -> int:
+    return len(raw.decode("utf-8", "ignore").encode("utf-16-le")) // 2
 
 
 def summary(found: dict[str, Any]) -> dict[str, object]:

@@ -17,6 +17,7 @@ from services.gateway.present import log
 from services.gateway.routes.log_filters import asked_for
 from services.gateway.routes.tasks import runs_of
 from services.gateway.web.visit import Asked, UserVisit
+from services.kit import patterns
 
 PAGE, LONGEST_PAGE = 200, 1000
 """Lines of a page, where nothing else is asked for, and at most."""
@@ -25,13 +26,19 @@ router = APIRouter()
 
 @router.get("/trials/{trial_id}/logs/page")
 async def page_of_trial(visit: Asked, trial_id: int) -> Response:
-    """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for."""
+    """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for.
+
+    `mark` is a regular expression that is only looked for in the lines found: `hits` tells where.
+    """
     return await _page(visit, visit.catalogue.trial(trial_id).task_id)
 
 
 @router.get("/tasks/{task_id}/logs/page")
 async def page_of_task(visit: Asked, task_id: str) -> Response:
-    """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for."""
+    """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for.
+
+    `mark` is a regular expression that is only looked for in the lines found: `hits` tells where.
+    """
     return await _page(visit, _known(visit, task_id))
 
 
@@ -71,13 +78,16 @@ async def _page(visit: UserVisit, task_id: str) -> Response:
     if not 0 < limit <= LONGEST_PAGE:
         raise invalid(f"limit must be between 1 and {LONGEST_PAGE}, not {limit}")
     whole = bool(visit.params.flag("whole", default=False))
+    pattern = visit.params.text("mark")
+    mark = patterns.search(pattern) if pattern else None
     query = asked_for(visit, task_id)
     found = await visit.peers.log_page(query, limit=limit)
     return visit.answer(
         {
-            "lines": [log.shown(line, whole=whole) for line in found.lines],
+            "lines": [log.shown(line, whole=whole, mark=mark) for line in found.lines],
             "more": found.more,
             "cursor": str(found.cursor),
+            "number": found.number,
         }
     )
 
@@ -89,7 +99,7 @@ async def _summary(visit: UserVisit, task_id: str) -> Response:
 async def _file(visit: UserVisit, task_id: str, name: str) -> Response:
     pages = follow.read(visit.peers, asked_for(visit, task_id), visit.params.integer("limit"))
     # Whatever is wrong shows itself before the answer begins.
-    first = await anext(pages, [])
+    first: follow.Lines = await anext(pages, ())
     return StreamingResponse(
         _text(first, pages),
         media_type="text/plain; charset=utf-8",

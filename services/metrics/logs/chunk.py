@@ -24,7 +24,7 @@ LATEST_S = 2.0**42
 """What lies beyond is a broken clock."""
 SECOND = 1_000_000
 PARTING = b"\0"
-LEVEL, LEVEL_FULL = 3, 6
+LEVEL, LEVEL_FULL = 1, 3
 """How hard to compress what is soon rewritten, and what is not."""
 ERRORS = ("ERROR", "CRITICAL")
 TRACEBACK = "Traceback (most recent call last)"

@@ -19,6 +19,9 @@ class Finder(Protocol):
     def may_find(self, trigrams: bytes | None) -> bool:
         """False when a chunk with such trigrams surely has no such line; None: nothing is known of it."""
 
+    def is_in(self, text: bytes) -> bool:
+        """Whether any line of a text may fit: cheaper than `lines`."""
+
     def lines(self, text: bytes, ends: Any) -> Any:
         """Which of the NUL-parted lines fit, as bool per line; `ends` are their ends in the text."""
 
@@ -27,6 +30,9 @@ class Everything:
     """Every line."""
 
     def may_find(self, trigrams: bytes | None) -> bool:
+        return True
+
+    def is_in(self, text: bytes) -> bool:
         return True
 
     def lines(self, text: bytes, ends: Any) -> Any:
@@ -41,6 +47,9 @@ class Substring:
 
     def may_find(self, trigrams: bytes | None) -> bool:
         return trigrams is None or may_hold(trigrams, self._part)
+
+    def is_in(self, text: bytes) -> bool:
+        return self._part in text
 
     def lines(self, text: bytes, ends: Any) -> Any:
         found = np.zeros(len(ends), bool)
@@ -59,6 +68,9 @@ class Expression:
         self._search = search(pattern)
 
     def may_find(self, trigrams: bytes | None) -> bool:
+        return True
+
+    def is_in(self, text: bytes) -> bool:
         return True
 
     def lines(self, text: bytes, ends: Any) -> Any:

@@ -26,7 +26,8 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
     position = connection.execute(through).scalar() or 0
     scan = Scan(connection, query, page_limit(query.limit), (position + 1) * LINES_PER_BATCH)
     lines = list(scan.lines())
-    return {"lines": lines, "more": scan.more, "cursor": scan.cursor, "through": position}
+    told = {"more": scan.more, "cursor": scan.cursor, "number": scan.number}
+    return {"lines": lines, "through": position, **told}
 
 
 def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:

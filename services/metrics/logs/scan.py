@@ -33,6 +33,8 @@ class Scan:
         self.more = False
         self.cursor = query.after_id
         """Nothing more is to be found up to this id, in the order asked for."""
+        self.number = 0
+        """The number of the line at the cursor; 0 before any was looked at."""
         self._connection = connection
         self._query = query
         self._limit = limit
@@ -52,9 +54,11 @@ class Scan:
                     self.more = True
                     return
                 found += 1
-                self.cursor = line["id"]
+                self.cursor, self.number = line["id"], line["number"]
                 yield line
-            self.cursor = row.first_id if self._query.descending else min(row.last_id, self._below - 1)
+            down = self._query.descending
+            self.cursor = row.first_id if down else min(row.last_id, self._below - 1)
+            self.number = row.number + (1 if down else row.lines)
             if self._is_enough():
                 self.more = True
                 return
@@ -113,8 +117,9 @@ class Scan:
         body = sa.select(C.texts).where(C.first_id == row.first_id)
         text = read_text(self._connection.execute(body).scalar_one())
         self._work += len(text)
-        parted = np.frombuffer(text, np.uint8) == 0
-        ends = np.append(np.flatnonzero(parted), len(text))
+        if not self._finder.is_in(text):
+            return
+        ends = np.append(np.flatnonzero(np.frombuffer(text, np.uint8) == 0), len(text))
         if self._searches:
             fits = fits & self._finder.lines(text, ends)
         places = np.flatnonzero(fits)

@@ -1,14 +1,17 @@
 """Which chunks are merged, and when: many small commits become few large chunks.
 
 A chunk's weight is its number of lines, or its bytes in units of 128 where that is more. Tier 0 weighs less
-than 16, tier 1 less than 256, and so on; the last tier is full and never touched again. The newest chunks of
-a task that are of tier t or below are merged as soon as the result is of a higher tier. So a task has at
-most 15 chunks of each tier but the last, and a line is rewritten at most once per tier.
+than 16, tier 1 less than 256, and so on; the last tier is full and never touched again. What comes takes in
+the chunks before it that are of a lower tier, and those of its own once the result is of a higher tier. So
+tiers fall from the oldest to the newest, a task has at most 15 chunks of each but the last, and a line is
+rewritten about once per tier.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 STEPS = (16, 256, 4096, 16384)
 """Weights at which the next tier begins."""
@@ -27,25 +30,37 @@ def tier_of(weight: int) -> int:
 
 
 def merged(weights: Sequence[int]) -> int:
-    """How many of a task's newest chunks (oldest first, none full) are to become one; 1: leave them."""
-    most = 1
-    for tier, step in enumerate(STEPS):
-        count, total = 0, 0
-        for weight in reversed(weights):
-            if tier_of(weight) > tier:
+    """How many of a task's newest chunks (oldest first, none full but perhaps the last) are to become one."""
+    count, total = 1, weights[-1]
+    older = list(weights[:-1])
+    while older:
+        tier = tier_of(total)
+        if tier_of(older[-1]) < tier:
+            taken = 1
+        else:
+            taken = _run(older, tier)
+            if not taken or total + sum(older[-taken:]) < STEPS[tier]:
                 break
-            count, total = count + 1, total + weight
-        if total >= step:
-            most = max(most, count)
-    return most
+        total += sum(older[-taken:])
+        count += taken
+        del older[-taken:]
+    return count
+
+
+def _run(weights: Sequence[int], tier: int) -> int:
+    """How many of the newest chunks are of a tier or below."""
+    return next((n for n, weight in enumerate(reversed(weights)) if tier_of(weight) > tier), len(weights))
 
 
 def cuts(sizes: Sequence[int]) -> list[int]:
     """Where lines of so many bytes are cut into full chunks: the end of each; the rest is not full."""
-    found, start, total = [], 0, 0
-    for end, size in enumerate(sizes, 1):
-        total += size
-        if tier_of(weight_of(end - start, total)) == FULL:
-            found.append(end)
-            start, total = end, 0
-    return found
+    lines, size = STEPS[-1], (STEPS[-1] - 1) * UNIT_BYTES
+    totals = [0, *accumulate(sizes)]
+    found, start = list[int](), 0
+    while True:
+        # The first end that makes the chunk weigh enough: by its lines, or by its bytes.
+        end = min(start + lines, bisect_right(totals, totals[start] + size))
+        if end >= len(totals):
+            return found
+        found.append(end)
+        start = end

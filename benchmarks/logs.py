@@ -1,0 +1,155 @@
+"""Log lines at scale: ingest, bytes on disk, pages and searches in one task's log.
+
+python -m benchmarks.logs [LINES] [DATABASE URL]
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import msgspec
+import sqlalchemy as sa
+
+from benchmarks.table import head, median, percentile, row
+from det_contracts import subjects
+from det_contracts.queries import LogFields, LogPage
+from det_contracts.reports import LogBatch, LogLine
+from services.kit.database import Snapshot
+from services.kit.log import Stored
+from services.kit.migrate import open_database
+from services.metrics.app import RULES
+from services.metrics.domain import State
+from services.metrics.logs.queries import log_fields, log_page
+from services.metrics.logs.tables import CHUNKS
+from services.metrics.store import project
+
+TASK = "1.a"
+BATCH, COMMIT = 1000, 20
+ROUNDS = 15
+NEEDLE = "NCCL timed out on rank 5 after 1800 s"
+DIGITS = "loss=0.777777"
+
+
+def text(chance: random.Random, number: int) -> str:
+    """A line as training scripts print them."""
+    match chance.randrange(10):
+        case 0:
+            return f"epoch {number // 10_000}: validation accuracy {chance.random():.4f}, best so far"
+        case 1:
+            part = chance.choice(["data", "optim", "dist"])
+            return f"[{part}] worker {chance.randrange(16)} took {chance.random():.3f} s"
+        case 2:
+            place = f"/mnt/store/{chance.getrandbits(64):016x}"
+            return f"saving checkpoint-{number} ({chance.randrange(9000)} MB) to {place}"
+        case _:
+            loss, rate = chance.random(), chance.random() / 1000
+            return f"step {number} loss={loss:.6f} lr={rate:.3e} grad_norm={chance.random() * 9:.4f}"
+
+
+def batches(lines: int) -> Iterator[bytes]:
+    """What workers send: batches as JSON. One rare line lies in the middle, levels and ranks vary."""
+    chance = random.Random(7)
+    for start in range(0, lines, BATCH):
+        told = []
+        for number in range(start, min(start + BATCH, lines)):
+            level = chance.choices([None, "INFO", "WARNING", "ERROR"], [50, 45, 4.9, 0.1])[0]
+            said = (
+                NEEDLE if number == lines // 2 else DIGITS if number == lines // 3 else text(chance, number)
+            )
+            told.append(LogLine(1.7e9 + number * 0.001, "stdout", level, number % 8, said))
+        yield msgspec.json.encode(
+            LogBatch(
+                task_id=TASK,
+                allocation_id=f"{TASK}.1",
+                worker_id="w",
+                source="task",
+                offset=start,
+                lines=told,
+            )
+        )
+
+
+def main(lines: int, url: str) -> None:
+    database = open_database(url, "metrics")
+    state, snapshot = State(), Snapshot("metrics", State)
+    spent, raw, position = 0.0, 0, 0
+    waiting = []
+    read = RULES.decode[subjects.LOGS]
+
+    def commit() -> None:
+        with database.engine.begin() as connection:
+            records = {("sources", key): value for key, value in state.sources.items()}
+            snapshot.save(connection, records, {subjects.LOGS: position})
+            project(connection, records, waiting)
+        waiting.clear()
+
+    for position, body in enumerate(batches(lines), 1):
+        raw += len(body)
+        began = time.perf_counter()
+        folded = read(Stored(subjects.logs(TASK), position, body), subjects.LOGS)
+        list(RULES.evolve(state, folded))
+        waiting.append(folded)
+        if len(waiting) == COMMIT:
+            commit()
+        spent += time.perf_counter() - began
+    commit()
+    row(f"{lines:,} lines decoded, folded and stored, one thread", lines / spent, "lines/s")
+    with database.engine.connect() as connection:
+        stored = connection.execute(sa.select(sa.func.sum(CHUNKS.c.stored))).scalar_one()
+    row("stored", stored / lines, "bytes/line", "", f"{stored / raw:.3f} of the batches as they come")
+
+    def asked(measure: str, query: LogPage, aim: str) -> None:
+        ask(measure, lambda: searched(query), aim)
+
+    def searched(query: LogPage) -> tuple[int, int]:
+        """Ask on until the page is full or all was searched, as the UI does."""
+        found, answers = 0, 0
+        while True:
+            page = database.look(partial(log_page, query=query))
+            found, answers = found + len(page["lines"]), answers + 1
+            if not page["more"] or found >= query.limit:
+                return found, answers
+            query = msgspec.structs.replace(query, after_id=page["cursor"])
+
+    page = LogPage(task_id=TASK, limit=200)
+    replace = msgspec.structs.replace
+    asked("first page of 200", page, "< 200 ms")
+    asked("last page", replace(page, descending=True), "< 200 ms")
+    asked("page at the middle, by number", replace(page, from_number=lines // 2), "< 200 ms")
+    asked("filtered page: errors of rank 3", replace(page, levels=["ERROR"], ranks=[3]), "< 300 ms")
+    asked("text in one line of all", replace(page, text=NEEDLE), "< 1 s")
+    asked("text in one line of all, common digits", replace(page, text=DIGITS), "< 1 s")
+    asked("frequent text", replace(page, text="checkpoint"), "< 1 s")
+    asked("text that is nowhere", replace(page, text="Segmentation fault"), "< 1 s")
+    asked("frequent pattern", replace(page, regex=r"loss=0\.9\d+ lr"), "< 1 s")
+    asked("pattern in one line of all", replace(page, regex=r"NCCL .* rank \d+"), "")
+    ask("summary", lambda: database.look(lambda c: (log_fields(c, LogFields(TASK))["lines"], 1)), "< 200 ms")
+    database.close()
+
+
+def ask(measure: str, work: Callable[[], tuple[int, int]], aim: str) -> None:
+    times, told = [], (0, 0)
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        told = work()
+        times.append((time.perf_counter() - began) * 1000)
+        if sum(times) > 20_000:
+            break
+    found, answers = told
+    more = f"p95 {percentile(times, 0.95):,.0f} ms; {found:,} lines in {answers} answers"
+    row(measure, median(times), "ms", aim, more)
+
+
+if __name__ == "__main__":
+    head()
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    if len(sys.argv) > 2:
+        main(count, sys.argv[2])
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            main(count, f"sqlite:///{folder}/metrics.db")
