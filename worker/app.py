@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,10 +17,11 @@ from nats.aio.client import Client
 from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
 from det_contracts.events.worker import AllocationExited, Slot
-from services.kit import blobs, logging, process
+from services.kit import blobs, health, logging, process
 from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
+from services.kit.measures import Measures, Reading
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
 from worker.orders import Order, Orders
@@ -63,6 +65,20 @@ class Worker:
         """Registrations must reach the log in the order in which they are true."""
         self._runs: dict[str, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+
+    def readings(self) -> Iterable[Reading]:
+        """What operators see of this worker."""
+        for name, help, value in (
+            ("worker_runs", "Runs of tasks on this worker", len(self._runs)),
+            ("worker_slots", "Slots that this worker offers", len(self._slots)),
+            ("log_read", "Position of CONTROL up to which everything was acted on", self._read),
+            ("broker_connected", "1 while connected to the broker", self._connection.is_connected),
+        ):
+            yield Reading(name, help, (), {(): float(value)})
+
+    def unwell(self) -> str | None:
+        """What is wrong, if anything is."""
+        return None if self._current.is_set() else "still reading the log"
 
     async def work(self) -> None:
         """Register, then hear and run until cancelled."""
@@ -254,6 +270,9 @@ async def _until_stopped(settings: WorkerSettings) -> int:
     """Exit status."""
     connection = await connect(settings, f"worker {settings.worker_id}")
     worker = Worker(settings, connection)
+    measures = Measures("worker")
+    measures.read(worker.readings)
+    await health.show(measures, settings, worker.unwell)
     work = asyncio.ensure_future(worker.work())
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)

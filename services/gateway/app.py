@@ -11,7 +11,8 @@ from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings, blob_store, default_storage, signing_key, trial_signer
 from services.gateway.store import project
-from services.kit.host import Parts, Service
+from services.kit.host import Service
+from services.kit.parts import Parts
 from services.kit.rules import Rules
 
 REBUILD_PATIENCE_S = 600.0
@@ -27,6 +28,7 @@ async def serve_http(parts: Parts) -> None:
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
     parts.saver.watch(live.note)
+    parts.measures.read(live.readings)
     backend = Backend(
         settings=settings,
         catalogue=catalogue,
@@ -37,6 +39,7 @@ async def serve_http(parts: Parts) -> None:
         token_key=signing_key(settings),
         trial_signer=trial_signer(settings),
         storage=default_storage(settings),
+        measures=parts.measures,
     )
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)

@@ -11,6 +11,7 @@ from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.kit.blobs import BlobStore
 from services.kit.log import Log
+from services.kit.measures import Measures
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,4 @@ class Backend:
     """Public key of the tokens of tasks."""
     storage: dict[str, Any] | None
     """Default `checkpoint_storage` of the cluster."""
+    measures: Measures

@@ -29,6 +29,7 @@ from services.gateway.routes import (
     master,
     metrics,
     models,
+    observing,
     own_tasks,
     page,
     preview,
@@ -51,6 +52,7 @@ from services.gateway.routes import (
     workspaces,
 )
 from services.gateway.web import errors
+from services.gateway.web.counting import Counting
 from services.gateway.web.framing import Framing
 
 log = structlog.get_logger()
@@ -66,6 +68,7 @@ def application(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     errors.install(app)
+    app.add_middleware(Counting, measures=backend.measures)
     app.add_middleware(Framing)
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (
@@ -96,7 +99,19 @@ def application(backend: Backend) -> FastAPI:
         app.include_router(part.router, prefix=errors.API)
     for other in (cluster, queue, templates, workspaces, preview, why, live, document, later):
         app.include_router(other.router, prefix=errors.API)
-    for raw in (master, tasks, task_logs, preview, checkpoints, code, retention, document, proxy, page):
+    for raw in (
+        master,
+        tasks,
+        task_logs,
+        preview,
+        checkpoints,
+        code,
+        retention,
+        document,
+        observing,
+        proxy,
+        page,
+    ):
         app.include_router(raw.root)
     return app
 

@@ -17,6 +17,7 @@ from services.gateway.catalogue import Catalogue
 from services.gateway.domain import State
 from services.kit.jetstream_feed import AWAY, Broken
 from services.kit.log import Log
+from services.kit.measures import Reading
 from services.kit.rules import Key
 
 EVERY_S = 0.1
@@ -88,6 +89,10 @@ class Live:
         self._journal = journal
         self._readers: set[Reader] = set()
         self._reports: asyncio.Task[None] | None = None
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        yield Reading("live_readers", "Pages that are told what changes", (), {(): len(self._readers)})
 
     def note(self, keys: Iterable[Key]) -> None:
         """Records were folded."""

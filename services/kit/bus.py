@@ -19,6 +19,7 @@ from nats.errors import NoRespondersError
 from det_contracts import commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import Problem, Refused, invalid, unavailable
+from services.kit.measures import Measures
 from services.kit.rules import Call
 
 log = structlog.get_logger()
@@ -91,9 +92,10 @@ _ASKS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(queries.Ask)
 class Answerer:
     """Hears commands and queries for one owner and answers each in its own task."""
 
-    def __init__(self, connection: Client, owner: str) -> None:
+    def __init__(self, connection: Client, owner: str, measures: Measures | None = None) -> None:
         self._connection = connection
         self._owner = owner
+        self._measures = measures or Measures(owner)
         self._hearing: list[Subscription] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -136,6 +138,7 @@ class Answerer:
         return subscription
 
     async def _answer(self, message: Msg, work: Callable[[Msg], Awaitable[tuple[int, Any]]]) -> None:
+        began = time.perf_counter()
         try:
             position, value = await work(message)
             answer = Answer(position, value)
@@ -145,3 +148,6 @@ class Answerer:
             log.exception("answer.failed", subject=message.subject)
             answer = Answer(problem=Problem("internal", f"{self._owner} failed on this request: {error!r}"))
         await message.respond(msgspec.json.encode(answer))
+        outcome = answer.problem.code if answer.problem else "ok"
+        name = message.subject.rpartition(".")[2]
+        self._measures.answered(name, outcome, time.perf_counter() - began)

@@ -34,6 +34,10 @@ SNAPSHOTS = sa.Table(
     sa.Column("id", sa.String, primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
+SIZE_IN_POSTGRESQL = sa.text(
+    "select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
+    "where n.nspname = current_schema() and c.relkind = 'r'"
+)
 
 
 class Database:
@@ -72,11 +76,24 @@ class Database:
         with self.engine.begin() as connection:
             return work(connection)
 
+    async def size_bytes(self) -> int:
+        """What it takes on disk, indices included."""
+        return await self.read(_size_bytes)
+
     def close(self) -> None:
         """Let running work end, then give the connections back."""
         self._writer.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
+
+
+def _size_bytes(connection: sa.Connection) -> int:
+    if connection.dialect.name == "sqlite":
+        pages = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("page_count", "page_size")
+        ]
+        return int(pages[0] or 0) * int(pages[1] or 0)
+    return int(connection.execute(SIZE_IN_POSTGRESQL).scalar() or 0)
 
 
 def _tune_sqlite(connection: Any, _: Any) -> None:

@@ -7,46 +7,31 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 import structlog
-from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from det_contracts import commands
 from services.kit import logging, migrate, process
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import connect
-from services.kit.database import Database
-from services.kit.health import HealthServer
+from services.kit.health import show
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.measures import Measures
+from services.kit.looking import Surroundings
+from services.kit.measures import Measures, Reading
+from services.kit.parts import Parts
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.settings import BadSettings, ServiceSettings, load
 
 log = structlog.get_logger()
-
-
-@dataclass
-class Parts:
-    """What a running service is made of; handed to its `extra` tasks."""
-
-    settings: ServiceSettings
-    connection: Client
-    journal: JetStreamLog
-    database: Database
-    saver: DatabaseSaver
-    runner: Runner[Any]
-    asker: Asker
-    answerer: Answerer
-    leading: Callable[[], bool]
 
 
 @dataclass(frozen=True)
@@ -65,6 +50,10 @@ class Service:
     """Every replica has a database of its own (the gateway); else only the leader saves."""
     backlog: int = BACKLOG_LIMIT
     """Events that may wait to be saved; few where one event is large."""
+    measures: type[Measures] = Measures
+    """What it counts beside what all count."""
+    readings: Callable[[Any], Iterable[Reading]] | None = None
+    """What Prometheus is told of the folded state."""
 
 
 def main(service: Service) -> None:
@@ -106,6 +95,7 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
         stack.callback(database.close)
         lease = Lease(connection, owner, uuid.uuid4().hex[:8])
         leading = (lambda: True) if service.always_saves else (lambda: lease.active)
+        measures = service.measures(owner)
         saver = DatabaseSaver(
             database,
             owner,
@@ -113,11 +103,11 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
             project=service.project,
             leading=leading,
             backlog=service.backlog,
+            measures=measures,
         )
-        measures = Measures(owner)
         journal = JetStreamLog(connection)
         runner = Runner(service.rules, journal, saver, leading=lambda: lease.active, measures=measures)
-        answerer = Answerer(connection, owner)
+        answerer = Answerer(connection, owner, measures)
         parts = Parts(
             settings=settings,
             connection=connection,
@@ -128,12 +118,13 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
             asker=Asker(connection),
             answerer=answerer,
             leading=lambda: lease.active,
+            measures=measures,
         )
-        if settings.health_port is not None:
-            health = HealthServer(lambda: _unwell(runner), measures.text)
-            port = await health.start(settings.health_port)
-            stack.push_async_callback(health.stop)
-            log.info("health.listening", port=port)
+        Surroundings(parts)
+        if service.readings is not None:
+            readings = service.readings
+            measures.read(lambda: readings(runner.state))
+        stack.push_async_callback(await show(measures, settings, lambda: _unwell(runner)))
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(runner.run())
             tasks.create_task(lease.hold())

@@ -114,6 +114,11 @@ class JetStreamLog:
         return Stored(subject, int(headers["Nats-Sequence"]), reply.data)
 
     async def bounds(self, stream: str) -> tuple[int, int]:
+        state = await self.state(stream)
+        return int(state["first_seq"]) or 1, int(state["last_seq"])
+
+    async def state(self, stream: str) -> dict[str, Any]:
+        """What the broker says of a stream: `first_seq`, `last_seq`, `messages`, `bytes`, ..."""
         try:
             reply = await self._connection.request(
                 f"$JS.API.STREAM.INFO.{stream}", b"", timeout=ACK_TIMEOUT_S
@@ -123,8 +128,8 @@ class JetStreamLog:
         answer = msgspec.json.decode(reply.data)
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
-        state = answer["state"]
-        return int(state["first_seq"]) or 1, int(state["last_seq"])
+        found: dict[str, Any] = answer["state"]
+        return found
 
 
 async def ensure_streams(

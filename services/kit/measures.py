@@ -1,44 +1,119 @@
-"""What a service tells Prometheus of itself."""
+"""What a process of the platform tells Prometheus of itself."""
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from det_contracts.envelope import Recorded
+
+QUICK_S = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+"""Bounds of histograms of times, in seconds."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A number for each of some things, as it is just now."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    values: Mapping[Any, float]
+    """By the values of the labels: a tuple of texts, as long as `labels`."""
+
+
+Readings = Callable[[], Iterable[Reading]]
 
 
 class Measures:
-    """Counters of one service process, in a registry of its own."""
+    """Counters and times of one process, in a registry of its own."""
 
     def __init__(self, owner: str) -> None:
+        self.owner = owner
         self.registry = CollectorRegistry()
-        self._owner = owner
-        self._folded = self._counter("events_folded", "Events folded", "owner", "stream")
-        self._position = Gauge(
-            "steadfast_log_position", "Position folded up to", ["owner", "stream"], registry=self.registry
+        self._looks: list[Callable[[], Awaitable[None]]] = []
+        ProcessCollector(registry=self.registry)
+        self._folded = self.counter("events_folded", "Events folded", "stream")
+        self._position = self._gauge("log_position", "Position folded up to", "stream")
+        self._fold_s = self.histogram("fold_seconds", "Time to fold one batch of events", "stream")
+        self._decided = self.counter("events_decided", "Events decided and stored")
+        self._append_s = self.histogram("append_seconds", "Time until the log has a decision")
+        self._commit_s = self.histogram("commit_seconds", "Time of one transaction of the read model")
+        self._answer_s = self.histogram(
+            "answer_seconds", "Time to answer a command or query", "name", "outcome"
         )
-        self._decided = self._counter("events_decided", "Events decided and stored", "owner")
-        self._refused = self._counter("fence_lost", "Batches that another replica beat", "owner")
-        self._skipped = self._counter("events_unknown", "Events of a newer version, skipped", "owner", "name")
+        self._refused = self.counter("fence_lost", "Batches that another replica beat")
+        self._skipped = self.counter("events_unknown", "Events of a newer version, skipped", "name")
 
-    def _counter(self, name: str, help: str, *labels: str) -> Counter:
-        return Counter(f"steadfast_{name}", help, labels, registry=self.registry)
+    def counter(self, name: str, help: str, *labels: str) -> Counter:
+        """A further counter `steadfast_<name>_total`, whose first label is the owner."""
+        return Counter(f"steadfast_{name}", help, ("owner", *labels), registry=self.registry)
 
-    def folded(self, stream: str, count: int, position: int) -> None:
-        """A batch of events was folded up to `position` of `stream`."""
-        self._folded.labels(self._owner, stream).inc(count)
-        self._position.labels(self._owner, stream).set(position)
+    def histogram(self, name: str, help: str, *labels: str) -> Histogram:
+        """A further histogram of seconds, whose first label is the owner."""
+        return Histogram(
+            f"steadfast_{name}", help, ("owner", *labels), registry=self.registry, buckets=QUICK_S
+        )
 
-    def decided(self, count: int) -> None:
-        """That many events were decided and are stored."""
-        self._decided.labels(self._owner).inc(count)
+    def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
+        return Gauge(f"steadfast_{name}", help, ("owner", *labels), registry=self.registry)
+
+    def read(self, readings: Readings, look: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Ask `readings` whenever Prometheus asks, after `look`; the owner becomes their first label."""
+        self.registry.register(_Asked(self.owner, readings))
+        if look is not None:
+            self._looks.append(look)
+
+    def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:
+        """A batch of events was folded."""
+        self._folded.labels(self.owner, stream).inc(len(events))
+        self._position.labels(self.owner, stream).set(events[-1].position)
+        self._fold_s.labels(self.owner, stream).observe(seconds)
+
+    def decided(self, count: int, seconds: float) -> None:
+        """That many events were decided, and the log had them after `seconds`."""
+        self._decided.labels(self.owner).inc(count)
+        self._append_s.labels(self.owner).observe(seconds)
+
+    def committed(self, seconds: float) -> None:
+        """What was folded is in the database."""
+        self._commit_s.labels(self.owner).observe(seconds)
+
+    def answered(self, name: str, outcome: str, seconds: float) -> None:
+        """A command or query was answered; `outcome` is `ok` or the code of the problem."""
+        self._answer_s.labels(self.owner, name, outcome).observe(seconds)
 
     def refused(self) -> None:
         """A batch was refused by the fence."""
-        self._refused.labels(self._owner).inc()
+        self._refused.labels(self.owner).inc()
 
     def skipped(self, name: str) -> None:
         """An event of an unknown name or version went by."""
-        self._skipped.labels(self._owner, name).inc()
+        self._skipped.labels(self.owner, name).inc()
 
-    def text(self) -> bytes:
-        """Everything in Prometheus' text format."""
+    async def text(self) -> bytes:
+        """Everything as it is now, in Prometheus' text format."""
+        for look in self._looks:
+            await look()
         return generate_latest(self.registry)
+
+
+class _Asked(Collector):
+    def __init__(self, owner: str, readings: Readings) -> None:
+        self._owner = owner
+        self._readings = readings
+
+    def collect(self) -> Iterable[Metric]:
+        for one in self._readings():
+            family = GaugeMetricFamily(f"steadfast_{one.name}", one.help, labels=("owner", *one.labels))
+            for labels, value in one.values.items():
+                family.add_metric([self._owner, *labels], value)
+            yield family
+
+    def describe(self) -> Iterable[Metric]:
+        # Nothing is read before somebody asks: what is read may not be there yet.
+        return ()

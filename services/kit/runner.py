@@ -150,12 +150,13 @@ class Runner(Generic[S]):
         read = self.rules.decode.get(stream, _read_event)
         while True:
             batch = await feed.batch()
+            began = time.perf_counter()
             events = [read(message, stream) for message in batch.messages]
             for event in events:
                 self._fold(event)
             if events:
                 self.positions[stream] = events[-1].position
-                self._measures.folded(stream, len(events), events[-1].position)
+                self._measures.folded(stream, events, time.perf_counter() - began)
             self._caught_up[stream] = batch.caught_up
             await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
             self._dirty = set()
@@ -277,6 +278,7 @@ class Runner(Generic[S]):
             id = f"{batch}-{index}"
             body = codec.encode(event, id=id, actor=actor, at=now, cause=cause)
             drafts.append(Draft(codec.subject_of(event), body, id))
+        began = time.perf_counter()
         try:
             fence = Fence(drafts[0].subject, self._fence)
             self._appended = await self._journal.append_batch(drafts, fence=fence)
@@ -287,7 +289,7 @@ class Runner(Generic[S]):
         except OutcomeUnknown as error:
             log.warning("append.unknown", owner=owner, error=str(error))
             return await self._wait_for_log()
-        self._measures.decided(len(events))
+        self._measures.decided(len(events), time.perf_counter() - began)
         return True
 
     async def _wait_for_log(self) -> bool:

@@ -17,6 +17,7 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
 from services.kit.database import Database, Snapshot
+from services.kit.measures import Measures
 from services.kit.rules import Key
 
 SAVE_EVERY_S = 0.1
@@ -79,7 +80,9 @@ class DatabaseSaver:
         project: Project | None = None,
         leading: Callable[[], bool] = lambda: True,
         backlog: int = BACKLOG_LIMIT,
+        measures: Measures | None = None,
     ) -> None:
+        self._measures = measures or Measures(owner)
         self._database = database
         self._snapshot = Snapshot(owner, state)
         self._project = project
@@ -99,6 +102,11 @@ class DatabaseSaver:
     def watch(self, listener: Callable[[set[Key]], None]) -> None:
         """Have `listener` called with the keys of each folded batch, before they are saved."""
         self._listeners.append(listener)
+
+    @property
+    def unsaved(self) -> int:
+        """Events that wait to be saved."""
+        return len(self._events)
 
     async def load(self) -> tuple[Any, dict[str, int]]:
         state, positions = await self._database.read(self._snapshot.load)
@@ -166,11 +174,13 @@ class DatabaseSaver:
                 self._project(connection, records, new)
             return True
 
+        began = time.perf_counter()
         self._overtaken = not await self._database.write(work)
         if self._overtaken:
             self._records = records | self._records
             self._events = events + self._events
             return False
+        self._measures.committed(time.perf_counter() - began)
         self._saved, self._kept = positions, folded
         await self._announce()
         return True

@@ -32,7 +32,9 @@ class ServiceSettings:
     database_url: str = "sqlite://"
     """SQLAlchemy URL. With PostgreSQL each service keeps its tables in a schema of its own name."""
     health_port: int | None = None
-    """Port on loopback for /healthz and /metrics; none for neither, 0 for any free one."""
+    """Port for /healthz and /metrics; none for neither, 0 for any free one."""
+    health_host: str = "127.0.0.1"
+    """Where that port is open; another address where Prometheus runs on another machine."""
     stream_replicas: int = 1
     """Copies of each stream: 1, or 3 in a NATS cluster."""
     log_format: str = "console"

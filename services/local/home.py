@@ -70,7 +70,7 @@ class Home:
             return None
         return found
 
-    def write(self, name: str, content: dict[str, Any]) -> None:
+    def write(self, name: str, content: dict[str, Any] | list[Any]) -> None:
         """Write a JSON file whole or not at all."""
         self.folder()
         temporary = self.path / f".{name}.{os.getpid()}"

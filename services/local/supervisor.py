@@ -35,12 +35,19 @@ class Cluster:
         return self._python(id)
 
     def _choose_ports(self) -> dict[str, int]:
-        # Running scripts must find the broker again after a restart, so it keeps its port.
-        ports = self.home.read("ports.json")
-        if ports is None:
-            ports = {"broker": broker.free_port(), "monitor": broker.free_port()}
-            self.home.write("ports.json", ports)
+        # Kept: running scripts must find the broker again after a restart, and Prometheus everything else.
+        ports = self.home.read("ports.json") or {}
+        for name in ("broker", "monitor", *SERVICES, *worker_ids(self.plan)):
+            ports.setdefault(name, broker.free_port())
+        self.home.write("ports.json", ports)
+        self._tell_prometheus(ports)
         return ports
+
+    def _tell_prometheus(self, ports: dict[str, int]) -> None:
+        """Leave a file that names all pages with numbers, for Prometheus' `file_sd_configs`."""
+        names = (*SERVICES, *worker_ids(self.plan))
+        targets = [{"targets": [f"127.0.0.1:{ports[name]}"], "labels": {"program": name}} for name in names]
+        self.home.write("prometheus-targets.json", targets)
 
     def _broker(self) -> Program:
         config = broker.write_config(
@@ -67,6 +74,8 @@ class Cluster:
             "STEADFAST_CLUSTER_ID": home.secret("cluster-id").read_text(),
             "STEADFAST_CLUSTER_NAME": plan.name,
         }
+        if name in self._ports:
+            found["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
         if name in SERVICES:
             found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
         if name == "gateway":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from det_contracts import subjects
-from services.kit.host import Parts, Service
+from services.kit.host import Service
+from services.kit.parts import Parts
 from services.kit.rules import Rules
 from services.metrics.answers import ANSWERS
 from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
 from services.metrics.logs.reading import read_logs
+from services.metrics.measures import Counted
 from services.metrics.queries import READS
 from services.metrics.react import react
 from services.metrics.reading import read_reports
@@ -41,4 +43,12 @@ async def _beside(parts: Parts) -> None:
         tasks.create_task(trim_logs(parts))
 
 
-SERVICE = Service(RULES, settings=MetricsSettings, project=project, reads=READS, extra=_beside, backlog=500)
+SERVICE = Service(
+    RULES,
+    settings=MetricsSettings,
+    project=project,
+    reads=READS,
+    extra=_beside,
+    backlog=500,
+    measures=Counted,
+)

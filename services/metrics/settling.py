@@ -11,8 +11,8 @@ import time
 
 from det_contracts import subjects
 from det_contracts.problems import Refused
-from services.kit.host import Parts
 from services.kit.log import OutcomeUnknown
+from services.kit.parts import Parts
 from services.kit.rules import Call
 from services.metrics.commands import Settle
 

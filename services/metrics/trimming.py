@@ -8,8 +8,8 @@ import time
 import sqlalchemy as sa
 
 from det_contracts.problems import Refused
-from services.kit.host import Parts
 from services.kit.log import OutcomeUnknown
+from services.kit.parts import Parts
 from services.kit.rules import Call
 from services.metrics.commands import Trim
 from services.metrics.logs.retention import too_many, too_old

@@ -7,12 +7,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.kit.host import Parts, Service
+from services.kit.host import Service
+from services.kit.parts import Parts
 from services.kit.rules import Call, Rules
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
 from services.scheduler.domain import State, evolve
 from services.scheduler.heartbeats import RECONNECT_WAIT_S, watch
+from services.scheduler.measures import readings
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
 from services.scheduler.react import due, expire, react
@@ -51,4 +53,4 @@ async def _configure(parts: Parts, path: Path) -> None:
     await parts.runner.command(read_pools(path), Call("configuration", time.time()))
 
 
-SERVICE = Service(RULES, settings=Settings, extra=_beside)
+SERVICE = Service(RULES, settings=Settings, extra=_beside, readings=readings)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 
 from nats.aio.msg import Msg
 
 from det_contracts import subjects
 from det_contracts.problems import Refused
-from services.kit.host import Parts
+from services.kit.measures import Reading
+from services.kit.parts import Parts
 from services.kit.rules import Call
 from services.scheduler.commands import ReportSilence
 from services.scheduler.domain import State
@@ -39,6 +41,13 @@ class Watch:
         """A heartbeat: `heartbeat.<worker id>`."""
         self._heard[message.subject.rpartition(".")[2]] = time.monotonic()
 
+    def readings(self, state: State) -> Iterable[Reading]:
+        """How long ago each worker that ought to be here gave a sign of life."""
+        now = time.monotonic()
+        here = [one.id for one in state.workers.values() if one.presence == "here"]
+        ages = {(id,): now - self._heard[id] for id in here if id in self._heard}
+        yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
+
     def silent(self, state: State) -> list[ReportSilence]:
         """Workers that ought to be here and are not heard of.
 
@@ -58,6 +67,7 @@ class Watch:
 async def watch(parts: Parts, patience_s: float) -> None:
     """Report silent workers for as long as this replica leads."""
     listening = Watch(patience_s)
+    parts.measures.read(lambda: listening.readings(parts.runner.state))
     await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_beat)
     while True:
         await asyncio.sleep(LOOK_EVERY_S)

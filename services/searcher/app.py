@@ -6,6 +6,7 @@ from services.kit.host import Service
 from services.kit.rules import Rules
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
+from services.searcher.measures import readings
 from services.searcher.queries import ANSWERS
 from services.searcher.react import due, expire, react
 
@@ -19,4 +20,4 @@ RULES = Rules(
     due=due,
     expire=expire,
 )
-SERVICE = Service(RULES)
+SERVICE = Service(RULES, readings=readings)

@@ -28,6 +28,7 @@ from services.kit.blobs import DirectoryBlobs
 from services.kit.credentials import Authority
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
+from services.kit.measures import Measures
 from services.kit.rules import Call
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
@@ -133,6 +134,7 @@ class Harness:
             token_key=KEY,
             trial_signer=AUTHORITY.trial_signer,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
+            measures=Measures("gateway"),
         )
         transport = httpx.ASGITransport(application(self.backend), raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://gateway")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from det_contracts.envelope import Recorded
 from services.kit.health import HealthServer
 from services.kit.measures import Measures
 from services.kit.settings import BadSettings, ServiceSettings, load
@@ -68,8 +69,8 @@ def test_health_and_metrics_pages():
     async def work():
         wrong = None
         measures = Measures("searcher")
-        measures.folded("CONTROL", 3, 9)
-        measures.decided(2)
+        measures.folded("CONTROL", [Recorded(position, None, "", "", 0.0) for position in (7, 8, 9)], 0.1)
+        measures.decided(2, 0.1)
         measures.refused()
         measures.skipped("future.thing")
         server = HealthServer(lambda: wrong, measures.text)

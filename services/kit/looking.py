@@ -1,0 +1,51 @@
+"""What surrounds a service, looked at whenever Prometheus asks: streams, database, leadership."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from services.kit.log import OutcomeUnknown
+from services.kit.measures import Reading
+from services.kit.parts import Parts
+
+
+class Surroundings:
+    """The numbers of one service that are neither counted nor timed."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._streams: dict[str, dict[str, Any]] = {}
+        self._database_bytes = 0
+        parts.measures.read(self._readings, self._look)
+
+    async def _look(self) -> None:
+        await asyncio.gather(*(self._look_at(stream) for stream in self._parts.runner.positions))
+        self._database_bytes = await self._parts.database.size_bytes()
+
+    async def _look_at(self, stream: str) -> None:
+        # While the broker is away, which `broker_connected` tells, what was known stays.
+        with contextlib.suppress(OutcomeUnknown):
+            self._streams[stream] = await self._parts.journal.state(stream)
+
+    def _readings(self) -> Iterable[Reading]:
+        lag = {
+            (stream,): float(max(state["last_seq"] - self._parts.runner.positions[stream], 0))
+            for stream, state in self._streams.items()
+        }
+        yield Reading("log_lag", "Events in the log that are not folded yet", ("stream",), lag)
+        for name in ("messages", "bytes"):
+            found = {(stream,): float(state[name]) for stream, state in self._streams.items()}
+            yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), found)
+        yield _one("database_bytes", "Size of the service's database", self._database_bytes)
+        yield _one("unsaved_events", "Events folded and not in the database yet", self._parts.saver.unsaved)
+        yield _one("leads", "1 while this replica decides", self._parts.leading())
+        yield _one("ready", "1 once the whole log was folded", self._parts.runner.ready.is_set())
+        connected = self._parts.connection.is_connected
+        yield _one("broker_connected", "1 while connected to the broker", connected)
+
+
+def _one(name: str, help: str, value: float) -> Reading:
+    return Reading(name, help, (), {(): float(value)})

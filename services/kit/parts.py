@@ -1,0 +1,33 @@
+"""What a running service is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nats.aio.client import Client
+
+from services.kit.bus import Answerer, Asker
+from services.kit.database import Database
+from services.kit.log_jetstream import JetStreamLog
+from services.kit.measures import Measures
+from services.kit.runner import Runner
+from services.kit.saving import DatabaseSaver
+from services.kit.settings import ServiceSettings
+
+
+@dataclass
+class Parts:
+    """Handed to a service's `extra` tasks."""
+
+    settings: ServiceSettings
+    connection: Client
+    journal: JetStreamLog
+    database: Database
+    saver: DatabaseSaver
+    runner: Runner[Any]
+    asker: Asker
+    answerer: Answerer
+    leading: Callable[[], bool]
+    measures: Measures

@@ -1,0 +1,35 @@
+"""What the metrics service counts beside what all services count."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from det_contracts.envelope import Recorded
+from det_contracts.reports import LogBatch, ReportBatch
+from services.kit.measures import Measures
+from services.metrics.domain import Judged
+
+
+class Counted(Measures):
+    """Counts what lies in the batches of REPORTS and LOGS."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__(owner)
+        self._reports = self.counter("reports", "Reports of metrics that came in", "group")
+        self._points = self.counter("points", "Values of metrics that came in", "group")
+        self._lines = self.counter("log_lines", "Log lines that came in")
+
+    def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:
+        super().folded(stream, events, seconds)
+        for event in events:
+            if isinstance(event.event, Judged):
+                self._count(event.event.batch)
+
+    def _count(self, batch: ReportBatch | LogBatch) -> None:
+        if isinstance(batch, LogBatch):
+            self._lines.labels(self.owner).inc(len(batch.lines))
+            return
+        for series in batch.series:
+            group = series.group if series.group in ("training", "validation") else "other"
+            self._reports.labels(self.owner, group).inc(len(series.steps))
+            self._points.labels(self.owner, group).inc(len(series.steps) * len(series.columns))

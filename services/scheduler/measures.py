@@ -1,0 +1,37 @@
+"""What operators see of the scheduler's state."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from services.kit.measures import Reading
+from services.scheduler.domain import State, Worker
+
+
+def readings(state: State) -> Iterable[Reading]:
+    """Slots, queues and workers of each pool."""
+    yield Reading("slots", "Slots of workers that are here", ("pool", "state"), _slots(state))
+    waiting = {(pool,): len(book.waiting) for pool, book in state.index.books.items()}
+    yield Reading("queue_length", "Requests that wait for slots", ("pool",), waiting)
+    running = {(pool,): len(book.running) for pool, book in state.index.books.items()}
+    yield Reading("allocations_running", "Requests that hold slots", ("pool",), running)
+    workers = Counter((one.pool, one.presence) for one in state.workers.values())
+    yield Reading("workers", "Workers by presence", ("pool", "presence"), workers)
+
+
+def _slots(state: State) -> Counter[tuple[str, str]]:
+    found = Counter[tuple[str, str]]()
+    for pool in state.pools:
+        found.update({(pool, kind): 0 for kind in ("used", "free", "disabled")})
+    for worker in state.workers.values():
+        if worker.presence == "here":
+            for slot, taken in _taken(state, worker).items():
+                usable = worker.switch.open and worker.slot_switch(slot).open
+                found[worker.pool, "used" if taken else "free" if usable else "disabled"] += 1
+    return found
+
+
+def _taken(state: State, worker: Worker) -> dict[int, bool]:
+    taken = state.index.taken_on(worker.id)
+    return {slot.id: slot.id in taken for slot in worker.slots}
