@@ -21,6 +21,7 @@ from services.gateway.routes import (
     curves,
     custom_search,
     document,
+    events,
     experiments,
     later,
     live,
@@ -97,7 +98,7 @@ def application(backend: Backend) -> FastAPI:
         tasks,
     ):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, templates, workspaces, preview, why, live, document, later):
+    for other in (cluster, queue, templates, workspaces, preview, why, events, live, document, later):
         app.include_router(other.router, prefix=errors.API)
     for raw in (
         master,

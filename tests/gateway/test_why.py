@@ -75,6 +75,7 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
     steps = cluster.get("/api/v1/why/experiment/1")["steps"]
     assert steps[1] == {
         "position": 15,
+        "name": "searcher.experiment.stopping",
         "time": "2023-11-14T22:13:21.500000Z",
         "actor": "searcher",
         "what": "experiment 1 was to end as COMPLETED",

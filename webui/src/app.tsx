@@ -23,6 +23,10 @@ const TaskLogs = page(() => import("./pages/tasks"), "TaskLogs");
 const TrialPage = page(() => import("./pages/trial"), "TrialPage");
 const TrialAlone = page(() => import("./pages/trial"), "TrialAlone");
 
+const Workspaces = page(() => import("./pages/workspaces"), "Workspaces");
+const WorkspacePage = page(() => import("./pages/workspaces"), "WorkspacePage");
+const Events = page(() => import("./pages/events"), "Events");
+
 const client = new QueryClient({
   defaultOptions: {
     queries: {
@@ -49,6 +53,12 @@ export const App = () => (
           <Route path="/dashboard" element={<Dashboard />} />
           <Route path="/experiments" element={<Experiments />} />
           <Route path="/projects/:project/experiments" element={<Experiments />} />
+          <Route path="/projects/:project" element={<Experiments />} />
+          <Route path="/workspaces" element={<Workspaces />} />
+          <Route path="/workspaces/:id" element={<WorkspacePage />} />
+          <Route path="/system/events" element={<Events />} />
+          <Route path="/resourcepool/:pool/:tab?" element={<Queue />} />
+          <Route path="/admin" element={<Settings />} />
           <Route path="/experiments/:id/trials/:trial/:tab?" element={<TrialPage />} />
           <Route path="/experiments/:id/:tab?" element={<ExperimentPage />} />
           <Route path="/experiments/:id/visualization/:view" element={<ExperimentPage />} />

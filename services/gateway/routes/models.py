@@ -93,6 +93,13 @@ async def labels(visit: Asked) -> Response:
     return visit.answer({"labels": page, "pagination": pagination})
 
 
+@router.get("/model/checkpoints")
+async def registered(visit: Asked) -> Response:
+    """Checkpoints that are versions of models (our addition)."""
+    found = {one.checkpoint for one in visit.catalogue.state.versions.values()}
+    return visit.answer({"checkpoints": sorted(found)})
+
+
 @router.post("/models")
 async def create(visit: Asked, wish: ModelBody) -> Response:
     """Make a model."""

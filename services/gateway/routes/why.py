@@ -22,13 +22,18 @@ MOST_STEPS = 1000
 @router.get("/why/{kind}/{id}")
 async def why(visit: Asked, kind: str, id: str) -> Response:
     """The chain of causes, newest first; with `all`, the story before a position, the oldest first."""
-    reader = Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
+    reader = reader_of(visit)
     subject = await _subject(visit, reader, kind, id)
     if visit.params.flag("all", default=False):
-        told = await reader.story(subject, visit.params.integer("before") or None, _limit(visit))
+        told = await reader.story(subject, visit.params.integer("before") or None, limit_of(visit))
     else:
         told = await reader.chain(subject)
     return visit.answer(_shown(subject, told, await _waits_for(visit, subject)))
+
+
+def reader_of(visit: UserVisit) -> Reader:
+    """Reads what one answer needs of the log."""
+    return Reader(visit.backend.journal, lambda allocation: _trial_of(visit, allocation))
 
 
 async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subject:
@@ -41,7 +46,8 @@ async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subj
         return deleted
 
 
-def _limit(visit: UserVisit) -> int:
+def limit_of(visit: UserVisit) -> int:
+    """How many steps are asked for; raises `Refused` (400)."""
     limit = visit.params.integer("limit", 200)
     if not 1 <= limit <= MOST_STEPS:
         raise invalid(f"limit must be from 1 to {MOST_STEPS}, not {limit}")
@@ -67,14 +73,15 @@ def _shown(subject: Subject, told: Told, waits_for: str) -> dict[str, Any]:
         "subject": {"kind": subject.kind, "id": subject.id},
         "state": subject.state,
         "waitsFor": waits_for,
-        "steps": [_step(one) for one in told.steps],
+        "steps": [step_shown(one) for one in told.steps],
         "more": told.more,
     }
 
 
-def _step(one: Step) -> dict[str, Any]:
+def step_shown(one: Step) -> dict[str, Any]:
     return {
         "position": one.position,
+        "name": one.name,
         "time": instant(one.at),
         "actor": one.actor,
         "what": one.what,

@@ -26,7 +26,8 @@ LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 QUERY = {
     "/users": PAGE,
     "/master/logs": "offset limit follow",
-    "/experiments-search": f"{PAGE} filter project_id sort columns lean",
+    "/experiments-search": f"{PAGE} columns filter lean project_id sort",
+    "/events": "before limit owner",
     "/experiment/labels": "project_id",
     "/experiments": f"{SORTED} name description labels archived states users user_ids project_id "
     "experiment_id_filter lean",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from det_contracts import codec
 from det_contracts.envelope import Recorded
 from services.gateway.why.history import About, History, about
 from services.gateway.why.links import causes
@@ -20,6 +21,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One event of a chain or story, in words."""
 
     position: int
+    name: str
+    """Of the event, as `searcher.trial.created`; begins with who stated it."""
     at: float
     """Seconds since the epoch."""
     actor: str
@@ -66,6 +69,7 @@ def step(history: History, recorded: Recorded, *, aside: bool = False, because: 
     said = words(recorded.event, history)
     return Step(
         position=recorded.position,
+        name=codec.kind_of(recorded.event).name,
         at=recorded.at,
         actor=recorded.actor,
         what=said.what,

@@ -13,6 +13,7 @@ from det_contracts.problems import unavailable
 from services.gateway.why.chain import Told, chain, story
 from services.gateway.why.history import Cause, History, Missing, Thing
 from services.gateway.why.subject import Subject, ends
+from services.gateway.why.timeline import Stretch, timeline
 from services.kit.jetstream_feed import AWAY, Broken
 from services.kit.log import Log, Stored
 from services.kit.read_once import read_once
@@ -21,6 +22,8 @@ KEEP = 5000
 """Newest events of one thing; longer histories are cut."""
 LOOK_BACK = 2000
 """How far before an event its cause is looked for; deciders react to what they read last."""
+MOST_RUNS = 50_000
+"""Events of an experiment and its allocations that its time line is made of."""
 NEAR = 5000
 """How far from its start and end the processes of an allocation are looked for: workers live long."""
 PATIENCE_S = 10.0
@@ -40,9 +43,17 @@ class Reader:
 
     async def chain(self, subject: Subject) -> Told:
         """What the present state of the subject came of, newest first; raises `Refused` (unavailable)."""
+        return await self._walk(lambda: ends(self._history, subject))
+
+    async def led_to(self, recorded: Recorded) -> Told:
+        """What an event came of, itself first; raises `Refused` (unavailable)."""
+        self._history.add(Cause(recorded.id, recorded.position), [recorded])
+        return await self._walk(lambda: [recorded])
+
+    async def _walk(self, last: Callable[[], list[Recorded]]) -> Told:
         while True:
             self._history.missing.clear()
-            told = chain(self._history, ends(self._history, subject))
+            told = chain(self._history, last())
             wanted = sorted(self._history.missing, key=repr)[: MOST_READS - self._reads]
             if not wanted:
                 return Told(told.steps, told.more or bool(self._history.missing))
@@ -56,6 +67,34 @@ class Reader:
             return None
         id = str(experiment_id)
         return Subject(kind="experiment", id=id, state=end.event.state, experiment_id=experiment_id)
+
+    async def at(self, position: int) -> Stored | None:
+        """The message at a position of CONTROL; None where there is none; raises `Refused` (unavailable)."""
+        async with _available():
+            first, last = await self._journal.bounds(subjects.CONTROL)
+            if not first <= position <= last:
+                return None
+            found = await read_once(
+                self._journal, subjects.CONTROL, after=position - 1, before=position + 1, keep=1
+            )
+        return found[0] if found else None
+
+    async def latest(self, before: int | None, newest: int, where: Sequence[str]) -> Told:
+        """What was stated in the cluster before a position, the oldest first; looks back a bounded way."""
+        async with _available():
+            _, last = await self._journal.bounds(subjects.CONTROL)
+            end = min(before or last + 1, last + 1)
+            start = max(end - 1 - NEAR, 0)
+            found = await self._read(where, after=start, before=end, keep=newest + 1, wanted=_no_decision)
+        self._history.add(Cause("", end), found)
+        told = story(self._history, newest)
+        return Told(told.steps, start > 0 or told.more)
+
+    async def timeline(self, experiment_id: int) -> list[Stretch]:
+        """How an experiment spent its time; raises `Refused` (unavailable)."""
+        where = (*subjects.story_of_experiment(experiment_id), subjects.allocations_of(str(experiment_id)))
+        async with _available():
+            return timeline(await self._read(where, keep=MOST_RUNS))
 
     async def story(self, subject: Subject, before: int | None, newest: int) -> Told:
         """Everything about the subject before a position, the oldest first; at most the `newest` ones."""
@@ -164,6 +203,11 @@ def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
     others = subjects.deletions_of(subject.experiment_id).removesuffix(">")
     mark = subject.id.encode()
     return lambda message: not message.subject.startswith(others) or mark in message.body
+
+
+def _no_decision(message: Stored) -> bool:
+    """Those only lead batches."""
+    return not message.subject.endswith(".decision")
 
 
 def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:

@@ -130,6 +130,7 @@ export interface LogLine {
 }
 
 export interface Pagination {
+  startIndex: number;
   total: number;
   offset: number;
   limit: number;

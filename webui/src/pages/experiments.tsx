@@ -1,165 +1,185 @@
-import { createColumnHelper } from "@tanstack/react-table";
-import { useMemo, useState } from "react";
-import { useSearchParams } from "react-router";
+import { keepPreviousData, useQueries, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useMemo, useRef, useState } from "react";
+import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 
-import { query } from "../api/client";
-import { useChange, useData } from "../api/data";
-import type { Experiment, Pagination } from "../api/types";
-import { Actions } from "../parts/actions";
-import { Card, Empty, ExperimentLink, Failure, Loaded, Progress, State, Time } from "../parts/basics";
-import { duration, number, size } from "../parts/format";
-import { Table } from "../parts/table";
+import { get, query } from "../api/client";
+import { useData } from "../api/data";
+import { useTopics } from "../api/live";
+import type { Pagination } from "../api/types";
+import { Bulk, csv, save } from "../lists/bulk";
+import { column, DEFAULT, isFixed, offered, plain, type Row } from "../lists/columns";
+import { Filters } from "../lists/filters";
+import { Grid, HEIGHTS, type Sort } from "../lists/grid";
+import { Picker } from "../lists/picker";
+import { filterOf, parse, QueryError } from "../lists/query";
+import { ActionMenu } from "../parts/actions";
+import { Empty, Failure } from "../parts/basics";
+import { useListKeys } from "../parts/keys";
 
-const PAGE = 50;
-const STATES = ["ACTIVE", "RUNNING", "QUEUED", "PAUSED", "COMPLETED", "CANCELED", "ERROR"];
-const SORTS: Record<string, string> = {
-  id: "ID", name: "NAME", state: "STATE", numTrials: "NUM_TRIALS", progress: "PROGRESS", startTime: "START_TIME",
-  username: "USER", resourcePool: "RESOURCE_POOL", best: "SEARCHER_METRIC_VAL", checkpointSize: "CHECKPOINT_SIZE",
-};
-const column = createColumnHelper<Experiment>();
+const PAGE = 100;
+const FILE_PAGE = 2000;
+const MOST_CHOSEN = 1000;
+const EVERY_MS = 1000;
 
-export const COLUMNS = [
-  column.accessor("id", { header: "ID", meta: "num", cell: ({ row }) => <ExperimentLink id={row.original.id} /> }),
-  column.accessor("name", {
-    header: "Name",
-    cell: ({ row }) => (
-      <>
-        <ExperimentLink id={row.original.id}>{row.original.name}</ExperimentLink>{" "}
-        {row.original.labels.map((label) => (
-          <span className="label" key={label}>
-            {label}
-          </span>
-        ))}
-      </>
-    ),
-  }),
-  column.accessor("state", { header: "State", cell: ({ row }) => <State state={row.original.state} why={row.original.stateReason} /> }),
-  column.accessor("progress", { header: "Progress", cell: (cell) => <Progress value={cell.getValue()} /> }),
-  column.accessor("numTrials", { header: "Trials", meta: "num" }),
-  column.accessor("bestTrialSearcherMetric", {
-    id: "best",
-    header: "Best",
-    meta: "num",
-    cell: ({ row }) => <span title={row.original.searcherMetric}>{number(row.original.bestTrialSearcherMetric)}</span>,
-  }),
-  column.accessor("searcherType", { header: "Searcher", enableSorting: false }),
-  column.accessor("startTime", { header: "Started", cell: (cell) => <Time at={cell.getValue()} /> }),
-  column.accessor("duration", { header: "Duration", meta: "num", enableSorting: false, cell: (cell) => duration(cell.getValue()) }),
-  column.accessor("username", { header: "User" }),
-  column.accessor("resourcePool", { header: "Pool" }),
-  column.accessor("checkpointSize", { header: "Checkpoints", meta: "num", cell: (cell) => size(cell.getValue()) }),
-];
+interface Found {
+  experiments: Row[];
+  pagination: Pagination;
+}
+
+/** What the address says of the view; short names, since people send it around. */
+function useView() {
+  const [params, setParams] = useSearchParams();
+  const set = useCallback(
+    (name: string, value: string) =>
+      setParams(
+        (before) => {
+          if (value) before.set(name, value);
+          else before.delete(name);
+          return before;
+        },
+        { replace: true },
+      ),
+    [setParams],
+  );
+  const text = params.get("q") ?? "";
+  const shown = (params.get("c") ?? DEFAULT.join(",")).split(",").filter(Boolean);
+  const sorts = (params.get("s") ?? "id:desc").split(",").map((one): Sort => {
+    const at = one.lastIndexOf(":");
+    return [one.slice(0, at), one.slice(at + 1) === "desc"];
+  });
+  const widths: Record<string, number> = Object.fromEntries((params.get("w") ?? "").split(",").filter(Boolean).map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]));
+  return { set, text, shown, sorts, widths, pinned: Number(params.get("p") ?? 2), height: params.get("h") ?? localStorage.getItem("density") ?? "roomy", archived: params.has("a") };
+}
 
 export function Experiments() {
-  const [params, setParams] = useSearchParams();
-  const [chosen, setChosen] = useState<number[]>([]);
-  const set = (name: string, value: string) =>
-    setParams((before) => {
-      if (value) before.set(name, value);
-      else before.delete(name);
-      if (name !== "page") before.delete("page");
-      return before;
-    }, { replace: true });
-  const page = Number(params.get("page") ?? 0);
-  const [sort, descending] = [params.get("sort") ?? "id", params.get("order") !== "asc"];
-  const path = `experiments${query({
-    lean: true,
-    limit: PAGE,
-    offset: page * PAGE,
-    name: params.get("name"),
-    states: params.get("state") && `STATE_${params.get("state")}`,
-    archived: params.get("archived") ? undefined : false,
-    sortBy: `SORT_BY_${SORTS[sort] ?? "ID"}`,
-    orderBy: descending ? "ORDER_BY_DESC" : "ORDER_BY_ASC",
-  })}`;
-  const found = useData<{ experiments: Experiment[]; pagination: Pagination }>(path, ["experiments"], true);
-  const many = useChange((answer) => {
-    const failed = answer.results.filter((one: { error: string }) => one.error);
-    if (failed.length) alert(failed.map((one: { id: number; error: string }) => `${one.id}: ${one.error}`).join("\n"));
-    setChosen([]);
+  const view = useView();
+  const project = Number(useParams().project ?? 0);
+  const named = useData<{ project: { name: string; workspaceName: string; workspaceId: number } }>(project ? `projects/${project}` : null, ["workspaces"]);
+  const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`, ["experiments"]);
+  const [[first, last], setRange] = useState([0, 40]);
+  const [chosen, setChosen] = useState(new Set<number>());
+  const [busy, setBusy] = useState("");
+  const navigate = useNavigate();
+  const cards = useMemo(() => offered(columns.data?.columns.map((one) => one.column) ?? []), [columns.data]);
+  const path = (offset: number, limit: number) => {
+    let filter = "";
+    try {
+      filter = filterOf(parse(view.text), view.archived);
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+    }
+    return `experiments-search${query({
+      lean: true,
+      projectId: project || undefined,
+      filter,
+      sort: view.sorts.map(([id, descending]) => `${id}=${descending ? "desc" : "asc"}`).join(","),
+      columns: view.shown.filter((id) => !isFixed(id)),
+      offset,
+      limit,
+    })}`;
+  };
+  const pages = Array.from({ length: Math.floor(Math.max(0, last - 1) / PAGE) - Math.floor(first / PAGE) + 1 }, (_, at) => Math.floor(first / PAGE) + at);
+  const found = useQueries({
+    queries: pages.map((page) => {
+      const asked = path(page * PAGE, PAGE);
+      return { queryKey: ["list", asked], queryFn: () => get<Found>(asked), placeholderData: page === pages[0] ? keepPreviousData : undefined };
+    }),
   });
-  const columns = useMemo(
-    () => [
-      column.display({
-        id: "choose",
-        header: () => <span className="hidden">Choose</span>,
-        cell: ({ row }) => (
-          <input
-            type="checkbox"
-            aria-label={`Choose experiment ${row.original.id}`}
-            checked={chosen.includes(row.original.id)}
-            onChange={(event) =>
-              setChosen(event.target.checked ? [...chosen, row.original.id] : chosen.filter((id) => id !== row.original.id))
-            }
-          />
-        ),
-      }),
-      ...COLUMNS,
-      column.display({ id: "actions", header: () => <span className="hidden">Actions</span>, cell: ({ row }) => <Actions one={row.original} names={["Pause", "Activate", "Kill"]} /> }),
-    ],
-    [chosen],
-  );
+  useLiveList();
+  const error = found.find((one) => one.error)?.error ?? null;
+  const total = found.find((one) => one.data)?.data?.pagination.total;
+  const rows = new Map(found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex! + at, row] as const) ?? []));
+  const toggle = (id: number) => {
+    const next = new Set(chosen);
+    if (!next.delete(id)) next.add(id);
+    setChosen(next);
+  };
+  const everything = async () => {
+    if (chosen.size) return setChosen(new Set());
+    const all = await get<Found>(path(0, MOST_CHOSEN));
+    setChosen(new Set(all.experiments.map((row) => row.experiment.id)));
+  };
+  const exported = async () => {
+    const lines: unknown[][] = [view.shown];
+    for (let offset = 0; ; offset += FILE_PAGE) {
+      const page = await get<Found>(path(offset, FILE_PAGE));
+      lines.push(...page.experiments.map((row) => view.shown.map((id) => plain(id, row))));
+      setBusy(`${Math.min(offset + FILE_PAGE, page.pagination.total)} of ${page.pagination.total}`);
+      if (offset + FILE_PAGE >= page.pagination.total) break;
+    }
+    save("experiments.csv", csv(lines));
+    setBusy("");
+  };
+  useListKeys({ toggle, open: (id) => navigate(`/experiments/${id}/overview`), compare: () => chosen.size > 1 && navigate(`/experiments/compare?ids=${[...chosen].join(",")}`) });
+  const onView = useCallback((from: number, to: number) => setRange([from, to]), []);
   return (
     <>
-      <h1>Experiments</h1>
+      <h1>
+        {named.data ? (
+          <>
+            <Link to={`/workspaces/${named.data.project.workspaceId}`}>{named.data.project.workspaceName}</Link> / {named.data.project.name}
+          </>
+        ) : (
+          "Experiments"
+        )}
+      </h1>
       <div className="controls">
+        <Filters text={view.text} columns={cards} onChange={(text) => view.set("q", text)} />
+        <Picker offered={cards} shown={view.shown} pinned={view.pinned} onChange={(ids) => view.set("c", ids.join(","))} onPin={(count) => view.set("p", String(count))} />
         <label>
-          name
-          <input type="search" defaultValue={params.get("name") ?? ""} onChange={(event) => set("name", event.target.value)} />
-        </label>
-        <label>
-          state
-          <select value={params.get("state") ?? ""} onChange={(event) => set("state", event.target.value)}>
-            <option value="">any</option>
-            {STATES.map((one) => (
+          rows
+          <select value={view.height} onChange={(event) => view.set("h", event.target.value)}>
+            {Object.keys(HEIGHTS).map((one) => (
               <option key={one}>{one}</option>
             ))}
           </select>
         </label>
         <label>
-          <input type="checkbox" checked={Boolean(params.get("archived"))} onChange={(event) => set("archived", event.target.checked ? "1" : "")} />
+          <input type="checkbox" checked={view.archived} onChange={(event) => view.set("a", event.target.checked ? "1" : "")} />
           archived too
         </label>
-        {chosen.length > 0 && (
-          <span className="actions">
-            {["activate", "pause", "cancel", "kill", "archive"].map((verb) => (
-              <button key={verb} type="button" onClick={() => many.mutate({ method: "POST", path: `experiments/${verb}`, body: { experimentIds: chosen } })}>
-                {verb} {chosen.length}
-              </button>
-            ))}
-          </span>
-        )}
+        <button type="button" disabled={Boolean(busy)} onClick={() => void exported().catch(() => setBusy(""))}>
+          {busy || "Export CSV"}
+        </button>
+        <span role="status">{total === undefined ? "" : `${total.toLocaleString("en")} found`}</span>
       </div>
-      {many.error ? <Failure error={many.error} /> : null}
-      <Card>
-        <Loaded found={found}>
-          {({ experiments, pagination }) =>
-            experiments.length ? (
-              <>
-                <Table
-                  name="Experiments"
-                  rows={experiments}
-                  columns={columns}
-                  onSort={(id, desc) => setParams((before) => (before.set("sort", id), before.set("order", desc ? "desc" : "asc"), before))}
-                />
-                <nav className="pages" aria-label="Pages">
-                  <button type="button" disabled={page === 0} onClick={() => set("page", String(page - 1))}>
-                    Newer
-                  </button>
-                  <span>
-                    {pagination.offset + 1} to {Math.min(pagination.offset + PAGE, pagination.total)} of {pagination.total}
-                  </span>
-                  <button type="button" disabled={(page + 1) * PAGE >= pagination.total} onClick={() => set("page", String(page + 1))}>
-                    Older
-                  </button>
-                </nav>
-              </>
-            ) : (
-              <Empty command="det experiment create config.yaml .">No experiment fits. Submit one, and watch it here.</Empty>
-            )
-          }
-        </Loaded>
-      </Card>
+      {chosen.size > 0 && <Bulk ids={[...chosen]} onDone={() => setChosen(new Set())} />}
+      {error ? <Failure error={error} /> : null}
+      {total === 0 && !error ? (
+        <Empty command="det experiment create config.yaml .">
+          {view.text ? "No experiment fits this query." : "No experiment yet. Submit one, and watch it here."}
+        </Empty>
+      ) : total === undefined && !error ? (
+        <div className="skeleton tall" role="status" aria-label="Loading" />
+      ) : (
+        <Grid
+          columns={view.shown.map(column)}
+          widths={view.widths}
+          pinned={view.pinned}
+          sorts={view.sorts}
+          total={total ?? 0}
+          rowAt={(index) => rows.get(index)}
+          height={HEIGHTS[view.height] ?? HEIGHTS.roomy!}
+          choice={{ chosen, toggle, all: () => void everything() }}
+          actions={(row) => <ActionMenu one={row.experiment} />}
+          onSort={(sorts) => view.set("s", sorts.map(([id, descending]) => `${id}:${descending ? "desc" : "asc"}`).join(","))}
+          onResize={(id, width) => view.set("w", Object.entries({ ...view.widths, [id]: Math.round(width) }).map((one) => one.join(":")).join(","))}
+          onView={onView}
+        />
+      )}
     </>
   );
+}
+
+/** While experiments move, what is in view is asked for once a second. */
+function useLiveList() {
+  const client = useQueryClient();
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const again = useCallback(() => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void client.invalidateQueries({ queryKey: ["list"] });
+    }, EVERY_MS);
+  }, [client]);
+  useTopics(["experiments"], again);
 }

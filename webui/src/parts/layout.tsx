@@ -1,41 +1,92 @@
-import { Suspense, useEffect, useState } from "react";
+import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
 
 import { ApiError } from "../api/client";
 import { useChange, useData } from "../api/data";
 import { useLost } from "../api/live";
+import { isTyping } from "./keys";
 
 const PLACES: [string, string, string][] = [
   ["/dashboard", "Dashboard", "d"],
   ["/experiments", "Experiments", "e"],
+  ["/workspaces", "Workspaces", "w"],
   ["/models", "Models", "m"],
   ["/jobs", "Job queue", "q"],
   ["/clusters", "Cluster", "c"],
   ["/tasks", "Tasks", "t"],
 ];
 
-/** `g` and a letter go to a place. */
-function useKeys() {
+/** `g` and a letter go to a place, `/` to the search field, `?` shows all keys. */
+function useKeys(help: () => void) {
   const navigate = useNavigate();
   useEffect(() => {
     let before = "";
     const onKey = (event: KeyboardEvent) => {
-      const element = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || /INPUT|SELECT|TEXTAREA/.test(element.tagName)) return;
+      if (isTyping(event)) return;
       const place = before === "g" && PLACES.find(([, , key]) => key === event.key);
-      if (place) navigate(place[0]);
-      if (event.key === "/") {
+      if (place) {
+        navigate(place[0]);
+        // The same key must not also act on a list.
+        event.stopImmediatePropagation();
+      } else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>("input[type=search]");
         if (search) {
           event.preventDefault();
           search.focus();
         }
-      }
+      } else if (event.key === "?") help();
       before = event.key;
     };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  }, [navigate]);
+    document.addEventListener("keydown", onKey, { capture: true });
+    return () => document.removeEventListener("keydown", onKey, { capture: true });
+  }, [navigate, help]);
+}
+
+const KEYS: [string, string][] = [
+  ...PLACES.map(([, name, key]): [string, string] => [`g ${key}`, name]),
+  ["/", "to the search field"],
+  ["j  k", "next and previous row of a list"],
+  ["x", "choose the row"],
+  ["Enter", "open what is focused"],
+  ["c", "compare what is chosen"],
+  ["p", "pause or activate the row"],
+  [".", "actions of the row"],
+  ["[  ]", "previous and next trial"],
+  ["?", "this list"],
+];
+
+export const KeyTable = () => (
+  <table aria-label="Keys">
+    <tbody>
+      {KEYS.map(([key, words]) => (
+        <tr key={key}>
+          <th scope="row">
+            <kbd>{key}</kbd>
+          </th>
+          <td>{words}</td>
+        </tr>
+      ))}
+    </tbody>
+  </table>
+);
+
+function Help({ open, onClose }: { open: boolean; onClose: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    if (open) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [open]);
+  return (
+    <dialog ref={dialog} onClose={onClose} aria-labelledby="help-title">
+      <h2 id="help-title">Keys</h2>
+      {open && <KeyTable />}
+      <menu>
+        <button type="button" onClick={onClose}>
+          Close
+        </button>
+      </menu>
+    </dialog>
+  );
 }
 
 export function useTheme(): [string, (theme: string) => void] {
@@ -48,6 +99,16 @@ export function useTheme(): [string, (theme: string) => void] {
   return [theme, setTheme];
 }
 
+/** How close rows stand, per user of this browser. */
+export function useDensity(): [string, (density: string) => void] {
+  const [density, setDensity] = useState(() => localStorage.getItem("density") ?? "roomy");
+  useEffect(() => {
+    document.documentElement.dataset.density = density;
+    localStorage.setItem("density", density);
+  }, [density]);
+  return [density, setDensity];
+}
+
 export function Layout() {
   const me = useData<{ user: { username: string } }>("me", ["users"]);
   const info = useData<{ clusterName: string }>("master");
@@ -55,7 +116,10 @@ export function Layout() {
   const here = useLocation();
   const lost = useLost();
   const leave = useChange(() => navigate("/login"));
-  useKeys();
+  const [helping, setHelping] = useState(false);
+  const help = useCallback(() => setHelping(true), []);
+  useKeys(help);
+  useDensity();
   useTheme();
   const stranger = me.error instanceof ApiError && me.error.status === 401;
   useEffect(() => {
@@ -84,11 +148,15 @@ export function Layout() {
             reconnecting, data of {lost.toLocaleTimeString()}
           </span>
         )}
+        <button type="button" className="more" aria-label="Keys" title="Keys: ?" onClick={help}>
+          ?
+        </button>
         <Link to="/settings">{me.data.user.username}</Link>
         <button type="button" onClick={() => leave.mutate({ method: "POST", path: "auth/logout" })}>
           Sign out
         </button>
       </header>
+      <Help open={helping} onClose={() => setHelping(false)} />
       <main id="main">
         <Suspense fallback={<div className="skeleton" role="status" aria-label="Loading" />}>
           <Outlet />

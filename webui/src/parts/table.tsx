@@ -1,5 +1,5 @@
 import { type ColumnDef, flexRender, getCoreRowModel, getSortedRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
-import { useState } from "react";
+import { Fragment, type ReactNode, useState } from "react";
 
 /** A real table, sorted by a click on a heading. */
 export function Table<T>({
@@ -7,11 +7,14 @@ export function Table<T>({
   columns,
   onSort,
   name,
+  below,
 }: {
   rows: T[];
   columns: ColumnDef<T, any>[];
   onSort?: (id: string, descending: boolean) => void;
   name: string;
+  /** What a row that is opened shows below itself. */
+  below?: (row: T) => ReactNode;
 }) {
   const [sorting, setSorting] = useState<SortingState>([]);
   const table = useReactTable({
@@ -57,13 +60,20 @@ export function Table<T>({
         </thead>
         <tbody>
           {table.getRowModel().rows.map((row) => (
-            <tr key={row.id}>
-              {row.getVisibleCells().map((cell) => (
-                <td key={cell.id} className={cell.column.columnDef.meta as string}>
-                  {flexRender(cell.column.columnDef.cell, cell.getContext())}
-                </td>
-              ))}
-            </tr>
+            <Fragment key={row.id}>
+              <tr>
+                {row.getVisibleCells().map((cell) => (
+                  <td key={cell.id} className={cell.column.columnDef.meta as string}>
+                    {flexRender(cell.column.columnDef.cell, cell.getContext())}
+                  </td>
+                ))}
+              </tr>
+              {below?.(row.original) && (
+                <tr>
+                  <td colSpan={columns.length}>{below(row.original)}</td>
+                </tr>
+              )}
+            </Fragment>
           ))}
         </tbody>
       </table>

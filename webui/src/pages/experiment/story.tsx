@@ -1,12 +1,20 @@
-import { useData } from "../../api/data";
-import { Card, Copyable, Loaded } from "../../parts/basics";
+import { useState } from "react";
+import { Link, useSearchParams } from "react-router";
 
-interface Step {
+import { get, query } from "../../api/client";
+import { useData } from "../../api/data";
+import { Card, Copyable, Empty, Failure, Loaded } from "../../parts/basics";
+import { duration } from "../../parts/format";
+
+export interface Step {
   position: number;
+  name: string;
   time: string;
   actor: string;
   what: string;
   reason: string;
+  about: { kind: string; id: string };
+  because: number[];
 }
 interface Told {
   state: string;
@@ -15,10 +23,9 @@ interface Told {
   more: boolean;
 }
 
-/** Why it is as it is, and everything that happened: read from the log of events. */
-export function Story({ kind, id, topic }: { kind: string; id: number | string; topic: string }) {
+/** Why it is as it is, how its time was spent, and everything that happened: read from the log of events. */
+export function Story({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
   const why = useData<Told>(`why/${kind}/${id}`, [topic]);
-  const all = useData<Told>(`why/${kind}/${id}?all=true&limit=500`, [topic]);
   return (
     <>
       <Card title="Why it is as it is">
@@ -31,9 +38,8 @@ export function Story({ kind, id, topic }: { kind: string; id: number | string; 
           )}
         </Loaded>
       </Card>
-      <Card title="Everything that happened" more={<Copyable text={`det why ${kind} ${id} --all`} />}>
-        <Loaded found={all}>{(told) => <Steps steps={told.steps} />}</Loaded>
-      </Card>
+      {kind === "experiment" && <TimelineCard id={Number(id)} topic={topic} />}
+      <Explorer kind={kind} id={id} topic={topic} trials={trials} />
     </>
   );
 }
@@ -42,12 +48,221 @@ const Steps = ({ steps }: { steps: Step[] }) => (
   <ol className="story">
     {steps.map((step) => (
       <li key={step.position}>
-        <time title={step.time}>{new Date(step.time).toLocaleTimeString()}</time>
-        <span>
-          {step.what}
-          {step.reason && <span className="soft">: {step.reason}</span>} <span className="actor">{step.actor}</span>
-        </span>
+        <Moment at={step.time} />
+        <Words step={step} />
       </li>
     ))}
   </ol>
 );
+
+const Moment = ({ at }: { at: string }) => (
+  <time dateTime={at} title={new Date(at).toLocaleString()}>
+    {new Date(at).toLocaleTimeString()}
+  </time>
+);
+
+const Words = ({ step }: { step: Step }) => (
+  <span>
+    {step.what}
+    {step.reason && <span className="soft">: {step.reason}</span>} <span className="actor">{step.actor}</span>
+  </span>
+);
+
+export interface Stretch {
+  what: string;
+  since: string;
+  until: string | null;
+  actor: string;
+  reason: string;
+  position: number;
+}
+export interface Timeline {
+  stretches: Stretch[];
+  seconds: Record<string, number>;
+}
+const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was stopping" };
+
+const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
+
+/** A person who paused it is named; what the platform did by itself is not. */
+export const said = (one: Stretch) => {
+  const by = one.what === "paused" && one.actor.startsWith("user:") ? ` by ${one.actor.slice(5)}` : "";
+  return `${DID[one.what]}${by} ${duration(took(one))}`;
+};
+
+function TimelineCard({ id, topic }: { id: number; topic: string }) {
+  const found = useData<Timeline>(`experiments/${id}/timeline`, [topic], true);
+  return (
+    <Card title="How its time was spent">
+      <Loaded found={found}>
+        {({ stretches, seconds }) =>
+          stretches.length ? (
+            <>
+              <div className="strip" role="img" aria-label={stretches.map(said).join("; ")}>
+                {stretches.map((one) => (
+                  <span key={one.position} className={one.what} style={{ flexGrow: took(one) }} title={`${said(one)}, from ${new Date(one.since).toLocaleString()}: ${one.reason}`} />
+                ))}
+              </div>
+              <p className="facts soft">
+                {Object.entries(seconds).map(([what, sum]) => (
+                  <span key={what}>
+                    <span className={`key ${what}`} aria-hidden /> {DID[what]} {duration(sum)} in all{" "}
+                  </span>
+                ))}
+              </p>
+              <ol className="story">
+                {stretches.map((one) => (
+                  <li key={one.position}>
+                    <Moment at={one.since} />
+                    <span>
+                      {said(one)}
+                      {one.until ? "" : ", until now"} <span className="soft">{one.reason}</span>
+                    </span>
+                  </li>
+                ))}
+              </ol>
+            </>
+          ) : (
+            <Empty>Nothing has happened yet.</Empty>
+          )
+        }
+      </Loaded>
+    </Card>
+  );
+}
+
+/** Events of one thing, or of the whole cluster, with what each came of and as it lies in the log. */
+export function Explorer({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
+  const [params, setParams] = useSearchParams();
+  const [owner, word] = [params.get("owner") ?? "", params.get("kind") ?? ""];
+  const trial = params.get("trial") ?? "";
+  const [earlier, setEarlier] = useState<Step[]>([]);
+  const [done, setDone] = useState(false);
+  const [failure, setFailure] = useState<unknown>(null);
+  const here = Number(params.get("event") ?? 0);
+  const set = (name: string, value: string) => {
+    setParams(
+      (before) => {
+        if (value) before.set(name, value);
+        else before.delete(name);
+        return before;
+      },
+      { replace: true },
+    );
+    if (name === "trial" || (name === "owner" && kind === "cluster")) {
+      setEarlier([]);
+      setDone(false);
+    }
+  };
+  const base = kind === "cluster" ? "events" : trial ? `why/trial/${trial}` : `why/${kind}/${id}`;
+  const asked = (before?: number) =>
+    `${base}${query({ all: kind === "cluster" ? undefined : true, limit: 200, before, owner: kind === "cluster" ? owner : undefined })}`;
+  const found = useData<Told>(asked(), [topic], true);
+  const more = async (steps: Step[]) => {
+    try {
+      const told = await get<Told>(asked(steps[0]?.position));
+      setEarlier([...told.steps, ...earlier]);
+      setDone(!told.more);
+    } catch (error) {
+      setFailure(error);
+    }
+  };
+  return (
+    <Card title="Everything that happened" more={kind === "cluster" ? <Copyable text="det master logs --follow" /> : <Copyable text={`det why ${trial ? "trial" : kind} ${trial || id} --all`} />}>
+      <Loaded found={found}>
+        {(told) => {
+          const first = told.steps[0]?.position ?? 0;
+          const steps = [...earlier.filter((step) => step.position < first), ...told.steps];
+          const owners = [...new Set(steps.map((step) => step.name.split(".")[0]!))].sort();
+          const kinds = [...new Set(steps.map((step) => step.name))].sort();
+          const shown = steps.filter((step) => (!owner || step.name.startsWith(`${owner}.`)) && (!word || step.name === word));
+          return (
+            <>
+              <div className="controls">
+                <Choice label="stated by" value={owner} values={kind === "cluster" ? OWNERS : owners} onChange={(value) => set("owner", value)} />
+                <Choice label="kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
+                {trials && <Choice label="trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
+                <span role="status">
+                  {shown.length} of {steps.length} events
+                </span>
+                {told.more && !done && (
+                  <button type="button" onClick={() => void more(steps)}>
+                    Earlier ones
+                  </button>
+                )}
+              </div>
+              {failure ? <Failure error={failure} /> : null}
+              <ol className="story" reversed={kind === "cluster"}>
+                {(kind === "cluster" ? [...shown].reverse() : shown).map((step) => (
+                  <Event key={step.position} step={step} open={step.position === here} onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")} />
+                ))}
+              </ol>
+            </>
+          );
+        }}
+      </Loaded>
+    </Card>
+  );
+}
+
+const OWNERS = ["searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial"];
+
+function Choice({ label, value, values, onChange }: { label: string; value: string; values: string[]; onChange: (value: string) => void }) {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(event) => onChange(event.target.value)}>
+        <option value="">any</option>
+        {[...new Set([...values, value])].filter(Boolean).map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+function Event({ step, open, onOpen }: { step: Step; open: boolean; onOpen: (open: boolean) => void }) {
+  return (
+    <li className={open ? "here" : ""}>
+      <Moment at={step.time} />
+      <details open={open} onToggle={(event) => onOpen(event.currentTarget.open)}>
+        <summary>
+          <Words step={step} />
+        </summary>
+        {open && <Detail position={step.position} />}
+      </details>
+    </li>
+  );
+}
+
+interface Whole {
+  subject: string;
+  record: unknown;
+  steps: Step[];
+}
+
+function Detail({ position }: { position: number }) {
+  const found = useData<Whole>(`events/${position}`);
+  return (
+    <Loaded found={found}>
+      {({ subject, record, steps }) => (
+        <>
+          {steps.length > 1 ? (
+            <>
+              <p className="soft">It came of</p>
+              <div className="chain">
+                <Steps steps={steps.slice(1)} />
+              </div>
+            </>
+          ) : (
+            <p className="soft">Nothing in the log led to it: somebody did it, or it was seen.</p>
+          )}
+          <p className="soft">
+            Event {position} on <code>{subject}</code>, <Link to={`/system/events?event=${position}`}>among all events</Link>
+          </p>
+          <pre tabIndex={0}>{JSON.stringify(record, null, 2)}</pre>
+        </>
+      )}
+    </Loaded>
+  );
+}

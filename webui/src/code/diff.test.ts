@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+
+import { diff, fields, short } from "./diff";
+
+test("lines that were added, removed and kept", () => {
+  const found = diff("a\nb\nc\nd", "a\nx\nc\ne\nd");
+  expect(found.map((line) => `${line.kind[0]}${line.text}`)).toEqual(["sa", "db", "ax", "sc", "ae", "sd"]);
+  expect(diff("same", "same")).toEqual([{ kind: "same", text: "same" }]);
+});
+
+test("only what is near a difference is shown", () => {
+  const many = Array.from({ length: 20 }, (_, at) => `line ${at}`);
+  const found = short(diff(many.join("\n"), [...many, "new"].join("\n")));
+  expect(found.at(-1)).toEqual({ kind: "add", text: "new" });
+  expect(found.length).toBeLessThan(7);
+  expect(short(diff("a\nb", "a\nb"))).toEqual([]);
+});
+
+test("fields that differ", () => {
+  expect(fields({ a: 1, b: [1] }, { a: 2, b: [1], c: 3 })).toEqual([
+    ["a", 1, 2],
+    ["c", undefined, 3],
+  ]);
+});

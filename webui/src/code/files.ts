@@ -1,0 +1,19 @@
+/** Files that came with an experiment. */
+
+import { send } from "../api/client";
+
+export interface FileNode {
+  path: string;
+  name: string;
+  isDir: boolean;
+  contentLength: number;
+  files: FileNode[];
+}
+const LARGEST = 500_000;
+
+/** Files that can be read as text at a glance, in order. */
+export const files = (tree: FileNode[]): FileNode[] => tree.flatMap((one) => (one.isDir ? files(one.files) : one.contentLength <= LARGEST ? [one] : []));
+
+const text = (base64: string) => new TextDecoder().decode(Uint8Array.from(atob(base64), (one) => one.charCodeAt(0)));
+
+export const fileText = async (id: number, path: string): Promise<string> => text((await send<{ file: string }>("POST", `experiments/${id}/file`, { path })).file);

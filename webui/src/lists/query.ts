@@ -1,0 +1,144 @@
+/** The typed query of a list and its filter form: one tree, two ways to write it.
+ *
+ * `state:ACTIVE hp.lr<1e-3 (tag:sweep OR tag:paper) -user:admin words` : terms stand for AND, a minus for NOT, a
+ * bare word looks into the name. Values with blanks stand between quotes.
+ */
+
+export interface Field {
+  kind: "field";
+  columnName: string;
+  operator: string;
+  value: string;
+}
+export interface Group {
+  kind: "group";
+  conjunction: "and" | "or";
+  children: Node[];
+}
+export type Node = Field | Group;
+
+export class QueryError extends Error {}
+
+const ALIASES: Record<string, string> = {
+  tag: "tags", label: "tags", pool: "resourcePool", searcher: "searcherType", started: "startTime", ended: "endTime",
+  trials: "numTrials", best: "searcherMetricsVal", forked: "forkedFrom", checkpoints: "checkpointCount",
+  size: "checkpointSize", project: "projectId",
+};
+const SHORT = Object.fromEntries(Object.entries(ALIASES).reverse().map(([short, name]) => [name, short]));
+const PARTLY = new Set(["name", "description", "tags", "notes"]);
+const OPPOSITE: Record<string, string> = {
+  "=": "!=", "!=": "=", contains: "notContains", notContains: "contains", isEmpty: "notEmpty", notEmpty: "isEmpty",
+  "<": ">=", ">=": "<", ">": "<=", "<=": ">",
+};
+const NONE = "none";
+const SOME = "some";
+
+export const empty = (): Group => ({ kind: "group", conjunction: "and", children: [] });
+export const field = (columnName: string, operator: string, value: string): Field => ({ kind: "field", columnName, operator, value });
+
+type Token = { kind: "(" | ")" | "OR" | "AND" } | { kind: "term"; field: Field };
+const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
+const TERM = new RegExp(String.raw`(-?)(?:(${TEXT}|[^\s:=<>!()"]+)(<=|>=|!=|:|=|<|>))?(${TEXT}|[^\s()"]+)`, "y");
+
+/** Raises `QueryError`. */
+export function parse(text: string): Group {
+  const tokens = split(text);
+  const found = either(tokens);
+  if (tokens.length) throw new QueryError(`there is a ${tokens[0]!.kind === ")" ? "closing parenthesis" : tokens[0]!.kind} too much`);
+  return found.kind === "group" ? found : { ...empty(), children: [found] };
+}
+
+function split(text: string): Token[] {
+  const found: Token[] = [];
+  let at = 0;
+  for (;;) {
+    while (/\s/.test(text[at] ?? "")) at += 1;
+    if (at >= text.length) return found;
+    const sign = text[at]!;
+    if (sign === "(" || sign === ")") {
+      found.push({ kind: sign });
+      at += 1;
+      continue;
+    }
+    TERM.lastIndex = at;
+    const matched = TERM.exec(text);
+    if (!matched) throw new QueryError(`this cannot be read: ${text.slice(at, at + 20)}`);
+    at = TERM.lastIndex;
+    const word = matched[0];
+    if (word === "OR" || word === "AND") found.push({ kind: word });
+    else found.push({ kind: "term", field: term(matched) });
+  }
+}
+
+function term([, minus, column, sign, raw]: RegExpExecArray): Field {
+  const value = unquoted(raw!);
+  const found = sign ? leaf(unquoted(column!), sign, value, raw!) : field("name", "contains", value);
+  return minus ? { ...found, operator: OPPOSITE[found.operator]! } : found;
+}
+
+function leaf(written: string, sign: string, value: string, raw: string): Field {
+  const column = ALIASES[written] ?? written;
+  if (sign !== ":") return field(column, sign, value);
+  if (raw === NONE) return field(column, "isEmpty", "");
+  if (raw === SOME) return field(column, "notEmpty", "");
+  return field(column, PARTLY.has(column) ? "contains" : "=", value);
+}
+
+const unquoted = (text: string) => (text.startsWith('"') ? text.slice(1, -1).replace(/\\(.)/g, "$1") : text);
+
+function either(tokens: Token[]): Node {
+  const found = [all(tokens)];
+  while (tokens[0]?.kind === "OR") {
+    tokens.shift();
+    found.push(all(tokens));
+  }
+  return found.length === 1 ? found[0]! : { kind: "group", conjunction: "or", children: found };
+}
+
+function all(tokens: Token[]): Node {
+  const found: Node[] = [];
+  for (;;) {
+    const next = tokens[0];
+    if (next?.kind === "AND") tokens.shift();
+    else if (next?.kind === "term") {
+      tokens.shift();
+      found.push(next.field);
+    } else if (next?.kind === "(") {
+      tokens.shift();
+      found.push(either(tokens));
+      if (tokens.shift()?.kind !== ")") throw new QueryError("a parenthesis is not closed");
+    } else break;
+  }
+  return found.length === 1 ? found[0]! : { kind: "group", conjunction: "and", children: found };
+}
+
+/** The shortest text that `parse` reads as this tree; what is not filled in yet is left out. */
+export function format(node: Node): string {
+  if (node.kind === "field") return said(node);
+  return node.children
+    .map((child) => {
+      const text = format(child);
+      return text && child.kind === "group" && child.children.length > 1 ? `(${text})` : text;
+    })
+    .filter(Boolean)
+    .join(node.conjunction === "or" ? " OR " : " ");
+}
+
+const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `"${text.replace(/["\\]/g, "\\$&")}"`);
+const asValue = (text: string) => ([NONE, SOME, "OR", "AND"].includes(text) ? `"${text}"` : quoted(text, /^[^\s()":]+$/));
+
+function said({ columnName, operator, value }: Field): string {
+  const column = quoted(SHORT[columnName] ?? columnName, /^[^\s:=<>!()"-][^\s:=<>!()"]*$/);
+  if (operator === "isEmpty") return `${column}:${NONE}`;
+  if (operator === "notEmpty") return `${column}:${SOME}`;
+  if (!value) return "";
+  if (operator === "contains" || operator === "notContains") {
+    // Where a colon means equality, there is no short way to say that a part will do.
+    return `${operator === "contains" ? "" : "-"}${column}:${asValue(value)}`;
+  }
+  if (operator === "=" && !PARTLY.has(columnName)) return `${column}:${asValue(value)}`;
+  return `${column}${operator}${asValue(value)}`;
+}
+
+/** As the server is asked. */
+export const filterOf = (node: Group, showArchived: boolean) => JSON.stringify({ filterGroup: node, showArchived });

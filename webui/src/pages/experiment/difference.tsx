@@ -1,0 +1,106 @@
+import { useQuery } from "@tanstack/react-query";
+import { useSearchParams } from "react-router";
+
+import { get } from "../../api/client";
+import { diff, fields, short } from "../../code/diff";
+import { type FileNode, files, fileText } from "../../code/files";
+import type { Experiment } from "../../api/types";
+import { Empty, Failure } from "../../parts/basics";
+import { flat } from "../../parts/format";
+
+interface Changed {
+  path: string;
+  before: string | null;
+  after: string | null;
+}
+
+async function changedFiles(before: number, after: number): Promise<Changed[]> {
+  const [old, fresh] = await Promise.all([before, after].map(async (id) => new Map(files((await get<{ files: FileNode[] }>(`experiments/${id}/file_tree`)).files).map((one) => [one.path, one]))));
+  const paths = [...new Set([...old!.keys(), ...fresh!.keys()])].sort();
+  const found: Changed[] = [];
+  for (const path of paths) {
+    const [was, is] = await Promise.all([old!.has(path) ? fileText(before, path) : null, fresh!.has(path) ? fileText(after, path) : null]);
+    if (was !== is) found.push({ path, before: was, after: is });
+  }
+  return found;
+}
+
+/** What differs from the experiment that this one was forked from, or from any other: the configuration first. */
+export function Difference({ one }: { one: Experiment }) {
+  const [params, setParams] = useSearchParams();
+  const other = Number(params.get("with") ?? one.forkedFrom ?? 0);
+  const found = useQuery({
+    queryKey: ["difference", one.id, other],
+    enabled: other > 0 && other !== one.id,
+    queryFn: async () => ({ before: (await get<{ experiment: Experiment }>(`experiments/${other}`)).experiment, changed: await changedFiles(other, one.id) }),
+  });
+  return (
+    <section className="file">
+      <form className="controls" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          compared with experiment
+          <input type="number" min={1} value={other || ""} onChange={(event) => setParams((before) => (before.set("with", event.target.value), before), { replace: true })} />
+        </label>
+      </form>
+      {found.error ? <Failure error={found.error} /> : null}
+      {!other && <Empty>It was not forked from another. Name one to compare it with.</Empty>}
+      {found.data && <Shown one={one} before={found.data.before} changed={found.data.changed} />}
+    </section>
+  );
+}
+
+const value = (one: unknown) => (one === undefined ? "" : JSON.stringify(one));
+
+function Shown({ one, before, changed }: { one: Experiment; before: Experiment; changed: Changed[] }) {
+  const differing = fields(flat(before.config), flat(one.config));
+  return (
+    <>
+      <h3>Configuration</h3>
+      {differing.length ? (
+        <div className="scroll">
+          <table aria-label="Differing fields">
+            <thead>
+              <tr>
+                <th>Field</th>
+                <th>Experiment {before.id}</th>
+                <th>Experiment {one.id}</th>
+              </tr>
+            </thead>
+            <tbody>
+              {differing.map(([name, was, is]) => (
+                <tr key={name}>
+                  <th scope="row">{name}</th>
+                  <td className="wide">
+                    <code>{value(was)}</code>
+                  </td>
+                  <td className="wide">
+                    <code>{value(is)}</code>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      ) : (
+        <p>Nothing differs.</p>
+      )}
+      <h3>Files</h3>
+      {!changed.length && <p>Nothing differs.</p>}
+      {changed.map((file) => (
+        <details key={file.path} open>
+          <summary>
+            {file.path} {file.before === null ? "(only here)" : file.after === null ? "(only there)" : ""}
+          </summary>
+          <div className="diff">
+            {short(diff(file.before ?? "", file.after ?? "")).map((line, at) => (
+              <span key={at} className={line.kind}>
+                {line.kind === "add" ? "+ " : line.kind === "del" ? "- " : "  "}
+                {line.text}
+              </span>
+            ))}
+          </div>
+        </details>
+      ))}
+    </>
+  );
+}
