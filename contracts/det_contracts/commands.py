@@ -20,6 +20,7 @@ def given(command: msgspec.Struct, *names: str) -> dict[str, Any]:
 
 
 Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
+Ending = Literal["COMPLETED", "CANCELED", "ERROR"]
 
 
 class Password(msgspec.Struct, frozen=True):
@@ -49,6 +50,7 @@ class CreateExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="create_ex
     source_checkpoint: str | None = None
     activate: bool = True
     request_key: str = ""
+    unmanaged: bool = False
 
 
 class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_experiment"):
@@ -63,6 +65,35 @@ class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
     """To the searcher: end one trial; it ends CANCELED."""
 
     trial_id: int
+    user: str
+
+
+class CreateTrial(msgspec.Struct, frozen=True, kw_only=True, tag="create_trial"):
+    """To the searcher: a trial of an unmanaged experiment; the same `request_id` again has no effect."""
+
+    experiment_id: int
+    request_id: str
+    hparams: dict[str, Any]
+    user: str
+
+
+class OpenRun(msgspec.Struct, frozen=True, kw_only=True, tag="open_run"):
+    """To the searcher: a script begins to run an unmanaged trial.
+
+    `value` of the answer: `run`, `checkpoint` and `steps_completed` of the `RunOpened`.
+    """
+
+    trial_id: int
+    resume: bool
+    """Whether a trial that has run before may go on."""
+    user: str
+
+
+class EndTrial(msgspec.Struct, frozen=True, kw_only=True, tag="end_trial"):
+    """To the searcher: the script of an unmanaged trial says how it ended."""
+
+    trial_id: int
+    state: Ending
     user: str
 
 
@@ -353,6 +384,9 @@ OWNER_OF: dict[type, str] = {
     ChangeExperiment: "searcher",
     ReviseExperiment: "searcher",
     PostOperations: "searcher",
+    CreateTrial: "searcher",
+    OpenRun: "searcher",
+    EndTrial: "searcher",
     KillTrial: "searcher",
     ChangeJob: "scheduler",
     SubmitTask: "scheduler",

@@ -27,7 +27,9 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 
 
 def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
-    if not experiment.ended or not all(state.trials[id].settled for id in experiment.trials):
+    if not experiment.retains or not experiment.ended:
+        return ()
+    if not all(state.trials[id].settled for id in experiment.trials):
         return ()
     keep = experiment.keep
     reason = (

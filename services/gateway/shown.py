@@ -8,8 +8,11 @@ DISPLAY_STATES = ("QUEUED", "PULLING", "STARTING", "RUNNING")
 
 
 def experiment_state(experiment: Experiment) -> str:
-    """RUNNING when anything of it runs, else QUEUED, for as long as it is ACTIVE."""
-    if experiment.state != "ACTIVE":
+    """RUNNING when anything of it runs, else QUEUED, for as long as it is ACTIVE.
+
+    An unmanaged one waits for no slots: it is ACTIVE until a script of it runs.
+    """
+    if experiment.state != "ACTIVE" or (experiment.unmanaged and not experiment.running):
         return experiment.state
     return "RUNNING" if experiment.running else "QUEUED"
 

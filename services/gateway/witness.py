@@ -13,15 +13,19 @@ from typing import Any
 import msgspec
 
 from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, searcher
+from det_contracts.events import trial as said
 from det_contracts.problems import Problem, Refused, precondition, unavailable
 from det_contracts.reports import ReportBatch
-from services.gateway.domain import Trial
+from services.gateway.domain import Allocation, Trial
 from services.gateway.web.visit import UserVisit
 from services.kit.log import Draft, OutcomeUnknown
 
 MOST_BYTES = 7 * 1024 * 1024
 """Of one report; the broker takes a little more in one message."""
+THIN_S = 20.0
+"""Signs of life that follow one another faster say nothing new."""
 
 
 class Witness:
@@ -35,24 +39,45 @@ class Witness:
         if allocation is not None and allocation.trial_id != trial_id:
             message = f"the token is that of {allocation.id}, which does not belong to trial {trial_id}"
             raise Refused(Problem("permission_denied", message))
+        self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
         self._journal = visit.backend.journal
         self._actor = f"trial:{trial_id}" if session.allocation else f"user:{session.user}"
 
     @property
     def run(self) -> int:
-        """The present run; raises `Refused` (400) before the first."""
+        """The present run; raises `Refused` (400) before the first, and for what was stopped elsewhere."""
+        if self._unmanaged and self.trial.own == "CANCELED":
+            raise precondition(
+                f"trial {self.trial.id} is canceled, and is listened to no more: {self.trial.reason}"
+            )
         if not self.trial.run:
             raise precondition(f"trial {self.trial.id} has not started: it has no run to speak for yet")
         return self.trial.run
 
     async def state(self, event: Any, id: str = "") -> int:
         """State a fact; with an `id`, repeats of it are one. Returns its position."""
+        if self._unmanaged:
+            await self.beat()
+        return await self._state(event, id)
+
+    async def beat(self) -> None:
+        """Give a sign of life, unless there was one a moment ago; raises `Refused` for managed trials."""
+        if not self._unmanaged:
+            raise precondition(f"trial {self.trial.id} is managed: the cluster runs it, and knows its state")
+        before = await self._newest(said.Heartbeat, self.trial.id)
+        fresh = before is not None and before.event.run == self.run and before.at > time.time() - THIN_S
+        if not fresh:
+            await self._state(said.Heartbeat(self.trial.id, self.run))
+
+    async def _state(self, event: Any, id: str = "") -> int:
         id = id or f"fact-{uuid.uuid4().hex}"
         body = codec.encode(event, id=id, actor=self._actor, at=time.time())
         return await append(self._journal, Draft(codec.subject_of(event), body, id))
 
     async def report(self, batch: ReportBatch) -> int:
         """Store a report; returns its position in REPORTS."""
+        if self._unmanaged:
+            await self.beat()
         body = msgspec.json.encode(batch)
         if len(body) > MOST_BYTES:
             message = f"the metrics have {len(body)} bytes; one report is limited to {MOST_BYTES}"
@@ -70,6 +95,26 @@ class Witness:
     async def _last(self, record: type, key: object) -> Any:
         return await last(self._journal, record, key)
 
+    async def _newest(self, record: type, key: object) -> Recorded | None:
+        return await newest(self._journal, record, key)
+
+
+def run_spoken_for(visit: UserVisit, task_id: str, allocation_id: str = "") -> Allocation | None:
+    """The run that a script means: the one it names, else that of its token, else its task's if unmanaged."""
+    id = allocation_id or visit.session().allocation
+    found = visit.catalogue.state.allocations.get(id) if id else run_outside(visit, task_id)
+    known: Allocation | None = found
+    return known
+
+
+def run_outside(visit: UserVisit, task_id: str) -> Allocation | None:
+    """The newest run of an unmanaged trial: scripts outside of the cluster know its task only."""
+    state, trial = visit.catalogue.state, visit.catalogue.trial_of_task(task_id)
+    if trial is None or not state.experiments[trial.experiment_id].unmanaged:
+        return None
+    known: Allocation | None = state.allocations.get(trial.allocation_id or "")
+    return known
+
 
 async def was_asked_to_leave(journal: Any, allocation_id: str) -> bool:
     """Whether the log holds a request to leave; also for runs that a gateway saved before it knew of such."""
@@ -78,9 +123,15 @@ async def was_asked_to_leave(journal: Any, allocation_id: str) -> bool:
 
 async def last(journal: Any, record: type, key: object) -> Any:
     """The newest event of a kind about something; None when there is none."""
+    found = await newest(journal, record, key)
+    return found.event if found is not None else None
+
+
+async def newest(journal: Any, record: type, key: object) -> Recorded | None:
+    """The same with its time and place."""
     name = next(kind.name for kind in codec.kinds() if kind.record is record)
     stored = await journal.last(subjects.control(name, key))
-    return codec.decode(stored.body, stored.position).event if stored is not None else None
+    return codec.decode(stored.body, stored.position) if stored is not None else None
 
 
 async def append(journal: Any, draft: Draft) -> int:

@@ -8,7 +8,10 @@ from typing import Any
 from det_contracts.commands import (
     ChangeExperiment,
     CreateExperiment,
+    CreateTrial,
+    EndTrial,
     KillTrial,
+    OpenRun,
     PostOperations,
     ReviseExperiment,
 )
@@ -19,6 +22,7 @@ from services.kit.rules import Call, Ruling
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, start, unavailable
+from services.searcher.unmanaged import create_trial, end_trial, open_run, refuse_pause
 
 
 def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ruling:
@@ -26,13 +30,8 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
     known = state.request_keys.get(command.request_key) if command.request_key else None
     if known is not None:
         return Ruling(value=known.id)
-    seed = command.config["reproducibility"]["experiment_seed"]
-    try:
-        start(command.config["searcher"], command.config["hyperparameters"], seed)
-    except MethodError as error:
-        raise invalid(f"<config>.searcher: {error}") from None
-    if missing := unavailable(command.config["searcher"]):
-        raise invalid(f"<config>.searcher: {missing}")
+    if not command.unmanaged:
+        _check_search(command.config)
     totals = state.totals.get("all")
     id = (totals.experiments if totals else 0) + 1
     reason = f"submitted by {command.user}"
@@ -46,12 +45,23 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         project_id=command.project_id,
         source_checkpoint=command.source_checkpoint,
         request_key=command.request_key,
+        unmanaged=command.unmanaged,
         reason=reason,
     )
     events: list[Any] = [created]
-    if command.activate:
+    if command.activate or command.unmanaged:
         events.append(searcher.ExperimentActivated(id, reason))
     return Ruling(events, id)
+
+
+def _check_search(config: dict[str, Any]) -> None:
+    """Raises `Refused` for a search that cannot begin."""
+    try:
+        start(config["searcher"], config["hyperparameters"], config["reproducibility"]["experiment_seed"])
+    except MethodError as error:
+        raise invalid(f"<config>.searcher: {error}") from None
+    if missing := unavailable(config["searcher"]):
+        raise invalid(f"<config>.searcher: {missing}")
 
 
 def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ruling:
@@ -70,6 +80,7 @@ def _activate(experiment: Experiment, user: str) -> list[Any]:
 
 
 def _pause(experiment: Experiment, user: str) -> list[Any]:
+    refuse_pause(experiment)
     _refuse_unless_open(experiment)
     if experiment.state == "PAUSED":
         return []
@@ -161,4 +172,7 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     ReviseExperiment: revise_experiment,
     KillTrial: kill_trial,
     PostOperations: post_operations,
+    CreateTrial: create_trial,
+    OpenRun: open_run,
+    EndTrial: end_trial,
 }

@@ -58,12 +58,12 @@ def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
 
 def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]:
     experiment = state.experiments.get(experiment_id)
-    if experiment is None or experiment_id not in state.searches:
+    if experiment is None or experiment.state == "DELETED":
         raise not_found("experiment", experiment_id)
-    method = state.searches[experiment_id].method
-    if not isinstance(method, CustomSearch):
-        raise invalid(f"the searcher of experiment {experiment_id} is not 'custom'")
-    return experiment, method
+    search = state.searches.get(experiment_id)
+    if search is None or not isinstance(search.method, CustomSearch):
+        raise invalid(f"the searcher of experiment {experiment_id} is not 'custom', or runs elsewhere")
+    return experiment, search.method
 
 
 class _Check:

@@ -9,8 +9,9 @@ import msgspec
 
 from det_contracts.problems import invalid, not_found
 from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress, SearchRungs, SearchState
+from services.searcher import unmanaged
 from services.searcher.custom import searcher_events
-from services.searcher.domain import State
+from services.searcher.domain import Experiment, State
 from services.searcher.methods import MethodError, breakdown, progress, simulate
 from services.searcher.rungs import search_rungs
 
@@ -20,22 +21,26 @@ MOST_PREVIEWED_TRIALS = 5000
 
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
     """Progress, 0 to 1, of the experiments that exist; 1 once an experiment is complete."""
-    known = [id for id in query.experiment_ids if id in state.searches]
-    return {str(id): _progress(state, id) for id in known}
+    known = [state.experiments[id] for id in query.experiment_ids if id in state.experiments]
+    return {str(one.id): _progress(state, one) for one in known if one.state != "DELETED"}
 
 
-def _progress(state: State, id: int) -> float:
-    return 1.0 if state.experiments[id].state == "COMPLETED" else progress(state.searches[id])
+def _progress(state: State, experiment: Experiment) -> float:
+    if experiment.state == "COMPLETED":
+        return 1.0
+    if experiment.unmanaged:
+        return unmanaged.progress(state, experiment)
+    return progress(state.searches[experiment.id])
 
 
 def search_state(state: State, query: SearchState) -> dict[str, Any]:
-    """One experiment whole: its record, its search and its trials in order."""
+    """One experiment whole: its record, its search and its trials in order; unmanaged ones have no search."""
     experiment = state.experiments.get(query.experiment_id)
-    if experiment is None or experiment.id not in state.searches:
+    if experiment is None or experiment.state == "DELETED":
         raise not_found("experiment", query.experiment_id)
     trials = [t for _, t in sorted(state.trials.items()) if t.experiment_id == experiment.id]
     plain: dict[str, Any] = msgspec.to_builtins(
-        {"experiment": experiment, "search": state.searches[experiment.id], "trials": trials}
+        {"experiment": experiment, "search": state.searches.get(experiment.id), "trials": trials}
     )
     return plain
 

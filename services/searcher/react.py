@@ -15,7 +15,8 @@ from det_contracts.states import ENDS_IN, OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.searcher.domain import Experiment, State, Trial, effective_state
 from services.searcher.domain.fold import GRACE_S
-from services.searcher.methods import propose
+from services.searcher.methods import Proposal, propose
+from services.searcher.unmanaged import SILENT, end_of_all, take_up
 from services.searcher.verdict import judge
 
 EARLY_EXIT_OF: dict[Life, str] = {"ERROR": "ERRORED", "CANCELED": "USER_CANCELED"}
@@ -30,7 +31,9 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
         return _experiment(state, state.experiments[id])
     if kind == "trials" and id in state.trials:
         trial = state.trials[id]
-        return _trial(state, trial) if trial.state not in TERMINAL else ()
+        if trial.state in TERMINAL:
+            return take_up(state, trial) if trial.heard else ()
+        return _trial(state, trial)
     return ()
 
 
@@ -48,6 +51,8 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         return [searcher.ExperimentStopping(experiment.id, experiment.shutdown, _shutdown_reason(experiment))]
     if experiment.state in STOPPING and not state.live[experiment.id]:
         return [searcher.ExperimentEnded(experiment.id, ENDS_IN[experiment.state], experiment.reason)]
+    if experiment.unmanaged and not state.live[experiment.id]:
+        return end_of_all(state, experiment)
     return ()
 
 
@@ -63,6 +68,8 @@ def _trial(known: State, trial: Trial) -> Sequence[Any]:
     experiment = known.experiments[trial.experiment_id]
     state = effective_state(experiment, trial)
     events: list[Any] = [*_announcements(known, trial)]
+    if experiment.unmanaged:
+        return [*events, *_outside(experiment, trial, state)]
     if trial.exit is not None:
         verdict = judge(experiment, trial, state)
         again = isinstance(verdict, searcher.RunEnded) and state == "ACTIVE" and not trial.complete
@@ -79,10 +86,23 @@ def _trial(known: State, trial: Trial) -> Sequence[Any]:
     return events
 
 
+def _outside(experiment: Experiment, trial: Trial, state: Life) -> Sequence[Any]:
+    """A trial whose script runs elsewhere: somebody ends it, or nothing is heard of it."""
+    if state in STOPPING:
+        return [_end(trial, ENDS_IN[state], trial.reason or experiment.reason)]
+    return [_end(trial, "ERROR", SILENT)] if trial.overdue else ()
+
+
+def _proposal(known: State, trial: Trial) -> Proposal:
+    if known.experiments[trial.experiment_id].unmanaged:
+        return Proposal(trial.hparams, "a script outside of the cluster asked for it")
+    return propose(known.searches[trial.experiment_id], trial.seed, trial.hparams)
+
+
 def _announcements(known: State, trial: Trial) -> Sequence[Any]:
     events: list[Any] = []
     if not trial.announced:
-        proposal = propose(known.searches[trial.experiment_id], trial.seed, trial.hparams)
+        proposal = _proposal(known, trial)
         events.append(
             searcher.TrialCreated(
                 trial_id=trial.id,
@@ -99,8 +119,9 @@ def _announcements(known: State, trial: Trial) -> Sequence[Any]:
         why = "first operation of the trial" if first else f"promoted after operation {trial.seq - 1}"
         events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
     elif trial.complete and 0 < trial.seq != trial.idled_seq:
-        why = "the search needs no more of it" if trial.closed else "it waits for others to be compared with"
-        events.append(searcher.TrialIdled(trial.id, trial.seq, trial.closed, why))
+        final = trial.closed or known.experiments[trial.experiment_id].unmanaged
+        why = "the search needs no more of it" if final else "it waits for others to be compared with"
+        events.append(searcher.TrialIdled(trial.id, trial.seq, final, why))
     return events
 
 
@@ -153,14 +174,14 @@ def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
 
 
 def due(state: State) -> float | None:
-    """The earliest time at which a run that gave up must have left."""
+    """The earliest time at which a run that gave up must have left, or an unmanaged one have been heard."""
     return min((timer.due_at for timer in state.timers.values()), default=None)
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
     """Facts about such times that have come."""
     return [
-        searcher.TrialOverdue(id, timer.run, timer.due_at, OVERDUE)
+        searcher.TrialOverdue(id, timer.run, timer.due_at, SILENT if state.trials[id].patience_s else OVERDUE)
         for id, timer in state.timers.items()
         if timer.due_at <= now
     ]

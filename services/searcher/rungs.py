@@ -19,10 +19,12 @@ MOST_ENTRIES = 2000
 
 def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
     """The brackets of a search; raises `Refused` for an experiment that is not there."""
-    search = state.searches.get(query.experiment_id)
-    if search is None:
+    experiment = state.experiments.get(query.experiment_id)
+    if experiment is None or experiment.state == "DELETED":
         raise not_found("experiment", query.experiment_id)
-    method = search.method
+    if experiment.unmanaged:
+        return {"brackets": []}
+    method = state.searches[experiment.id].method
     brackets = method.brackets if isinstance(method, Tournament) else ()
     if isinstance(method, AshaSearch):
         brackets = (method,)

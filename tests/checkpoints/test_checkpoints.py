@@ -277,3 +277,34 @@ def test_a_restart_from_the_snapshot_goes_on_as_if_nothing_had_been(three, datab
     save(finished)
     assert dump(load()) == dump(three.state)
     assert load().deletions == {}
+
+
+def unmanaged(fold):
+    fold.given(msgspec.structs.replace(experiment(latest=1, trial_best=0), unmanaged=True), created(1))
+    fold.given(stored("a", 10), stored("b", 20))
+    return fold.given(ended(), settled())
+
+
+def test_nothing_of_an_unmanaged_experiment_goes_by_itself(fold):
+    assert unmanaged(fold).decide() == []
+
+
+def test_but_it_does_once_somebody_says_what_stays(fold):
+    unmanaged(fold).decide()
+    keep = {"checkpoint_storage.save_trial_latest": 1}
+    fold.given(searcher.ExperimentRevised(1, keep, "gc-policy set by ann"))
+    (asked,) = fold.decide()
+    assert asked.uuids == ("a",)
+
+
+def test_and_not_while_a_script_of_it_runs_again(fold):
+    unmanaged(fold).decide()
+    fold.given(
+        searcher.ExperimentActivated(1, "started by ann"),
+        searcher.RunOpened(
+            trial_id=1, experiment_id=1, task_id="1.r1", allocation_id="1.r1.2", run=2, reason="started"
+        ),
+        searcher.ExperimentRevised(1, {"checkpoint_storage.save_trial_latest": 1}, "set by ann"),
+    )
+    assert fold.decide() == []
+    assert not fold.state.trials[1].settled

@@ -180,11 +180,10 @@ def test_wishes_that_cannot_be_are_400(open_gateway, body, said):
     assert open_gateway.peers.commands == []
 
 
-def test_what_does_not_exist_is_404_and_what_is_not_offered_501(open_gateway):
+def test_what_does_not_exist_is_404(open_gateway):
     body = {"config": YAML}
     assert "project '7'" in open_gateway.refused(404, "POST", PATH, {**body, "projectId": 7})
     assert "experiment '7'" in open_gateway.refused(404, "POST", PATH, {**body, "parentId": 7})
-    assert "unmanaged" in open_gateway.refused(501, "POST", PATH, {**body, "unmanaged": True})
 
 
 def test_a_fork_has_its_parents_code(open_gateway):

@@ -3,7 +3,7 @@
 import pytest
 
 from det_contracts.commands import ChangeJob
-from det_contracts.events import scheduler
+from det_contracts.events import scheduler, searcher
 from det_contracts.problems import Refused
 from det_contracts.queries import Fits, Jobs, Pools, Waiting
 from services.scheduler.queries import ANSWERS
@@ -153,3 +153,15 @@ def test_a_configuration_that_is_so_already_decides_nothing(cluster):
     decided = cluster.pool("a", preemption=True)
     assert not [e for e in decided if isinstance(e, scheduler.PoolConfigured)]
     assert cluster.state.pools["a"].settings.preemption
+
+
+def test_what_runs_elsewhere_has_no_job(cluster):
+    cluster.told(
+        searcher.ExperimentCreated(
+            experiment_id=5, user="ann", config={}, original_config="", unmanaged=True, reason="test"
+        )
+    )
+    assert 5 not in cluster.state.jobs
+    with pytest.raises(Refused, match="experiment-5"):
+        cluster.rule(ChangeJob(experiment_id=5, priority=3, user="ann"))
+    cluster.told(searcher.ExperimentEnded(5, "COMPLETED", "all its trials have ended"))

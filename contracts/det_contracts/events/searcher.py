@@ -32,12 +32,14 @@ class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
     """Checkpoint that every trial starts from (warm start), resolved at submit."""
     request_key: str = ""
     """The submitter's idempotency key; a second command with it answers with this experiment."""
+    unmanaged: bool = False
+    """Its trials run outside of the cluster, which is only told of them: no search, no slots."""
     reason: str
 
 
 @event("searcher.experiment.activated", key="experiment_id")
 class ExperimentActivated(msgspec.Struct, frozen=True):
-    """Trials may ask for slots from now on."""
+    """Trials may ask for slots from now on. Of an unmanaged one that had ended: it goes on."""
 
     experiment_id: int
     reason: str
@@ -88,6 +90,17 @@ class OperationsPosted(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("searcher.experiment.trial_requested", key="experiment_id")
+class TrialRequested(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody outside of the cluster wants a trial of an unmanaged experiment. `TrialCreated` follows."""
+
+    experiment_id: int
+    request_id: str
+    """Names the trial in its experiment; whoever asks chooses it."""
+    hparams: dict[str, Any]
+    reason: str
+
+
 @event("searcher.experiment.archived", key="experiment_id")
 class ExperimentArchived(msgspec.Struct, frozen=True):
     """Out of the usual lists, or back in them."""
@@ -131,7 +144,7 @@ class ExperimentDeleted(msgspec.Struct, frozen=True):
 
 @event("searcher.trial.created", key="trial_id")
 class TrialCreated(msgspec.Struct, frozen=True, kw_only=True):
-    """The search method asked for a trial. Workers read hyperparameters and seed from here."""
+    """The search method, or a person, asked for a trial. Workers read hyperparameters and seed from here."""
 
     trial_id: int
     experiment_id: int
@@ -186,6 +199,28 @@ class RunRequested(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("searcher.trial.run_opened", key="trial_id")
+class RunOpened(msgspec.Struct, frozen=True, kw_only=True):
+    """A script outside of the cluster runs an unmanaged trial; no slots are asked for.
+
+    A new `run` invalidates reports of earlier ones; the same run again was taken for lost, and is heard of
+    again. A trial that had ended goes on with this.
+    """
+
+    trial_id: int
+    experiment_id: int
+    task_id: str
+    allocation_id: str
+    run: int
+    """From 1."""
+    checkpoint: str | None = None
+    """What the run resumes from."""
+    steps_completed: int = 0
+    patience_s: float = 300.0
+    """Silence after which its script is taken for lost; counted from here and from each heartbeat."""
+    reason: str
+
+
 @event("searcher.trial.stop_requested", key="trial_id")
 class StopRequested(msgspec.Struct, frozen=True, kw_only=True):
     """The trial's present run is no longer wanted. The scheduler ends the allocation."""
@@ -219,7 +254,7 @@ class TrialStopping(msgspec.Struct, frozen=True):
 
 @event("searcher.trial.ended", key="trial_id")
 class TrialEnded(msgspec.Struct, frozen=True, kw_only=True):
-    """Final."""
+    """Final, but for an unmanaged trial: that may run again (`RunOpened`)."""
 
     trial_id: int
     state: State
@@ -232,7 +267,11 @@ class TrialEnded(msgspec.Struct, frozen=True, kw_only=True):
 
 @event("searcher.trial.overdue", key="trial_id")
 class TrialOverdue(msgspec.Struct, frozen=True):
-    """The script gave the trial up as invalid but still runs: a due time has come, the run is killed."""
+    """A due time of a run has come.
+
+    The script gave the trial up as invalid but still runs: the run is killed. Or nothing is heard of the
+    script of an unmanaged trial: it ends as failed.
+    """
 
     trial_id: int
     run: int

@@ -66,6 +66,14 @@ class PreemptionAcknowledged(msgspec.Struct, frozen=True):
     run: int
 
 
+@event("trial.heartbeat", key="trial_id")
+class Heartbeat(msgspec.Struct, frozen=True):
+    """The script of an unmanaged trial lives. The searcher listens; thinned out by the gateway."""
+
+    trial_id: int
+    run: int
+
+
 @event("trial.status_set", key="trial_id")
 class StatusSet(msgspec.Struct, frozen=True):
     """Short text that is shown as the runner's state."""

@@ -15,18 +15,24 @@ NO_ENTRYPOINT = "managed experiments require entrypoint"
 
 
 def complete(
-    user: object, *, defaults: Sequence[Mapping[str, Any]] = (), seed: int, name: str
+    user: object,
+    *,
+    defaults: Sequence[Mapping[str, Any]] = (),
+    seed: int,
+    name: str,
+    managed: bool = True,
 ) -> dict[str, Any]:
     """The configuration with everything set, which completes to itself.
 
     `defaults` are partial configurations, the most specific first: template, task container
     defaults, checkpoint storage of the workspace, of the cluster. `seed` and `name` are used where
-    the configuration has none. Raises `ConfigErrors` with all failures of the first stage that has any.
+    the configuration has none. What is not `managed` runs outside of the cluster, and needs no entrypoint.
+    Raises `ConfigErrors` with all failures of the first stage that has any.
     """
     config = checked(user)
     for index, low in enumerate(defaults):
         config = EXPERIMENT.merge(config, checked(low, f"<defaults[{index}]>"))
-    if not config.get("entrypoint"):
+    if managed and not config.get("entrypoint"):
         raise ConfigErrors(COMPLETENESS, (f"{ROOT}.entrypoint: {NO_ENTRYPOINT}",))
     drawn = {"name": name, "reproducibility": {"experiment_seed": seed}}
     return finished(EXPERIMENT.merge(config, drawn))

@@ -41,6 +41,7 @@ def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
         smaller_is_better=event.config["searcher"].get("smaller_is_better", True),
         source=event.source_checkpoint,
         pool=(event.config.get("resources") or {}).get("resource_pool") or "default",
+        retains=not event.unmanaged,
     )
     yield "experiments", event.experiment_id
 
@@ -51,11 +52,27 @@ def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     yield "experiments", id
 
 
+def _activated(state: State, recorded: Recorded) -> Iterable[Key]:
+    """An unmanaged one may go on after its end."""
+    known = state.experiments[recorded.event.experiment_id]
+    if known.ended:
+        state.experiments[known.id] = replace(known, ended=False)
+        yield "experiments", known.id
+
+
+def _run_opened(state: State, recorded: Recorded) -> Iterable[Key]:
+    known = state.trials[recorded.event.trial_id]
+    if known.settled:
+        state.trials[known.id] = replace(known, settled=False)
+        yield "trials", known.id
+
+
 def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentRevised = recorded.event
     known = state.experiments[event.experiment_id]
     changed = {f: event.changes[key] for f, key in _KEPT_BY.items() if key in event.changes}
-    state.experiments[known.id] = replace(known, keep=replace(known.keep, **changed))
+    retains = known.retains or bool(changed)
+    state.experiments[known.id] = replace(known, keep=replace(known.keep, **changed), retains=retains)
     yield "experiments", known.id
 
 
@@ -240,7 +257,9 @@ def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.ExperimentCreated: _experiment_created,
+    searcher.ExperimentActivated: _activated,
     searcher.ExperimentEnded: _experiment_ended,
+    searcher.RunOpened: _run_opened,
     searcher.ExperimentRevised: _revised,
     searcher.ExperimentDeleting: _deleting,
     searcher.ExperimentDeleted: _deleted,

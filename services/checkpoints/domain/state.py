@@ -38,6 +38,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     sweeps: int = 0
     """Tasks that were asked to do so and failed."""
     swept: bool = False
+    retains: bool = True
+    """Whether checkpoints go by themselves; of an unmanaged one only once somebody said how many stay."""
 
 
 class Validation(msgspec.Struct, frozen=True):

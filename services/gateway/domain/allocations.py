@@ -10,7 +10,7 @@ from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher, worker
 from det_contracts.states import later
-from services.gateway.domain.state import Allocation, Gathering, Live, OwnTask, Phase, Share, State
+from services.gateway.domain.state import Allocation, Gathering, Live, OwnTask, Phase, Share, State, Trial
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -40,6 +40,60 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
         ),
     )
     yield from _show(state, event.allocation_id, "", "QUEUED")
+
+
+def opened(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A script outside of the cluster runs a trial; the run before it, if any, is over."""
+    event: searcher.RunOpened = recorded.event
+    known = state.trials[event.trial_id]
+    yield from closed(state, known, recorded.at, "a newer run of the trial was started")
+    state.trials[known.id] = replace(
+        state.trials[known.id],
+        own="ACTIVE",
+        state="ACTIVE",
+        ended_at=None,
+        reason=event.reason,
+        restarts=event.run - 1,
+        run=event.run,
+        allocation_id=event.allocation_id,
+        runner_state=known.runner_state if known.run == event.run else "",
+    )
+    again = state.allocations.get(event.allocation_id)
+    yield from _open(
+        state,
+        Allocation(
+            id=event.allocation_id,
+            task_id=event.task_id,
+            kind="TRIAL",
+            experiment_id=event.experiment_id,
+            trial_id=event.trial_id,
+            run=event.run,
+            slots=0,
+            pool="",
+            priority=0,
+            requested_at=again.requested_at if again else recorded.at,
+            started_at=again.started_at if again else recorded.at,
+            state="RUNNING",
+        ),
+    )
+    yield from _show(state, event.allocation_id, "", "RUNNING")
+
+
+def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
+    """The run of an unmanaged trial is over, if there is one: no scheduler says so.
+
+    Whose script was `stopped` by a person shall hear of it when it asks.
+    """
+    id = known.allocation_id
+    if id is None or id not in state.live or not state.experiments[known.experiment_id].unmanaged:
+        return
+    state.allocations[id] = replace(
+        state.allocations[id], ended_at=at, state="TERMINATED", asked_to_leave=stopped, reason=reason
+    )
+    state.live.pop(id)
+    yield "allocations", id
+    yield "live", id
+    yield from _show(state, id, "RUNNING", "")
 
 
 def submitted(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -40,11 +40,12 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
         name=config["name"],
         description=config.get("description") or "",
         labels=tuple(config.get("labels") or ()),
-        pool=config["resources"].get("resource_pool") or "default",
+        pool="" if event.unmanaged else config["resources"].get("resource_pool") or "default",
         metric=config["searcher"].get("metric") or "",
         smaller_is_better=config["searcher"].get("smaller_is_better", True),
         parent_id=event.parent_id,
         project_id=event.project_id,
+        unmanaged=event.unmanaged,
         created_at=recorded.at,
         reason=event.reason,
     )

@@ -35,6 +35,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     searcher.TrialStopping: trials.stopping,
     searcher.TrialEnded: trials.ended,
     searcher.RunRequested: allocations.requested,
+    searcher.RunOpened: allocations.opened,
     searcher.RunEnded: trials.run_ended,
     searcher.OperationSet: trials.answered,
     searcher.TrialIdled: trials.answered,

@@ -44,6 +44,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     smaller_is_better: bool
     parent_id: int | None
     project_id: int = 1
+    unmanaged: bool = False
+    """Its trials run outside of the cluster."""
     created_at: float
     ended_at: float | None = None
     state: Life = "PAUSED"

@@ -8,6 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher, trial
+from services.gateway.domain.allocations import closed
 from services.gateway.domain.experiments import shown
 from services.gateway.domain.state import State, Trial
 from services.kit.rules import Key
@@ -47,6 +48,8 @@ def stopping(state: State, recorded: Recorded) -> Iterable[Key]:
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """A trial is over."""
     event: searcher.TrialEnded = recorded.event
+    stopped = event.state == "CANCELED"
+    yield from closed(state, state.trials[event.trial_id], recorded.at, event.reason, stopped=stopped)
     state.trials[event.trial_id] = replace(
         state.trials[event.trial_id],
         own=event.state,

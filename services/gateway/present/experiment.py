@@ -56,7 +56,7 @@ def experiment(
         "bestTrialId": one.best_trial,
         "bestTrialSearcherMetric": one.best_metric,
         "duration": int((one.ended_at or time.time()) - one.created_at),
-        "unmanaged": False,
+        "unmanaged": one.unmanaged,
         **place(state, one.project_id),
     }
 

@@ -15,7 +15,7 @@ from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.domain import Allocation, State
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked, UserVisit
-from services.gateway.witness import Witness, was_asked_to_leave
+from services.gateway.witness import Witness, run_outside, was_asked_to_leave
 
 LONGEST_WAIT_S = 3600
 RENDEZVOUS_PATIENCE_S = 600.0
@@ -40,7 +40,7 @@ class ProxyAddress(Body):
 @router.get("/allocations/{allocation_id}/signals/preemption")
 async def preemption(visit: Asked, allocation_id: str) -> Response:
     """Whether the allocation shall leave: at once if so, else after `timeout_seconds` at most."""
-    _own(visit, allocation_id)
+    allocation_id = _own(visit, allocation_id).id
     seconds = visit.params.integer("timeout_seconds", 60)
     if not 0 <= seconds <= LONGEST_WAIT_S:
         raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {LONGEST_WAIT_S}")
@@ -176,8 +176,11 @@ def _own(visit: UserVisit, allocation_id: str) -> Allocation:
     """A live allocation. Raises `Refused`: no id (400), none or an ended one (404), a stranger's (403)."""
     if "." not in allocation_id:
         raise invalid(f"'{allocation_id}' is no allocation id: those look like <task id>.<run>")
-    known: Allocation | None = visit.catalogue.state.allocations.get(allocation_id)
-    if known is None or known.ended_at is not None:
+    outside = run_outside(visit, allocation_id)
+    known: Allocation | None = outside or visit.catalogue.state.allocations.get(allocation_id)
+    # Who runs elsewhere, and was stopped here, shall hear of it.
+    stopped = outside is not None and outside.asked_to_leave
+    if known is None or (known.ended_at is not None and not stopped):
         raise not_found("live allocation", allocation_id)
     session = visit.session()
     if session.allocation and session.allocation != allocation_id:

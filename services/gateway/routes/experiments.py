@@ -29,15 +29,21 @@ router = APIRouter()
 @router.post("/experiments")
 async def create(visit: Asked) -> Response:
     """Check a configuration and a context, and make an experiment of them."""
+    return await submitted(visit, visit.idempotency_key())
+
+
+async def submitted(visit: UserVisit, key: str) -> Response:
+    """The answer to a submission; the same `key` again leads to the experiment that exists."""
     body = await visit.request.body()
     wish = await asyncio.to_thread(CreateExperiment.read, body)
-    key = visit.request.headers.get("idempotency-key", "")
     try:
         made = await submit.submit(visit.backend, wish, visit.user.username, key)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    shown = await show(visit, made.id) if made.id else EMPTY
-    return visit.answer({"experiment": shown, "config": made.config, "warnings": made.warnings})
+    if not made.id:
+        return visit.answer({"experiment": EMPTY, "config": made.config, "warnings": made.warnings})
+    shown, config = await show(visit, made.id), visit.catalogue.submission(made.id).config
+    return visit.answer({"experiment": shown, "config": config, "warnings": made.warnings})
 
 
 async def show(visit: UserVisit, id: int) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from services.gateway.web.visit import Asked
 
 EMPTY_LISTS = ("notebooks", "shells")
 MISSING = (
-    ("PUT", "/experiments/by-external-id/{id}"),
     ("PATCH", "/master/config"),
     ("POST", "/trial-source-info"),
     ("GET", "/resources/allocation/raw"),

@@ -48,8 +48,8 @@ async def _start(visit: UserVisit, kind: OwnKind, body: TaskBody) -> Response:
         context = await submit.store_context(visit.backend, body.files) if body.files else None
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    key = visit.request.headers.get("idempotency-key", "")
-    id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{visit.user.username}:{key}")) if key else str(uuid.uuid4())
+    key = visit.idempotency_key()
+    id = str(uuid.uuid5(uuid.NAMESPACE_OID, key) if key else uuid.uuid4())
     command = SubmitTask(
         task_id=id,
         kind=kind,

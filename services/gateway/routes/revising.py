@@ -42,6 +42,8 @@ async def revise(visit: Asked, experiment_id: int) -> Response:
         expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
+    if one.unmanaged and any(field in _JOB for field in changes):
+        raise precondition(f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue")
     user = visit.user.username
     share = {_JOB[field]: value for field, value in changes.items() if field in _JOB}
     rest = {field: value for field, value in changes.items() if field not in _JOB}

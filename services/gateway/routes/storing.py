@@ -14,7 +14,7 @@ from det_contracts.problems import invalid, not_found, precondition
 from services.gateway.domain import Allocation
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked, UserVisit
-from services.gateway.witness import Witness
+from services.gateway.witness import Witness, run_spoken_for
 
 router = APIRouter()
 
@@ -62,8 +62,7 @@ async def store(visit: Asked, body: Stored) -> Response:
 
 def _allocation(visit: UserVisit, body: Stored) -> Allocation:
     """The run that stored it: the one that is named, else that of the token."""
-    id = body.allocation_id or visit.session().allocation
-    known: Allocation | None = visit.catalogue.state.allocations.get(id)
+    known = run_spoken_for(visit, body.task_id, body.allocation_id)
     if known is None or (body.task_id and known.task_id != body.task_id):
-        raise not_found(f"allocation of task '{body.task_id}'", id)
+        raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)
     return known

@@ -15,7 +15,7 @@ from det_contracts import subjects
 from det_contracts.problems import Problem, Refused, invalid
 from det_contracts.reports import LogBatch, LogLine
 from services.gateway.web.visit import Asked, UserVisit
-from services.gateway.witness import append
+from services.gateway.witness import append, run_spoken_for
 from services.kit.log import Draft
 
 AT_ONCE = 1000
@@ -31,6 +31,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     allocation_id: str | None = None
     agent_id: str | None = None
     rank_id: int | None = None
+    rank: int | None = None
     timestamp: datetime | None = None
     level: str | None = None
     stdtype: str | None = None
@@ -76,17 +77,17 @@ def _sorted(visit: UserVisit, records: list[Record]) -> dict[Place, list[LogLine
 
 def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
     """The run that a line belongs to; raises `Refused` for another task's or an unknown one."""
-    state = visit.catalogue.state
-    id = record.allocation_id or own
-    known = state.allocations.get(id)
+    known = run_spoken_for(visit, record.task_id, record.allocation_id or "")
     if known is None or known.task_id != record.task_id:
-        raise invalid(f"allocation '{id}' of task '{record.task_id}' is not known")
-    if own and own != id:
-        raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {id}"))
+        raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
+    if own and own != known.id:
+        raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
     return known
 
 
 def _line(record: Record) -> LogLine:
     at = record.timestamp.timestamp() if record.timestamp else time.time()
     level = (record.level or "").removeprefix("LOG_LEVEL_") or None
-    return LogLine(at, record.stdtype or "stdout", level, record.rank_id, record.log.rstrip("\n"))
+    # Scripts outside of the cluster call it `rank`, and say 0 even when they are alone.
+    rank = record.rank_id if record.rank_id is not None else record.rank or None
+    return LogLine(at, record.stdtype or "stdout", level, rank, record.log.rstrip("\n"))

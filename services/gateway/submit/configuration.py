@@ -15,15 +15,22 @@ from services.gateway.domain import Checkpoint, State
 DEFAULT_POOL = "default"
 TEXT_LIMIT_BYTES = 1 << 20
 """Largest configuration text: it becomes part of an event, and the broker takes 8 MiB."""
+NO_SEARCH = {"name": "single", "metric": "loss", "max_length": 1_000_000_000}
+"""Of an unmanaged experiment that names none: its script trains as long as it likes."""
 SLOTS_EXCEEDED = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
 
 
 def complete(
-    text: str, storage: dict[str, Any] | None, template: dict[str, Any] | None = None
+    text: str,
+    storage: dict[str, Any] | None,
+    template: dict[str, Any] | None = None,
+    *,
+    unmanaged: bool = False,
 ) -> dict[str, Any]:
     """The completed configuration; raises `Refused` (400) that names everything wrong.
 
-    `storage` is the cluster's default `checkpoint_storage`; `template` goes before it.
+    `storage` is the cluster's default `checkpoint_storage`; `template` goes before it. An unmanaged one needs
+    nothing: it only describes what runs elsewhere.
     """
     if len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
@@ -33,9 +40,11 @@ def complete(
         raise invalid(f"the configuration cannot be read as YAML: {error}") from None
     defaults = [template] if template is not None else []
     defaults += [{"checkpoint_storage": storage}] if storage is not None else []
+    if unmanaged and isinstance(written, dict) and not written.get("searcher"):
+        defaults += [{"searcher": NO_SEARCH}]
     seed, name = int(time.time()), expconf.random_name(random.choice)
     try:
-        config = expconf.complete(written, defaults=defaults, seed=seed, name=name)
+        config = expconf.complete(written, defaults=defaults, seed=seed, name=name, managed=not unmanaged)
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
     config["resources"]["resource_pool"] = config["resources"].get("resource_pool") or DEFAULT_POOL

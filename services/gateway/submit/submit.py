@@ -18,7 +18,6 @@ from services.gateway.domain import State
 from services.gateway.submit import archive, configuration
 from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment
-from services.gateway.web.errors import unimplemented
 
 
 class Submitted(msgspec.Struct, frozen=True):
@@ -34,19 +33,17 @@ class Submitted(msgspec.Struct, frozen=True):
 async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) -> Submitted:
     """Create an experiment, or only check the wish; raises `Refused`, or `archive.TooLarge`.
 
-    `key` is the client's idempotency key: the same one again leads to the experiment that exists.
+    The same `key` again leads to the experiment that exists.
     """
     state = backend.catalogue.state
-    if wish.unmanaged:
-        raise unimplemented("unmanaged experiments are not offered yet")
-    config = configuration.complete(wish.config, backend.storage, _template(wish, state))
+    config = configuration.complete(
+        wish.config, backend.storage, _template(wish, state), unmanaged=wish.unmanaged
+    )
     project_id = _project(wish, config, state)
     source = configuration.source_checkpoint(config, state)
-    await asyncio.to_thread(
-        probe, config["checkpoint_storage"], directories=backend.settings.checkpoints_probe
-    )
+    # What runs elsewhere uses neither the workers' storage nor their slots.
+    warnings = [] if wish.unmanaged else await _check_cluster(backend, config)
     context = await _context(backend, wish)
-    warnings = configuration.warnings(config, state) + await _fit(backend, config)
     if wish.validate_only:
         return Submitted(0, config, warnings)
     id = await backend.peers.command(
@@ -59,10 +56,18 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
             project_id=project_id,
             source_checkpoint=source,
             activate=wish.activate,
-            request_key=f"{user}:{key}" if key else "",
+            request_key=key,
+            unmanaged=wish.unmanaged,
         )
     )
     return Submitted(id, config, warnings)
+
+
+async def _check_cluster(backend: Backend, config: dict[str, Any]) -> list[str]:
+    """Whether the cluster can run it; returns what is worth telling, raises `Refused`."""
+    storage, directories = config["checkpoint_storage"], backend.settings.checkpoints_probe
+    await asyncio.to_thread(probe, storage, directories=directories)
+    return configuration.warnings(config, backend.catalogue.state) + await _fit(backend, config)
 
 
 def _template(wish: CreateExperiment, state: State) -> dict[str, Any] | None:

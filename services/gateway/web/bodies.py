@@ -277,6 +277,32 @@ class BulkMove(Bulk):
     destination_project_id: Long
 
 
+class NewTrial(Body):
+    """POST /trials"""
+
+    experiment_id: Long
+    hparams: dict[str, Any] = {}
+
+
+class TrialPut(Body):
+    """PUT /trials"""
+
+    external_trial_id: str = ""
+    create_trial_request: NewTrial
+
+
+class TrialPatch(Body):
+    """PATCH /trials/{id}"""
+
+    state: str = ""
+
+
+class TrialStart(Body):
+    """POST /trials/{id}/start"""
+
+    resume: bool = False
+
+
 class CreateExperiment(Body):
     """POST /experiments"""
 

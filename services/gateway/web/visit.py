@@ -108,6 +108,11 @@ class UserVisit(Visit):
         """Who asks."""
         return users.by_id(self.catalogue.state, self._user_id)
 
+    def idempotency_key(self) -> str:
+        """Names a creation among all of this user's; empty where the request has no `Idempotency-Key`."""
+        key = self.request.headers.get("idempotency-key", "")
+        return f"{self.user.username}:{key}" if key else ""
+
     def admin(self) -> User:
         """Who asks, if they may administer; raises `Refused` (403)."""
         if not self.user.admin:

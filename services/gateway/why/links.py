@@ -206,9 +206,9 @@ def _operation(history: History, recorded: Recorded) -> Links:
 
 
 def _posted(history: History, recorded: Recorded) -> Links:
-    """What a user's own search method asked for."""
+    """What a user's own search method, or somebody's script, asked for."""
     cause = history.cause(recorded)
-    return [Link(cause)] if cause and type(cause.event) is searcher.OperationsPosted else []
+    return [Link(cause)] if cause and type(cause.event) in _ASKED_FOR else []
 
 
 def _rival(history: History, recorded: Recorded) -> Links:
@@ -245,12 +245,15 @@ def _deleted(history: History, recorded: Recorded) -> Links:
     return _one(history.newest(things, asked, before=recorded.position, where=same))
 
 
+_ASKED_FOR = (searcher.OperationsPosted, searcher.TrialRequested)
 _MOVES_THE_SEARCH = (trial.OperationCompleted, trial.ExitedEarly, searcher.TrialEnded)
 _ENDS_A_TRIAL = (
     scheduler.AllocationEnded,
     searcher.TrialStopping,
     searcher.ExperimentStopping,
     searcher.TrialIdled,
+    searcher.RunOpened,
+    searcher.TrialOverdue,
     trial.ExitedEarly,
 )
 
@@ -279,6 +282,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     searcher.ExperimentActivated: _activated,
     searcher.ExperimentPaused: _nothing,
     searcher.OperationsPosted: _nothing,
+    searcher.TrialRequested: _nothing,
     searcher.ExperimentEnded: _of_experiment(searcher.ExperimentStopping),
     searcher.ExperimentDeleted: _of_experiment(checkpoints.ExperimentEmptied, searcher.ExperimentDeleting),
     searcher.TrialCreated: _created,
@@ -287,6 +291,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     searcher.RunRequested: _of_trial_or_above(
         searcher.OperationSet, searcher.RunEnded, searcher.ExperimentActivated
     ),
+    searcher.RunOpened: _of_trial(searcher.TrialCreated),
     searcher.StopRequested: _of_trial_or_above(
         searcher.TrialStopping,
         searcher.TrialOverdue,
@@ -297,7 +302,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     searcher.RunEnded: _judged,
     searcher.TrialStopping: _nothing,
     searcher.TrialEnded: _trial_ended,
-    searcher.TrialOverdue: _of_trial(trial.ExitedEarly),
+    searcher.TrialOverdue: _of_trial(trial.ExitedEarly, searcher.RunOpened),
     scheduler.AllocationAssigned: _assigned,
     scheduler.PreemptRequested: _preempted,
     scheduler.KillRequested: _killed,

@@ -199,10 +199,15 @@ def _filters(subject: Subject) -> list[str]:
 
 
 def _tells_of(subject: Subject) -> Callable[[Stored], bool]:
-    """Not what was deleted instead of a checkpoint."""
+    """Not what was deleted instead of a checkpoint, and no heartbeats."""
     others = subjects.deletions_of(subject.experiment_id).removesuffix(">")
     mark = subject.id.encode()
-    return lambda message: not message.subject.startswith(others) or mark in message.body
+
+    def tells(message: Stored) -> bool:
+        other = message.subject.startswith(others) and mark not in message.body
+        return not other and not message.subject.endswith(".heartbeat")
+
+    return tells
 
 
 def _no_decision(message: Stored) -> bool:

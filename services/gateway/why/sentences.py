@@ -123,6 +123,7 @@ SENTENCES: dict[type, Sentence] = {
     searcher.OperationsPosted: lambda e, _: (
         f"the search method of experiment {e.experiment_id} asked for {len(e.operations)} operation(s)"
     ),
+    searcher.TrialRequested: lambda e, _: f"experiment {e.experiment_id} was to have another trial",
     searcher.ExperimentArchived: lambda e, _: (
         f"experiment {e.experiment_id} was {'archived' if e.archived else 'unarchived'}"
     ),
@@ -140,12 +141,13 @@ SENTENCES: dict[type, Sentence] = {
         f"trial {e.trial_id} had nothing {'more ' if e.final else ''}to do after operation {e.seq}"
     ),
     searcher.RunRequested: _run_requested,
+    searcher.RunOpened: lambda e, _: f"a script outside of the cluster ran trial {e.trial_id}, run {e.run}",
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: lambda e, _: f"run {e.run} of trial {e.trial_id} was over, and the trial goes on",
     searcher.TrialStopping: lambda e, _: f"trial {e.trial_id} was to end as {ENDS_IN.get(e.to, e.to)}",
     searcher.TrialEnded: lambda e, _: f"trial {e.trial_id} ended as {e.state}",
     searcher.TrialOverdue: lambda e, _: (
-        f"run {e.run} of trial {e.trial_id} had its time to leave, and stayed"
+        f"the time of run {e.run} of trial {e.trial_id} was over" + (f": {e.reason}" if e.reason else "")
     ),
     scheduler.AllocationAssigned: _assigned,
     scheduler.PreemptRequested: _preempt,
@@ -174,6 +176,7 @@ SENTENCES: dict[type, Sentence] = {
         f"trial {e.trial_id} stored checkpoint {e.uuid} at step {e.steps_completed}"
     ),
     trial.PreemptionAcknowledged: lambda e, _: f"run {e.run} of trial {e.trial_id} said that it leaves",
+    trial.Heartbeat: lambda e, _: f"the script of trial {e.trial_id} was heard",
     trial.StatusSet: lambda e, _: f"the script of trial {e.trial_id} says: {e.status}",
     metrics.Validated: lambda e, _: (
         f"a validation of trial {e.trial_id} at step {e.steps_completed} was accepted"

@@ -29,6 +29,7 @@ _TRIAL = (
     searcher.TrialCreated,
     searcher.TrialIdled,
     searcher.RunRequested,
+    searcher.RunOpened,
     searcher.RunEnded,
     searcher.TrialStopping,
 )
@@ -63,8 +64,10 @@ def _trial(history: History, subject: Subject) -> list[Recorded | None]:
     id = subject.trial_id
     assert id is not None
     own = [Thing("trial", id)]
-    end = history.newest(own, (searcher.TrialEnded,), where=lambda e: e.trial_id == id)
-    if end is not None:
+    # What runs outside of the cluster may run again after its end.
+    last = (searcher.TrialEnded, searcher.RunOpened)
+    end = history.newest(own, last, where=lambda e: e.trial_id == id)
+    if end is not None and type(end.event) is searcher.TrialEnded:
         return [end]
     newest = [
         history.newest(own, _TRIAL, where=lambda e: e.trial_id == id),

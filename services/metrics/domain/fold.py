@@ -83,7 +83,7 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     yield "ended", event.trial_id
 
 
-def _settled(state: State, event: metrics.Settled) -> Iterable[Key]:
+def _settled(state: State, event: metrics.Settled | searcher.RunOpened) -> Iterable[Key]:
     state.ended.pop(event.trial_id, None)
     yield "ended", event.trial_id
 
@@ -118,5 +118,6 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.Settled: _settled,
     metrics.LogsTrimmed: _logs_trimmed,
     searcher.TrialEnded: _trial_ended,
+    searcher.RunOpened: _settled,
     searcher.ExperimentDeleted: _deleted,
 }

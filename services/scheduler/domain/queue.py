@@ -20,8 +20,10 @@ def pool_configured(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A job enters the queue."""
+    """A job enters the queue; what runs outside of the cluster has none."""
     event: searcher.ExperimentCreated = recorded.event
+    if event.unmanaged:
+        return
     resources = event.config.get("resources") or {}
     pool = resources.get("resource_pool") or DEFAULT_POOL
     yield from state.touch_pool(pool)

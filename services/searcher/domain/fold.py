@@ -15,10 +15,13 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, trial
+from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
+from services.searcher.domain import unmanaged
 from services.searcher.domain.custom import post, still_counts
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
+from services.searcher.domain.unmanaged import is_lost
 from services.searcher.methods import (
     Close,
     Create,
@@ -46,8 +49,9 @@ GRACE_S = 10.0
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event; returns the records that it replaced. What does not concern the searcher passes by."""
-    if type(recorded.event) is trial.ExitedEarly:
-        return _exited_early(state, recorded.event, recorded.at)
+    timed = _TIMED.get(type(recorded.event))
+    if timed is not None:
+        return timed(state, recorded.event, recorded.at)
     fold = _FOLDS.get(type(recorded.event))
     return fold(state, recorded.event) if fold is not None else ()
 
@@ -63,17 +67,27 @@ def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
         priority=resources.get("priority") or 42,
         max_restarts=event.config["max_restarts"],
         source_checkpoint=event.source_checkpoint,
+        unmanaged=event.unmanaged,
+        length=_length(event.config["searcher"]) if event.unmanaged else 0,
         reason=event.reason,
     )
     state.totals["all"] = replace(state.totals.get("all", Totals()), experiments=id)
     if event.request_key:
         state.request_keys[event.request_key] = Named(id)
-    seed = event.config["reproducibility"]["experiment_seed"]
-    state.searches[id], operations = start(event.config["searcher"], event.config["hyperparameters"], seed)
     yield "totals", "all"
+    yield "experiments", id
     if event.request_key:
         yield "request_keys", event.request_key
-    yield from _take(state, id, operations)
+    if not event.unmanaged:
+        seed = event.config["reproducibility"]["experiment_seed"]
+        search = start(event.config["searcher"], event.config["hyperparameters"], seed)
+        state.searches[id], operations = search
+        yield from _take(state, id, operations)
+
+
+def _length(searcher_config: dict[str, Any]) -> int:
+    length = searcher_config.get("max_length")
+    return 0 if length is None else Length.of(length).count
 
 
 def _take(state: State, experiment_id: int, operations: Iterable[Operation]) -> Iterable[Key]:
@@ -134,7 +148,10 @@ def _put(state: State, changed: Trial) -> Iterable[Key]:
 
 
 def _advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]:
-    """Take one step of the search method."""
+    """Take one step of the search method; an unmanaged experiment has none."""
+    if experiment_id not in state.searches:
+        yield "experiments", experiment_id
+        return
     try:
         state.searches[experiment_id], operations = step(state.searches[experiment_id], happened)
     except MethodError as error:
@@ -160,6 +177,14 @@ def _operations_posted(state: State, event: searcher.OperationsPosted) -> Iterab
     kept = [one for one in event.operations if still_counts(state, id, one)]
     state.searches[id], operations = post(state.searches[id], kept, event.triggered_by)
     return _take(state, id, operations)
+
+
+def _trial_requested(state: State, event: searcher.TrialRequested) -> Iterable[Key]:
+    experiment = state.experiments[event.experiment_id]
+    yield from _open(state, experiment.id, Create(event.request_id, 0, event.hparams))
+    if experiment.length:
+        fresh = _by_request(state, experiment.id, event.request_id)
+        yield from _put(state, replace(fresh, seq=1, length=experiment.length, complete=False))
 
 
 def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
@@ -193,6 +218,10 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     state.searches.pop(id, None)
     state.live.pop(id, None)
     yield "searches", id
+    for key in [key for key, known in state.request_keys.items() if known.id == id]:
+        # Who asks for it by that key again wants one that exists.
+        state.request_keys.pop(key)
+        yield "request_keys", key
     for trial_id in event.trial_ids:
         task = state.trials.pop(trial_id).task_id
         state.tasks.pop(task)
@@ -263,7 +292,11 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
         exit=None,
         allocation_id=None,
         restarts=event.restarts,
+        # Who was lost and says how it ended is lost no more.
+        overdue=known.overdue and known.state not in TERMINAL,
+        heard=False,
     )
+    yield from _drop_timer(state, known.id)
     yield from _put(state, over)
     state.live[known.experiment_id].pop(known.id, None)
     if event.early_exit is not None:
@@ -284,7 +317,9 @@ def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterabl
 def _witnessed(state: State, event: Any) -> Trial | None:
     """The trial that a script speaks of, when it is the script of the trial's present run."""
     known = state.trials.get(event.trial_id)
-    return known if known is not None and known.run == event.run and known.state not in TERMINAL else None
+    if known is None or known.run != event.run:
+        return None
+    return known if known.state not in TERMINAL or is_lost(known) else None
 
 
 def _operation_completed(state: State, event: trial.OperationCompleted) -> Iterable[Key]:
@@ -299,8 +334,10 @@ def _operation_completed(state: State, event: trial.OperationCompleted) -> Itera
 def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
     known = _witnessed(state, event)
     if known is None:
-        return ()
-    return _advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
+        return
+    if known.patience_s:
+        yield from _put(state, replace(known, units=event.units))
+    yield from _advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
 
 
 def _exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable[Key]:
@@ -344,6 +381,7 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.ExperimentStopping: _moved(),
     searcher.ExperimentEnded: _moved(),
     searcher.OperationsPosted: _operations_posted,
+    searcher.TrialRequested: _trial_requested,
     searcher.ExperimentKillForced: _kill_forced,
     searcher.ExperimentArchived: _archived,
     searcher.ExperimentDeleting: _deleting,
@@ -364,3 +402,10 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     trial.PreemptionAcknowledged: _acknowledged,
     trial.CheckpointStored: _checkpoint_stored,
 }
+
+_TIMED: dict[type, Callable[[State, Any, float], Iterable[Key]]] = {
+    trial.ExitedEarly: _exited_early,
+    trial.Heartbeat: unmanaged.heard,
+    searcher.RunOpened: unmanaged.opened,
+}
+"""Folds that look at the time of their event."""

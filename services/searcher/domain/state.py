@@ -43,6 +43,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     forced: bool = False
     """A person wants what still runs of it dead, wherever it is heading."""
     archived: bool = False
+    unmanaged: bool = False
+    length: int = 0
+    """How far a trial of an unmanaged one means to train; 0 where its configuration does not say."""
     emptied: bool | None = None
     """What checkpoints answered to its deletion; None before that."""
     reason: str = ""
@@ -92,7 +95,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     early: str | None = None
     """Early exit that the script reported in the present run."""
     overdue: bool = False
-    """It gave up, and did not leave in time."""
+    """It gave up, and did not leave in time; of an unmanaged one: nothing was heard of it."""
     exit: Exit | None = None
     """End of a run that waits for its verdict."""
     restarts: int = 0
@@ -104,9 +107,16 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     """Why a person stopped this one trial."""
 
+    patience_s: float = 0.0
+    """Silence after which an unmanaged run is taken for lost; 0 for managed trials."""
+    heard: bool = False
+    """Taken for lost, an unmanaged run gave a sign of life."""
+    units: float = 0.0
+    """How far an unmanaged trial is; of others the search knows."""
+
 
 class Timer(msgspec.Struct, frozen=True):
-    """When a run that gave up must have left."""
+    """When a run that gave up must have left, or an unmanaged one must have been heard."""
 
     run: int
     due_at: float

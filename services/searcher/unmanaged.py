@@ -1,0 +1,157 @@
+"""Experiments whose trials run outside of the cluster (REST spec, section 4).
+
+Nothing searches and nothing is scheduled: scripts say that they run, that they live and how they ended. An
+experiment ends with the last of its trials, and goes on when one of them runs again or a new one comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from det_contracts import ids
+from det_contracts.commands import CreateTrial, EndTrial, OpenRun
+from det_contracts.events import searcher
+from det_contracts.problems import Refused, invalid, not_found, precondition
+from det_contracts.states import ENDS_IN, TERMINAL
+from det_contracts.states import State as Life
+from services.kit.rules import Call, Ruling
+from services.searcher.domain import Experiment, State, Trial
+from services.searcher.domain.unmanaged import is_lost, trials_of
+
+SILENT = "nothing was heard of its script for too long"
+HEARD = "its script is heard again"
+
+
+def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
+    """Have a trial made; it is announced once it has its number."""
+    experiment = _experiment(state, command.experiment_id)
+    if not ids.is_token(command.request_id):
+        raise invalid(f"request id '{command.request_id}' must be letters, digits, '-' and '_'")
+    if ids.trial_task_id(experiment.id, command.request_id) in state.tasks:
+        return Ruling()
+    reason = f"created by {command.user}"
+    wanted = searcher.TrialRequested(
+        experiment_id=experiment.id,
+        request_id=command.request_id,
+        hparams=command.hparams,
+        reason=reason,
+    )
+    return Ruling([*_gone_on(experiment, reason), wanted])
+
+
+def open_run(state: State, command: OpenRun, call: Call) -> Ruling:
+    """Begin a run; one that is still open is taken over by it."""
+    trial = _trial(state, command.trial_id)
+    if trial.run and not command.resume:
+        raise precondition(
+            f"trial {trial.id} has run before: start it with resume to go on from its latest checkpoint, "
+            "or create another trial"
+        )
+    experiment = _experiment(state, trial.experiment_id)
+    reason = f"started by {command.user}"
+    opened = _run(trial, trial.run + 1, reason)
+    told = {"run": opened.run, "checkpoint": opened.checkpoint, "steps_completed": opened.steps_completed}
+    return Ruling([*_gone_on(experiment, reason), opened], told)
+
+
+def end_trial(state: State, command: EndTrial, call: Call) -> Ruling:
+    """End a trial as its script says; what is so already is a success without effect."""
+    trial = _trial(state, command.trial_id)
+    if trial.state in TERMINAL and not is_lost(trial):
+        if trial.state == command.state:
+            return Ruling()
+        raise precondition(f"trial {trial.id} has ended as {trial.state} before")
+    experiment = state.experiments[trial.experiment_id]
+    reason = f"its script ended, says {command.user}"
+    ended = searcher.TrialEnded(
+        trial_id=trial.id, state=command.state, restarts=trial.restarts, reason=reason
+    )
+    # Of a lost trial the experiment may have ended; it ends anew, with what is known now.
+    over = experiment.state in TERMINAL
+    return Ruling([*(_gone_on(experiment, reason) if over else ()), ended])
+
+
+def refuse_pause(experiment: Experiment) -> None:
+    """Raises `Refused` for an unmanaged experiment."""
+    if experiment.unmanaged:
+        raise precondition(
+            f"experiment {experiment.id} is unmanaged: its scripts run outside of the cluster, which cannot "
+            "pause them; stop them where they run, or kill the experiment"
+        )
+
+
+def take_up(state: State, trial: Trial) -> Sequence[Any]:
+    """Events for a trial that was taken for lost; none where its experiment is to be deleted."""
+    experiment = state.experiments[trial.experiment_id]
+    try:
+        return [*_gone_on(experiment, HEARD), _run(trial, trial.run, HEARD)]
+    except Refused:
+        return ()
+
+
+def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
+    """The end of an experiment without open trials, in the state that a search of those would end in."""
+    trials = list(trials_of(state, experiment))
+    if not trials or any(trial.heard for trial in trials):
+        return ()
+    ends = {trial.state for trial in trials}
+    to: Life = "STOPPING_ERROR" if ends == {"ERROR"} else "STOPPING_COMPLETED"
+    to = "STOPPING_CANCELED" if ends == {"CANCELED"} else to
+    reason = f"all its trials have ended, {len(trials)} of them"
+    return [
+        searcher.ExperimentStopping(experiment.id, to, reason),
+        searcher.ExperimentEnded(experiment.id, ENDS_IN[to], reason),
+    ]
+
+
+def progress(state: State, experiment: Experiment) -> float:
+    """How far its open trials are, 0 to 1, by the length that its configuration names."""
+    live = [state.trials[id] for id in state.live[experiment.id]]
+    if not live or not experiment.length:
+        return 0.0
+    return sum(min(trial.units / experiment.length, 1.0) for trial in live) / len(live)
+
+
+def _run(trial: Trial, run: int, reason: str) -> searcher.RunOpened:
+    return searcher.RunOpened(
+        trial_id=trial.id,
+        experiment_id=trial.experiment_id,
+        task_id=trial.task_id,
+        allocation_id=ids.allocation_id(trial.task_id, run),
+        run=run,
+        checkpoint=trial.checkpoint,
+        steps_completed=trial.steps_completed,
+        reason=reason,
+    )
+
+
+def _experiment(state: State, id: int) -> Experiment:
+    experiment = state.experiments.get(id)
+    if experiment is None or experiment.state == "DELETED":
+        raise not_found("experiment", id)
+    if not experiment.unmanaged:
+        raise precondition(
+            f"experiment {id} is managed: its search makes its trials, and the cluster runs them"
+        )
+    return experiment
+
+
+def _trial(state: State, id: int) -> Trial:
+    trial = state.trials.get(id)
+    if trial is None:
+        raise not_found("trial", id)
+    if not state.experiments[trial.experiment_id].unmanaged:
+        raise precondition(
+            f"trial {id} is managed: the cluster runs it, and knows its state; it can be killed"
+        )
+    return trial
+
+
+def _gone_on(experiment: Experiment, reason: str) -> Sequence[Any]:
+    """What lets an experiment go on that has ended; raises `Refused` where it cannot."""
+    if experiment.state == "ACTIVE":
+        return ()
+    if experiment.state in TERMINAL:
+        return [searcher.ExperimentActivated(experiment.id, reason)]
+    raise precondition(f"experiment in incompatible state {experiment.state}")
