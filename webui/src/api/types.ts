@@ -50,6 +50,7 @@ export interface Trial {
   totalBatchesProcessed: number;
   bestValidation: Validation | null;
   latestValidation: Validation | null;
+  bestCheckpoint: { uuid: string; totalBatches: number; resources: Record<string, string> } | null;
   taskId: string;
   checkpointCount: number;
   totalCheckpointSize: string;
@@ -110,13 +111,6 @@ export interface Job {
   submissionTime: string;
   summary: { state: string; jobsAhead: number };
   waitsFor: string;
-}
-
-export interface Point {
-  batches: number;
-  values: Record<string, number | string>;
-  time: string;
-  epoch: number | null;
 }
 
 export interface LogLine {

@@ -2,20 +2,23 @@ import { Link, Navigate, useParams } from "react-router";
 
 import { useChange, useData } from "../api/data";
 import type { Experiment, Trial } from "../api/types";
+import { Metrics, useCurves } from "../charts/metrics";
+import { namesOf } from "../charts/names";
 import { Card, Copyable, Failure, Loaded, State, Tabs, Time } from "../parts/basics";
 import { duration, flat, isOver, number } from "../parts/format";
 import { Logs } from "../parts/logs";
-import { Metrics } from "../parts/metrics";
 import { Checkpoints } from "./experiment/checkpoints";
 import { Story } from "./experiment/story";
 
+/** Between two looks at a trial that reports; its curves are asked for at once. */
+const REST_MS = 1000;
 const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
 
 export function TrialPage() {
   const id = Number(useParams().trial);
   const tab = useParams().tab ?? "overview";
   const topics = [`trial.${id}`, `trial.${id}.series`];
-  const found = useData<{ trial: Trial }>(`trials/${id}`, topics);
+  const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
   const experiment = found.data?.trial.experimentId;
   const above = useData<{ experiment: Experiment }>(experiment ? `experiments/${experiment}` : null, experiment ? [`experiment.${experiment}`] : []);
   return (
@@ -82,7 +85,7 @@ function Head({ trial, name }: { trial: Trial; name: string }) {
 function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric: string; topics: string[] }) {
   switch (tab) {
     case "overview":
-      return <Metrics trials={[trial]} first={metric} topics={topics.slice(1)} />;
+      return <Curves trial={trial} searched={metric} topics={topics.slice(1)} />;
     case "hyperparameters":
       return (
         <Card>
@@ -106,7 +109,7 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
     case "checkpoints":
       return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} />;
     case "profiler":
-      return <Metrics trials={[trial]} first="samples_per_second" topics={topics.slice(1)} profile />;
+      return <Curves trial={trial} searched="samples_per_second" topics={topics.slice(1)} profile />;
     case "logs":
       return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} />;
     case "story":
@@ -114,6 +117,11 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
     default:
       return <Navigate to={`/experiments/${trial.experimentId}/trials/${trial.id}/overview`} replace />;
   }
+}
+
+function Curves({ trial, ...more }: { trial: Trial; searched: string; topics: string[]; profile?: boolean }) {
+  const curves = useCurves([trial]);
+  return <Metrics trials={curves} names={namesOf(trial)} {...more} />;
 }
 
 function Summaries({ trial }: { trial: Trial }) {

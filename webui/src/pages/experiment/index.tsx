@@ -5,27 +5,29 @@ import { useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
 import { Loaded, Tabs } from "../../parts/basics";
 import { Logs } from "../../parts/logs";
-import { Metrics } from "../../parts/metrics";
 import { Checkpoints } from "./checkpoints";
 import { Code } from "./code";
 import { Gone } from "./gone";
 import { Head, type JobSummary } from "./head";
-import { Hyperparameters } from "./hyperparameters";
 import { Notes } from "./notes";
+import { Overview, Search } from "./overview";
 import { Story } from "./story";
 import { Trials } from "./trials";
 
-const MANY = 30;
-/** Trials whose curves are drawn at once; the others are in the table and under Hyperparameters. */
+/** Between two looks at the trials of an experiment that reports; their curves are asked for at once. */
+const REST_MS = 1000;
 
 export function ExperimentPage() {
-  const id = Number(useParams().id);
-  const tab = useParams().tab ?? "overview";
+  const { id: text, tab: named, view } = useParams();
+  const id = Number(text);
+  const tab = named ?? (view ? "visualization" : "overview");
   const topics = [`experiment.${id}`, `experiment.${id}.series`];
   const found = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(`experiments/${id}`, [...topics.slice(0, 1), "queue"]);
   const trials = useData<{ trials: Trial[] }>(
-    `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&limit=1000`,
+    `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true`,
     topics,
+    false,
+    REST_MS,
   );
   if (found.error instanceof ApiError && found.error.status === 404) return <Gone kind="experiment" id={id} />;
   return (
@@ -76,12 +78,12 @@ function OwnTab({ tab, one, topics }: { tab: string; one: Experiment; topics: st
 function Tab({ tab, one, trials, topics }: { tab: string; one: Experiment; trials: Trial[]; topics: string[] }) {
   switch (tab) {
     case "overview":
-      return <Metrics trials={trials.slice(0, MANY)} first={one.searcherMetric} topics={topics.slice(1)} />;
+      return <Overview one={one} trials={trials} topics={topics} />;
     case "hyperparameters":
     case "visualization":
-      return <Hyperparameters one={one} trials={trials} topics={topics.slice(1)} />;
+      return <Search one={one} trials={trials} topics={topics} />;
     case "trials":
-      return <Trials one={one} trials={trials} />;
+      return <Trials one={one} trials={trials} topics={topics} />;
     case "logs": {
       const first = trials.find((trial) => trial.state === "STATE_ERROR") ?? [...trials].sort((a, b) => a.id - b.id)[0];
       return first ? (

@@ -1,0 +1,89 @@
+import { expect, test } from "vitest";
+
+import { toCsv } from "./export";
+import { extent, nearest, toLines } from "./lines";
+import { readRange, writeRange } from "./link";
+import type { Series } from "./series";
+import { spread, SvgPen, scaleTo, trace, traceBand } from "./trace";
+
+const series = (more: Partial<Series> = {}): Series => ({
+  trialId: 1, group: "training", name: "loss", count: 3, nonFinite: 0, raw: true, x: [1, 2, 3], batches: [1, 2, 3], last: [4, 2, 1], ...more,
+});
+const bucketed = series({ raw: false, min: [0, 1, 1], max: [9, 3, 1], mean: [4, 2, 1], counts: [5, 2, 1], gaps: [0, 1, 0], nonFinite: 1 });
+const known = [{ id: 1, startTime: "1970-01-01T00:00:01Z" }];
+const plain = { weight: 0 };
+
+test("a line has the values, and the time since its trial's start where asked", () => {
+  const [line] = toLines([series()], known, plain);
+  expect(line).toMatchObject({ label: "training", xs: [1, 2, 3], ys: [4, 2, 1], low: null, pale: null, gaps: [0, 0, 0] });
+  expect(toLines([series()], known, { ...plain, sinceStart: true })[0]!.xs).toEqual([0, 1, 2]);
+});
+
+test("smoothed, the values stay as a pale line", () => {
+  const [line] = toLines([series()], known, { weight: 0.5 });
+  expect(line!.pale).toEqual([4, 2, 1]);
+  expect(line!.ys[0]).toBe(4);
+  expect(line!.ys[2]).toBeGreaterThan(1);
+});
+
+test("groups differ by dash, trials by colour and name", () => {
+  const two = [...known, { id: 2, startTime: "1970-01-01T00:00:01Z", label: "3 / 2" }];
+  const lines = toLines([series(), series({ group: "validation" }), series({ trialId: 2 }), series({ trialId: 9 })], two, plain);
+  expect(lines.map((line) => line.label)).toEqual(["trial 1 training", "trial 1 validation", "3 / 2 training"]);
+  expect(lines[0]!.dash).not.toEqual(lines[1]!.dash);
+  expect(lines[0]!.colour).toBe(lines[1]!.colour);
+  expect(lines[0]!.colour).not.toBe(lines[2]!.colour);
+});
+
+test("the axes span the extremes when they are shown, and on a logarithmic one only what is positive", () => {
+  const lines = toLines([bucketed], known, plain);
+  expect(extent(lines, false, true)!.y[1]).toBeGreaterThan(9);
+  expect(extent(lines, false, false)!.y[1]).toBeLessThan(9);
+  expect(extent(lines, true, true)!.y[0]).toBeGreaterThan(0);
+  expect(extent([], false, true)).toBeNull();
+  const same = extent(toLines([series({ last: [2, 2, 2] })], known, plain), false, true)!;
+  expect(same.y[0]).toBeLessThan(2);
+});
+
+test("the nearest point is found from both sides", () => {
+  expect([-1, 1.4, 1.6, 99].map((x) => nearest([0, 1, 2, 3], x))).toEqual([0, 1, 2, 3]);
+  expect(nearest([], 1)).toBe(-1);
+});
+
+test("a line breaks at a gap, and what is alone is seen", () => {
+  const pen = new SvgPen();
+  const same = (value: number) => value;
+  trace(pen, [0, 1, 2, 3, 4], [1, 1, null, 5, null], same, same);
+  expect(String(pen)).toBe("M0.00,1.00L1.00,1.00M3.00,5.00L3.50,5.00");
+});
+
+test("a band has a part for each stretch without a gap", () => {
+  const [line] = toLines([series({ ...bucketed, min: [0, null, 1], max: [9, null, 1] })], known, plain);
+  const pen = new SvgPen();
+  traceBand(pen, line!, (x) => x, (y) => y);
+  expect(String(pen).match(/M/g)).toHaveLength(2);
+});
+
+test("a logarithmic scale halves between 1 and 100 at 10", () => {
+  expect(scaleTo([1, 100], 0, 200, true)(10)).toBeCloseTo(100, 9);
+  expect(scaleTo([0, 10], 100, 0)(2.5)).toBe(75);
+});
+
+test("labels keep their distance and stay inside", () => {
+  const found = spread([10, 11, 12, 99], 10, 0, 100);
+  const sorted = [...found].sort((a, b) => a - b);
+  sorted.slice(1).forEach((place, at) => expect(place - sorted[at]!).toBeGreaterThanOrEqual(10));
+  expect(Math.max(...found)).toBeLessThanOrEqual(100);
+});
+
+test("a table for other tools holds every column, and quotes what needs it", () => {
+  const lines = toLines([series({ ...bucketed, group: 'a,"b"' })], known, plain);
+  expect(toCsv(lines, "batches").split("\n").slice(0, 2)).toEqual([
+    "trial,group,metric,batches,batches,last,min,max,mean,count,non_finite", '1,"a,""b""",loss,1,1,4,0,9,4,5,0',
+  ]);
+});
+
+test("a range in the address is one, or none", () => {
+  expect(readRange(writeRange([0.5, 2e6]))).toEqual([0.5, 2e6]);
+  for (const text of [null, "", "1", "2~1", "a~b", "1~2~3"]) expect(readRange(text)).toBeNull();
+});

@@ -1,0 +1,150 @@
+/** Series as lines of a chart. */
+
+import { colour } from "../parts/format";
+import type { Series } from "./series";
+import { smooth } from "./smooth";
+
+export interface Line {
+  key: string;
+  trial: number;
+  group: string;
+  label: string;
+  colour: string;
+  dash: number[];
+  xs: number[];
+  /** What is drawn; null in a bucket without a finite value. */
+  ys: (number | null)[];
+  /** Unsmoothed, drawn pale; null where nothing is smoothed. */
+  pale: (number | null)[] | null;
+  low: (number | null)[] | null;
+  high: (number | null)[] | null;
+  batches: number[];
+  gaps: number[];
+  nonFinite: number;
+  count: number;
+  monotone: boolean;
+  /** How the line ends: with a trial that failed, or that the search stopped; otherwise empty. */
+  end: "" | "failed" | "stopped";
+  from: Series;
+}
+
+export interface Known {
+  id: number;
+  startTime: string;
+  end?: Line["end"];
+  /** How the trial is called where it is not alone. */
+  label?: string;
+}
+
+const DASHES: number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3], [1, 4]];
+const FIRST = ["training", "validation"];
+
+/** Groups in the order in which they get their dash, and, where a trial is alone, its colour. */
+export const ordered = (groups: Iterable<string>) =>
+  [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
+
+const dashOf = (group: string, groups: string[]) => {
+  const at = FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length + groups.filter((one) => !FIRST.includes(one)).indexOf(group);
+  return { dash: DASHES[at % DASHES.length]!, at };
+};
+
+export interface Style {
+  /** Seconds since the start of each trial instead of the time of day. */
+  sinceStart?: boolean;
+  /** 0 to 0.99; see `smooth`. */
+  weight: number;
+}
+
+export function toLines(found: Series[], trials: Known[], style: Style): Line[] {
+  const known = new Map(trials.map((one) => [one.id, one]));
+  const groups = ordered(found.map((one) => one.group));
+  const alone = trials.length === 1;
+  return found
+    .filter((one) => one.x.length && known.has(one.trialId))
+    .map((one) => {
+      const trial = known.get(one.trialId)!;
+      const { dash, at } = dashOf(one.group, groups);
+      const start = style.sinceStart ? Date.parse(trial.startTime) / 1000 : 0;
+      const xs = start ? one.x.map((x) => x - start) : one.x;
+      const smoothed = style.weight > 0 ? smooth(xs, one.mean ?? one.last, style.weight) : null;
+      const label = trial.label ?? `trial ${trial.id}`;
+      return {
+        key: `${one.trialId} ${one.group} ${one.name}`,
+        trial: one.trialId,
+        group: one.group,
+        label: alone ? one.group : groups.length > 1 ? `${label} ${one.group}` : label,
+        colour: colour(alone ? at : one.trialId),
+        dash,
+        xs,
+        ys: smoothed ?? one.last,
+        pale: smoothed ? one.last : null,
+        low: one.min ?? null,
+        high: one.max ?? null,
+        batches: one.batches,
+        gaps: one.gaps ?? one.last.map((value) => (value === null ? 1 : 0)),
+        nonFinite: one.nonFinite,
+        count: one.count,
+        monotone: one.monotone !== false,
+        end: trial.end ?? "",
+        from: one,
+      };
+    });
+}
+
+export interface Extent {
+  x: [number, number];
+  y: [number, number];
+}
+
+/** What the axes must span; of y only what a logarithmic axis can show, if `log`. Null when there is nothing to show. */
+export function extent(lines: Line[], log: boolean, band: boolean): Extent | null {
+  const [x, y] = [new Span(), new Span()];
+  for (const line of lines) {
+    for (const one of line.xs) x.add(one);
+    const columns = [line.ys, line.pale, ...(band ? [line.low, line.high] : [])];
+    for (const column of columns) for (const one of column ?? []) if (one !== null && (!log || one > 0)) y.add(one);
+  }
+  if (x.low > x.high) return null;
+  return { x: x.wide(0, false), y: y.low > y.high ? [log ? 0.1 : 0, 1] : y.wide(0.05, log) };
+}
+
+class Span {
+  low = Infinity;
+  high = -Infinity;
+  add(value: number) {
+    if (value < this.low) this.low = value;
+    if (value > this.high) this.high = value;
+  }
+  /** With a margin, a share of the span, and never empty. */
+  wide(margin: number, log: boolean): [number, number] {
+    if (log) {
+      const more = margin * Math.log(this.high / this.low) || Math.log(2);
+      return [this.low / Math.exp(more), this.high * Math.exp(more)];
+    }
+    const span = this.high - this.low;
+    const more = span > 0 ? margin * span : Math.abs(this.low) * 0.1 || 1;
+    return [this.low - more, this.high + more];
+  }
+}
+
+/** The place of the entry nearest to a value in a growing list; -1 in an empty one. */
+export function nearest(xs: ArrayLike<number>, x: number): number {
+  let [low, high] = [0, xs.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (xs[middle]! <= x) low = middle;
+    else high = middle;
+  }
+  return high >= 0 && Math.abs(xs[high]! - x) < Math.abs(xs[low]! - x) ? high : high < 0 ? -1 : low;
+}
+
+/** The nearest entry of a line, even where its x goes back and forth. */
+export function nearestOf(line: Line, x: number): number {
+  if (line.monotone) return nearest(line.xs, x);
+  let best = line.xs.length ? 0 : -1;
+  line.xs.forEach((one, at) => {
+    if (Math.abs(one - x) < Math.abs(line.xs[best]! - x)) best = at;
+  });
+  return best;
+}

@@ -1,0 +1,58 @@
+/** The address holds the view: short keys, so that a copied link shows the same. */
+
+import { useCallback } from "react";
+import { useSearchParams } from "react-router";
+
+/** Parameters of the address, and how to change some of them; an empty value removes one. */
+export function useLink() {
+  const [params, setParams] = useSearchParams();
+  const set = useCallback(
+    (changes: Record<string, string>) =>
+      setParams(
+        (before) => {
+          for (const [name, value] of Object.entries(changes)) {
+            if (value) before.set(name, value);
+            else before.delete(name);
+          }
+          return before;
+        },
+        { replace: true },
+      ),
+    [setParams],
+  );
+  return { params, set };
+}
+
+/** A range as it stands in the address. */
+export function readRange(text: string | null): [number, number] | null {
+  const ends = (text ?? "").split("~").map(Number);
+  return text && ends.length === 2 && ends.every(Number.isFinite) && ends[0]! < ends[1]! ? [ends[0]!, ends[1]!] : null;
+}
+
+export const writeRange = (range: [number, number] | null) => (range ? range.map((end) => Number(end.toPrecision(12))).join("~") : "");
+
+export interface View {
+  /** batches, epoch, time, since (the trial's start) or metric:NAME */
+  x: string;
+  log: boolean;
+  smooth: number;
+  band: boolean;
+  zoom: [number, number] | null;
+  /** Part of the names that are shown. */
+  find: string;
+}
+
+/** How curves are drawn. */
+export function useView(): View & { set: (changes: Record<string, string>) => void } {
+  const { params, set } = useLink();
+  const smooth = Number(params.get("s") ?? 0);
+  return {
+    x: params.get("x") ?? "batches",
+    log: params.get("y") === "log",
+    smooth: smooth >= 0 && smooth < 1 ? smooth : 0,
+    band: params.get("b") !== "0",
+    zoom: readRange(params.get("z")),
+    find: params.get("q") ?? "",
+    set,
+  };
+}

@@ -1,0 +1,157 @@
+/** How lines look on a chart's canvas. */
+
+import type uPlot from "uplot";
+
+import type { Extent, Line } from "./lines";
+import { css, type Mark } from "./plot";
+import { scaleTo, spread, trace, traceBand, type To } from "./trace";
+
+/** Lines whose ends are labelled, and the room for that, in pixels. */
+const LABELS = 12;
+export const roomFor = (lines: number) => (lines <= LABELS ? 92 : 12);
+const POINTS = 60;
+const BANDS = 12;
+
+interface What {
+  lines: Line[];
+  extent: Extent;
+  log: boolean;
+  band: boolean;
+  marks: Mark[];
+}
+
+export function paint(u: uPlot, what: What, lit: number | null) {
+  const { ctx, bbox } = u;
+  const ratio = devicePixelRatio;
+  const toX = scaleTo(what.extent.x, bbox.left, bbox.left + bbox.width);
+  const toY = scaleTo(what.extent.y, bbox.top + bbox.height, bbox.top, what.log);
+  const known = lit !== null && what.lines.some((line) => line.trial === lit);
+  const faint = (line: Line) => known && line.trial !== lit;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.lineJoin = "round";
+  // What is lit lies above all others.
+  const inOrder = known ? [...what.lines].sort((a, b) => Number(a.trial === lit) - Number(b.trial === lit)) : what.lines;
+  for (const line of inOrder) {
+    ctx.globalAlpha = faint(line) ? 0.15 : 1;
+    if (what.band && (what.lines.length <= BANDS || (known && !faint(line)))) band(ctx, line, toX, toY);
+    if (line.pale) stroke(ctx, line, line.pale, toX, toY, ratio, 0.3);
+    stroke(ctx, line, line.ys, toX, toY, known && !faint(line) ? 2 * ratio : ratio, what.lines.length > 100 && !known ? 0.6 : 1);
+    points(ctx, line, toX, toY, ratio);
+    gaps(ctx, line, toX, bbox.top + bbox.height, ratio);
+    ending(ctx, line, toX, toY, ratio);
+  }
+  ctx.globalAlpha = 1;
+  for (const mark of what.marks) if (!known || mark.trial === lit) star(ctx, toX(mark.x), toY(mark.y), 7 * ratio);
+  ctx.restore();
+  if (what.lines.length <= LABELS) labels(ctx, what.lines.filter((line) => !faint(line)), toY, bbox, ratio);
+}
+
+function band(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To) {
+  const before = ctx.globalAlpha;
+  ctx.beginPath();
+  traceBand(ctx, line, toX, toY);
+  ctx.fillStyle = line.colour;
+  ctx.globalAlpha = before * 0.22;
+  ctx.fill();
+  ctx.globalAlpha = before;
+}
+
+function stroke(ctx: CanvasRenderingContext2D, line: Line, ys: (number | null)[], toX: To, toY: To, width: number, alpha: number) {
+  const before = ctx.globalAlpha;
+  ctx.beginPath();
+  trace(ctx, line.xs, ys, toX, toY);
+  ctx.strokeStyle = line.colour;
+  // Where x goes back and forth a thin line shows the order of batches.
+  ctx.lineWidth = 1.5 * width * (line.monotone ? 1 : 0.5);
+  ctx.globalAlpha = before * alpha;
+  ctx.setLineDash(line.dash.map((one) => one * devicePixelRatio));
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.globalAlpha = before;
+}
+
+function points(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, ratio: number) {
+  if (line.monotone && line.xs.length > POINTS) return;
+  ctx.fillStyle = line.colour;
+  const values = line.pale ?? line.ys;
+  line.xs.forEach((x, at) => {
+    const y = values[at];
+    if (y === null || y === undefined) return;
+    ctx.beginPath();
+    ctx.arc(toX(x), toY(y), 2.2 * ratio, 0, 7);
+    ctx.fill();
+  });
+}
+
+/** A cross at the foot of the chart, where something that is no number was reported. */
+function gaps(ctx: CanvasRenderingContext2D, line: Line, toX: To, bottom: number, ratio: number) {
+  if (!line.nonFinite) return;
+  ctx.strokeStyle = css("--bad");
+  ctx.lineWidth = 1.4 * ratio;
+  ctx.beginPath();
+  line.gaps.forEach((count, at) => {
+    if (count) cross(ctx, toX(line.xs[at]!), bottom - 5 * ratio, 3.5 * ratio);
+  });
+  ctx.stroke();
+}
+
+function cross(ctx: CanvasRenderingContext2D, x: number, y: number, size: number) {
+  ctx.moveTo(x - size, y - size);
+  ctx.lineTo(x + size, y + size);
+  ctx.moveTo(x - size, y + size);
+  ctx.lineTo(x + size, y - size);
+}
+
+/** A failed trial ends in a cross, one that the search stopped in a bar. */
+function ending(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, ratio: number) {
+  if (!line.end) return;
+  const at = line.ys.findLastIndex((y) => y !== null);
+  if (at < 0) return;
+  const [x, y] = [toX(line.xs[at]!), toY(line.ys[at]!)];
+  ctx.strokeStyle = line.end === "failed" ? css("--bad") : line.colour;
+  ctx.lineWidth = 2 * ratio;
+  ctx.beginPath();
+  if (line.end === "failed") cross(ctx, x, y, 4 * ratio);
+  else {
+    ctx.moveTo(x, y - 4 * ratio);
+    ctx.lineTo(x, y + 4 * ratio);
+  }
+  ctx.stroke();
+}
+
+function star(ctx: CanvasRenderingContext2D, x: number, y: number, size: number) {
+  ctx.beginPath();
+  for (let at = 0; at < 10; at++) {
+    const reach = at % 2 ? size * 0.45 : size;
+    ctx.lineTo(x + reach * Math.sin((at * Math.PI) / 5), y - reach * Math.cos((at * Math.PI) / 5));
+  }
+  ctx.closePath();
+  ctx.fillStyle = "#f2b705";
+  ctx.strokeStyle = css("--ink");
+  ctx.lineWidth = devicePixelRatio;
+  ctx.fill();
+  ctx.stroke();
+}
+
+function labels(ctx: CanvasRenderingContext2D, lines: Line[], toY: To, bbox: uPlot.BBox, ratio: number) {
+  const ended = lines.flatMap((line) => {
+    const y = line.ys.findLast((one) => one !== null);
+    return y === null || y === undefined ? [] : [{ line, top: toY(y) }];
+  });
+  const places = spread(ended.map((one) => one.top), 13 * ratio, bbox.top, bbox.top + bbox.height);
+  ctx.save();
+  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = css("--ink");
+  ended.forEach(({ line }, at) => {
+    const left = bbox.left + bbox.width + 5 * ratio;
+    ctx.fillText(line.label, left + 9 * ratio, places[at]!, (roomFor(lines.length) - 16) * ratio);
+    ctx.fillStyle = line.colour;
+    ctx.fillRect(left, places[at]! - 3 * ratio, 6 * ratio, 6 * ratio);
+    ctx.fillStyle = css("--ink");
+  });
+  ctx.restore();
+}

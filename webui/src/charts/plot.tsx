@@ -1,0 +1,220 @@
+/** The drawing itself: axes, zoom and cross hair by uPlot, lines by us, so that each has its own x, a band, gaps and an end. */
+
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+
+import { duration } from "../parts/format";
+import { tickText } from "./export";
+import { light, useLit } from "./light";
+import { type Extent, type Line, nearestOf } from "./lines";
+import { paint, roomFor } from "./paint";
+import { scaleTo } from "./trace";
+
+export interface Mark {
+  trial: number;
+  x: number;
+  y: number;
+  label: string;
+  open: () => void;
+}
+export interface Ticks {
+  x: [number, string][];
+  y: [number, string][];
+}
+export interface PlotProps {
+  lines: Line[];
+  extent: Extent;
+  axis: string;
+  log: boolean;
+  band: boolean;
+  marks: Mark[];
+  height: number;
+  name: string;
+  /** x under the cross hair of this or another chart of the page; null when there is none. */
+  onCursor: (x: number | null) => void;
+  onZoom: (range: [number, number] | null) => void;
+  onOpen?: (trial: number) => void;
+  /** Gives what stands at the axes, for a drawing that is saved. */
+  ticks: { current: () => Ticks };
+}
+
+export const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const REACH_PX = 24;
+const CLICK_PX = 4;
+
+export function Plot(props: PlotProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot | null>(null);
+  const now = useRef(props);
+  const waits = useRef(false);
+  const lit = useLit();
+  const litNow = useRef(lit);
+  now.current = props;
+  litNow.current = lit;
+  const { axis, log, height } = props;
+
+  useEffect(() => {
+    const made = new uPlot(options(now, litNow, box.current!.clientWidth), [[0, 1], [null, null]], box.current!);
+    const stop = listen(made, now);
+    plot.current = made;
+    show(made, now.current);
+    const watch = new ResizeObserver(() => box.current && made.setSize({ width: box.current.clientWidth, height }));
+    watch.observe(box.current!);
+    return () => {
+      stop();
+      watch.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [axis, log, height]);
+
+  // A tab in the background receives, and draws when it is looked at.
+  useEffect(() => {
+    if (document.hidden) waits.current = true;
+    else if (plot.current) show(plot.current, props);
+  }, [props.lines, props.extent, props.band, props.marks]); // eslint-disable-line react-hooks/exhaustive-deps
+  useEffect(() => {
+    const back = () => {
+      if (document.hidden || !waits.current || !plot.current) return;
+      waits.current = false;
+      show(plot.current, now.current);
+    };
+    const again = () => plot.current?.redraw(false, true);
+    const scheme = matchMedia("(prefers-color-scheme: dark)");
+    const theme = new MutationObserver(again);
+    theme.observe(document.documentElement, { attributeFilter: ["style"] });
+    scheme.addEventListener("change", again);
+    document.addEventListener("visibilitychange", back);
+    return () => {
+      theme.disconnect();
+      scheme.removeEventListener("change", again);
+      document.removeEventListener("visibilitychange", back);
+    };
+  }, []);
+  useEffect(() => plot.current?.redraw(false, false), [lit]);
+
+  return <div ref={box} className="plot" role="img" aria-label={props.name} style={{ height }} />;
+}
+
+/** uPlot asks for the ranges anew when it gets data; the lines themselves it does not know. */
+const show = (plot: uPlot, { extent }: PlotProps) => plot.setData([extent.x, [null, null]]);
+
+function options(now: { current: PlotProps }, lit: { current: number | null }, width: number): uPlot.Options {
+  const { axis, log, height } = now.current;
+  const soft = () => css("--soft");
+  const grid = { stroke: () => css("--line"), width: 1 };
+  const ticked: Ticks = { x: [], y: [] };
+  const noted = (side: "x" | "y", splits: number[], texts: (string | number | null)[]) => {
+    ticked[side] = splits.map((at, place): [number, string] => [at, String(texts[place] ?? "").split("\n")[0]!]).filter(([, text]) => text);
+    return texts;
+  };
+  now.current.ticks.current = () => ticked;
+  return {
+    width,
+    height,
+    padding: [10, null, 0, 0],
+    legend: { show: false },
+    cursor: {
+      sync: { key: "page", scales: ["x", null], filters: { pub: (type) => type === "mousemove" || type === "mouseleave" } },
+      drag: { x: true, y: false, setScale: false },
+      points: { show: false },
+      y: false,
+    },
+    scales: {
+      x: { time: axis === "time", range: () => now.current.extent.x },
+      y: { distr: log ? 3 : 1, range: () => now.current.extent.y },
+    },
+    axes: [
+      {
+        stroke: soft,
+        grid,
+        size: 32,
+        ...(axis === "time" ? {} : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? duration : tickText)) }),
+      },
+      {
+        stroke: soft,
+        grid,
+        size: 64,
+        values: (u, splits) => noted("y", splits, log ? logTexts(splits, u.height) : splits.map(tickText)),
+      },
+      // Room for the labels at the ends of the lines.
+      { side: 1, scale: "y", size: () => roomFor(now.current.lines.length), grid: { show: false }, ticks: { show: false }, values: () => [] },
+    ],
+    series: [{}, { points: { show: false } }],
+    hooks: {
+      draw: [
+        (u) => {
+          if (axis === "time") ticked.x = timeTicks(u);
+          paint(u, now.current, lit.current);
+        },
+      ],
+      setCursor: [(u) => now.current.onCursor(u.cursor.left! >= 0 ? u.posToVal(u.cursor.left!, "x") : null)],
+      setSelect: [
+        (u) => {
+          const { left, width } = u.select;
+          if (width <= CLICK_PX) return;
+          u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+          now.current.onZoom([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
+        },
+      ],
+    },
+  };
+}
+
+const timeTicks = (u: uPlot): [number, string][] =>
+  ((u.axes[0] as unknown as { _splits?: number[] })._splits ?? []).map((at) => [at, new Date(at * 1000).toLocaleTimeString()]);
+
+/** On a logarithmic axis only powers of ten are named, unless it spans too few of them. */
+function logTexts(splits: number[], height: number): string[] {
+  const powers = splits.filter((value) => Number.isInteger(Math.log10(value))).length;
+  const every = Math.max(1, Math.ceil((powers * 18) / height));
+  return splits.map((value) => {
+    const power = Math.log10(value);
+    return powers < 2 || (Number.isInteger(power) && Math.round(power) % every === 0) ? tickText(value) : "";
+  });
+}
+
+/** What is under the pointer, in the chart's own pixels: a mark, or the nearest line. */
+function under(u: uPlot, { lines, extent, log, marks }: PlotProps, left: number, top: number) {
+  const { width, height } = u.bbox;
+  const ratio = devicePixelRatio;
+  const [toX, toY] = [scaleTo(extent.x, 0, width / ratio), scaleTo(extent.y, height / ratio, 0, log)];
+  const mark = marks.find((one) => Math.hypot(toX(one.x) - left, toY(one.y) - top) < 12);
+  const x = u.posToVal(left, "x");
+  let [best, reach]: [Line | null, number] = [null, REACH_PX];
+  for (const line of lines) {
+    const at = nearestOf(line, x);
+    const y = line.ys[at];
+    if (y === null || y === undefined) continue;
+    const away = Math.hypot(toY(y) - top, Math.max(0, Math.abs(toX(line.xs[at]!) - left) - 30));
+    if (away < reach) [best, reach] = [line, away];
+  }
+  return { mark, line: best };
+}
+
+function listen(plot: uPlot, now: { current: PlotProps }): () => void {
+  let pressed = 0;
+  const where = (event: MouseEvent) => under(plot, now.current, event.offsetX, event.offsetY);
+  const move = (event: MouseEvent) => {
+    const { mark, line } = where(event);
+    light(line?.trial ?? null);
+    plot.over.style.cursor = mark || (line && now.current.onOpen) ? "pointer" : "crosshair";
+    plot.over.title = mark?.label ?? "";
+  };
+  const click = (event: MouseEvent) => {
+    if (Math.abs(event.clientX - pressed) > CLICK_PX) return;
+    const { mark, line } = where(event);
+    if (mark) mark.open();
+    else if (line) now.current.onOpen?.(line.trial);
+  };
+  const events: [string, (event: any) => void][] = [
+    ["mousemove", move],
+    ["mouseleave", () => light(null)],
+    ["mousedown", (event) => (pressed = event.clientX)],
+    ["click", click],
+    ["dblclick", () => now.current.onZoom(null)],
+  ];
+  for (const [name, act] of events) plot.over.addEventListener(name, act);
+  return () => events.forEach(([name, act]) => plot.over.removeEventListener(name, act));
+}

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+
+import { type Brackets, decisions } from "./rungs";
+
+test("the last decision of each trial counts, with its place", () => {
+  const brackets: Brackets = [
+    [
+      { length: 4, waiting: 0, count: 3, entries: [
+        { trialId: 2, metric: 0.1, verdict: "promoted" }, { trialId: 1, metric: 0.4, verdict: "stopped" }, { trialId: 3, metric: null, verdict: "left" }] },
+      { length: 16, waiting: 0, count: 1, entries: [{ trialId: 2, metric: 0.05, verdict: "top" }] },
+    ],
+  ];
+  const found = decisions(brackets);
+  expect(found.get(2)).toEqual({ text: "reached 16 (rung 2 of 2), 1 of 1", verdict: "top", ending: "" });
+  expect(found.get(1)).toEqual({ text: "stopped at 4 (rung 1 of 2), 2 of 3", verdict: "stopped", ending: "stopped" });
+  expect(found.get(3)?.ending).toBe("failed");
+});

@@ -1,0 +1,113 @@
+/** What a search came to: the best so far, how the metric is spread, and which hyperparameters matter. */
+
+import { useCallback, useMemo } from "react";
+
+import { number } from "../../parts/format";
+import { css } from "../plot";
+import { type Axis, axisOf, placeOf } from "./axes";
+import { Canvas, type Frame, ramp } from "./canvas";
+import { Dots } from "./dots";
+import { importance } from "./importance";
+import { bestSoFar, histogram, type Row } from "./rows";
+
+export function History({ rows, metric, smaller, start, tint, onOpen }: {
+  rows: Row[];
+  metric: Axis;
+  smaller: boolean;
+  /** Of the experiment, in seconds since 1970. */
+  start: number;
+  tint: (row: Row) => string;
+  onOpen: (row: Row) => void;
+}) {
+  const timed = useMemo(() => rows.filter((row) => Number.isFinite(row.at)), [rows]);
+  const unit = useMemo(() => (Math.max(...timed.map((row) => row.at - start), 0) > 7200 ? { name: "hours", size: 3600 } : { name: "minutes", size: 60 }), [timed, start]);
+  const x = useMemo(() => axisOf(`${unit.name} since the start`, timed, (row) => (row.at - start) / unit.size, "linear"), [timed, start, unit]);
+  const best = useMemo(() => bestSoFar(timed, smaller), [timed, smaller]);
+  const steps = useCallback(
+    ({ ctx }: Frame, at: (x: number, y: number) => [number, number]) => {
+      ctx.beginPath();
+      best.forEach((row, place) => {
+        const [left, up] = [placeOf(x, row)!, placeOf(metric, row)!];
+        if (place) ctx.lineTo(at(left, 0)[0], at(0, placeOf(metric, best[place - 1]!)!)[1]);
+        ctx[place ? "lineTo" : "moveTo"](...at(left, up));
+      });
+      if (best.length) ctx.lineTo(...at(1, placeOf(metric, best.at(-1)!)!));
+      ctx.strokeStyle = css("--accent");
+      ctx.lineWidth = 2;
+      ctx.stroke();
+    },
+    [best, x, metric],
+  );
+  return <Dots name={`Best ${metric.name} so far, and all trials, over time`} rows={timed} x={x} y={metric} tint={tint} onOpen={onOpen} ground={steps} />;
+}
+
+export function Distribution({ rows, name }: { rows: Row[]; name: string }) {
+  const bins = useMemo(() => histogram(rows.map((row) => row.value)), [rows]);
+  const draw = useCallback(
+    ({ ctx, width, height }: Frame) => {
+      const most = Math.max(...bins.map((bin) => bin.count), 1);
+      const [left, bottom] = [34, height - 24];
+      const wide = (width - left - 10) / Math.max(1, bins.length);
+      ctx.font = "11px system-ui, sans-serif";
+      bins.forEach((bin, at) => {
+        const high = (bin.count / most) * (bottom - 12);
+        ctx.fillStyle = css("--accent");
+        ctx.fillRect(left + at * wide + 1, bottom - high, Math.max(1, wide - 2), high);
+      });
+      ctx.fillStyle = css("--soft");
+      ctx.fillText(String(most), 4, 16);
+      ctx.fillText("0", 4, bottom);
+      if (!bins.length) return;
+      ctx.fillText(number(bins[0]!.from, 4), left, height - 6);
+      ctx.textAlign = "right";
+      ctx.fillText(number(bins.at(-1)!.to, 4), width - 10, height - 6);
+    },
+    [bins],
+  );
+  return <Canvas name={`How many trials reached which ${name}: ${bins.map((bin) => `${number(bin.from, 3)} to ${number(bin.to, 3)}: ${bin.count}`).join("; ")}`} height={200} draw={draw} />;
+}
+
+const FEW = 20;
+/** Trials per hyperparameter below which a forest sees mostly chance. */
+const EACH = 5;
+
+export function Importances({ rows, axes, shareOf }: { rows: Row[]; axes: Axis[]; shareOf: (row: Row) => number }) {
+  const found = useMemo(() => {
+    const varied = axes.filter((axis) => axis.high > axis.low);
+    const whole = rows.filter((row) => varied.every((axis) => placeOf(axis, row) !== null));
+    const encoded = whole.map((row) => varied.map((axis) => encode(axis, placeOf(axis, row)!)));
+    const shares = importance(encoded, whole.map(shareOf));
+    return { trials: whole.length, shares: varied.map((axis, at) => ({ name: axis.name, share: shares[at]! })).sort((a, b) => b.share - a.share) };
+  }, [rows, axes, shareOf]);
+  const enough = Math.max(FEW, EACH * found.shares.length);
+  if (!found.shares.length) return <p className="empty">No hyperparameter differs between these trials.</p>;
+  return (
+    <>
+      {found.trials < enough && (
+        <p className="caution" role="note">
+          Only {found.trials} trials: read this with care. {enough} or more tell chance and cause apart.
+        </p>
+      )}
+      <table className="bars" aria-label="Importance of hyperparameters">
+        <thead>
+          <tr><th>Hyperparameter</th><th className="num">Share of variance</th><th><span className="hidden">Bar</span></th></tr>
+        </thead>
+        <tbody>
+          {found.shares.map(({ name, share }) => (
+            <tr key={name}>
+              <td>{name}</td>
+              <td className="num">{(100 * share).toFixed(1)} %</td>
+              <td className="bar"><span style={{ width: `${Math.max(0.5, 100 * share)}%`, background: ramp(0) }} /></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p className="soft">
+        What each explains alone of {found.trials} trials, by a random forest (fANOVA; Hutter et al., 2014); what is missing to 100 % acts together or is noise.
+      </p>
+    </>
+  );
+}
+
+/** Kinds share the axis in equal parts. */
+const encode = (axis: Axis, place: number) => (axis.kinds ? (place * (axis.kinds.length - 1) + 0.5) / axis.kinds.length : place);

@@ -1,0 +1,91 @@
+/** Series of metrics, reduced by the server to about as many buckets as there are pixels. */
+
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+
+import { get, query } from "../api/client";
+import { useAgain } from "../api/data";
+
+/** Columns, one entry per bucket that holds a point, in order of x; of a bucket's last point are `x`, `batches` and `last`. */
+export interface Series {
+  trialId: number;
+  group: string;
+  name: string;
+  count: number;
+  nonFinite: number;
+  /** Every bucket is one point: min, max, mean, counts and gaps are left out. */
+  raw: boolean;
+  /** False where x goes back and forth. */
+  monotone?: boolean;
+  x: number[];
+  batches: number[];
+  last: (number | null)[];
+  min?: (number | null)[];
+  max?: (number | null)[];
+  mean?: (number | null)[];
+  counts?: number[];
+  gaps?: number[];
+}
+
+export interface Part {
+  trials: number[];
+  /** Empty for all groups. */
+  group?: string;
+  /** batches, epoch, time (seconds since 1970) or metric:NAME. */
+  x: string;
+  from?: number;
+  to?: number;
+  width: number;
+}
+
+const TRIALS_AT_ONCE = 200;
+const NAMES_AT_ONCE = 20;
+
+interface Gathered {
+  names: Set<string>;
+  found: Promise<Series[]>;
+}
+const gathering = new Map<string, Gathered>();
+
+/** One metric's series; what several charts ask for at the same moment travels in one request. */
+export async function fetchSeries(part: Part, name: string): Promise<Series[]> {
+  const key = JSON.stringify(part);
+  let batch = gathering.get(key);
+  if (!batch || batch.names.size >= NAMES_AT_ONCE) {
+    const names = new Set<string>();
+    const made: Gathered = { names, found: soon().then(() => leave(key, made, part)) };
+    batch = made;
+    gathering.set(key, made);
+  }
+  batch.names.add(name);
+  return (await batch.found).filter((one) => one.name === name);
+}
+
+function leave(key: string, batch: Gathered, part: Part): Promise<Series[]> {
+  if (gathering.get(key) === batch) gathering.delete(key);
+  return ask(part, [...batch.names]);
+}
+
+const soon = () => new Promise<void>((go) => setTimeout(go));
+
+async function ask(part: Part, names: string[]): Promise<Series[]> {
+  const { trials, ...rest } = part;
+  const parts: number[][] = [];
+  for (let at = 0; at < trials.length; at += TRIALS_AT_ONCE) parts.push(trials.slice(at, at + TRIALS_AT_ONCE));
+  const found = await Promise.all(parts.map((ids) => get<{ series: Series[] }>(`series${query({ trialIds: ids, names, ...rest })}`)));
+  return found.flatMap((one) => one.series);
+}
+
+/** A metric's series, again whenever one of the topics has changed; the former ones are kept until the new ones are there. */
+export function useSeries(part: Part, name: string, topics: string[]) {
+  const found = useQuery({
+    queryKey: ["series", part, name],
+    queryFn: () => fetchSeries(part, name),
+    enabled: part.trials.length > 0 && name !== "",
+    placeholderData: keepPreviousData,
+  });
+  useAgain(topics, found.refetch);
+  return found;
+}
+
+/** Buckets of each line: as many as pixels for some, fewer where hundreds share the place. */
+export const widthFor = (trials: number) => (trials > 200 ? 120 : trials > 50 ? 300 : 1000);

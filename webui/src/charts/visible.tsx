@@ -1,0 +1,27 @@
+import { type ReactNode, useEffect, useRef, useState } from "react";
+
+/** Which parts of the page are in view: one observer for all of them. */
+const told = new Map<Element, (seen: boolean) => void>();
+let observer: IntersectionObserver | undefined;
+
+function watch(element: Element, tell: (seen: boolean) => void): () => void {
+  observer ??= new IntersectionObserver((entries) => entries.forEach((one) => told.get(one.target)?.(one.isIntersecting)), { rootMargin: "200px" });
+  told.set(element, tell);
+  observer.observe(element);
+  return () => {
+    told.delete(element);
+    observer!.unobserve(element);
+  };
+}
+
+/** Mounts what it holds only while that is in view; otherwise it keeps the place. */
+export function Visible({ height, name, children }: { height: number; name: string; children: () => ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => watch(box.current!, setSeen), []);
+  return (
+    <div ref={box} className="place" data-name={name} style={{ minHeight: height }}>
+      {seen && children()}
+    </div>
+  );
+}
