@@ -10,6 +10,7 @@ const page = <Name extends string>(load: () => Promise<Record<Name, ComponentTyp
 
 // Each place comes when it is looked at: the first page stays light.
 const Cluster = page(() => import("./pages/cluster"), "Cluster");
+const Compare = page(() => import("./pages/compare"), "Compare");
 const Dashboard = page(() => import("./pages/dashboard"), "Dashboard");
 const ExperimentPage = page(() => import("./pages/experiment"), "ExperimentPage");
 const Experiments = page(() => import("./pages/experiments"), "Experiments");
@@ -62,6 +63,7 @@ export const App = () => (
           <Route path="/experiments/:id/trials/:trial/:tab?" element={<TrialPage />} />
           <Route path="/experiments/:id/:tab?" element={<ExperimentPage />} />
           <Route path="/experiments/:id/visualization/:view" element={<ExperimentPage />} />
+          <Route path="/experiments/compare" element={<Compare />} />
           <Route path="/trials/:trial" element={<TrialAlone />} />
           <Route path="/models" element={<Models />} />
           <Route path="/models/:name" element={<ModelPage />} />

@@ -11,14 +11,15 @@ const text = (value: unknown) => {
 
 /** Everything that the chart was drawn from, a row per bucket. */
 export function toCsv(lines: Line[], axis: string): string {
+  const own = axis === "batches" ? [] : [axis];
   const rows = lines.flatMap((line) =>
     line.xs.map((x, at) => [
-      line.trial, line.group, line.from.name, x, line.batches[at], line.from.last[at],
+      line.trial, line.group, line.from.name, ...own.map(() => x), line.batches[at], line.from.last[at],
       line.low?.[at] ?? line.from.last[at], line.high?.[at] ?? line.from.last[at], line.from.mean?.[at] ?? line.from.last[at],
       line.from.counts?.[at] ?? (line.from.last[at] === null ? 0 : 1), line.gaps[at],
     ]),
   );
-  const head = ["trial", "group", "metric", axis, "batches", "last", "min", "max", "mean", "count", "non_finite"];
+  const head = ["trial", "group", "metric", ...own, "batches", "last", "min", "max", "mean", "count", "non_finite"];
   return [head, ...rows].map((row) => row.map(text).join(",")).join("\n") + "\n";
 }
 

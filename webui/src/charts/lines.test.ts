@@ -79,11 +79,12 @@ test("labels keep their distance and stay inside", () => {
 test("a table for other tools holds every column, and quotes what needs it", () => {
   const lines = toLines([series({ ...bucketed, group: 'a,"b"' })], known, plain);
   expect(toCsv(lines, "batches").split("\n").slice(0, 2)).toEqual([
-    "trial,group,metric,batches,batches,last,min,max,mean,count,non_finite", '1,"a,""b""",loss,1,1,4,0,9,4,5,0',
+    "trial,group,metric,batches,last,min,max,mean,count,non_finite", '1,"a,""b""",loss,1,4,0,9,4,5,0',
   ]);
+  expect(toCsv(lines, "epoch").startsWith("trial,group,metric,epoch,batches,last,")).toBe(true);
 });
 
 test("a range in the address is one, or none", () => {
   expect(readRange(writeRange([0.5, 2e6]))).toEqual([0.5, 2e6]);
-  for (const text of [null, "", "1", "2~1", "a~b", "1~2~3"]) expect(readRange(text)).toBeNull();
+  for (const text of [null, "", "1", "2..1", "a..b", "1..2..3"]) expect(readRange(text)).toBeNull();
 });

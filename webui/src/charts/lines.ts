@@ -44,7 +44,11 @@ export const ordered = (groups: Iterable<string>) =>
   [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
 const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
 
-const dashOf = (group: string, groups: string[]) => {
+const MANY = 12;
+
+/** Groups differ by dash; where there is one only, trials do, as long as they are few. */
+const dashOf = (group: string, groups: string[], trial: number, trials: number) => {
+  if (groups.length === 1 && trials > 1) return { dash: trials <= MANY ? DASHES[trial % DASHES.length]! : [], at: 0 };
   const at = FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length + groups.filter((one) => !FIRST.includes(one)).indexOf(group);
   return { dash: DASHES[at % DASHES.length]!, at };
 };
@@ -58,13 +62,14 @@ export interface Style {
 
 export function toLines(found: Series[], trials: Known[], style: Style): Line[] {
   const known = new Map(trials.map((one) => [one.id, one]));
+  const places = new Map(trials.map((one, at) => [one.id, at]));
   const groups = ordered(found.map((one) => one.group));
   const alone = trials.length === 1;
   return found
     .filter((one) => one.x.length && known.has(one.trialId))
     .map((one) => {
       const trial = known.get(one.trialId)!;
-      const { dash, at } = dashOf(one.group, groups);
+      const { dash, at } = dashOf(one.group, groups, places.get(one.trialId)!, trials.length);
       const start = style.sinceStart ? Date.parse(trial.startTime) / 1000 : 0;
       const xs = start ? one.x.map((x) => x - start) : one.x;
       const smoothed = style.weight > 0 ? smooth(xs, one.mean ?? one.last, style.weight) : null;

@@ -25,11 +25,11 @@ export function useLink() {
 
 /** A range as it stands in the address. */
 export function readRange(text: string | null): [number, number] | null {
-  const ends = (text ?? "").split("~").map(Number);
+  const ends = (text ?? "").split("..").map(Number);
   return text && ends.length === 2 && ends.every(Number.isFinite) && ends[0]! < ends[1]! ? [ends[0]!, ends[1]!] : null;
 }
 
-export const writeRange = (range: [number, number] | null) => (range ? range.map((end) => Number(end.toPrecision(12))).join("~") : "");
+export const writeRange = (range: [number, number] | null) => (range ? range.map((end) => Number(end.toPrecision(12))).join("..") : "");
 
 export interface View {
   /** batches, epoch, time, since (the trial's start) or metric:NAME */

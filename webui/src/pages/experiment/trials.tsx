@@ -172,7 +172,7 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
             ))}
           </select>
         </label>
-        <button type="button" disabled={!chosen.length} title={chosen.length ? "" : "Choose trials first"} onClick={() => navigate(`/compare?t=${chosen.join(",")}`)}>
+        <button type="button" disabled={!chosen.length} title={chosen.length ? "" : "Choose trials first"} onClick={() => navigate(`/experiments/compare?t=${chosen.join(",")}`)}>
           Compare {chosen.length || ""}
         </button>
         {chosen.length > 0 && (
