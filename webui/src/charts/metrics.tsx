@@ -85,7 +85,7 @@ export function MetricChart({ trials, metric, topics, group = "", profile = fals
   }, [found.data, trials, x, smooth, profile]);
   const place = (trial: Curve) => `/experiments/${trial.experimentId}/trials/${trial.id}`;
   const marks = useMemo(
-    () => (searched ? marksOf(lines, trials, (trial) => navigate(`${place(trial)}/checkpoints?open=${trial.best!.uuid}`)) : []),
+    () => (searched ? marksOf(lines, trials, (trial) => navigate(`${place(trial)}/checkpoints?checkpoint=${trial.best!.uuid}`)) : []),
     [lines, trials, searched, navigate],
   );
   const open = (id: number) => {

@@ -130,7 +130,7 @@ function options(now: { current: PlotProps }, lit: { current: number | null }, w
         stroke: soft,
         grid,
         size: 32,
-        ...(axis === "time" ? {} : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? duration : tickText)) }),
+        ...(axis === "time" ? {} : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? elapsed(splits) : tickText)) }),
       },
       {
         stroke: soft,
@@ -161,6 +161,9 @@ function options(now: { current: PlotProps }, lit: { current: number | null }, w
     },
   };
 }
+
+/** Seconds with their fractions while the ticks are close together, otherwise in words. */
+const elapsed = (splits: number[]) => ((splits[1] ?? 0) - (splits[0] ?? 0) < 1 ? (value: number) => `${tickText(value)} s` : duration);
 
 const timeTicks = (u: uPlot): [number, string][] =>
   ((u.axes[0] as unknown as { _splits?: number[] })._splits ?? []).map((at) => [at, new Date(at * 1000).toLocaleTimeString()]);

@@ -60,7 +60,7 @@ function useCompared(experiments: number[], trials: number[], each: number): Fou
 
 export function Compare() {
   const { params, set } = useLink();
-  const [experiments, trials] = [ids(params.get("e") ?? params.get("ids")), ids(params.get("t"))];
+  const [experiments, trials] = [ids(params.get("e")), ids(params.get("t"))];
   const each = Number(params.get("n")) || EACH;
   const view = params.get("v") ?? "";
   const found = useCompared(experiments, trials, each);

@@ -110,7 +110,8 @@ export function Experiments() {
     save("experiments.csv", csv(lines));
     setBusy("");
   };
-  useListKeys({ toggle, open: (id) => navigate(`/experiments/${id}/overview`), compare: () => chosen.size > 1 && navigate(`/experiments/compare?ids=${[...chosen].join(",")}`) });
+  const compare = () => chosen.size > 0 && navigate(`/experiments/compare?e=${[...chosen].join(",")}`);
+  useListKeys({ toggle, open: (id) => navigate(`/experiments/${id}/overview`), compare });
   const onView = useCallback((from: number, to: number) => setRange([from, to]), []);
   return (
     <>
@@ -138,6 +139,9 @@ export function Experiments() {
           <input type="checkbox" checked={view.archived} onChange={(event) => view.set("a", event.target.checked ? "1" : "")} />
           archived too
         </label>
+        <button type="button" disabled={!chosen.size} title={chosen.size ? "c" : "Choose experiments first"} onClick={compare}>
+          Compare {chosen.size || ""}
+        </button>
         <button type="button" disabled={Boolean(busy)} onClick={() => void exported().catch(() => setBusy(""))}>
           {busy || "Export CSV"}
         </button>

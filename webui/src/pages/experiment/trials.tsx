@@ -78,7 +78,7 @@ function columnsOf(one: Experiment, names: string[], decided: Map<number, Decisi
       enableSorting: false,
       cell: ({ row: { original: trial } }) =>
         trial.bestCheckpoint && (
-          <Link to={`/experiments/${one.id}/trials/${trial.id}/checkpoints?open=${trial.bestCheckpoint.uuid}`} title={`at ${trial.bestCheckpoint.totalBatches} batches`}>
+          <Link to={`/experiments/${one.id}/trials/${trial.id}/checkpoints?checkpoint=${trial.bestCheckpoint.uuid}`} title={`at ${trial.bestCheckpoint.totalBatches} batches`}>
             <code>{trial.bestCheckpoint.uuid.slice(0, 8)}</code> {size(bytes(trial.bestCheckpoint.resources))}
           </Link>
         ),
