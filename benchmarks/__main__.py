@@ -15,6 +15,8 @@ NAMES = (
     "search",
     "cli",
     "checkpoints",
+    "metrics_ingest",
+    "series_query",
 )
 
 for name in NAMES:

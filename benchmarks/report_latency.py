@@ -11,29 +11,17 @@ import sys
 import time
 
 from benchmarks.live import connected, running_broker
+from benchmarks.reporter import train_context
 from benchmarks.table import head, percentile, row
-from determined import ClusterInfo, TrialInfo
-from determined.core._distributed import DummyDistributedContext
-from determined.core._train import TrainContext
 from determined.transport.bus import BusTransport
-from determined.transport.bus_thread import BusThread
 
 PACE_S = 0.0005
 """A step of the loop between reports: work that holds the interpreter, as training does."""
 
 
-def info() -> ClusterInfo:
-    """What a script on a cluster would know."""
-    config = {"searcher": {"metric": "loss", "smaller_is_better": True}}
-    trial = TrialInfo(1, 1, 1, {}, config, 0, 1, False)
-    return ClusterInfo("http://x", "c", "a", [0], "1.t", "1.t.1", "s", "TRIAL", trial_info=trial)
-
-
 def reports(url: str, count: int) -> tuple[list[float], BusTransport]:
     """Seconds that each of `count` reports of three floats took."""
-    transport = BusTransport(info(), BusThread([url], None, "_INBOX"))
-    transport.start()
-    train = TrainContext(transport, DummyDistributedContext(), trial_id=1, exp_id=1, run_id=1)
+    train, transport = train_context(url, 1)
     took = []
     clock = time.perf_counter
     for step in range(1, count + 1):

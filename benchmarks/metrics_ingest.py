@@ -1,0 +1,236 @@
+"""Reports from real SDK processes through JetStream into the metrics service, on SQLite and PostgreSQL.
+
+python -m benchmarks.metrics_ingest
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import nats
+import pgserver
+import sqlalchemy as sa
+
+from benchmarks.live import Broker, connected, running_broker
+from benchmarks.reporter import train_context
+from benchmarks.table import head, median, percentile, row
+from det_contracts import subjects
+from det_contracts.problems import Refused
+from det_contracts.queries import Buckets, TrialSummaries
+from det_contracts.reports import ReportBatch, Series
+from services.kit.bus import Asker
+
+AT_ONCE = 10_000
+"""Rows of one raw insert."""
+TOGETHER = 1_000
+"""Trials that report at once."""
+
+
+@contextlib.contextmanager
+def metrics_service(server: Broker, database: str) -> Iterator[subprocess.Popen[bytes]]:
+    """The service alone, as a process."""
+    environment = os.environ | {"STEADFAST_NATS_URL": server.url, "STEADFAST_DATABASE_URL": database}
+    environment["STEADFAST_LOG_LEVEL"] = "ERROR"
+    process = subprocess.Popen([sys.executable, "-m", "services.metrics"], env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def stored(asker: Asker, trials: list[int]) -> dict[int, int]:
+    """How many reports of each trial are in the tables."""
+    try:
+        found = (await asker.query(TrialSummaries(trials))).value
+    except Refused:
+        return {}
+    return {int(id): one["summary"]["training"]["m0"]["count"] for id, one in found.items()}
+
+
+async def until_stored(url: str, trials: list[int], reports: int) -> None:
+    """Return once all of it can be read."""
+    client = await nats.connect(url)
+    asker = Asker(client)
+    while await stored(asker, trials) != dict.fromkeys(trials, reports):
+        await asyncio.sleep(0.05)
+    await client.close()
+
+
+class Reporters:
+    """Processes that report as fast as they can."""
+
+    _next = 1
+
+    def __init__(self, url: str, count: int, reports: int, names: int, pace_s: float = 0.0) -> None:
+        self.trials = list(range(Reporters._next, Reporters._next + count))
+        Reporters._next += count
+        self.points = count * reports * names
+        self._reports = reports
+        self._url = url
+        self._processes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.reporter", url, *map(str, (id, reports, names, pace_s))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for id in self.trials
+        ]
+
+    def rate(self) -> float:
+        """Points per second, from the first report until the last can be read."""
+        for process in self._processes:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+        began = time.perf_counter()
+        for process in self._processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        asyncio.run(until_stored(self._url, self.trials, self._reports))
+        took = time.perf_counter() - began
+        for process in self._processes:
+            process.communicate()
+        return self.points / took
+
+
+def raw_rate(database: str, points: int) -> float:
+    """The same points as one row each, with the index that a chart needs, in large batches."""
+    engine = sa.create_engine(database.replace("postgresql://", "postgresql+psycopg://", 1))
+    table = sa.Table(
+        "raw",
+        sa.MetaData(),
+        *(sa.Column(name, sa.BigInteger) for name in ("trial", "step")),
+        sa.Column("name", sa.String),
+        *(sa.Column(name, sa.Float) for name in ("value", "at")),
+        sa.Index("raw_by_name", "trial", "name", "step"),
+    )
+    with engine.begin() as connection:
+        table.drop(connection, checkfirst=True)
+        table.create(connection)
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+    began = time.perf_counter()
+    for start in range(0, points, AT_ONCE):
+        rows = [
+            {
+                "trial": 1,
+                "step": (start + n) // 10,
+                "name": f"m{n % 10}",
+                "value": 1.0 / (n + 1),
+                "at": 1e9 + n,
+            }
+            for n in range(AT_ONCE)
+        ]
+        with engine.begin() as connection:
+            connection.execute(sa.insert(table), rows)
+    took = time.perf_counter() - began
+    engine.dispose()
+    return points / took
+
+
+def visible(url: str, times: int) -> list[float]:
+    """Seconds from a report until a query returns it."""
+    trial = 900_000
+    train, transport = train_context(url, trial)
+
+    async def look() -> list[float]:
+        client = await nats.connect(url)
+        asker, took = Asker(client), []
+        for step in range(1, times + 1):
+            began = time.perf_counter()
+            train.report_training_metrics(step, {"m0": 1.0 / step})
+            query = Buckets(trial_ids=[trial], names=["m0"], first=step, last=step)
+            while not (await asker.query(query)).value:
+                await asyncio.sleep(0.002)
+            took.append(time.perf_counter() - began)
+        await client.close()
+        return took
+
+    took = asyncio.run(look())
+    transport.close()
+    return took
+
+
+async def together(url: str, rounds: int) -> None:
+    """A thousand trials report twenty metrics each, all at once, again and again."""
+    client = await nats.connect(url)
+    stream = client.jetstream(publish_async_max_pending=1000)
+    for number in range(1, rounds + 1):
+        steps = list(range(10 * number, 10 * number + 10))
+        columns = {f"m{name}": [float(step) for step in steps] for name in range(20)}
+        said = Series("training", steps, [1e9 + step for step in steps], columns)
+        for trial in range(1_000_000, 1_000_000 + TOGETHER):
+            batch = ReportBatch(
+                trial_id=trial,
+                experiment_id=2,
+                run=1,
+                number=number,
+                searcher_metric="loss",
+                smaller_is_better=True,
+                series=[said],
+            )
+            await stream.publish_async(subjects.reports(trial), msgspec.json.encode(batch))
+    await stream.publish_async_completed()
+    await client.close()
+
+
+def memory_mib(process: subprocess.Popen[bytes]) -> float:
+    """The most memory that a process had resident."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
+
+
+def measure(server: Broker, kind: str, database: str) -> None:
+    with metrics_service(server, database) as process:
+        one = Reporters(server.url, 1, 100_000, 10)
+        rates = {"1 reporter, 10 metrics a report": one.rate()}
+        rates["8 reporters, 10 metrics a report"] = Reporters(server.url, 8, 15_000, 10).rate()
+        single = Reporters(server.url, 4, 40_000, 1).rate()
+        latency = visible(server.url, 100)
+        rounds = 12
+        began = time.perf_counter()
+        asyncio.run(together(server.url, rounds))
+        asyncio.run(until_stored(server.url, list(range(1_000_000, 1_000_000 + TOGETHER)), 10 * rounds))
+        took = time.perf_counter() - began
+        peak = memory_mib(process)
+    raw = median([raw_rate(database, 200_000) for _ in range(3)])
+    for measure, rate in rates.items():
+        aim = ">= 200,000, >= 0.5 x"
+        row(f"{kind}: stored, {measure}", rate, "points/s", aim, f"{rate / raw:.2f} x raw batched inserts")
+    row(f"{kind}: stored, single-point reports, 4 reporters", single, "reports/s", ">= 20,000")
+    row(f"{kind}: report -> answered by a query, p50", percentile(latency, 0.5) * 1e3, "ms", "< 100")
+    row(f"{kind}: report -> answered by a query, p99", percentile(latency, 0.99) * 1e3, "ms", "< 500")
+    points = TOGETHER * 10 * rounds * 20
+    row(f"{kind}: stored, {TOGETHER:,} trials at once, 20 metrics", points / took, "points/s")
+    row(f"{kind}: peak memory of the service, those trials included", peak, "MiB", "< 300")
+
+
+async def make_streams(server: Broker) -> None:
+    async with connected(server):
+        pass
+
+
+def main() -> None:
+    head()
+    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
+        database = pgserver.get_server(Path(folder) / "postgres", cleanup_mode="stop")
+        for kind, url in (("SQLite", f"sqlite:///{folder}/metrics.db"), ("PostgreSQL", database.get_uri())):
+            with running_broker() as server:
+                asyncio.run(make_streams(server))
+                measure(server, kind, url)
+        database.cleanup()
+
+
+if __name__ == "__main__":
+    main()
