@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -17,7 +17,7 @@ from nats.aio.client import Client
 from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
 from det_contracts.events.worker import AllocationExited, Slot
-from services.kit import blobs, health, logging, process
+from services.kit import blobs, health, logging, process, tracing
 from services.kit.connection import connect
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
@@ -30,6 +30,9 @@ from worker.presence import Presence
 from worker.run import STOPPED, Run
 from worker.settings import WorkerSettings
 
+if TYPE_CHECKING:
+    from services.kit.spans import Tracer
+
 LEAVE_S = 12.0
 LOOK_AT_SLOTS_S = 20.0
 HEARD = ["control.scheduler.allocation.>"]
@@ -40,8 +43,9 @@ log = structlog.get_logger()
 class Worker:
     """One worker process."""
 
-    def __init__(self, settings: WorkerSettings, connection: Client) -> None:
+    def __init__(self, settings: WorkerSettings, connection: Client, tracer: Tracer | None = None) -> None:
         self._settings = settings
+        self._tracer = tracer
         self._connection = connection
         self._journal = JetStreamLog(connection)
         self._orders = Orders(settings.worker_home)
@@ -156,7 +160,8 @@ class Worker:
             while True:
                 batch = await feed.batch()
                 for stored in batch.messages:
-                    await self._on_event(codec.decode(stored.body, stored.position).event, stored.position)
+                    event = codec.decode(stored.body, stored.position).event
+                    await self._on_event(event, stored.position, stored.trace)
                 if batch.messages:
                     self._note_position(batch.messages[-1].position)
                 if batch.caught_up:
@@ -170,11 +175,11 @@ class Worker:
             # Read again after a restart: every order that was taken is known by its folder.
             log.warning("position.not_noted", position=position, error=str(error))
 
-    async def _on_event(self, event: Any, position: int) -> None:
+    async def _on_event(self, event: Any, position: int, trace: str) -> None:
         match event:
             case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
                 if self._orders.get(event.allocation_id) is None:
-                    await self._accept(Order(event, position=position))
+                    await self._accept(Order(event, position=position), trace)
             case KillRequested() if event.allocation_id in self._runs:
                 await self._runs[event.allocation_id].kill(event.reason)
             case AllocationEnded() if event.allocation_id in self._runs:
@@ -185,7 +190,7 @@ class Worker:
             case WorkerLost() if position > self._presence.position:
                 await self._come_back(position, event.reason)
 
-    async def _accept(self, order: Order) -> None:
+    async def _accept(self, order: Order, trace: str) -> None:
         try:
             self._orders.keep(order)
         except OSError as error:
@@ -195,7 +200,12 @@ class Worker:
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
             await self._give_back(order.assigned.allocation_id, message)
             return
-        self._set_off(self._take_up(order))
+        run = self._take_up(order)
+        if self._tracer is not None and trace:
+            from worker.launch_trace import LaunchTrace
+
+            run.trace = LaunchTrace(self._tracer, trace, run.id)
+        self._set_off(run)
 
     async def _give_back(self, allocation_id: str, message: str) -> None:
         worker_id = self._settings.worker_id
@@ -256,6 +266,7 @@ def main() -> None:
     """Run a worker until SIGTERM or SIGINT; exit status 2 for settings that make no sense."""
     try:
         settings = load(WorkerSettings, os.environ)
+        tracer = tracing.configure("worker", os.environ)
     except BadSettings as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
@@ -263,13 +274,13 @@ def main() -> None:
         print(f"worker: STEADFAST_WORKER_ID='{settings.worker_id}': {ids.WORKER_ID_RULE}", file=sys.stderr)
         sys.exit(2)
     logging.configure(settings.log_format, settings.log_level, worker=settings.worker_id)
-    process.run(_until_stopped(settings))
+    process.run(_until_stopped(settings, tracer))
 
 
-async def _until_stopped(settings: WorkerSettings) -> int:
+async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int:
     """Exit status."""
     connection = await connect(settings, f"worker {settings.worker_id}")
-    worker = Worker(settings, connection)
+    worker = Worker(settings, connection, tracer)
     measures = Measures("worker")
     measures.read(worker.readings)
     await health.show(measures, settings, worker.unwell)
@@ -282,4 +293,6 @@ async def _until_stopped(settings: WorkerSettings) -> int:
         process.leave(1)
     await worker.leave()
     await connection.close()
+    if tracer is not None:
+        tracer.flush()
     return 0

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
@@ -24,6 +25,9 @@ from worker.orders import Order, Orders
 from worker.output import SpoolReader
 from worker.preparing import CannotPrepare, Preparer
 from worker.shipping import Shipper
+
+if TYPE_CHECKING:
+    from worker.launch_trace import LaunchTrace
 
 LOOK_S = 0.25
 STOPPED = "the worker is stopped"
@@ -59,6 +63,8 @@ class Run:
         self._kill_ordered = asyncio.Event()
         if order.killed:
             self._kill_ordered.set()
+        self.trace: LaunchTrace | None = None
+        """Of its start, where somebody follows it."""
         self.done = asyncio.Event()
         """Nothing more is to be done for it here."""
 
@@ -100,9 +106,13 @@ class Run:
         except (CannotPrepare, NotToBeFound, process.StartFailed) as error:
             message = str(error)
         if message or not self.order.started_at:
+            if self.trace is not None:
+                self.trace.over(message or "killed")
             await self._report(None, message or f"ended before it was started: {self.order.killed}")
             return
         ended = asyncio.Event()
+        if self.trace is not None:
+            self._shipper.on_first = self.trace.over
         shipping = asyncio.create_task(self._shipper.ship(SpoolReader(self.folder), ended))
         exit = await self._wait_for_exit()
         ended.set()
@@ -123,7 +133,8 @@ class Run:
             await asyncio.to_thread(process.start, self.folder)
         if not self.order.started_at:
             self._note(started_at=time.time())
-        await self._state(AllocationStarted(self._worker, self.id), "started")
+        header = self.trace.started() if self.trace is not None else ""
+        await self._state(AllocationStarted(self._worker, self.id), "started", header)
         if self.order.killed:
             await asyncio.to_thread(process.kill, self.folder)
 
@@ -202,12 +213,12 @@ class Run:
         await self._state(fact, "exited")
         self._note(reported=True)
 
-    async def _state(self, event: object, what: str) -> None:
+    async def _state(self, event: object, what: str, trace: str = "") -> None:
         id = f"{what}-{self.id}-{self._worker}"
         body = codec.encode(event, id=id, actor=f"worker:{self._worker}", at=time.time())
         while True:
             try:
-                await self._journal.append(Draft(codec.subject_of(event), body, id))
+                await self._journal.append(Draft(codec.subject_of(event), body, id, trace))
                 return
             except OutcomeUnknown as error:
                 log.warning("fact.kept_back", what=what, allocation=self.id, error=str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import structlog
@@ -28,6 +28,8 @@ class Shipper:
         self._task_id = task_id
         self._allocation_id = allocation_id
         self._worker_id = worker_id
+        self.on_first: Callable[[], None] | None = None
+        """Called once, when the first lines of the run's own are stored."""
 
     async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
         """Ship until `ended` is set and nothing is left."""
@@ -37,6 +39,7 @@ class Shipper:
             batch = await self._read(reader)
             if batch is not None:
                 await self._store("task", batch.offset, batch.lines)
+                self._tell_first()
                 await asyncio.to_thread(reader.acknowledge, batch)
                 pause = QUICK_S
             elif last_look:
@@ -44,6 +47,11 @@ class Shipper:
             else:
                 pause = min(pause * 1.5, SLOW_S)
                 await _first(ended, pause)
+
+    def _tell_first(self) -> None:
+        if self.on_first is not None:
+            self.on_first()
+            self.on_first = None
 
     async def _read(self, reader: SpoolReader) -> Batch | None:
         try:

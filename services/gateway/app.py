@@ -40,6 +40,7 @@ async def serve_http(parts: Parts) -> None:
         trial_signer=trial_signer(settings),
         storage=default_storage(settings),
         measures=parts.measures,
+        tracer=parts.tracer,
     )
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)

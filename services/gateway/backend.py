@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from services.gateway.catalogue import Catalogue
 from services.gateway.live import Live
@@ -12,6 +12,9 @@ from services.gateway.settings import Settings
 from services.kit.blobs import BlobStore
 from services.kit.log import Log
 from services.kit.measures import Measures
+
+if TYPE_CHECKING:
+    from services.kit.spans import Tracer
 
 
 @dataclass(frozen=True)
@@ -31,3 +34,4 @@ class Backend:
     storage: dict[str, Any] | None
     """Default `checkpoint_storage` of the cluster."""
     measures: Measures
+    tracer: Tracer | None = None

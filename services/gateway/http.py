@@ -70,6 +70,10 @@ def application(backend: Backend) -> FastAPI:
     )
     app.state.backend = backend
     errors.install(app)
+    if backend.tracer is not None:
+        from services.gateway.web.traced import Traced
+
+        app.add_middleware(Traced, tracer=backend.tracer)
     app.add_middleware(Counting, measures=backend.measures)
     app.add_middleware(Framing)
     # Metrics before trials: `/trials/metrics/...` is no trial.

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
@@ -21,6 +21,10 @@ from det_contracts.commands import Answer
 from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.measures import Measures
 from services.kit.rules import Call
+from services.kit.tracing import CURRENT, HEADER
+
+if TYPE_CHECKING:
+    from services.kit.spans import Span, Tracer
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
@@ -47,7 +51,10 @@ class Asker:
         owner = commands.OWNER_OF[type(command)]
         subject = subjects.command(owner, name_of(type(command)))
         body = msgspec.json.encode(command)
-        return await self._ask(owner, subject, body, {"Steadfast-Call": call_id or uuid.uuid4().hex})
+        headers = {"Steadfast-Call": call_id or uuid.uuid4().hex}
+        if trace := CURRENT.get():
+            headers[HEADER] = trace
+        return await self._ask(owner, subject, body, headers)
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
         """Ask an owner what it knows, at `min_position` of a stream or later."""
@@ -92,10 +99,13 @@ _ASKS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(queries.Ask)
 class Answerer:
     """Hears commands and queries for one owner and answers each in its own task."""
 
-    def __init__(self, connection: Client, owner: str, measures: Measures | None = None) -> None:
+    def __init__(
+        self, connection: Client, owner: str, measures: Measures | None = None, tracer: Tracer | None = None
+    ) -> None:
         self._connection = connection
         self._owner = owner
         self._measures = measures or Measures(owner)
+        self._tracer = tracer
         self._hearing: list[Subscription] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -137,8 +147,18 @@ class Answerer:
         self._hearing.append(subscription)
         return subscription
 
+    def _span(self, name: str, within: str) -> Span | None:
+        """What this task does from now on belongs to the span, where the question came in one."""
+        if self._tracer is None or not within:
+            return None
+        span = self._tracer.begin(f"{self._owner} {name}", within, kind="server")
+        CURRENT.set(span.header)
+        return span
+
     async def _answer(self, message: Msg, work: Callable[[Msg], Awaitable[tuple[int, Any]]]) -> None:
         began = time.perf_counter()
+        name = message.subject.rpartition(".")[2]
+        span = self._span(name, (message.headers or {}).get(HEADER, ""))
         try:
             position, value = await work(message)
             answer = Answer(position, value)
@@ -149,5 +169,6 @@ class Answerer:
             answer = Answer(problem=Problem("internal", f"{self._owner} failed on this request: {error!r}"))
         await message.respond(msgspec.json.encode(answer))
         outcome = answer.problem.code if answer.problem else "ok"
-        name = message.subject.rpartition(".")[2]
+        if span is not None:
+            span.end("" if outcome == "ok" else outcome)
         self._measures.answered(name, outcome, time.perf_counter() - began)

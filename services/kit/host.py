@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 import structlog
 from nats.aio.subscription import Subscription
 
 from det_contracts import commands
-from services.kit import logging, migrate, process
+from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import connect
 from services.kit.health import show
@@ -30,6 +30,9 @@ from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.settings import BadSettings, ServiceSettings, load
+
+if TYPE_CHECKING:
+    from services.kit.spans import Tracer
 
 log = structlog.get_logger()
 
@@ -60,15 +63,16 @@ def main(service: Service) -> None:
     """Run a service until SIGTERM or SIGINT. Exit status 2 for settings that make no sense."""
     try:
         settings = load(service.settings, os.environ)
+        tracer = tracing.configure(service.rules.owner, os.environ)
     except BadSettings as error:
         sys.exit(f"{service.rules.owner}: {error}")
     logging.configure(settings.log_format, settings.log_level, service=service.rules.owner)
-    process.run(_until_stopped(service, settings))
+    process.run(_until_stopped(service, settings, tracer))
 
 
-async def _until_stopped(service: Service, settings: ServiceSettings) -> int:
+async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> int:
     """Exit status."""
-    work = asyncio.ensure_future(serve(service, settings))
+    work = asyncio.ensure_future(serve(service, settings, tracer))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, work.cancel)
@@ -84,10 +88,12 @@ async def _until_stopped(service: Service, settings: ServiceSettings) -> int:
     return 0
 
 
-async def serve(service: Service, settings: ServiceSettings) -> None:
+async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:
     """Everything between the first connection and the last commit of one service."""
     owner = service.rules.owner
     async with AsyncExitStack() as stack:
+        if tracer is not None:
+            stack.callback(tracer.flush)
         connection = await connect(settings, owner)
         stack.push_async_callback(connection.close)
         await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas)
@@ -106,8 +112,10 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
             measures=measures,
         )
         journal = JetStreamLog(connection)
-        runner = Runner(service.rules, journal, saver, leading=lambda: lease.active, measures=measures)
-        answerer = Answerer(connection, owner, measures)
+        runner = Runner(
+            service.rules, journal, saver, leading=lambda: lease.active, measures=measures, tracer=tracer
+        )
+        answerer = Answerer(connection, owner, measures, tracer)
         parts = Parts(
             settings=settings,
             connection=connection,
@@ -119,6 +127,7 @@ async def serve(service: Service, settings: ServiceSettings) -> None:
             answerer=answerer,
             leading=lambda: lease.active,
             measures=measures,
+            tracer=tracer,
         )
         Surroundings(parts)
         if service.readings is not None:

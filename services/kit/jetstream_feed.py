@@ -22,6 +22,7 @@ from nats.errors import Error as NatsError
 
 from det_contracts import subjects as names
 from services.kit.log import Batch, LogTruncated, Stored
+from services.kit.tracing import HEADER
 
 ASK = 500
 """Messages per pull request; two requests are outstanding."""
@@ -223,7 +224,8 @@ class JetStreamFeed:
         self._sequence = sequence
         self.position = position
         self._pending = int(tokens[-1])
-        self._buffer.append(Stored(message.subject, position, message.data))
+        trace = message.headers.get(HEADER, "") if message.headers else ""
+        self._buffer.append(Stored(message.subject, position, message.data, trace))
         self._asked -= 1
         self._news.set()
         if self._asked <= ASK:

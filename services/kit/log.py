@@ -22,6 +22,8 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     position: int
     """Sequence in its stream, from 1."""
     body: bytes
+    trace: str = ""
+    """The span that it was written in; see `services.kit.tracing`."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -31,6 +33,8 @@ class Draft(msgspec.Struct, frozen=True):
     body: bytes
     id: str
     """De-duplication id: the same id again within two minutes is not stored again."""
+    trace: str = ""
+    """The span that it is written in; see `services.kit.tracing`."""
 
 
 class Fence(msgspec.Struct, frozen=True):

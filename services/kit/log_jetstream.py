@@ -21,6 +21,7 @@ from nats.js.client import JetStreamContext
 from det_contracts import subjects as names
 from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, OutcomeUnknown, Stored
+from services.kit.tracing import HEADER
 
 REFUSED = (10071, 10164, 10201)
 """Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
@@ -48,7 +49,7 @@ class JetStreamLog:
         deadline = time.monotonic() + APPEND_PATIENCE_S
         while True:
             try:
-                return await self._publish(draft.subject, draft.body, {"Nats-Msg-Id": draft.id})
+                return await self._publish(draft.subject, draft.body, _headers(draft))
             except OutcomeUnknown:
                 if time.monotonic() > deadline:
                     raise
@@ -63,11 +64,7 @@ class JetStreamLog:
         headers = {"Nats-Expected-Last-Subject-Sequence": str(fence.last)}
         try:
             for number, draft in enumerate(drafts, 1):
-                headers |= {
-                    "Nats-Batch-Id": batch,
-                    "Nats-Batch-Sequence": str(number),
-                    "Nats-Msg-Id": draft.id,
-                }
+                headers |= _headers(draft) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
                 if number < len(drafts):
                     await self._connection.publish(draft.subject, draft.body, headers=headers)
                     headers = {}
@@ -130,6 +127,11 @@ class JetStreamLog:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
         found: dict[str, Any] = answer["state"]
         return found
+
+
+def _headers(draft: Draft) -> dict[str, str]:
+    traced = {HEADER: draft.trace} if draft.trace else {}
+    return {"Nats-Msg-Id": draft.id} | traced
 
 
 async def ensure_streams(

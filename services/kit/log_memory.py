@@ -44,7 +44,7 @@ class MemoryLog:
 
     def _store(self, draft: Draft) -> int:
         kept = self.streams[_stream_of(draft.subject)]
-        stored = Stored(draft.subject, len(kept) + 1, draft.body)
+        stored = Stored(draft.subject, len(kept) + 1, draft.body, draft.trace)
         kept.append(stored)
         self._ids[draft.id] = stored.position
         self._last[draft.subject] = stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client
 
@@ -15,6 +15,9 @@ from services.kit.measures import Measures
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 from services.kit.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from services.kit.spans import Tracer
 
 
 @dataclass
@@ -31,3 +34,4 @@ class Parts:
     answerer: Answerer
     leading: Callable[[], bool]
     measures: Measures
+    tracer: Tracer | None

@@ -12,7 +12,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 import structlog
@@ -21,10 +21,15 @@ from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.problems import Refused, invalid, unavailable
+from services.kit import tracing
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
 from services.kit.measures import Measures
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
+from services.kit.tracing import Trail
+
+if TYPE_CHECKING:
+    from services.kit.spans import Span, Tracer
 
 S = TypeVar("S")
 BATCH_LIMIT = 999
@@ -69,6 +74,7 @@ class Runner(Generic[S]):
         replica: str | None = None,
         measures: Measures | None = None,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        tracer: Tracer | None = None,
     ) -> None:
         """`new_id` names batches and, where `replica` is not given, the replica."""
         self.rules = rules
@@ -82,6 +88,8 @@ class Runner(Generic[S]):
         self._new_id = new_id
         self._replica = replica or new_id()[:8]
         self._measures = measures or Measures(rules.owner)
+        self._tracer = tracer
+        self._trail = Trail()
         self._fence = 0
         self._appended = 0
         self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
@@ -116,6 +124,7 @@ class Runner(Generic[S]):
         not ruled on by then never will be, what was sent may be stored.
         """
         pending = Pending(command, call)
+        self._trail.put(call.id, tracing.CURRENT.get())
         self._commands.append(pending)
         self._wake.set()
         try:
@@ -157,6 +166,8 @@ class Runner(Generic[S]):
             if events:
                 self.positions[stream] = events[-1].position
                 self._measures.folded(stream, events, time.perf_counter() - began)
+                if self._tracer is not None:
+                    self._trail.note(batch.messages, events)
             self._caught_up[stream] = batch.caught_up
             await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
             self._dirty = set()
@@ -274,10 +285,25 @@ class Runner(Generic[S]):
         owner = self.rules.owner
         record = Decision(owner, self.positions[subjects.CONTROL], len(events), self._replica)
         drafts = [Draft(subjects.decision(owner), codec.encode(record, id=batch, actor=owner, at=now), batch)]
-        for index, (event, cause) in enumerate(events):
+        spans = [self._span(event, cause) for event, cause in events]
+        for index, ((event, cause), span) in enumerate(zip(events, spans, strict=True)):
             id = f"{batch}-{index}"
             body = codec.encode(event, id=id, actor=actor, at=now, cause=cause)
-            drafts.append(Draft(codec.subject_of(event), body, id))
+            drafts.append(Draft(codec.subject_of(event), body, id, span.header if span else ""))
+        problem = await self._store(drafts)
+        for span in filter(None, spans):
+            span.end(problem)
+        return not problem
+
+    def _span(self, event: Any, cause: str) -> Span | None:
+        if self._tracer is None or not (within := self._trail.behind(event, cause)):
+            return None
+        ids = {name: getattr(event, name) or 0 for name in _id_fields(event)}
+        return self._tracer.begin(codec.kind_of(event).name, within, kind="producer", **ids)
+
+    async def _store(self, drafts: Sequence[Draft]) -> str:
+        """Append a batch; returns what went wrong, empty for nothing."""
+        owner = self.rules.owner
         began = time.perf_counter()
         try:
             fence = Fence(drafts[0].subject, self._fence)
@@ -285,14 +311,16 @@ class Runner(Generic[S]):
         except FenceLost:
             # Somebody decided meanwhile; what it was arrives with the next messages, then we look again.
             self._measures.refused()
-            return await self._wait_for_log()
+            await self._wait_for_log()
+            return "another replica has decided"
         except OutcomeUnknown as error:
             log.warning("append.unknown", owner=owner, error=str(error))
-            return await self._wait_for_log()
-        self._measures.decided(len(events), time.perf_counter() - began)
-        return True
+            await self._wait_for_log()
+            return "the log did not answer"
+        self._measures.decided(len(drafts) - 1, time.perf_counter() - began)
+        return ""
 
-    async def _wait_for_log(self) -> bool:
+    async def _wait_for_log(self) -> None:
         """Decide again only after everything that is in the log by now was folded."""
         while True:
             try:
@@ -302,7 +330,6 @@ class Runner(Generic[S]):
                 await asyncio.sleep(0.2)
         self._appended = max(self._appended, last)
         self._wake.set()
-        return False
 
 
 def _read_event(message: Stored, stream: str) -> Recorded:

@@ -55,6 +55,7 @@ class Replica:
             journal=self.line,
             leading=lambda: self.leads,
             connection=SimpleNamespace(subscribe=self._subscribe),
+            measures=QUIET,
         )
         for beside in world.beside.get(self.rules.owner, ()):
             self._run(beside(parts))

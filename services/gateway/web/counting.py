@@ -42,7 +42,7 @@ class Counting:
             self._open -= 1
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = _route(scope)
+        route = route_of(scope)
         self._requests.labels(self._owner, scope["method"], route, str(status)).inc()
         self._waits.labels(self._owner, scope["method"], route).observe(seconds)
 
@@ -50,7 +50,7 @@ class Counting:
         yield Reading("requests_open", "Requests and streams that are open", (), {(): self._open})
 
 
-def _route(scope: Scope) -> str:
+def route_of(scope: Scope) -> str:
     """The path as it was declared, which the router leaves in the scope; one name for all that is nowhere."""
     declared = getattr(scope.get("route"), "path", None)
     if declared is None:

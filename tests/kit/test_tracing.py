@@ -1,0 +1,78 @@
+"""Traces: when there are any, and which span an event belongs to."""
+
+import subprocess
+import sys
+
+import msgspec
+import pytest
+
+from det_contracts.envelope import Recorded
+from services.kit import tracing
+from services.kit.log import Stored
+from services.kit.settings import BadSettings
+
+
+class Asked(msgspec.Struct, frozen=True):
+    allocation_id: str
+
+
+class Said(msgspec.Struct, frozen=True):
+    trial_id: int
+
+
+def trail_of(*told):
+    trail = tracing.Trail()
+    messages = [Stored("s", at, b"", span) for at, (_, _, span) in enumerate(told, 1)]
+    events = [Recorded(at, event, id, "", 0.0) for at, (id, event, _) in enumerate(told, 1)]
+    trail.note(messages, events)
+    return trail
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"},
+        {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"},
+    ],
+)
+def test_without_an_exporter_there_is_nothing(environment):
+    assert tracing.configure("searcher", environment) is None
+
+
+def test_an_exporter_that_is_not_there_is_told():
+    with pytest.raises(BadSettings, match="OTEL_TRACES_EXPORTER='zipkin'"):
+        tracing.configure("searcher", {"OTEL_TRACES_EXPORTER": "zipkin"})
+
+
+def test_an_event_belongs_to_what_its_run_came_from_else_to_its_cause():
+    trail = trail_of(("e-1", Asked("a-1"), "one"), ("e-2", Asked("a-2"), "two"), ("e-3", Said(7), "three"))
+    assert trail.behind(Asked("a-1"), "e-2") == "one"
+    assert trail.behind(Asked("a-3"), "e-2") == "two"
+    assert trail.behind(Said(7), "e-3") == "three"
+    assert trail.behind(Said(7), "unknown") == ""
+
+
+def test_events_without_a_trace_leave_none():
+    trail = trail_of(("e-1", Asked("a-1"), ""), ("e-2", Said(7), ""))
+    assert not trail._spans
+
+
+def test_what_is_oldest_is_forgotten(monkeypatch):
+    monkeypatch.setattr(tracing, "REMEMBERED", 2)
+    trail = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
+    assert [trail.behind(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
+
+
+def test_nothing_of_the_library_is_loaded_without_an_exporter():
+
+    code = (
+        "import sys, services.gateway.app, worker.app\n"
+        "from services.kit import tracing\n"
+        "assert tracing.configure('x', {}) is None\n"
+        "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,61 @@
+"""One trace from a submission to the first line of its script, as a collector gets it."""
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+collecting = pytest.importorskip("tests.fixtures.collector", reason="opentelemetry is not installed")
+pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+CONFIG = """
+name: traced
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss, max_length: 1}
+max_restarts: 0
+"""
+CHAIN = [
+    ("gateway", "POST /api/v1/experiments"),
+    ("searcher", "searcher create_experiment"),
+    ("searcher", "searcher.trial.run_requested"),
+    ("scheduler", "scheduler.allocation.assigned"),
+    ("worker", "worker start"),
+    ("worker", "worker first line"),
+]
+
+
+@pytest.fixture
+def collector():
+    with collecting.Collector().running() as running:
+        yield running
+
+
+def ancestors(collector, span):
+    """A span and what it is within, outermost first; the services with their names."""
+    known = {one.span_id: (service, one) for service, one in collector.spans}
+    chain = []
+    while span is not None:
+        service, one = known[span.span_id]
+        assert one.trace_id == span.trace_id
+        chain.append((service, one))
+        span = known[one.parent_span_id][1] if one.parent_span_id else None
+    return chain[::-1]
+
+
+def test_one_trace_from_the_request_to_the_first_line(local_cluster, collector, tmp_path):
+    variables = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_BSP_SCHEDULE_DELAY": "50"}
+    cluster = local_cluster(settings=variables)
+    (tmp_path / "train.py").write_text("print('the first line', flush=True)\n")
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    id = cluster.create("config.yaml", tmp_path)
+    cluster.wait_for_end(id)
+    wait_for(lambda: collector.named("worker first line"), 30, "the last span")
+    (last,) = collector.named("worker first line")
+    wait_for(lambda: len(collector.named("POST /api/v1/experiments")) == 1, 30, "the first span")
+    chain = ancestors(collector, last)
+    names = [(service, span.name) for service, span in chain]
+    assert [one for one in names if one in CHAIN] == CHAIN, names
+    begins = [span.start_time_unix_nano for _, span in chain]
+    assert begins == sorted(begins)
+    run = {one.key: one.value.string_value for one in last.attributes}
+    assert run["allocation"] == cluster.get("trials/1")["trial"]["taskIds"][0] + ".1"
+    # What only reads is not followed.
+    assert not [span.name for _, span in collector.spans if span.name.startswith("GET")]
