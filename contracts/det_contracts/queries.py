@@ -224,9 +224,9 @@ class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
     """To metrics: what the lines of a task differ in, how many they are, and where they tell of a failure.
 
     `{places: [[allocation id, worker id], ...], ranks, stdtypes, sources, levels: {level or "": lines},
-    lines, last_number, first_error, failing_line}`; lists are sorted, a rank may be None. The last two are
-    ids of lines or None: the first error of all, and the last one of the lowest rank in the newest run that
-    had any.
+    lines, last_number, last_line, first_error, failing_line}`; lists are sorted, a rank may be None. The last
+    three are ids of lines or None: the last line, the first error of all, and the last error of the lowest
+    rank in the newest run that had any.
     """
 
     task_id: str

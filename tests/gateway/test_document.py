@@ -58,6 +58,7 @@ def told(gateway):
             "levels": {},
             "lines": 0,
             "last_number": 0,
+            "last_line": None,
             "first_error": None,
             "failing_line": None,
         },

@@ -338,7 +338,7 @@ def test_a_summary_tells_what_lines_differ_in(talking):
     talking.peers.values[queries.LogFields] = {
         "places": [["1.r1.1", "w-1"]], "ranks": [None, 0, 2], "stdtypes": ["stdout"], "sources": ["task"],
         "levels": {"": 3, "ERROR": 1}, "lines": 4, "last_number": 9, "first_error": 2**60,
-        "failing_line": None,
+        "last_line": 2**61, "failing_line": None,
     }  # fmt: skip
     found = talking.get(f"{PATH}/summary")
     assert found["levels"] == {"LOG_LEVEL_UNSPECIFIED": 3, "LOG_LEVEL_ERROR": 1}

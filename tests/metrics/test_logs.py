@@ -331,6 +331,7 @@ def test_fields_tell_how_many_lines_and_where_the_failure_is(told):
     )  # fmt: skip
     found = ask(LogFields("1.a"))
     assert (found["lines"], found["last_number"]) == (7, 7)
+    assert found["last_line"] == ask(LogPage(task_id="1.a", descending=True, limit=1))["lines"][0]["id"]
     assert found["levels"] == {"": 1, "INFO": 1, "ERROR": 5}
     (first,) = ask(LogPage(task_id="1.a", after_id=found["first_error"] - 1, limit=1))["lines"]
     assert (first["allocation_id"], first["text"]) == ("1.a.1", "Traceback (most recent call last):")

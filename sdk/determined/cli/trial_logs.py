@@ -41,6 +41,7 @@ LOG_ARGS: tuple[Arg | OneOf, ...] = (
     ),
     arg("--agent-id", action="append", dest="agentIds", metavar="ID", help="lines of this agent"),
     arg("--container-id", action="append", dest="containerIds", metavar="ID", help="of this container"),
+    arg("--allocation-id", action="append", dest="allocationIds", metavar="ID", help="of this run"),
     arg("--rank-id", action="append", dest="rankIds", type=int, metavar="N", help="of this rank"),
     arg("--source", action="append", dest="sources", metavar="NAME", help="of this source"),
     arg("--stdtype", action="append", dest="stdtypes", choices=("stdout", "stderr"), help="of this stream"),
@@ -56,7 +57,7 @@ LOG_ARGS: tuple[Arg | OneOf, ...] = (
 
 _FILTERS = (
     *("agentIds", "containerIds", "rankIds", "sources", "stdtypes", "timestampBefore", "timestampAfter"),
-    *("searchText", "regex"),
+    *("allocationIds", "searchText", "regex"),
 )
 
 

@@ -80,7 +80,8 @@ def _units(raw: bytes) -> int:
 
 def summary(found: dict[str, Any]) -> dict[str, object]:
     """How many lines there are, what they differ in, and where they tell of a failure."""
-    ids = {name: found[key] for name, key in (("firstError", "first_error"), ("failingLine", "failing_line"))}
+    names = {"lastLine": "last_line", "firstError": "first_error", "failingLine": "failing_line"}
+    ids = {name: found[key] for name, key in names.items()}
     return {
         **fields(found),
         "levels": {f"LOG_LEVEL_{level or 'UNSPECIFIED'}": count for level, count in found["levels"].items()},

@@ -32,8 +32,9 @@ def log_page(connection: sa.Connection, query: LogPage) -> dict[str, Any]:
 
 def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
     """What a task's lines differ in, how many there are, and where they tell of a failure."""
-    totals = sa.select(sa.func.coalesce(sa.func.sum(C.lines), 0), sa.func.max(C.number + C.lines))
-    kept, numbered = connection.execute(totals.where(C.task_id == query.task_id)).one()
+    end = sa.func.max(C.number + C.lines), sa.func.max(C.last_id)
+    totals = sa.select(sa.func.coalesce(sa.func.sum(C.lines), 0), *end)
+    kept, numbered, last = connection.execute(totals.where(C.task_id == query.task_id)).one()
     rows = connection.execute(sa.select(C.kinds).where(C.task_id == query.task_id).order_by(C.last_id))
     counted = [one for row in rows for one in read_kinds(row.kinds)]
     kinds = {one.kind for one in counted}
@@ -45,6 +46,7 @@ def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
         "levels": _counts(counted),
         "lines": int(kept),
         "last_number": numbered or 0,
+        "last_line": last,
         "first_error": min((one.first_error for one in counted if one.first_error), default=None),
         "failing_line": _failing_line(counted),
     }

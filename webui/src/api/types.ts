@@ -118,8 +118,10 @@ export interface LogLine {
   timestamp: string;
   level: string;
   rankId: number | null;
+  allocationId: string | null;
   agentId: string | null;
   log: string;
+  source: string;
   stdtype: string;
 }
 

@@ -111,7 +111,7 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
     case "profiler":
       return <Curves trial={trial} searched="samples_per_second" topics={topics.slice(1)} profile />;
     case "logs":
-      return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} />;
+      return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} failed={trial.state === "STATE_ERROR"} />;
     case "story":
       return <Story kind="trial" id={trial.id} topic={`trial.${trial.id}`} />;
     default:

@@ -91,7 +91,7 @@ function Tab({ tab, one, trials, topics }: { tab: string; one: Experiment; trial
           <h2>
             Log of trial <Link to={`/experiments/${one.id}/trials/${first.id}/logs`}>{first.id}</Link>
           </h2>
-          <Logs source={`trials/${first.id}`} command={`det experiment logs ${one.id}`} />
+          <Logs source={`trials/${first.id}`} command={`det trial logs ${first.id}`} failed={first.state === "STATE_ERROR"} />
         </>
       ) : (
         <p>No trial has begun.</p>

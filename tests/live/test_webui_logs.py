@@ -1,0 +1,291 @@
+"""The log of a trial in a browser: a window that moves through all of it (web UI spec, section 3.6)."""
+
+import re
+
+import pytest
+
+from tests.fixtures.browser import AXE, MARKS, SECONDS, violations
+from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
+from tests.fixtures.local_cluster import wait_for
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
+pytestmark = MARKS
+
+COUNT = 20_000
+WRITES = f"""
+import sys, time
+for n in range(1, {COUNT} + 1):
+    level = "WARNING" if n % 1000 == 0 else "INFO"
+    print(f"[rank={{n % 4}}] {{level}}: step {{n}} of many")
+print("[rank=2] \\x1b[1;31mred\\x1b[0m <b>bold</b> \\x07")
+for _ in range(30):
+    print("again and again")
+print("x" * 20_000 + " needle at the end")
+for rank, word in ((3, "lost rank 1"), (1, "ZeroDivisionError: division by zero")):
+    print(f"[rank={{rank}}] ERROR: {{word}}")
+print("that is all")
+sys.exit(1)
+"""
+CONFIG = """
+name: writes-a-lot
+entrypoint: python3 writes.py
+max_restarts: 0
+searcher: {name: single, metric: x, max_length: 1}
+"""
+TALKS = """
+import time
+for n in range(300):
+    print("before", n)
+time.sleep(0.5)
+n = 0
+while True:
+    print("tick", n, flush=True)
+    n += 1
+    time.sleep(0.1)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(shared_cluster):
+    return shared_cluster
+
+
+@pytest.fixture(scope="module")
+def failed(cluster, tmp_path_factory):
+    """Path of the log page of a trial that has written a lot and failed."""
+    folder = tmp_path_factory.mktemp("writes")
+    (folder / "writes.py").write_text(WRITES)
+    (folder / "config.yaml").write_text(CONFIG)
+    id = cluster.create("config.yaml", folder)
+    cluster.wait_for_end(id)
+    trial = cluster.first_trial(id)
+    wait_for(lambda: cluster.get(f"trials/{trial}/logs/summary")["lines"] > COUNT + 30, 30, "all lines")
+    return id, trial
+
+
+@pytest.fixture
+def page(cluster, failed, signed_in):
+    page = signed_in(cluster)
+    expect.set_options(timeout=20 * SECONDS)
+    id, trial = failed
+    page.goto(f"/det/experiments/{id}/trials/{trial}/logs")
+    expect(page.locator(".log .line").first).to_be_visible()
+    return page
+
+
+def lines(page):
+    return page.locator(".log .line")
+
+
+def in_view(page):
+    """Texts of the lines that can be seen."""
+    return page.locator(".log").evaluate(
+        """box => [...box.children].filter(one => {
+            const [a, b] = [one.getBoundingClientRect(), box.getBoundingClientRect()];
+            return a.bottom > b.top && a.top < b.bottom;
+        }).map(one => one.querySelector(".text").textContent)"""
+    )
+
+
+def see(page, text):
+    wait_for(lambda: any(text in one for one in in_view(page)), 20, f"'{text}' in view")
+
+
+def test_it_opens_at_the_failing_line_of_the_lowest_rank(page):
+    see(page, "ZeroDivisionError: division by zero")
+    assert lines(page).count() <= 200
+    page.get_by_role("button", name="First error").click()
+    expect(page.locator(".line.chosen .text")).to_have_text("lost rank 1")
+    assert "line=" in page.url
+
+
+def test_all_of_it_can_be_scrolled_without_a_gap(page):
+    page.get_by_role("button", name="Start", exact=True).click()
+    see(page, "step 1 of many")
+    seen = set()
+    box = page.locator(".log")
+    box.hover()
+
+    def scrolled():
+        page.mouse.wheel(0, 2500)
+        seen.update(
+            n for text in lines(page).all_inner_texts() for n in map(int, re.findall(r"step (\d+) of", text))
+        )
+        assert lines(page).count() <= 200
+        return max(seen) > 3000
+
+    wait_for(scrolled, 60, "three thousand lines")
+    assert seen == set(range(1, max(seen) + 1))
+    # And back over what was let go meanwhile.
+    seen.clear()
+
+    def back():
+        page.mouse.wheel(0, -2500)
+        seen.update(
+            n for text in lines(page).all_inner_texts() for n in map(int, re.findall(r"step (\d+) of", text))
+        )
+        return min(seen) == 1
+
+    wait_for(back, 60, "the first line")
+    assert seen == set(range(1, max(seen) + 1))
+
+
+def test_any_place_is_one_move_away(page):
+    page.get_by_label("Place in the log").fill("10000")
+    see(page, "step 10000 of many")
+    expect(page.locator(".place")).to_contain_text(re.compile(r"line (9,99\d|10,000) of 20,03\d"))
+    page.locator(".log").focus()
+    page.keyboard.press("Home")
+    see(page, "step 1 of many")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".line.chosen")).to_have_count(1)
+    page.keyboard.press("End")
+    see(page, "that is all")
+    page.keyboard.press("e")
+    expect(page.locator(".line.chosen .text")).to_have_text("lost rank 1")
+
+
+def test_a_link_to_a_line_shows_it_to_whoever_follows_it(page):
+    page.get_by_label("Place in the log").fill("5000")
+    see(page, "step 5000 of many")
+    page.get_by_text("step 5000 of many").click()
+    expect(page.locator(".line.chosen .text")).to_have_text("step 5000 of many")
+    expect(page.get_by_role("group", name="Chosen line")).to_contain_text("line 5,000")
+    expect(page).to_have_url(re.compile("line="))
+    page.goto(page.url)
+    see(page, "step 5000 of many")
+    expect(page.locator(".line.chosen .text")).to_have_text("step 5000 of many")
+
+
+def test_filters_and_search_are_in_the_link(page):
+    page.get_by_label("level").select_option("WARNING")
+    expect(lines(page)).to_have_count(22)
+    page.get_by_label("rank").select_option("1")
+    expect(lines(page)).to_have_count(1)
+    page.get_by_label("rank").select_option("0")
+    expect(lines(page)).to_have_count(20)
+    page.get_by_label("search", exact=True).fill("1000 of")
+    page.keyboard.press("Enter")
+    expect(lines(page)).to_have_count(2)
+    expect(page.locator("mark").first).to_have_text("1000 of")
+    page.reload()
+    expect(lines(page)).to_have_count(2)
+    assert {"level=WARNING", "rank=0"} <= set(re.split("[?&]", page.url))
+    page.get_by_text("step 11000 of many").click()
+    page.get_by_role("button", name="Show what is around it").click()
+    see(page, "step 10999 of many")
+    expect(page.locator(".line.chosen .text")).to_have_text("step 11000 of many")
+    expect(page.get_by_label("rank")).to_have_value("")
+
+
+def test_a_pattern_is_found_jumped_to_and_refused_with_its_reason(page):
+    page.get_by_label("regular expression").check()
+    page.get_by_label("search", exact=True).fill("step 1?777 o.")
+    page.keyboard.press("Enter")
+    expect(lines(page)).to_have_count(2)
+    expect(page.locator("mark")).to_have_text(["step 777 of", "step 1777 of"])
+    page.get_by_label("only hits").uncheck()
+    page.get_by_role("button", name="Start", exact=True).click()
+    see(page, "step 1 of many")
+    page.get_by_role("button", name="Next hit").click()
+    expect(page.locator(".line.chosen .text")).to_have_text("step 777 of many")
+    see(page, "step 776 of many")
+    page.get_by_role("button", name="Next hit").click()
+    expect(page.locator(".line.chosen .text")).to_have_text("step 1777 of many")
+    page.get_by_role("button", name="Next hit").click()
+    expect(page.get_by_role("status").filter(has_text="No hit behind this line.")).to_be_visible()
+    page.get_by_role("button", name="Previous hit").click()
+    expect(page.locator(".line.chosen .text")).to_have_text("step 777 of many")
+    page.get_by_label("only hits").check()
+    page.get_by_label("search", exact=True).fill("step (")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("missing )")
+
+
+def test_lines_come_as_they_are_with_colours_and_without_harm(page):
+    red = page.locator(".f1.bold")
+    expect(red).to_have_text("red")
+    odd = lines(page).filter(has=red)
+    expect(odd.locator(".text")).to_have_text("red <b>bold</b> \u2407")
+    expect(lines(page).filter(has_text="again and again")).to_have_count(30)
+    page.get_by_label("collapse repeats").check()
+    again = lines(page).filter(has_text="again and again")
+    expect(again).to_have_count(1)
+    expect(again).to_contain_text("\u00d730")
+    expect(page.locator(".line time").first).to_be_visible()
+    page.get_by_label("time stamps").uncheck()
+    expect(page.locator(".line time")).to_have_count(0)
+    page.reload()
+    expect(page.locator(".line time")).to_have_count(0)
+
+
+def test_a_long_line_is_cut_and_can_be_seen_whole(page):
+    page.get_by_label("search", exact=True).fill("needle")
+    page.keyboard.press("Enter")
+    expect(lines(page)).to_have_count(1)
+    expect(lines(page)).to_contain_text("11,826 more characters")
+    expect(lines(page)).not_to_contain_text("needle")
+    lines(page).click(position={"x": 300, "y": 10})
+    page.get_by_role("button", name="Show the whole line").click()
+    expect(lines(page)).to_contain_text("needle at the end")
+
+
+def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page):
+    page.get_by_label("level").select_option("ERROR")
+    expect(lines(page)).to_have_count(2)
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="Download what is filtered").click()
+    _, trial = failed
+    assert coming.value.suggested_filename == f"trial-{trial}.log"
+    text = coming.value.path().read_text()
+    assert [line.split("|| ")[1] for line in text.splitlines()] == [
+        "ERROR: lost rank 1",
+        "ERROR: ZeroDivisionError: division by zero",
+    ]
+    told = page.get_by_title("Copy", exact=True).inner_text()
+    assert told.strip() == f"det trial logs {trial} --level ERROR"
+    printed = cluster.det(*told.split()[1:]).stdout
+    assert printed.startswith(text)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_it(page, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: make setup")
+    page.emulate_media(color_scheme=scheme)
+    see(page, "ZeroDivisionError")
+    page.get_by_role("button", name="First error").click()
+    page.get_by_label("search", exact=True).fill("a")
+    page.keyboard.press("Enter")
+    expect(page.locator("mark").first).to_be_visible()
+    assert violations(page) == {}
+
+
+def test_the_tail_keeps_its_place_and_counts_what_has_come(cluster, signed_in, tmp_path):
+    (tmp_path / "writes.py").write_text(TALKS)
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    id = cluster.create("config.yaml", tmp_path)
+    trial = cluster.first_trial(id)
+    page = signed_in(cluster)
+    page.goto(f"/det/experiments/{id}/trials/{trial}/logs")
+    status = page.locator(".place [role=status]")
+    expect(status).to_contain_text("following")
+    see(page, "tick 5")
+    page.locator(".log").hover()
+    page.mouse.wheel(0, -2000)
+    expect(status).to_contain_text("not following")
+    page.get_by_role("button", name=re.compile(r"\d+ new lines? ")).wait_for()
+    before = in_view(page)
+    wait_for(lambda: int(page.locator(".place button").inner_text().split()[0]) > 15, 20, "further lines")
+    assert in_view(page) == before
+    page.locator(".place button").click()
+    expect(page.locator(".place button")).to_have_count(0)
+    expect(status).to_contain_text("following")
+    texts = lines(page).locator(".text").all_inner_texts()
+    ticks = [int(text.split()[1]) for text in texts if text.startswith("tick")]
+    assert ticks == list(range(len(ticks)))
+    cluster.api("POST", f"experiments/{id}/kill")
+    expect(status).not_to_contain_text("following")

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+
+import { plain, stretches } from "./ansi";
+
+test("colours and weights become styles, and end", () => {
+  expect(stretches("a \x1b[1;31mred\x1b[0m b")).toEqual([
+    { text: "a ", style: "" },
+    { text: "red", style: "bold f1" },
+    { text: " b", style: "" },
+  ]);
+  expect(stretches("\x1b[38;5;12mx\x1b[39m\x1b[48;2;1;2;3my\x1b[m")).toEqual([
+    { text: "x", style: "f4" },
+    { text: "y", style: "" },
+  ]);
+});
+
+test("what moves a cursor, sets a title or stands unfinished leaves nothing", () => {
+  expect(plain("\x1b[2K\x1b[1Gstep\x1b]0;title\x07 \x1b]8;;http://x\x1b\\link\x1b[")).toBe("step link[");
+});
+
+test("control characters come in sight", () => {
+  expect(plain("a\x00b\x07\tc\x7f")).toBe("a\u2400b\u2407\tc\u2421");
+});

@@ -1,0 +1,195 @@
+/** Holds a window of a log, moves it, and lets it follow the log's end. */
+
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+
+import { Source } from "./source";
+import { before, behind, type Line, NOTHING, Recent, type Stretch } from "./window";
+
+const PAGE = 200;
+const FLUSH_MS = 100;
+const AGAIN_MS = 1000;
+
+export type Target = { id: number } | { number: number } | { at: string } | "start" | "end";
+
+export interface Reading extends Stretch {
+  error: unknown;
+  /** Asked for lines and waiting. */
+  busy: boolean;
+  /** A long search has come to the line with this number; 0: none is going on. */
+  searched: number;
+  /** No further line will come. */
+  over: boolean;
+  /** Lines that have come while the window was elsewhere. */
+  came: number;
+  following: boolean;
+  /** The line that was last gone to; `turn` tells two jumps to it apart. */
+  goal: { id: number; turn: number } | null;
+  /** A word to the reader; goes with the next move. */
+  told: string;
+  tell: (word: string) => void;
+  tellSearched: (number: number) => void;
+  go: (target: Target) => void;
+  grow: (back: boolean) => void;
+  setFollowing: (follow: boolean) => void;
+}
+
+/** `wanted` are the parameters of the lines to show; `opening` is where the window is at first, `last` the last line. */
+export function useReading(path: string, wanted: Record<string, unknown>, opening: Target | null, last: number): Reading {
+  const key = JSON.stringify(wanted);
+  const [held, setHeld] = useState<Stretch>(NOTHING);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(true);
+  const [searched, setSearched] = useState(0);
+  const [over, setOver] = useState(false);
+  const [came, setCame] = useState(0);
+  const [told, setTold] = useState("");
+  const [following, setFollowing] = useState(false);
+  const [goal, setGoal] = useState<Reading["goal"]>(null);
+  const now = useRef({ held, following, growing: false, turn: 0, seen: 0 });
+  now.current.held = held;
+  now.current.following = following;
+  const recent = useRef(new Recent());
+  const stop = useRef(new AbortController());
+
+  const show = useCallback((next: Stretch) => {
+    now.current.held = next;
+    setHeld(next);
+  }, []);
+  const source = useMemo(() => {
+    stop.current.abort();
+    stop.current = new AbortController();
+    return new Source(path, JSON.parse(key), stop.current.signal, setSearched);
+  }, [path, key]);
+
+  const attempt = useCallback(async (work: () => Promise<void>) => {
+    const { signal } = stop.current;
+    setBusy(true);
+    setTold("");
+    try {
+      await work();
+      setError(null);
+    } catch (failure) {
+      if (!signal.aborted) setError(failure);
+    }
+    if (!signal.aborted) setBusy(false);
+  }, []);
+
+  /** What pages do not hold yet, but has come already. */
+  const completed = useCallback((lines: Line[], ended: boolean) => {
+    const last = lines.at(-1)?.id ?? now.current.held.lines.at(-1)?.id ?? -1;
+    const rest = ended ? recent.current.behind(last) : [];
+    return { lines: [...lines, ...(rest ?? [])], ended: ended && rest !== null };
+  }, []);
+
+  const go = useCallback(
+    (target: Target) =>
+      void attempt(async () => {
+        const found = await windowAt(source, target);
+        const { lines, ended } = completed(found.stretch.lines, found.stretch.atEnd);
+        show({ lines, atStart: found.stretch.atStart, atEnd: ended });
+        const follow = target === "end";
+        now.current.following = follow;
+        setFollowing(follow);
+        if (follow) setCame(0);
+        setGoal(found.goal === null ? null : { id: found.goal, turn: ++now.current.turn });
+      }),
+    [attempt, completed, show, source],
+  );
+
+  const grow = useCallback(
+    (back: boolean) => {
+      const { held, growing } = now.current;
+      if (growing || !held.lines.length || (back ? held.atStart : held.atEnd)) return;
+      now.current.growing = true;
+      void attempt(async () => {
+        if (back) {
+          const found = await source.before({ beforeId: held.lines[0]!.id }, PAGE);
+          show(before(now.current.held, found.lines, found.ended));
+        } else {
+          const found = await source.behind({ afterId: held.lines.at(-1)!.id }, PAGE);
+          const { lines, ended } = completed(found.lines, found.ended);
+          show(behind(now.current.held, lines, ended));
+          if (ended) setCame(0);
+        }
+      }).finally(() => (now.current.growing = false));
+    },
+    [attempt, completed, show, source],
+  );
+
+  const take = useCallback(
+    (lines: Line[]) => {
+      const fresh = lines.filter((line) => line.id > now.current.seen).length;
+      now.current.seen = Math.max(now.current.seen, lines.at(-1)?.id ?? 0);
+      recent.current.put(lines);
+      const { held, following } = now.current;
+      if (following || (held.atEnd && !held.lines.length)) show(behind(held, lines, true));
+      else {
+        setCame((count) => count + fresh);
+        if (held.atEnd) show({ ...held, atEnd: false });
+      }
+    },
+    [show],
+  );
+
+  useEffect(() => {
+    if (opening === null) return;
+    recent.current = new Recent();
+    setOver(false);
+    setCame(0);
+    go(opening);
+    now.current.seen = last;
+    return tailed(source, last, take, setOver, stop.current.signal);
+    // Where the log is opened counts once for each question.
+    // eslint-disable-next-line react-hooks/exhaustive-deps
+  }, [source, opening === null]);
+  useEffect(() => () => stop.current.abort(), []);
+
+  return { ...held, error, busy, searched, over, came, following, goal, told, tell: setTold, tellSearched: setSearched, go, grow, setFollowing };
+}
+
+async function windowAt(source: Source, target: Target): Promise<{ stretch: Stretch; goal: number | null }> {
+  if (target === "end") {
+    const found = await source.before({}, PAGE);
+    return { stretch: { lines: found.lines, atStart: found.ended, atEnd: true }, goal: null };
+  }
+  if (target === "start") {
+    const found = await source.behind({}, PAGE);
+    return { stretch: { lines: found.lines, atStart: true, atEnd: found.ended }, goal: found.lines[0]?.id ?? null };
+  }
+  const id = await idOf(source, target);
+  if (id === null) return windowAt(source, "end");
+  const [earlier, later] = await Promise.all([source.before({ beforeId: id }, PAGE / 2), source.behind({ afterId: id - 1 }, PAGE)]);
+  return { stretch: { lines: [...earlier.lines, ...later.lines], atStart: earlier.ended, atEnd: later.ended }, goal: id };
+}
+
+/** The line meant; null when there is none so far on. */
+async function idOf(source: Source, target: { id: number } | { number: number } | { at: string }): Promise<number | null> {
+  if ("id" in target) return target.id;
+  const place = "number" in target ? { fromNumber: Math.max(target.number, 1) } : { timestampAfter: target.at };
+  return (await source.behind(place, 1)).lines[0]?.id ?? null;
+}
+
+/** Hands on lines as they come, gathered; goes on after a break, until the log is over. */
+function tailed(source: Source, last: number, take: (lines: Line[]) => void, setOver: (over: boolean) => void, signal: AbortSignal): () => void {
+  let coming: Line[] = [];
+  const flush = () => {
+    if (coming.length) take(coming);
+    coming = [];
+  };
+  const timer = setInterval(flush, FLUSH_MS);
+  void (async () => {
+    while (!signal.aborted) {
+      try {
+        for await (const lines of source.following(last)) {
+          coming.push(...lines);
+          last = lines.at(-1)?.id ?? last;
+        }
+        flush();
+        return setOver(true);
+      } catch {
+        await new Promise((done) => setTimeout(done, AGAIN_MS));
+      }
+    }
+  })();
+  return () => clearInterval(timer);
+}

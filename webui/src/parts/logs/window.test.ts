@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+
+import { before, behind, KEPT, type Line, Recent, rowOf, rowsOf } from "./window";
+
+const line = (id: number, log = `${id}`): Line => ({
+  id, number: id, timestamp: "", level: null, rankId: null, allocationId: null, agentId: null, source: "task", stdtype: "stdout", log,
+});
+const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => line(from + at));
+
+test("a stretch grows at one end and is cut at the other", () => {
+  const held = behind({ lines: lines(0, 1000), atStart: true, atEnd: false }, lines(990, 1400), true);
+  expect(held.lines.length).toBe(KEPT);
+  expect([held.lines[0]!.id, held.lines.at(-1)!.id, held.atStart, held.atEnd]).toEqual([200, 1399, false, true]);
+  const back = before(held, lines(0, 210), true);
+  expect([back.lines[0]!.id, back.lines.at(-1)!.id, back.atStart, back.atEnd]).toEqual([0, 1199, true, false]);
+});
+
+test("repeats become one row", () => {
+  const found = rowsOf([line(1, "a"), line(2, "a"), line(3, "b"), line(4, "a")], true);
+  expect(found.map((row) => [row.line.id, row.times])).toEqual([[1, 2], [3, 1], [4, 1]]);
+  expect([0, 1, 2, 3, 9].map((id) => rowOf(found, id))).toEqual([0, 0, 0, 1, 2]);
+});
+
+test("what came lately is told behind a line, or that some of it is forgotten", () => {
+  const recent = new Recent(10);
+  recent.put(lines(0, 8));
+  expect(recent.behind(5)!.map((one) => one.id)).toEqual([6, 7]);
+  recent.put(lines(8, 15));
+  expect(recent.behind(3)).toBeNull();
+  expect(recent.behind(4)!.length).toBe(10);
+});
