@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.sdk.fake_gateway import Raw
+
 TRIAL = {
     "id": 2,
     "experimentId": 7,
@@ -51,3 +53,38 @@ def test_describe_as_json_carries_batch_metrics(described, det):
 def test_kill(master, det):
     master.answer("POST", "/api/v1/trials/2/kill", {})
     assert det("t", "kill", "2") == (0, "Killed trial 2\n", "")
+
+
+EXPORT = "/api/v1/trials/2/metrics/export"
+
+
+@pytest.fixture
+def exported(master):
+    master.answer("GET", EXPORT, Raw(b"trial_id,loss\n2,0.5\n"))
+    return master
+
+
+def test_metrics_are_written_to_standard_output(exported, start_det):
+    done = start_det("trial", "metrics", "2", "--group", "training")
+    assert done.communicate()[0] == "trial_id,loss\n2,0.5\n"
+    assert exported.calls[-1].query == {"format": ["csv"], "group": ["training"]}
+
+
+def test_metrics_go_into_a_file_whose_name_says_the_format(exported, det, tmp_path):
+    assert det("t", "metrics", "2", "-o", tmp_path / "m.parquet") == (0, "", "")
+    assert (tmp_path / "m.parquet").read_bytes() == b"trial_id,loss\n2,0.5\n"
+    assert exported.calls[-1].query == {"format": ["parquet"]}
+    assert [path.name for path in tmp_path.iterdir() if "m." in path.name] == ["m.parquet"]
+
+
+def test_a_file_that_cannot_be_written_is_said_in_a_line(exported, det, tmp_path):
+    status, _, error = det("t", "metrics", "2", "-o", tmp_path / "none" / "m.csv")
+    assert status == 1
+    assert "cannot write" in error
+    assert "Traceback" not in error
+
+
+def test_a_table_that_breaks_off_leaves_no_file(exported, det, tmp_path):
+    exported.answer("GET", EXPORT, Raw(b"trial_id,loss\n2,0.5\n", cut=True))
+    assert det("t", "metrics", "2", "-o", tmp_path / "m.csv").status == 1
+    assert not [path for path in tmp_path.iterdir() if "m.csv" in path.name]
