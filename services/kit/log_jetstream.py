@@ -140,7 +140,7 @@ async def ensure_streams(
     """Make the three streams, or bring them to these settings.
 
     CONTROL is kept for ever and flushed before each ack (the broker's `sync_interval: always`). REPORTS and
-    LOGS are bounded by age and size; with a single copy they are flushed lazily.
+    LOGS are bounded by age and size, and compressed; with a single copy they are flushed lazily.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -160,6 +160,7 @@ async def ensure_streams(
             config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
         else:
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": keep_bytes}
+            config |= {"compression": "s2"}
             config |= {"persist_mode": "async"} if replicas == 1 else {}
         await _ensure(js, config)
 
