@@ -1,16 +1,11 @@
 """The metrics service is killed again and again while real scripts report: every point is there, once."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 import threading
 
 import nats
 import pytest
 
-from det_contracts.problems import Refused
 from det_contracts.queries import Buckets, Reports, TrialSummaries
 from determined import ClusterInfo, TrialInfo
 from determined.core._distributed import DummyDistributedContext
@@ -19,47 +14,14 @@ from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread
 from services.kit.bus import Asker
 from services.kit.log_jetstream import ensure_streams
+from tests.fixtures.metrics_service import asked
+from tests.fixtures.metrics_service import credentials as credentials
+from tests.fixtures.metrics_service import metrics as metrics
 
 pytestmark = pytest.mark.live
 REPORTS = 20_000
 TRIALS = (1, 2)
 KILLS = 6
-
-
-class Metrics:
-    """The service as a process that can be killed at any instruction."""
-
-    def __init__(self, url, credentials, database):
-        self._environment = os.environ | {
-            "STEADFAST_NATS_URL": url,
-            "STEADFAST_NATS_CREDENTIALS": str(credentials),
-            "STEADFAST_DATABASE_URL": database,
-        }
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen([sys.executable, "-m", "services.metrics"], env=self._environment)
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
-
-
-@pytest.fixture
-def credentials(broker, tmp_path):
-    path = tmp_path / "service.creds"
-    path.write_text(broker.authority.service())
-    return path
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def metrics(request, broker, credentials, tmp_path):
-    database = f"sqlite:///{tmp_path}/metrics.db"
-    if request.param == "postgresql":
-        database = request.getfixturevalue("postgres_url")
-    service = Metrics(broker.url, credentials, database)
-    yield service
-    service.kill()
 
 
 def report(url, credentials, trial, done):
@@ -76,15 +38,6 @@ def report(url, credentials, trial, done):
             train.report_validation_metrics(step, {"loss": 1.0 / step})
     transport.close()
     done.set()
-
-
-async def asked(asker, query):
-    """The answer, however often the service is away meanwhile."""
-    while True:
-        try:
-            return (await asker.query(query)).value
-        except Refused:
-            continue
 
 
 async def stored(asker, trial):
