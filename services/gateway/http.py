@@ -49,6 +49,7 @@ from services.gateway.routes import (
     templates,
     trials,
     unmanaged,
+    usage,
     users,
     why,
     workspaces,
@@ -104,7 +105,7 @@ def application(backend: Backend) -> FastAPI:
         tasks,
     ):
         app.include_router(part.router, prefix=errors.API)
-    for other in (cluster, queue, templates, workspaces, preview, why, events, live, document, later):
+    for other in (cluster, usage, queue, templates, workspaces, preview, why, events, live, document, later):
         app.include_router(other.router, prefix=errors.API)
     for raw in (
         master,

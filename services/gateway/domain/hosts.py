@@ -37,7 +37,8 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
     id = recorded.event.worker_id
     known = state.workers.pop(id, None)
     if known is not None:
-        state.away[id] = known
+        why = getattr(recorded.event, "reason", "it was stopped")
+        state.away[id] = replace(known, gone_at=recorded.at, gone_why=why)
         yield "workers", id
         yield "away", id
 

@@ -214,6 +214,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     switch: Switch = Switch()
     slot_switches: dict[int, Switch] = {}
     """By slot id; those that are not listed are open."""
+    gone_at: float | None = None
+    """Of one that is away."""
+    gone_why: str = ""
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,9 @@ QUERY = {
     "/master/logs": "offset limit follow",
     "/experiments-search": f"{PAGE} columns filter lean project_id sort",
     "/events": "before limit owner",
+    "/cluster/slots": "days",
+    "/cluster/usage": "days",
+    "/cluster/away": "days",
     "/experiment/labels": "project_id",
     "/experiments": f"{SORTED} name description labels archived states users user_ids project_id "
     "experiment_id_filter lean",

@@ -98,6 +98,7 @@ export interface Agent {
 }
 
 export interface Job {
+  isPreemptible: boolean;
   jobId: string;
   entityId: string;
   type: string;

@@ -1,5 +1,5 @@
 import { keepPreviousData, useQueries, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 
 import { get, query } from "../api/client";
@@ -15,6 +15,7 @@ import { filterOf, parse, QueryError } from "../lists/query";
 import { ActionMenu } from "../parts/actions";
 import { Empty, Failure } from "../parts/basics";
 import { useListKeys } from "../parts/keys";
+import { seeProject } from "../parts/seen";
 
 const PAGE = 100;
 const FILE_PAGE = 2000;
@@ -55,6 +56,10 @@ export function Experiments() {
   const view = useView();
   const project = Number(useParams().project ?? 0);
   const named = useData<{ project: { name: string; workspaceName: string; workspaceId: number } }>(project ? `projects/${project}` : null, ["workspaces"]);
+  const projectName = named.data?.project.name;
+  useEffect(() => {
+    if (project && projectName) seeProject(project, projectName);
+  }, [project, projectName]);
   const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`, ["experiments"]);
   const [[first, last], setRange] = useState([0, 40]);
   const [chosen, setChosen] = useState(new Set<number>());

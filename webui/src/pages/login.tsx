@@ -2,14 +2,14 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 
-import { send } from "../api/client";
+import { ApiError, send } from "../api/client";
 import { Failure } from "../parts/basics";
 
 export function Login() {
   const [error, setError] = useState<unknown>(null);
   const navigate = useNavigate();
   const client = useQueryClient();
-  const from = (useLocation().state as { from?: string } | null)?.from ?? "/dashboard";
+  const { from = "/dashboard", ended } = (useLocation().state ?? {}) as { from?: string; ended?: string };
   const enter = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -25,6 +25,7 @@ export function Login() {
     <main className="login">
       <form className="card" onSubmit={enter}>
         <h1>Steadfast</h1>
+        {ended && <p role="status">{ended}</p>}
         <label>
           User
           <input name="username" defaultValue="determined" autoComplete="username" required />
@@ -33,11 +34,17 @@ export function Login() {
           Password
           <input name="password" type="password" autoComplete="current-password" />
         </label>
-        <button type="submit" autoFocus>
+        <button type="submit" className="main" autoFocus>
           Sign in
         </button>
-        {error ? <Failure error={error} /> : null}
-        <p className="soft">A fresh cluster has the users determined and admin, both without a password.</p>
+        {error instanceof ApiError && error.status < 500 ? (
+          <div className="failure" role="alert">
+            <p>{error.message}. An administrator can set another password: det user change-password.</p>
+          </div>
+        ) : error ? (
+          <Failure error={error} />
+        ) : null}
+        <p className="soft">A fresh cluster has the users determined and admin, both without a password: just press Enter.</p>
       </form>
     </main>
   );

@@ -2,7 +2,8 @@ import { type FormEvent, useState } from "react";
 
 import { useChange, useData } from "../api/data";
 import { Card, Failure, Loaded } from "../parts/basics";
-import { useTheme } from "../parts/layout";
+import { KeyTable, useDensity, useTheme } from "../parts/layout";
+import { Popup } from "../parts/popup";
 
 interface User {
   id: number;
@@ -14,69 +15,162 @@ interface User {
 
 export function Settings() {
   const me = useData<{ user: User }>("me", ["users"]);
-  const users = useData<{ users: User[] }>("users", ["users"]);
-  const [theme, setTheme] = useTheme();
-  const [done, setDone] = useState("");
-  const change = useChange(() => setDone("Saved."));
-  const save = (event: FormEvent<HTMLFormElement>, id: number) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget);
-    change.mutate({ method: "PATCH", path: `users/${id}`, body: { displayName: form.get("name") } });
-  };
   return (
     <>
       <h1>Settings</h1>
-      <Card title="You">
-        <Loaded found={me}>
-          {({ user }) => (
-            <form className="form" onSubmit={(event) => save(event, user.id)}>
-              <label>
-                Shown name
-                <input name="name" defaultValue={user.displayName} />
-              </label>
-              <button type="submit">Save</button> <span role="status">{done}</span>
-            </form>
-          )}
-        </Loaded>
+      <Loaded found={me}>
+        {({ user }) => (
+          <>
+            <Card title="You">
+              <Profile user={user} />
+              <NewPassword user={user} />
+            </Card>
+            <Look />
+            <Card title="Keys">
+              <KeyTable />
+            </Card>
+            <Users admin={user.admin} />
+          </>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+function Profile({ user }: { user: User }) {
+  const [done, setDone] = useState("");
+  const change = useChange(() => setDone("Saved."));
+  const save = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    change.mutate({ method: "PATCH", path: `users/${user.id}`, body: { displayName: new FormData(event.currentTarget).get("name") } });
+  };
+  return (
+    <form className="form" onSubmit={save}>
+      <label>
+        Shown name
+        <input name="name" defaultValue={user.displayName} autoComplete="name" />
+      </label>
+      <button type="submit">Save</button> <span role="status">{done}</span>
+      {change.error ? <Failure error={change.error} /> : null}
+    </form>
+  );
+}
+
+/** Sessions from before end, this one too: one signs in anew. */
+function NewPassword({ user }: { user: User }) {
+  const change = useChange();
+  const save = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    change.mutate({ method: "PATCH", path: `users/${user.id}`, body: { password: new FormData(event.currentTarget).get("password"), isHashed: false } });
+  };
+  return (
+    <form className="form" onSubmit={save}>
+      <label>
+        New password; all sessions end, this one too
+        <input name="password" type="password" autoComplete="new-password" required />
+      </label>
+      <button type="submit">Change password</button>
+      {change.error ? <Failure error={change.error} /> : null}
+    </form>
+  );
+}
+
+function Look() {
+  const [theme, setTheme] = useTheme();
+  const [density, setDensity] = useDensity();
+  return (
+    <Card title="Look">
+      <div className="controls">
         <label>
-          Theme{" "}
+          Theme
           <select value={theme} onChange={(event) => setTheme(event.target.value)}>
             <option value="">as the system</option>
             <option value="light">light</option>
             <option value="dark">dark</option>
           </select>
         </label>
-        <p className="soft">Another password: det user change-password</p>
-        {change.error ? <Failure error={change.error} /> : null}
-      </Card>
-      <Card title="Users">
-        <Loaded found={users}>
-          {({ users }) => (
-            <table>
-              <thead>
-                <tr>
-                  <th className="num">ID</th>
-                  <th>User</th>
-                  <th>Shown name</th>
-                  <th>Role</th>
-                  <th>Active</th>
+        <label>
+          Density
+          <select value={density} onChange={(event) => setDensity(event.target.value)}>
+            <option>roomy</option>
+            <option>compact</option>
+          </select>
+        </label>
+      </div>
+    </Card>
+  );
+}
+
+function Users({ admin }: { admin: boolean }) {
+  const found = useData<{ users: User[] }>("users", ["users"]);
+  const change = useChange();
+  const make = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const body = { user: { username: form.get("username"), admin: form.get("admin") === "on", active: true }, password: form.get("password"), isHashed: false };
+    change.mutate({ method: "POST", path: "users", body });
+    event.currentTarget.reset();
+  };
+  const patch = (user: User, body: object) => change.mutate({ method: "PATCH", path: `users/${user.id}`, body });
+  const not = admin ? "" : "Only administrators may";
+  return (
+    <Card title="Users">
+      {change.error ? <Failure error={change.error} /> : null}
+      <Loaded found={found}>
+        {({ users }) => (
+          <table aria-label="Users">
+            <thead>
+              <tr>
+                <th className="num">ID</th>
+                <th>User</th>
+                <th>Shown name</th>
+                <th>Role</th>
+                <th>Active</th>
+                <th>
+                  <span className="hidden">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {users.map((user) => (
+                <tr key={user.id}>
+                  <td className="num">{user.id}</td>
+                  <td>{user.username}</td>
+                  <td>{user.displayName}</td>
+                  <td>{user.admin ? "administrator" : "user"}</td>
+                  <td>{user.active ? "yes" : "no"}</td>
+                  <td className="actions">
+                    <button type="button" disabled={!admin} title={not} onClick={() => patch(user, { active: !user.active })}>
+                      {user.active ? "Close" : "Open"} account
+                    </button>
+                    <button type="button" disabled={!admin} title={not} onClick={() => patch(user, { admin: !user.admin })}>
+                      Make {user.admin ? "user" : "administrator"}
+                    </button>
+                  </td>
                 </tr>
-              </thead>
-              <tbody>
-                {users.map((user) => (
-                  <tr key={user.id}>
-                    <td className="num">{user.id}</td>
-                    <td>{user.username}</td>
-                    <td>{user.displayName}</td>
-                    <td>{user.admin ? "administrator" : "user"}</td>
-                    <td>{user.active ? "yes" : "no"}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          )}
-        </Loaded>
-      </Card>
-    </>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </Loaded>
+      {admin && (
+        <Popup name="New user">
+          <form className="form" onSubmit={make}>
+            <label>
+              User name
+              <input name="username" required autoComplete="off" />
+            </label>
+            <label>
+              Password
+              <input name="password" type="password" autoComplete="new-password" />
+            </label>
+            <label>
+              <input name="admin" type="checkbox" /> administrator
+            </label>
+            <button type="submit">Make</button>
+          </form>
+        </Popup>
+      )}
+    </Card>
   );
 }

@@ -77,8 +77,17 @@ export const Failure = ({ error }: { error: unknown }) => (
   <div className="failure" role="alert">
     <strong>{error instanceof ApiError && error.status === 404 ? "Not here" : "This could not be done"}</strong>
     <p>{error instanceof Error ? error.message : String(error)}</p>
+    <p className="soft">{advice(error)}</p>
   </div>
 );
+
+/** What to try. */
+function advice(error: unknown): string {
+  if (!(error instanceof ApiError)) return "The cluster cannot be reached. This page asks again by itself; det master info tells more.";
+  if (error.status === 403) return "Ask an administrator.";
+  if (error.status >= 500) return "A service is away or has failed. This page asks again by itself; the cluster's log tells more: det master logs.";
+  return "";
+}
 
 export function Tabs({ base, tabs }: { base: string; tabs: [string, string][] }) {
   return (

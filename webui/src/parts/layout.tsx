@@ -99,6 +99,8 @@ export function useTheme(): [string, (theme: string) => void] {
   return [theme, setTheme];
 }
 
+const INSIDE = "signed in";
+
 /** How close rows stand, per user of this browser. */
 export function useDensity(): [string, (density: string) => void] {
   const [density, setDensity] = useState(() => localStorage.getItem("density") ?? "roomy");
@@ -115,7 +117,10 @@ export function Layout() {
   const navigate = useNavigate();
   const here = useLocation();
   const lost = useLost();
-  const leave = useChange(() => navigate("/login"));
+  const leave = useChange(() => {
+    sessionStorage.removeItem(INSIDE);
+    navigate("/login");
+  });
   const [helping, setHelping] = useState(false);
   const help = useCallback(() => setHelping(true), []);
   useKeys(help);
@@ -123,8 +128,15 @@ export function Layout() {
   useTheme();
   const stranger = me.error instanceof ApiError && me.error.status === 401;
   useEffect(() => {
-    if (stranger) navigate("/login", { state: { from: here.pathname + here.search }, replace: true });
+    if (!stranger) return;
+    const ended = sessionStorage.getItem(INSIDE) ? "Your session has ended. Sign in to go on where you were." : undefined;
+    sessionStorage.removeItem(INSIDE);
+    navigate("/login", { state: { from: here.pathname + here.search, ended }, replace: true });
   }, [stranger, navigate, here.pathname, here.search]);
+  const inside = Boolean(me.data) && !stranger;
+  useEffect(() => {
+    if (inside) sessionStorage.setItem(INSIDE, "1");
+  }, [inside]);
   if (!me.data) return <div className="skeleton" role="status" aria-label="Loading" />;
   return (
     <>

@@ -1,0 +1,41 @@
+"""How the cluster was used, and which workers are away (our addition to the REST surface)."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.gateway import usage
+from services.gateway.web.visit import Asked, UserVisit
+
+router = APIRouter()
+MOST_DAYS = 366
+
+
+def _since(visit: UserVisit, default_days: int) -> float:
+    days = visit.params.integer("days", default_days)
+    if not 1 <= days <= MOST_DAYS:
+        raise invalid(f"days must be from 1 to {MOST_DAYS}, not {days}")
+    return time.time() - days * usage.DAY_S
+
+
+@router.get("/cluster/slots")
+async def strips(visit: Asked) -> Response:
+    """What ran on each slot in the last days."""
+    return visit.answer({"slots": usage.strips(visit.catalogue.state, _since(visit, 1))})
+
+
+@router.get("/cluster/usage")
+async def by_day(visit: Asked) -> Response:
+    """Slot hours by day, user and label."""
+    found = usage.by_day(visit.catalogue.state, _since(visit, 30), time.time())
+    return visit.answer({"usage": found})
+
+
+@router.get("/cluster/away")
+async def away(visit: Asked) -> Response:
+    """Workers that left or were lost in the last days."""
+    return visit.answer({"agents": usage.away(visit.catalogue.state, _since(visit, 7))})

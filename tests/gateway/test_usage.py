@@ -1,0 +1,55 @@
+"""How slots were used, and which workers are away."""
+
+import time
+
+import pytest
+
+from det_contracts.events import scheduler, searcher
+from services.gateway import usage
+from tests.gateway import stories
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def used(gateway):
+    """Trial 1 of experiment 1 (labels a, b) held slot 0 for an hour, ending an hour ago."""
+    now = time.time()
+    for ago, events in (
+        (2 * HOUR, [stories.worker_here(), stories.created(1, labels=["a", "b"]), stories.trial_created(1)]),
+        (2 * HOUR, [searcher.ExperimentActivated(1, "asked"), *stories.running(1)]),
+        (HOUR, [stories.allocation_ended(1)]),
+    ):
+        gateway.given(*events, at=now - ago)
+    return gateway
+
+
+def test_strips_tell_what_ran_on_each_slot(used):
+    (slot,) = used.get("/api/v1/cluster/slots")["slots"]
+    assert (slot["agentId"], slot["slotId"]) == ("w-1", "0")
+    (run,) = slot["runs"]
+    assert (run["trialId"], run["experimentId"], run["outcome"]) == (1, 1, "succeeded")
+    assert "days must be from 1" in used.refused(400, "GET", "/api/v1/cluster/slots", params={"days": 0})
+
+
+def test_hours_are_summed_by_day_user_and_label(used):
+    rows = used.get("/api/v1/cluster/usage")["usage"]
+    assert {row["label"] for row in rows} == {"a", "b"}
+    assert {row["user"] for row in rows} == {"determined"}
+    assert sum(row["slotHours"] for row in rows) == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_run_over_midnight_counts_on_both_days():
+    days = dict(usage._days(usage.DAY_S - 600, usage.DAY_S + 1200))
+    assert days == {"1970-01-01": 600, "1970-01-02": 1200}
+
+
+def test_a_lost_worker_stays_with_what_became_of_its_trials(used):
+    used.given(*stories.running(1, run=2), at=time.time() - 60)
+    used.given(scheduler.WorkerLost("w-1", "no sign of life for 30 s"), at=time.time() - 30)
+    assert used.get("/api/v1/agents")["agents"] == []
+    (gone,) = used.get("/api/v1/cluster/away")["agents"]
+    assert (gone["id"], gone["reason"], gone["slots"]) == ("w-1", "no sign of life for 30 s", 2)
+    assert [run["trialId"] for run in gone["runs"]] == [1]
+    used.given(stories.worker_here())
+    assert used.get("/api/v1/cluster/away")["agents"] == []
