@@ -1,0 +1,497 @@
+"""Lists and stories of the web UI in a browser: by the keyboard, with hostile names, step by step as guides say."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.local_cluster import wait_for
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+ROOT = Path(__file__).parents[2]
+BUILT = ROOT / "services" / "gateway" / "static" / "webui" / "index.html"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+AXE = ROOT / "webui" / "node_modules" / "axe-core" / "axe.min.js"
+EXAMPLES = ROOT / "examples" / "core_api"
+PLAN = {"slots": 2}
+SECONDS = 1000
+expect = playwright.expect
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(not BUILT.exists(), reason="the web UI is not built: make setup"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as made:
+        browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(shared_cluster, browser):
+    made = browser.new_context(
+        base_url=shared_cluster.address, viewport={"width": 1280, "height": 850}, accept_downloads=True
+    )
+    made.set_default_timeout(20 * SECONDS)
+    expect.set_options(timeout=20 * SECONDS)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def page(context):
+    """Signed in, on the dashboard."""
+    page = context.new_page()
+    page.goto("/det/dashboard")
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def examples(tmp_path):
+    return shutil.copytree(EXAMPLES, tmp_path / "core_api")
+
+
+@pytest.fixture
+def create(shared_cluster, tmp_path):
+    """Submits an experiment of a small script; returns its id."""
+
+    def submit(name, script="print('done')", wait=True, **config):
+        folder = tmp_path / f"context{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        (folder / "run.py").write_text(script)
+        whole = {
+            "name": name,
+            "entrypoint": "python3 run.py",
+            "max_restarts": 0,
+            "searcher": {"name": "single", "metric": "loss", "max_length": 1},
+        }
+        (folder / "config.yaml").write_text(json.dumps(whole | config))
+        id = shared_cluster.create("config.yaml", folder)
+        if wait:
+            shared_cluster.wait_for_end(id)
+        return id
+
+    return submit
+
+
+REPORTS = """
+import determined as det
+with det.core.init() as core:
+    for op in core.searcher.operations():
+        loss = det.get_cluster_info().trial.hparams["lr"] * 2
+        metrics = {"loss": loss, "accuracy": 1 - loss}
+        core.train.report_validation_metrics(steps_completed=op.length, metrics=metrics)
+        with core.checkpoint.store_path({"steps_completed": op.length}) as (path, uuid):
+            (path / "model.txt").write_text("weights")
+        op.report_completed(loss)
+"""
+SLEEPS = "import time; time.sleep(600)"
+
+
+def names(page):
+    return page.locator(".grid tbody td:nth-child(3)").all_inner_texts()
+
+
+def test_a_query_finds_sorts_and_stays_in_the_address(page, create):
+    for name, lr in (("query-slow", 0.1), ("query-fast", 0.3), ("other", 0.2)):
+        create(name, REPORTS, hyperparameters={"lr": lr}, labels=["sweep"] if lr > 0.15 else [])
+    page.goto("/det/experiments")
+    query = page.get_by_label("Query")
+    query.fill("name:query hp.lr<0.5 metric.accuracy>0 state:COMPLETED")
+    expect(page.get_by_text("2 found")).to_be_visible()
+    page.get_by_role("columnheader", name=re.compile("Best")).get_by_role("button").click()
+    expect(page).to_have_url(re.compile("s=searcherMetricsVal"))
+    wait_for(lambda: names(page) == ["query-slow", "query-fast"], 20, "the order")
+    page.get_by_role("columnheader", name=re.compile("Best")).get_by_role("button").click()
+    wait_for(lambda: names(page) == ["query-fast", "query-slow"], 20, "the other order")
+    # The form says the same, and what is changed in it is seen in the text.
+    page.get_by_role("button", name="Filter", exact=True).click()
+    expect(page.get_by_label("Column", exact=True)).to_have_count(4)
+    page.get_by_role("button", name="Remove condition on name").click()
+    expect(query).to_have_value("hp.lr<0.5 metric.accuracy>0 state:COMPLETED")
+    query.fill("tag:sweep OR name:slow")
+    expect(page.get_by_label("Which conditions must hold")).to_have_value("or")
+    expect(page.get_by_text("3 found")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Query")).to_have_value("tag:sweep OR name:slow")
+    expect(page.get_by_text("3 found")).to_be_visible()
+    page.get_by_label("Query").fill("(tag:sweep")
+    expect(page.get_by_text("a parenthesis is not closed")).to_be_visible()
+    page.get_by_label("Query").fill("colour:red")
+    expect(page.get_by_text("there is no column 'colour'")).to_be_visible()
+
+
+def test_columns_are_picked_and_exported(page, create):
+    create("picked", REPORTS, hyperparameters={"lr": 0.25})
+    page.goto("/det/experiments?q=picked")
+    page.get_by_role("button", name="Columns", exact=True).click()
+    page.get_by_role("checkbox", name="lr", exact=True).check()
+    page.get_by_label("Find a column").fill("accuracy.max")
+    page.get_by_role("checkbox", name="accuracy.max").check()
+    page.keyboard.press("Escape")
+    row = page.locator(".grid tbody tr[data-id]")
+    expect(row).to_contain_text("0.25")
+    expect(row).to_contain_text("0.5")
+    handle = page.get_by_role("separator", name="Width of Name")
+    before = int(handle.get_attribute("aria-valuenow"))
+    handle.focus()
+    page.keyboard.press("ArrowRight")
+    expect(handle).to_have_attribute("aria-valuenow", str(before + 16))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Export CSV").click()
+    head, line = Path(download.value.path()).read_text().splitlines()
+    assert "hp.lr" in head
+    assert '"picked"' in line
+    assert line.endswith("0.25,0.5")
+
+
+def test_many_are_acted_on_and_each_refusal_is_told(page, create):
+    create("bulk-over")
+    open_id = create("bulk-open", SLEEPS, wait=False)
+    page.goto("/det/experiments?q=bulk")
+    expect(page.get_by_text("2 found")).to_be_visible()
+    page.get_by_label("Choose all that fit").click()
+    chosen = page.get_by_role("group", name="Chosen experiments")
+    chosen.get_by_role("button", name="Kill").click()
+    expect(page.get_by_role("dialog")).to_contain_text("what they have not saved is lost")
+    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(chosen).to_contain_text("Kill:")
+    expect(page.locator(f'tr[data-id="{open_id}"]')).to_contain_text("CANCELED")
+
+
+def test_the_daily_tasks_by_the_keyboard_alone(page, create, shared_cluster):
+    id = create("by-keys", SLEEPS, wait=False)
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    expect(page.get_by_role("heading", name="Experiments")).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("by-keys state:ACTIVE")
+    expect(page.get_by_text("1 found")).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("j")
+    expect(page.locator(f'tr[data-id="{id}"] a').first).to_be_focused()
+    page.keyboard.press("x")
+    expect(page.get_by_role("group", name="Chosen experiments")).to_contain_text("1 chosen")
+    page.keyboard.press("p")
+    wait_for(lambda: shared_cluster.experiment(id)["state"] == "STATE_PAUSED", 20, "the pause")
+    page.goto(f"/det/experiments?q=id%3A{id}")
+    expect(page.locator(f'tr[data-id="{id}"]')).to_contain_text("PAUSED")
+    page.keyboard.press("j")
+    page.keyboard.press("p")
+    wait_for(lambda: shared_cluster.experiment(id)["state"] != "STATE_PAUSED", 20, "the start")
+    page.keyboard.press(".")
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    page.locator(f'tr[data-id="{id}"] a').first.focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
+    kill = page.get_by_role("button", name="Kill", exact=True)
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if kill.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator(".head .state")).to_contain_text("CANCELED")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_the_browser_leaves_the_same_events_as_the_command(page, create, shared_cluster):
+    """Pause and activate, once each way: the stories differ in nothing."""
+    by_page, by_command = (create(f"same-{way}", SLEEPS, wait=False) for way in ("page", "command"))
+    page.goto(f"/det/experiments/{by_page}/overview")
+    page.get_by_role("button", name="Pause", exact=True).click()
+    expect(page.locator(".head .state")).to_contain_text("PAUSED")
+    page.get_by_role("button", name="Activate", exact=True).click()
+    wait_for(lambda: shared_cluster.experiment(by_page)["state"] != "STATE_PAUSED", 20, "the start")
+    shared_cluster.det("e", "pause", by_command)
+    shared_cluster.det("e", "activate", by_command)
+    told = []
+    for id in (by_page, by_command):
+        steps = shared_cluster.get(f"why/experiment/{id}", all="true")["steps"]
+        told.append([(step["name"], step["actor"], step["reason"]) for step in steps])
+        shared_cluster.det("e", "kill", id)
+    assert told[0] == told[1]
+
+
+def test_a_story_tells_states_causes_and_single_events(page, create, shared_cluster):
+    id = create("story", SLEEPS, wait=False)
+    wait_for(lambda: shared_cluster.experiment(id)["state"] == "STATE_RUNNING", 60, "the run")
+    shared_cluster.det("e", "pause", id)
+    shared_cluster.det("e", "kill", id)
+    shared_cluster.wait_for_end(id)
+    page.goto(f"/det/experiments/{id}/story")
+    expect(page.get_by_text("paused by determined").first).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("ran .*paused"))).to_be_visible()
+    page.get_by_label("kind").select_option("searcher.experiment.ended")
+    events = page.locator(".card", has_text="Everything that happened").locator("li")
+    expect(events).to_have_count(1)
+    events.locator("summary").click()
+    expect(events).to_contain_text("It came of")
+    expect(events.locator("pre")).to_contain_text(f'"experiment_id": {id}')
+    expect(page).to_have_url(re.compile("event=[0-9]+"))
+    page.reload()
+    expect(page.locator("li.here pre")).to_contain_text(f'"experiment_id": {id}')
+    page.goto(f"/det/experiments/{id}/story?trial={shared_cluster.trials(id)[0]['id']}")
+    expect(page.get_by_text(re.compile("trial [0-9]+ was created")).first).to_be_visible()
+
+
+def test_checkpoints_tell_why_they_stay_and_become_models(page, create, shared_cluster):
+    id = create("kept", REPORTS, hyperparameters={"lr": 0.25})
+    page.goto(f"/det/experiments/{id}/checkpoints")
+    expect(page.get_by_text("best of its trial, latest of its trial")).to_be_visible()
+    page.get_by_label("latest of each trial").fill("0")
+    page.get_by_label("best of each trial").fill("0")
+    expect(page.get_by_text("will go")).to_be_visible()
+    expect(page.get_by_text("1 of 1 checkpoints goes")).to_be_visible()
+    page.get_by_role("button", name="Back to the present one").click()
+    page.get_by_role("button", name="Register").click()
+    page.get_by_label(re.compile("Model, a new one")).fill("keeper")
+    page.get_by_label(re.compile("Model, a new one")).press("Enter")
+    expect(page.get_by_text("Registered as version 1.")).to_be_visible()
+    page.goto("/det/models/keeper")
+    page.get_by_text("Version 1").click()
+    expect(page.get_by_text("get_version(1)")).to_be_visible()
+    page.goto(f"/det/experiments/{id}/checkpoints")
+    expect(page.get_by_text("a model's version")).to_be_visible()
+
+
+def test_code_is_searched_and_compared_with_what_it_was_forked_from(page, create, shared_cluster):
+    id = create("coded", "print('a needle')\n")
+    page.goto(f"/det/experiments/{id}/code")
+    page.get_by_label("Search in files").fill("needle")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="run.py:1").click()
+    expect(page.locator("pre")).to_contain_text("a needle")
+    page.get_by_role("button", name="Fork").click()
+    area = page.get_by_label("Configuration")
+    area.fill(area.input_value().replace("coded", "coded-again"))
+    page.get_by_role("dialog").get_by_role("button", name="Submit").click()
+    expect(page).to_have_url(re.compile(f"/det/experiments/{id + 1}/overview"))
+    expect(page.locator(".head")).to_contain_text(f"forked from {id}")
+    shared_cluster.wait_for_end(id + 1)
+    page.goto(f"/det/experiments/{id + 1}/code?file=%20difference%20to%20another%20experiment")
+    row = page.get_by_role("row", name=re.compile("^name"))
+    expect(row).to_contain_text("coded-again")
+
+
+def test_what_was_deleted_says_when_and_by_whom(page, create, shared_cluster):
+    id = create("gone")
+    page.goto(f"/det/experiments/{id}/overview")
+    page.get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("dialog")).to_contain_text("metrics and logs of 1 trial are deleted for ever")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_text(f"There is no experiment {id}")).to_be_visible(timeout=60 * SECONDS)
+    expect(page.get_by_text("deleted by determined").first).to_be_visible()
+
+
+def test_projects_group_experiments(page, create, shared_cluster):
+    id = create("to-be-moved")
+    page.goto("/det/workspaces")
+    page.get_by_label("new workspace").fill("vision")
+    page.get_by_role("button", name="Make").click()
+    page.get_by_role("link", name="vision").click()
+    page.get_by_label("new project").fill("digits")
+    page.get_by_role("button", name="Make").click()
+    expect(page.get_by_role("link", name="digits")).to_be_visible()
+    page.goto(f"/det/experiments/{id}/overview")
+    page.get_by_role("button", name="Move").click()
+    page.get_by_role("button", name="vision / digits").click()
+    wait_for(lambda: shared_cluster.experiment(id)["projectName"] == "digits", 20, "the move")
+    page.goto("/det/workspaces")
+    page.get_by_role("link", name="vision").click()
+    page.get_by_role("link", name="digits").click()
+    expect(page.locator(f'tr[data-id="{id}"]')).to_be_visible()
+
+
+def test_a_failed_distributed_trial_is_explained_one_click_from_the_dashboard(page, create):
+    script = "import sys\nprint('[rank=1] ERROR: the shard is missing', flush=True)\nsys.exit(3)\n"
+    create("fails-far", script, resources={"slots_per_trial": 2})
+    page.goto("/det/dashboard")
+    item = page.locator(".card", has_text="Failed in the last day").locator("li", has_text="fails-far")
+    expect(item).to_contain_text("the shard is missing")
+    item.get_by_role("link", name="log").click()
+    expect(page.get_by_text("the shard is missing").first).to_be_visible()
+
+
+def test_a_slot_is_drained_and_opened_again(page):
+    page.goto("/det/clusters")
+    page.get_by_role("button", name=re.compile("^Drain slot 0")).click()
+    page.get_by_role("button", name=re.compile("^Enable slot 0")).click()
+    expect(page.get_by_role("button", name=re.compile("^Drain slot 0"))).to_be_visible()
+
+
+def test_the_queue_is_changed(page, create, shared_cluster):
+    ids = [create(f"queued-{n}", SLEEPS, wait=False, resources={"slots_per_trial": 2}) for n in range(3)]
+    page.goto("/det/jobs")
+    rows = page.get_by_role("row", name=re.compile("queued-"))
+    expect(rows).to_have_count(3)
+    waiting = page.get_by_role("row", name=re.compile(f"queued-2.*{ids[2]}"))
+    expect(waiting).to_contain_text(re.compile("slot"))
+    weight = waiting.get_by_label(f"Weight of queued-2 ({ids[2]})")
+    weight.fill("3")
+    weight.press("Enter")
+
+    def weighs(wanted):
+        jobs = shared_cluster.get("job-queues")["jobs"]
+        return any(job["weight"] == wanted for job in jobs if job["entityId"] == str(ids[2]))
+
+    wait_for(lambda: weighs(3), 20, "the weight")
+    waiting.get_by_role("button", name="Kill").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    expect(rows).to_have_count(2)
+    for id in ids[:2]:
+        shared_cluster.det("e", "kill", id)
+
+
+EVIL = '<img src=x onerror="document.title=\'hit\'"><script>document.title="hit"</script>{{7*7}}'
+
+
+def test_hostile_names_are_shown_and_nothing_of_them_runs(page, create, shared_cluster):
+    id = create(EVIL, f"print({EVIL!r})", description=EVIL, labels=[EVIL], hyperparameters={EVIL: EVIL})
+    shared_cluster.api("PATCH", f"experiments/{id}", json={"notes": EVIL})
+    shared_cluster.api("POST", "models", json={"name": EVIL, "description": EVIL, "labels": [EVIL]})
+    space = shared_cluster.api("POST", "workspaces", json={"name": EVIL[:60]})["workspace"]["id"]
+    shared_cluster.api("POST", f"workspaces/{space}/projects", json={"name": EVIL[:60], "description": EVIL})
+    failures = []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.on("dialog", lambda dialog: failures.append(dialog.message))
+    for path in (
+        "/dashboard",
+        f"/experiments?q=id%3A{id}&c=id,name,description,tags,{'hp.x'}",
+        *(f"/experiments/{id}/{tab}" for tab in ("overview", "code", "logs", "notes", "story", "trials")),
+        "/models",
+        "/workspaces",
+        f"/workspaces/{space}",
+        "/jobs",
+        "/system/events",
+    ):
+        page.goto(f"/det{path}")
+        expect(page.locator("main h1, main h2").first).to_be_visible()
+        expect(page.locator(".skeleton")).to_have_count(0)
+        assert page.locator('img[src="x"]').count() == 0, path
+        assert page.title() != "hit", path
+    page.goto(f"/det/experiments/{id}/overview")
+    expect(page.locator("h1")).to_contain_text("<script>")
+    assert failures == []
+
+
+def test_the_quickstart_by_the_letter(page, examples, shared_cluster):
+    """What the guide of the web UI tells a new user to look at, named as it names it."""
+    id = shared_cluster.create("3_search.yaml", examples)
+    page.goto("/det/dashboard")
+    page.get_by_role("row", name=re.compile("stage-3-search")).get_by_role(
+        "link", name="stage-3-search"
+    ).click()
+    expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
+    for tab in ("Overview", "Hyperparameters", "Trials", "Checkpoints", "Code", "Logs", "Notes"):
+        expect(page.get_by_role("link", name=tab, exact=True)).to_be_visible()
+    for name in ("Pause", "Activate", "Stop", "Kill", "Fork", "Continue Trial", "Hyperparameter Search"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
+    shared_cluster.wait_for_end(id)
+    expect(page.locator(".head .state")).to_contain_text("COMPLETED")
+    expect(page.locator(".head")).to_contain_text("restarts 0 of")
+    expect(page.locator(".head")).to_contain_text("8 trials")
+
+
+def test_an_address_shows_a_colleague_the_same(page, browser, shared_cluster, create):
+    create("shared-view", REPORTS, hyperparameters={"lr": 0.25})
+    address = "/det/experiments?q=name%3Ashared-view&c=id,name,hp.lr&s=hp.lr:desc,id:asc&h=compact&p=1"
+    page.goto(address)
+    expect(page.locator("tr[data-id]")).to_contain_text("0.25")
+    other = browser.new_context(base_url=shared_cluster.address, viewport={"width": 1280, "height": 850})
+    colleague = other.new_page()
+    colleague.goto(address)
+    colleague.get_by_role("button", name="Sign in").click()
+    expect(colleague.locator("tr[data-id]")).to_contain_text("0.25")
+    assert colleague.url.partition("?")[2] == page.url.partition("?")[2]
+    # The pointer is nowhere, and nothing on this page is live.
+    assert colleague.locator(".grid").screenshot() == page.locator(".grid").screenshot()
+    other.close()
+
+
+def test_the_list_goes_on_when_broker_and_gateway_were_away(page, create, shared_cluster):
+    page.goto("/det/experiments")
+    expect(page.locator("tr[data-id]").first).to_be_visible()
+    shared_cluster.kill("broker")
+    shared_cluster.kill("gateway")
+    expect(page.get_by_text("reconnecting, data of")).to_be_visible(timeout=40 * SECONDS)
+    shared_cluster.get("me")
+    create("after-the-fall", wait=False)
+    expect(page.get_by_role("row", name=re.compile("after-the-fall"))).to_be_visible(timeout=60 * SECONDS)
+    expect(page.get_by_text("reconnecting, data of")).to_have_count(0, timeout=40 * SECONDS)
+
+
+PAGES = (
+    "/dashboard",
+    "/experiments",
+    "/experiments/{id}/overview",
+    "/experiments/{id}/checkpoints",
+    "/experiments/{id}/code",
+    "/experiments/{id}/code?file=%20difference%20to%20another%20experiment&with=1",
+    "/experiments/{id}/notes",
+    "/experiments/{id}/story",
+    "/experiments/99999/overview",
+    "/workspaces",
+    "/workspaces/1",
+    "/projects/1/experiments",
+    "/models",
+    "/jobs",
+    "/resourcepool/default",
+    "/clusters",
+    "/tasks",
+    "/settings",
+    "/system/events",
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_use_every_list(page, create, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: make setup")
+    id = create(f"axe-{scheme}", REPORTS, hyperparameters={"lr": 0.25}, labels=["one"])
+    page.emulate_media(color_scheme=scheme)
+    found = {}
+
+    def look(where):
+        expect(page.locator("main h1, main h2").first).to_be_visible()
+        expect(page.locator(".skeleton")).to_have_count(0)
+        page.evaluate(AXE.read_text())
+        broken = page.evaluate("axe.run().then(found => found.violations)")
+        found.update(
+            {f"{where} {one['id']}": [node["html"][:120] for node in one["nodes"][:3]] for one in broken}
+        )
+
+    for path in PAGES:
+        page.goto(f"/det{path.format(id=id)}")
+        look(path)
+    page.goto("/det/experiments?q=state:COMPLETED")
+    page.get_by_role("button", name="Filter", exact=True).click()
+    page.get_by_label("Choose all that fit").click()
+    look("filter and chosen ones")
+    page.get_by_role("button", name="Columns", exact=True).click()
+    look("columns")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name=re.compile("^Actions of experiment")).first.click()
+    look("actions")
+    page.goto(f"/det/experiments/{id}/story")
+    page.locator("summary").first.click()
+    look("an event")
+    page.goto("/det/dashboard")
+    page.keyboard.press("?")
+    look("keys")
+    assert found == {}
