@@ -27,7 +27,6 @@ async def serve_http(parts: Parts) -> None:
     assert isinstance(settings, Settings)
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
-    parts.saver.watch(live.note)
     parts.measures.read(live.readings)
     backend = Backend(
         settings=settings,
@@ -44,6 +43,8 @@ async def serve_http(parts: Parts) -> None:
     )
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
+    live.begin()
+    parts.saver.watch(live.note)
     await serve(application(backend), listening_socket(settings.host, settings.port))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 from collections.abc import Iterator
 
@@ -150,8 +151,15 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
+def allow_many_connections() -> None:
+    """Take as many open files as the system lets this process have: a page holds one connection all day."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 async def serve(app: FastAPI, listener: socket.socket) -> None:
     """Answer requests until cancelled; streams that are open then are cut after a second."""
+    allow_many_connections()
     config = uvicorn.Config(
         app,
         loop="none",

@@ -3,97 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import httpx
 import nats
 import pytest
 
-from det_contracts import codec, queries, subjects
+from det_contracts import queries, subjects
 from services.gateway.http import listening_socket
-from services.kit import broker
 from services.kit.bus import Answerer
 from tests.gateway import stories as story
+from tests.gateway.running import Running, eventually
 
 pytestmark = pytest.mark.live
-
-
-def eventually(look, what, within_s=20.0):
-    deadline = time.monotonic() + within_s
-    while True:
-        with contextlib.suppress(httpx.TransportError):
-            if found := look():
-                return found
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
-        time.sleep(0.02)
-
-
-class Running:
-    """A broker, and a gateway that can be stopped and started again."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.nats_port, self.monitor_port, self.port = (broker.free_port() for _ in range(3))
-        (folder / "broker").mkdir()
-        (folder / "key").write_text("a key that is long enough")
-        config = broker.write_config(folder / "broker", port=self.nats_port, monitor_port=self.monitor_port)
-        with (folder / "broker.log").open("wb") as output:
-            self.broker = subprocess.Popen(broker.command(config), stdout=output, stderr=output)
-        broker.wait_until_healthy(self.monitor_port)
-        self.nats_url = f"nats://127.0.0.1:{self.nats_port}"
-        self.gateway: subprocess.Popen[bytes] | None = None
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
-
-    def start(self) -> Running:
-        environment = os.environ | {
-            "STEADFAST_NATS_URL": self.nats_url,
-            "STEADFAST_DATABASE_URL": f"sqlite:///{self.folder / 'gateway.db'}",
-            "STEADFAST_PORT": str(self.port),
-            "STEADFAST_BLOBS": str(self.folder / "blobs"),
-            "STEADFAST_CHECKPOINTS": str(self.folder / "checkpoints"),
-            "STEADFAST_TOKEN_KEY": str(self.folder / "key"),
-        }
-        with (self.folder / "gateway.log").open("ab") as output:
-            command = [sys.executable, "-P", "-m", "services.gateway"]
-            self.gateway = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
-        eventually(lambda: self.client.get("/info").status_code == 200, "the gateway")
-        return self
-
-    def stop(self) -> int:
-        assert self.gateway is not None
-        self.gateway.send_signal(signal.SIGTERM)
-        return self.gateway.wait(20)
-
-    def log_in(self) -> None:
-        body = b'{"username": "determined", "password": ""}'
-        token = self.client.post("/api/v1/auth/login", content=body).json()["token"]
-        self.client.headers["Authorization"] = f"Bearer {token}"
-
-    async def append(self, *events: object) -> None:
-        client = await nats.connect(self.nats_url)
-        for number, event in enumerate(events):
-            body = codec.encode(event, id=f"live-{number}", actor="test", at=1_700_000_000.0)
-            await client.jetstream().publish(codec.subject_of(event), body)
-        await client.close()
-
-    def consumers(self, stream: str) -> int:
-        answer = httpx.get(f"http://127.0.0.1:{self.monitor_port}/jsz?streams=true")
-        streams = answer.json()["account_details"][0]["stream_detail"]
-        return int(next(one["state"]["consumer_count"] for one in streams if one["name"] == stream))
-
-    def close(self) -> None:
-        self.client.close()
-        for process in (self.gateway, self.broker):
-            if process is not None and process.poll() is None:
-                process.terminate()
-                process.wait(20)
 
 
 @pytest.fixture

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import tracemalloc
 
 import pytest
 
 from det_contracts import subjects
-from services.gateway import live
+from services.gateway.live import channel, series
+from services.gateway.live.topics import SERIES
+from services.gateway.web.errors import unauthenticated
 from services.kit.log import Draft
 from tests.gateway import stories as story
+from tests.gateway.harness import Harness
 
 
 class Page:
     """A page that is open: `told` waits for what it is told next."""
 
-    def __init__(self, gateway, *topics):
+    def __init__(self, gateway, *topics, **options):
         self._gateway = gateway
-        self._events = gateway.backend.live.events(topics)
+        self._events = gateway.backend.live.events(topics, **options)
+        self.last_id = None
+
+    def fields(self):
+        text = self._gateway.run(anext(self._events)).decode()
+        return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line[1:])
 
     def told(self):
-        text = self._gateway.run(anext(self._events)).decode()
-        fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line[1:])
+        fields = self.fields()
+        self.last_id = int(fields["id"])
         return set(json.loads(fields["data"])["topics"])
 
     def close(self):
@@ -68,7 +78,7 @@ def test_many_changes_are_told_at_once(gateway, page):
 
 
 def test_reports_are_told_twice(gateway, page, monkeypatch):
-    monkeypatch.setattr(live, "AGAIN_S", 0.3)
+    monkeypatch.setattr(series, "AGAIN_S", 0.3)
     gateway.given(story.created(1), story.trial_created(1))
     one = page("trial.1.series")
 
@@ -79,11 +89,125 @@ def test_reports_are_told_twice(gateway, page, monkeypatch):
 
 def test_who_goes_away_is_forgotten(gateway, page):
     one = page("trial.1.series")
-    assert gateway.backend.live._readers
-    assert gateway.backend.live._reports is not None
+    live = gateway.backend.live
+    assert live._readers
+    assert live._curves.running
     one.close()
+    gateway.run(_until(lambda: not live._curves.running))
+    assert not live._readers
+    assert next(iter(live.readings())).values == {(): 0}
+
+
+async def _until(true):
+    while not true():
+        await asyncio.sleep(0.01)
+
+
+def test_who_is_logged_out_is_told_no_more(gateway, monkeypatch):
+    monkeypatch.setattr(channel, "RECHECK_S", 0.0)
+    looks = []
+
+    def recheck():
+        looks.append(None)
+        if len(looks) == 2:
+            raise unauthenticated("this session is closed")
+
+    one = Page(gateway, "experiments", recheck=recheck)
+    assert one.told() == {"experiments"}
+    for id in (1, 2):
+        gateway.given(story.created(id))
+        fields = one.fields()
+    assert fields["event"] == "ended"
+    assert "this session is closed" in fields["data"]
+    with pytest.raises(StopAsyncIteration):
+        gateway.run(anext(one._events))
     assert not gateway.backend.live._readers
-    assert gateway.backend.live._reports is None
+
+
+def test_a_failed_read_of_reports_begins_again(gateway, page, monkeypatch):
+    monkeypatch.setattr(series, "RETRY_S", 0.05)
+    gateway.given(story.created(1), story.trial_created(1))
+    bounds, failures = gateway.journal.bounds, [ValueError("never heard of"), asyncio.CancelledError()]
+
+    async def failing(stream):
+        if failures:
+            raise failures.pop(0)
+        return await bounds(stream)
+
+    monkeypatch.setattr(gateway.journal, "bounds", failing)
+    one = page("trial.1.series")
+    # Once after each failure: what came meanwhile was not seen.
+    assert one.told() == {"trial.1.series"}
+    gateway.run(_until(lambda: not failures))
+    gateway.run(_until(lambda: gateway.backend.live._curves.running))
+    gateway.run(gateway.journal.append(Draft(subjects.reports(1), b"{}", "r-1")))
+    assert one.told() == {"trial.1.series"}
+
+
+def test_who_comes_back_is_told_what_it_missed_at_any_gateway(gateway, tmp_path):
+    (tmp_path / "other").mkdir()
+    other = Harness(tmp_path / "other", replica_of=gateway)
+    topics = ("experiments", "experiment.1", "experiment.2", "cluster", "trial.1.series")
+    gateway.given(story.created(1), story.trial_created(1))
+    one = Page(gateway, *topics)
+    assert one.told() == set(topics)
+    one.close()
+    gateway.given(story.created(2))
+    again = Page(other, *topics, after=one.last_id)
+    assert again.told() == {"experiments", "experiment.2", "trial.1.series"}
+    gateway.given(story.worker_here())
+    assert again.told() == {"cluster"}
+    again.close()
+    nothing = Page(gateway, *topics, after=again.last_id)
+    assert nothing.told() == {"trial.1.series"}
+    nothing.close()
+    other.close()
+
+
+def test_what_was_forgotten_is_told_as_changed(gateway, monkeypatch):
+    monkeypatch.setattr(channel, "REMEMBERED", 2)
+    topics = ("experiments", "cluster", "models")
+    one = Page(gateway, *topics)
+    one.told()
+    for id in range(1, 5):
+        gateway.given(story.created(id))
+    again = Page(gateway, *topics, after=one.last_id)
+    assert again.told() == set(topics)
+    for each in (one, again):
+        each.close()
+
+
+def test_a_reader_that_does_not_read_holds_no_more_than_its_topics(gateway):
+    slow = Page(gateway, "experiments", "experiment.7", "trial.1.series")
+    slow.told()
+    (reader,) = gateway.backend.live._readers["experiments"]
+    for _ in range(10_000):
+        gateway.backend.live._tell(["experiments", "experiment.7", "experiment.8", "cluster"])
+    assert reader._changed == {"experiments", "experiment.7"}
+    assert slow.told() == {"experiments", "experiment.7"}
+    slow.close()
+
+
+def test_a_thousand_readers_take_little(gateway):
+    gateway.given(*(story.created(id) for id in range(1, 11)))
+    live = gateway.backend.live
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        topics = ["experiments", "cluster", *(f"experiment.{id}" for id in range(1, 11))]
+        topics += [f"trial.{id}{SERIES}" for id in range(1, 11)]
+        readers = [live.events(topics) for _ in range(1000)]
+        for one in readers:
+            gateway.run(anext(one))
+        gateway.given(*(story.worker_here(),))
+        used = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert next(iter(live.readings())).values == {(): 1000}
+    assert used < 20_000_000
+    for one in readers:
+        gateway.run(one.aclose())
+    assert not live._readers
 
 
 def test_topics_are_named(gateway):

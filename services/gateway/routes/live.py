@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response, StreamingResponse
 
 from det_contracts.problems import invalid
-from services.gateway.live import LONGEST
+from services.gateway.live.channel import LONGEST
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
@@ -15,10 +15,15 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 @router.get("/live")
 async def live(visit: Asked) -> Response:
-    """Server-sent events that name what of `topics` has changed: `experiments`, `trial.12.series`, ..."""
+    """Server-sent events that name what of `topics` has changed: `experiments`, `trial.12.series`, ...
+
+    Who comes back with the id of the last event that it heard, in the header `Last-Event-ID`, is told at
+    whichever replica what has changed since.
+    """
     topics = [one for text in visit.params.texts("topics") for one in text.split(",") if one]
     if not topics or len(topics) > LONGEST:
         raise invalid(f"topics: name 1 to {LONGEST}, such as topics=experiments,experiment.7,trial.12.series")
-    return StreamingResponse(
-        visit.backend.live.events(topics), media_type="text/event-stream", headers=HEADERS
-    )
+    last = visit.request.headers.get("last-event-id", "")
+    after = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
+    events = visit.backend.live.events(topics, after=after, recheck=visit.session)
+    return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)

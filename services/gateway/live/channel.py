@@ -1,0 +1,171 @@
+"""Pages that are open at this gateway, and what each of them has not been told yet."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Callable, Iterable
+
+import msgspec
+
+from det_contracts.problems import Refused
+from services.gateway.catalogue import Catalogue
+from services.gateway.live.series import Curves
+from services.gateway.live.topics import SERIES, topics_of
+from services.gateway.web import errors
+from services.kit.log import Log
+from services.kit.measures import Reading
+from services.kit.rules import Key
+
+EVERY_S = 0.1
+PING_S = 15.0
+RECHECK_S = 300.0
+"""How often a page must show again that its user may still look."""
+LONGEST = 200
+"""Topics of one page."""
+REMEMBERED = 5000
+"""Folded batches whose topics are kept, for pages that come back."""
+
+
+class Reader:
+    """One page: what it looks at, and what of that has changed. It holds no more than its topics."""
+
+    def __init__(self, topics: Iterable[str]) -> None:
+        self.topics = frozenset(topics)
+        self._changed: set[str] = set()
+        self._moved = asyncio.Event()
+
+    def note(self, topic: str) -> None:
+        """Something that it looks at has changed."""
+        self._changed.add(topic)
+        self._moved.set()
+
+    async def next(self, within_s: float) -> list[str]:
+        """What has changed since the last time; nothing when nothing did for so long."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._moved.wait()
+        except TimeoutError:
+            return []
+        await asyncio.sleep(EVERY_S)
+        return self.take()
+
+    def take(self) -> list[str]:
+        """What has changed, as told from now on."""
+        self._moved.clear()
+        found, self._changed = sorted(self._changed), set()
+        return found
+
+
+class Live:
+    """All pages that are open at this gateway."""
+
+    def __init__(self, catalogue: Catalogue, journal: Log) -> None:
+        self._catalogue = catalogue
+        self._readers: defaultdict[str, set[Reader]] = defaultdict(set)
+        """By topic."""
+        self._open = 0
+        self._curves = Curves(journal, lambda: catalogue.state, self._tell, self._tell_series)
+        self._past: deque[tuple[int, frozenset[str]]] = deque()
+        self._since = catalogue.position
+        """Everything behind this position is in `_past`."""
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        yield Reading("live_readers", "Pages that are told what changes", (), {(): self._open})
+
+    def begin(self) -> None:
+        """From here on every folded batch is noted."""
+        self._since = self._catalogue.position
+
+    def note(self, keys: Iterable[Key]) -> None:
+        """Records were folded."""
+        state = self._catalogue.state
+        topics = frozenset(topic for key in keys for topic in topics_of(state, key))
+        if topics:
+            self._remember(topics)
+            self._tell(topics)
+
+    def _remember(self, topics: frozenset[str]) -> None:
+        self._past.append((self._catalogue.position, topics))
+        if len(self._past) > REMEMBERED:
+            self._since = self._past.popleft()[0]
+
+    def _tell(self, topics: Iterable[str]) -> None:
+        for topic in topics:
+            for reader in self._readers.get(topic, ()):
+                reader.note(topic)
+
+    def _tell_series(self) -> None:
+        self._tell([topic for topic in self._readers if topic.endswith(SERIES)])
+
+    async def events(
+        self, topics: Iterable[str], *, after: int | None = None, recheck: Callable[[], object] = lambda: None
+    ) -> AsyncIterator[bytes]:
+        """Server-sent events for one page, until it goes away or `recheck` raises `Refused`.
+
+        The first tells what has changed since position `after` of CONTROL, as whichever gateway told it; all
+        may have where that is not known.
+        """
+        reader = Reader(topics)
+        self._add(reader)
+        try:
+            yield self._event(await self._missed(reader, after))
+            async for event in self._told(reader, recheck):
+                yield event
+        except Refused as refusal:
+            yield b"event: ended\ndata: %s\n\n" % msgspec.json.encode(errors.line(refusal.problem))
+        finally:
+            self._drop(reader)
+
+    async def _told(self, reader: Reader, recheck: Callable[[], object]) -> AsyncIterator[bytes]:
+        checked = time.monotonic()
+        while True:
+            changed = await reader.next(PING_S)
+            if time.monotonic() - checked >= RECHECK_S:
+                recheck()
+                checked = time.monotonic()
+            yield self._event(changed) if changed else b": still here\n\n"
+
+    async def _missed(self, reader: Reader, after: int | None) -> list[str]:
+        """What a page that was away must ask for again."""
+        if after is None:
+            return sorted(reader.topics)
+        try:
+            # Who was told of a change by another gateway asks this one from now on.
+            await self._catalogue.reach(after)
+        except Refused:
+            return sorted(reader.topics)
+        if after < self._since:
+            return sorted(reader.topics)
+        # Reports have positions of their own, which no event tells.
+        found = {topic for topic in reader.topics if topic.endswith(SERIES)}
+        for position, topics in reversed(self._past):
+            if position <= after:
+                break
+            found |= reader.topics & topics
+        reader.take()
+        return sorted(found)
+
+    def _event(self, changed: list[str]) -> bytes:
+        data = msgspec.json.encode({"topics": changed})
+        return b"id: %d\nevent: changed\ndata: %s\n\n" % (self._catalogue.position, data)
+
+    def _add(self, reader: Reader) -> None:
+        self._open += 1
+        for topic in reader.topics:
+            self._readers[topic].add(reader)
+        self._follow_curves()
+
+    def _drop(self, reader: Reader) -> None:
+        self._open -= 1
+        for topic in reader.topics:
+            self._readers[topic].discard(reader)
+            if not self._readers[topic]:
+                del self._readers[topic]
+        self._follow_curves()
+
+    def _follow_curves(self) -> None:
+        """Reports are read only while a page looks at curves."""
+        self._curves.follow(any(topic.endswith(SERIES) for topic in self._readers))

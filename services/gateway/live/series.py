@@ -1,0 +1,100 @@
+"""Which curves reports have moved, for as long as a page looks at curves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+
+import structlog
+
+from det_contracts import subjects
+from services.gateway.domain import State
+from services.gateway.live.topics import SERIES
+from services.kit.jetstream_feed import AWAY, Broken
+from services.kit.log import Log
+
+AGAIN_S = 1.0
+"""Reports are told twice: at once, and when the metrics service has surely stored them."""
+RETRY_S = 1.0
+log = structlog.get_logger()
+
+
+class Curves:
+    """Reads REPORTS, and tells the topics of whose curves moved."""
+
+    def __init__(
+        self,
+        journal: Log,
+        state: Callable[[], State],
+        tell: Callable[[Iterable[str]], None],
+        missed: Callable[[], None],
+    ) -> None:
+        """`missed` is called when reports may have gone by unseen."""
+        self._journal = journal
+        self._state = state
+        self._tell = tell
+        self._missed = missed
+        self._wanted = False
+        self._work: asyncio.Task[None] | None = None
+        self._again: set[str] = set()
+
+    @property
+    def running(self) -> bool:
+        """Whether reports are read."""
+        return self._work is not None and not self._work.done()
+
+    def follow(self, wanted: bool) -> None:
+        """Begin to read, or cease."""
+        self._wanted = wanted
+        if wanted and not self.running:
+            self._work = asyncio.create_task(self._read_for_ever())
+            self._work.add_done_callback(self._ended)
+        elif not wanted and self._work is not None:
+            self._work.cancel()
+
+    def _ended(self, work: asyncio.Task[None]) -> None:
+        """However it ended: whoever still looks at curves is told of them again soon."""
+        if self._wanted and work is self._work:
+            asyncio.get_running_loop().call_later(RETRY_S, self._begin_again)
+
+    def _begin_again(self) -> None:
+        self.follow(self._wanted)
+        self._missed()
+
+    async def _read_for_ever(self) -> None:
+        while True:
+            try:
+                await self._read()
+            except (*AWAY, Broken) as error:
+                log.info("live.reports_away", error=repr(error))
+            except Exception as error:
+                log.error("live.reports_failed", exc_info=error)
+            await asyncio.sleep(RETRY_S)
+            self._missed()
+
+    async def _read(self) -> None:
+        _, last = await self._journal.bounds(subjects.REPORTS)
+        async with self._journal.read(subjects.REPORTS, after=last) as feed:
+            while True:
+                batch = await feed.batch()
+                self._moved({message.subject for message in batch.messages})
+
+    def _moved(self, where: set[str]) -> None:
+        topics: set[str] = set()
+        for subject in where:
+            id = subject.split(".")[1]
+            trial = self._state().trials.get(int(id)) if id.isdecimal() else None
+            if trial is not None:
+                topics |= {f"trial.{trial.id}{SERIES}", f"experiment.{trial.experiment_id}{SERIES}"}
+        if topics:
+            self._tell(topics)
+            self._tell_again(topics)
+
+    def _tell_again(self, topics: set[str]) -> None:
+        if not self._again:
+            asyncio.get_running_loop().call_later(AGAIN_S, self._told_again)
+        self._again |= topics
+
+    def _told_again(self) -> None:
+        topics, self._again = self._again, set()
+        self._tell(topics)

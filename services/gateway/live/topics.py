@@ -1,0 +1,34 @@
+"""What a record concerns, in the words of the live channel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from services.gateway.domain import State
+from services.kit.rules import Key
+
+SERIES = ".series"
+"""Ending of the topics that reports move."""
+
+
+def topics_of(state: State, key: Key) -> Iterator[str]:
+    """What a record that moved concerns."""
+    kind, id = key
+    match kind:
+        case "experiments":
+            yield from ("experiments", f"experiment.{id}")
+        case "trials" if id in state.trials:
+            yield from (f"trial.{id}", f"experiment.{state.trials[id].experiment_id}")
+        case "checkpoints" if id in state.checkpoints:
+            one = state.checkpoints[id]
+            yield from (f"trial.{one.trial_id}", f"experiment.{one.experiment_id}")
+        case "allocations" if id in state.allocations:
+            yield from ("cluster", "queue", f"task.{state.allocations[id].task_id}")
+        case "workers" | "away":
+            yield "cluster"
+        case "tasks" | "models" | "users" | "templates":
+            yield str(kind)
+        case "versions":
+            yield "models"
+        case "workspaces" | "projects":
+            yield "workspaces"
