@@ -2,23 +2,27 @@
 
 import asyncio
 import contextlib
+import time
 from types import SimpleNamespace
 
 import msgspec
 
 from det_contracts import codec, subjects
 from det_contracts.events import Decision, metrics, searcher
-from det_contracts.queries import Reports
+from det_contracts.queries import LogPage, Reports
 from det_contracts.reports import ReportBatch
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
+from services.metrics import trimming
 from services.metrics.app import RULES
 from services.metrics.domain import State
+from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
-from tests.metrics.world import reports, training, validation
+from services.metrics.trimming import trim_logs
+from tests.metrics.world import lines, reports, training, validation
 
 
 class Late(MemoryLog):
@@ -59,11 +63,18 @@ class Held:
 
 
 @contextlib.asynccontextmanager
-async def running(log, tables):
+async def running(log, tables, **settings):
     saver = DatabaseSaver(tables.database, "metrics", State, project=project)
     runner = Runner(RULES, log, saver)
-    parts = SimpleNamespace(runner=runner, journal=log, leading=lambda: True)
+    parts = SimpleNamespace(
+        runner=runner,
+        journal=log,
+        leading=lambda: True,
+        settings=MetricsSettings(**settings),
+        database=tables.database,
+    )
     tasks = [asyncio.create_task(runner.run()), asyncio.create_task(settle_ended_trials(parts))]
+    tasks.append(asyncio.create_task(trim_logs(parts)))
     try:
         await asyncio.wait_for(runner.ready.wait(), 10)
         yield runner, saver
@@ -133,5 +144,30 @@ def test_stopped_and_started_again_it_states_and_stores_nothing_twice(tables):
             await saver.reach((await log.bounds(subjects.CONTROL))[1])
         assert [e.number for e in log.control()] == [1, 2, 3, 4, 5]
         assert [r["steps_completed"] for r in tables.ask(Reports(trial_ids=[1]))["rows"]] == [1, 2, 3, 4, 5]
+
+    asyncio.run(work())
+
+
+def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_repeats(tables, monkeypatch):
+    monkeypatch.setattr(trimming, "LOOK_EVERY_S", 0.05)
+    now = time.time()
+
+    async def work():
+        log = Late()
+        for number, days in enumerate((40, 35, 29, 1)):
+            batch = lines(f"{days} days old", offset=number, at=now - days * 86_400)
+            await log.append(Draft(subjects.logs("1.a"), msgspec.json.encode(batch), f"log-{number}"))
+        asked = LogPage(task_id="1.a")
+        texts = lambda: [line["text"] for line in tables.ask(asked)["lines"]]  # noqa: E731
+        async with running(log, tables, log_keep_days=30.0):
+            await until(lambda: texts() == ["29 days old", "1 days old"])
+            (stated,) = log.control()
+            assert (stated.through, stated.reason) == (2, "older than 30 days")
+        live = tables.ask(asked)
+        tables.drop()
+        async with running(log, tables) as (_, saver):
+            await saver.reach((await log.bounds(subjects.CONTROL))[1])
+            await until(lambda: tables.ask(asked)["lines"] == live["lines"])
+        assert len(log.control()) == 1
 
     asyncio.run(work())

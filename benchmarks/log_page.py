@@ -1,0 +1,179 @@
+"""A log of millions of lines through the whole cluster: from workers' batches to the page in a browser.
+
+python -m benchmarks.log_page [LINES]
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+import nats
+
+from benchmarks.cluster import address, broker_url, running_cluster
+from benchmarks.logs import NEEDLE, batches
+from benchmarks.table import head, median, percentile, row
+from det_contracts import subjects
+from det_contracts.reports import LogBatch, log_id
+from services.kit.log import Draft
+from services.kit.log_jetstream import JetStreamLog
+from services.local.home import Home
+
+DET = Path(sys.executable).parent / "det"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CONFIG = """
+name: talks
+entrypoint: echo first line
+searcher: {name: single, metric: x, max_length: 1}
+"""
+AT_ONCE = 64
+ROUNDS = 15
+SHOWN = "document.querySelectorAll('.log .line').length > 50"
+NEAR = """place => [...document.querySelectorAll('.log .line')].some(
+    line => Math.abs(Number(/step (\\d+) /.exec(line.textContent)?.[1]) - place) < 50)"""
+
+
+def main(lines: int) -> None:
+    with running_cluster(slots=1) as home, httpx.Client(base_url=address(home), timeout=120) as client:
+        log_in(client)
+        trial, task = trial_of(home, client)
+        began = time.perf_counter()
+        asyncio.run(publish(home, task, lines))
+        peak = Peak(home)
+        wait(lambda: ask(client, f"trials/{trial}/logs/summary")["lines"] >= lines)
+        took = time.perf_counter() - began
+        row(f"{lines:,} lines published, folded and readable", lines / took, "lines/s")
+        row("largest memory of the metrics service meanwhile", peak.stop() / 1e6, "MB", "< 300 MB")
+        http(client, f"trials/{trial}/logs")
+        if CHROMIUM:
+            browse(client, home, trial, lines)
+
+
+def log_in(client: httpx.Client) -> None:
+    answer = client.post("/api/v1/auth/login", json={"username": "determined", "password": ""})
+    client.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+
+
+def ask(client: httpx.Client, path: str, **params: Any) -> Any:
+    answer = client.get(f"/api/v1/{path}", params=params)
+    answer.raise_for_status()
+    return answer.json()
+
+
+def wait(true: Callable[[], Any], every_s: float = 0.2) -> None:
+    while not true():
+        time.sleep(every_s)
+
+
+def trial_of(home: Home, client: httpx.Client) -> tuple[int, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "config.yaml").write_text(CONFIG)
+        words = [DET, "-m", address(home), "e", "create", "config.yaml", "."]
+        environment = os.environ | {"HOME": folder}
+        subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=environment)
+    wait(lambda: ask(client, "experiments/1/trials")["trials"])
+    (trial,) = ask(client, "experiments/1/trials")["trials"]
+    return trial["id"], trial["taskIds"][0]
+
+
+async def publish(home: Home, task: str, lines: int) -> None:
+    """As a worker does, but many batches at once."""
+    url, credentials = broker_url(home)
+    client = await nats.connect(url, user_credentials=credentials)
+    journal, free = JetStreamLog(client), asyncio.Semaphore(AT_ONCE)
+    sent: set[asyncio.Task[Any]] = set()
+
+    async def send(draft: Draft) -> None:
+        async with free:
+            await journal.append(draft)
+
+    for body in batches(lines):
+        batch = msgspec.json.decode(body, type=LogBatch)
+        batch = msgspec.structs.replace(batch, task_id=task, allocation_id=f"{task}.9", source="many")
+        id = log_id(batch.allocation_id, "w", "many", batch.offset)
+        await free.acquire()
+        free.release()
+        sent.add(asyncio.create_task(send(Draft(subjects.logs(task), msgspec.json.encode(batch), id))))
+    await asyncio.gather(*sent)
+    await client.close()
+
+
+class Peak:
+    """The most memory that the metrics service had, looked at ten times a second."""
+
+    def __init__(self, home: Home) -> None:
+        self._pid = (home.read("processes.json") or {})["metrics"]
+        self._most, self._over = 0, threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread.start()
+
+    def _look(self) -> None:
+        page = os.sysconf("SC_PAGE_SIZE")
+        while not self._over.wait(0.1):
+            resident = int(Path(f"/proc/{self._pid}/statm").read_text().split()[1]) * page
+            self._most = max(self._most, resident)
+
+    def stop(self) -> int:
+        self._over.set()
+        self._thread.join()
+        return self._most
+
+
+def http(client: httpx.Client, path: str) -> None:
+    for measure, params, aim in (
+        ("first page", {}, "< 200 ms"),
+        ("last page", {"orderBy": "ORDER_BY_DESC"}, "< 200 ms"),
+        ("filtered page", {"levels": "LOG_LEVEL_ERROR", "rankIds": 3}, "< 300 ms"),
+        ("text in one line of all", {"searchText": NEEDLE}, "< 1 s"),
+        ("frequent text", {"searchText": "checkpoint"}, "< 1 s"),
+    ):
+        times = []
+        for _ in range(ROUNDS):
+            began = time.perf_counter()
+            ask(client, f"{path}/page", **params)
+            times.append((time.perf_counter() - began) * 1000)
+        row(f"{measure}, by HTTP", median(times), "ms", aim, f"p95 {percentile(times, 0.95):,.0f} ms")
+
+
+def browse(client: httpx.Client, home: Home, trial: int, lines: int) -> None:
+    from playwright.sync_api import sync_playwright
+
+    token = client.headers["Authorization"].removeprefix("Bearer ")
+    with sync_playwright() as made:
+        browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(base_url=address(home), viewport={"width": 1280, "height": 850})
+        page.context.add_cookies([{"name": "auth", "value": token, "url": address(home)}])
+        opened, jumped = [], []
+        for turn in range(ROUNDS):
+            began = time.perf_counter()
+            page.goto(f"/det/experiments/1/trials/{trial}/logs?n={turn}")
+            # The page's security policy lets nobody wait inside of it.
+            wait(lambda: page.evaluate(SHOWN), 0.005)
+            opened.append((time.perf_counter() - began) * 1000)
+            place = 1 + (lines - 1000) * turn // ROUNDS
+            began = time.perf_counter()
+            page.get_by_label("Place in the log").fill(str(place))
+            wait(partial(page.evaluate, NEAR, place), 0.005)
+            jumped.append((time.perf_counter() - began) * 1000)
+        for measure, times in (("page opened", opened), ("moved to any other place", jumped)):
+            row(
+                f"{measure}, lines painted", median(times), "ms", "", f"p95 {percentile(times, 0.95):,.0f} ms"
+            )
+        browser.close()
+
+
+if __name__ == "__main__":
+    head()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
