@@ -113,6 +113,19 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True, tag="reports"):
     limit: int = 1000
 
 
+class ReportWindow(msgspec.Struct, frozen=True, kw_only=True, tag="report_window"):
+    """To metrics: `{total, rows}`, a part of a trial's reports by place, without what was archived.
+
+    They are in order of steps, at the same steps validations last; rows as `Reports` has them, from place
+    `offset`, `limit` of them or as many as fit into an answer.
+    """
+
+    trial_id: int
+    group: str | None = None
+    offset: int = 0
+    limit: int = 0
+
+
 class ReportVerdict(msgspec.Struct, frozen=True, tag="report_verdict"):
     """To metrics, at that position of REPORTS: why the batch stored there was refused; empty if it was not.
 
@@ -267,6 +280,7 @@ OWNER_OF: dict[type, str] = {
     TrialSummaries: "metrics",
     TrialStatistics: "metrics",
     Reports: "metrics",
+    ReportWindow: "metrics",
     ReportVerdict: "metrics",
     LogPage: "metrics",
     BestValidation: "metrics",

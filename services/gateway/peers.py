@@ -206,14 +206,6 @@ class Peers:
             if not answer.value["more"]:
                 return
 
-    async def report_at(self, trial_id: int, run: int, group: str, steps: int) -> Report | None:
-        """What a run reported at one step; None when it reported nothing there."""
-        before = (trial_id, run, steps - 1, 2**62)
-        query = queries.Reports(trial_ids=[trial_id], group=group, after=before, limit=1)
-        found = msgspec.convert((await self._asker.query(query)).value["rows"], list[Report])
-        row = found[0] if found else None
-        return row if row is not None and (row.run, row.steps_completed) == (run, steps) else None
-
     async def log_page(self, query: queries.LogPage, *, limit: int) -> LogPage:
         """One page of a task's log."""
         answer = await self._asker.query(msgspec.structs.replace(query, limit=limit))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
+from bisect import bisect_left, bisect_right
 
 from det_contracts.problems import invalid
-from services.gateway.domain import Trial
+from services.gateway import paging
+from services.gateway.domain import Checkpoint, Trial
+from services.gateway.paging import Span
+from services.gateway.peers import Report
 from services.gateway.present.metrics import VALIDATION, checkpoint_workload, workload
+from services.gateway.reported import report_count, report_window
 from services.gateway.web.visit import UserVisit
 
 FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
@@ -14,53 +18,77 @@ BATCHES = ("", "batches", "total_batches", "totalBatches")
 Workload = dict[str, object]
 
 
-class _Item(msgspec.Struct, frozen=True):
-    steps: int
-    rank: int
-    """Training before validation before checkpoint at the same step."""
-    value: object
-    """Of the metric that is sorted by."""
-    shown: Workload
-
-
-async def workloads(visit: UserVisit, trial: Trial) -> list[Workload]:
-    """All that the query asks for, sorted; the caller cuts a page out of it."""
+async def workloads(visit: UserVisit, trial: Trial) -> tuple[list[Workload], dict[str, int]]:
+    """The page that the query asks for, and which page it is."""
     kinds = (visit.params.names("filter", "FILTER_OPTION_") or ["ALL"])[-1]
     if kinds not in FILTERS:
         raise invalid(f"filter must be FILTER_OPTION_ and one of {', '.join(FILTERS)}, not '{kinds}'")
-    items = [] if kinds == "CHECKPOINT" else await _reports(visit, trial, kinds)
-    if kinds != "VALIDATION":
-        items += [
-            _Item(found.steps, 2, None, {"checkpoint": checkpoint_workload(found)})
-            for uuid in trial.checkpoint_uuids
-            if (found := visit.catalogue.checkpoint(uuid))
-        ]
-    return [item.shown for item in _sorted(visit, items)]
-
-
-async def _reports(visit: UserVisit, trial: Trial, kinds: str) -> list[_Item]:
+    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial)
     group = VALIDATION if kinds != "ALL" else visit.params.text("group") or None
-    with_batches = bool(visit.params.flag("include_batch_metrics", default=False))
+    if visit.params.text("sort_key") not in BATCHES:
+        return await _by_metric(visit, trial, [] if kinds == "CHECKPOINT" else [group], checkpoints)
+    count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)
+    span = paging.span(visit.params.window(), count + len(checkpoints))
+    return await _by_batches(visit, trial, group, count, checkpoints, span), span.pagination
+
+
+def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
+    found = (visit.catalogue.checkpoint(uuid) for uuid in trial.checkpoint_uuids)
+    return sorted((one for one in found if one), key=lambda one: one.steps)
+
+
+async def _by_batches(
+    visit: UserVisit,
+    trial: Trial,
+    group: str | None,
+    count: int,
+    checkpoints: list[Checkpoint],
+    span: Span,
+) -> list[Workload]:
+    """A part of the reports and checkpoints by batches, a checkpoint after the reports of the same batch.
+
+    Only the part is read, and before it as many reports as there are checkpoints: these may take their
+    places.
+    """
+    start, end = span.start, span.end
+    if span.window.descending:
+        start, end = span.total - span.end, span.total - span.start
+    before = max(0, start - len(checkpoints))
+    reports = await report_window(visit.peers, trial.id, group, before, min(end, count))
+    steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
+    placed: list[tuple[int, Workload]] = []
+    for number, report in enumerate(reports):
+        placed.append((before + number + bisect_left(saved, report.steps_completed), _shown(visit, report)))
+    for number, checkpoint in enumerate(checkpoints):
+        # Where that batch was not read, the place comes out before the part, or behind it, as it is.
+        place = number + before + bisect_right(steps, checkpoint.steps)
+        placed.append((place, {"checkpoint": checkpoint_workload(checkpoint)}))
+    found = [one for place, one in sorted(placed, key=lambda one: one[0]) if start <= place < end]
+    return found[::-1] if span.window.descending else found
+
+
+def _shown(visit: UserVisit, report: Report) -> Workload:
+    return workload(report, with_batches=bool(visit.params.flag("include_batch_metrics", default=False)))
+
+
+async def _by_metric(
+    visit: UserVisit, trial: Trial, groups: list[str | None], checkpoints: list[Checkpoint]
+) -> tuple[list[Workload], dict[str, int]]:
+    """By a metric, with those last that lack it."""
     name = visit.params.text("sort_key").rpartition(".")[2]
-    items = []
-    async for rows in visit.peers.reports([trial.id], group, archived=False):
-        for row in rows:
-            shown = workload(row, with_batches=with_batches)
-            rank = 1 if row.group == VALIDATION else 0
-            items.append(_Item(row.steps_completed, rank, row.metrics.get(name), shown))
-    return items
-
-
-def _sorted(visit: UserVisit, items: list[_Item]) -> list[_Item]:
-    """By batches, or by a metric with those last that lack it."""
-    descending = visit.params.window().descending
-    items = sorted(items, key=lambda item: (item.steps, item.rank), reverse=descending)
-    if visit.params.text("sort_key") in BATCHES:
-        return items
-    with_metric = [item for item in items if _number(item.value) is not None]
-    without = [item for item in items if _number(item.value) is None]
-    return sorted(with_metric, key=lambda item: _number(item.value) or 0.0, reverse=descending) + without
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    window = visit.params.window()
+    ranked: list[tuple[float, int, Workload]] = []
+    others: list[tuple[int, Workload]] = []
+    for group in groups:
+        async for rows in visit.peers.reports([trial.id], group, archived=False):
+            for row in rows:
+                value, shown = row.metrics.get(name), _shown(visit, row)
+                if isinstance(value, int | float):
+                    ranked.append((float(value), row.steps_completed, shown))
+                else:
+                    others.append((row.steps_completed, shown))
+    others += [(one.steps, {"checkpoint": checkpoint_workload(one)}) for one in checkpoints]
+    ranked.sort(key=lambda one: one[:2], reverse=window.descending)
+    others.sort(key=lambda one: one[0], reverse=window.descending)
+    found = [shown for *_, shown in ranked] + [shown for _, shown in others]
+    return paging.cut(found, window)

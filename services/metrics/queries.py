@@ -13,6 +13,7 @@ from det_contracts.queries import (
     MetricNames,
     ReportedSteps,
     Reports,
+    ReportWindow,
     Series,
     TrialStatistics,
     TrialSummaries,
@@ -22,7 +23,7 @@ from services.metrics.logs import queries as logs
 from services.metrics.reports.buckets import buckets
 from services.metrics.reports.curves import reported_steps, series
 from services.metrics.reports.ranking import best_validation, validation_history
-from services.metrics.reports.rows import reports
+from services.metrics.reports.rows import report_window, reports
 from services.metrics.reports.statistics import metric_names, trial_statistics, trial_summaries
 
 READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
@@ -30,6 +31,7 @@ READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
     TrialSummaries: trial_summaries,
     TrialStatistics: trial_statistics,
     Reports: reports,
+    ReportWindow: report_window,
     BestValidation: best_validation,
     MetricNames: metric_names,
     ReportedSteps: reported_steps,

@@ -53,6 +53,7 @@ class StandIn:
             queries.TrialStatistics: [],
             queries.MetricNames: {},
             queries.Reports: {"rows": [], "more": False},
+            queries.ReportWindow: {"rows": [], "total": 0},
             queries.LogPage: {"lines": [], "through": 0},
         }
         self.close: Any = None

@@ -164,7 +164,23 @@ def _serve_rows(gateway, rows):
         ]
         return {"rows": found[: query.limit], "more": len(found) > query.limit}
 
+    def window(query):
+        key = lambda row: (row["steps_completed"], row["group"] == "validation")  # noqa: E731
+        found = [
+            row
+            for row in sorted(rows, key=key)
+            if query.group in (None, row["group"])
+            and not row["archived"]
+            and row["trial_id"] == query.trial_id
+        ]
+        # As many as fit into an answer: here, three.
+        return {
+            "total": len(found),
+            "rows": found[query.offset : query.offset + min(query.limit, 3)],
+        }
+
     gateway.peers.values[queries.Reports] = answer
+    gateway.peers.values[queries.ReportWindow] = window
 
 
 @pytest.fixture
@@ -207,6 +223,23 @@ def test_workloads_are_what_a_trial_did_in_order(reported):
     assert both == [("validation", 50), ("validation", 100), ("checkpoint", 100)]
     assert _workloads(reported, sortKey="loss", filter="FILTER_OPTION_VALIDATION") == both[1::-1]
     assert "filter" in reported.refused(400, "GET", "/api/v1/trials/1/workloads", params={"filter": "X"})
+
+
+def test_every_page_of_workloads_is_a_part_of_the_whole(search):
+    groups = ("training", "validation", "mine")
+    rows = [_row(n, groups[n % 3], n // 4, {"loss": n}) for n in range(40)]
+    _serve_rows(search, rows)
+    search.given(*(story.stored(1, f"u{steps}", steps) for steps in (0, 3, 3, 5, 9, 50)))
+    whole = _workloads(search)
+    assert len(whole) == 46
+    assert [steps for _, steps in whole] == sorted(steps for _, steps in whole)
+    for offset in range(0, 46, 5):
+        for limit in (1, 2, 7, 20):
+            for order, wanted in (("ORDER_BY_ASC", whole), ("ORDER_BY_DESC", whole[::-1])):
+                page = _workloads(search, offset=offset, limit=limit, orderBy=order)
+                assert page == wanted[offset : offset + limit]
+    assert _workloads(search, offset=-3) == whole[-3:]
+    assert "out of bounds" in search.refused(400, "GET", "/api/v1/trials/1/workloads", params={"offset": 99})
 
 
 def test_batch_metrics_of_workloads_come_when_asked_for(reported):

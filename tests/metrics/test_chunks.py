@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from det_contracts.queries import Buckets, Reports, Series
+from det_contracts.queries import Buckets, Reports, ReportWindow, Series
 from services import metrics
 from services.kit.database import Database
 from services.kit.migrate import open_database
@@ -68,6 +68,31 @@ def test_every_report_comes_back_once_whatever_was_merged(told, tables, sizes):
     assert all(r["metrics"]["step"] == r["steps_completed"] for r in page["rows"])
     (curve,) = ask(Series(trial_ids=[1], names=["loss"], limit=10_000))
     assert [(steps, values["loss"]) for steps, _, _, values in curve["points"]] == sorted(expected)
+
+
+def test_a_window_is_a_part_of_all_reports_by_steps(told, tables, sizes):
+    chance = random.Random(2)
+    for number in range(1, 30):
+        steps = chance.sample(range(500 * (number // 10), 500 * (number // 10) + 400), 7)
+        group = chance.choice([training, validation])
+        names = {"loss": [chance.random() for _ in steps]} | ({"b": [1] * 7} if number % 3 else {})
+        told(reports(group(steps, **names), number=number))
+    told(reports(training([50], loss=[2.0]), run=2))
+    told(reports(training([50], added=[7]), run=2, number=2))
+    ask = told()
+    rows = ask(Reports(trial_ids=[1], archived=False, limit=1000))["rows"]
+    rows.sort(key=lambda row: (row["steps_completed"], row["group"] == "validation"))
+    assert any("added" in row["metrics"] for row in rows)
+    for offset in (0, 1, 5, len(rows) - 3, len(rows)):
+        for limit in (0, 1, 4, 1000):
+            found = ask(ReportWindow(trial_id=1, offset=offset, limit=limit))
+            assert found == {"total": len(rows), "rows": rows[offset : offset + limit]}
+    mine = [row for row in rows if row["group"] == "validation"]
+    assert ask(ReportWindow(trial_id=1, group="validation", limit=3)) == {
+        "total": len(mine),
+        "rows": mine[:3],
+    }
+    assert ask(ReportWindow(trial_id=9, limit=3)) == {"total": 0, "rows": []}
 
 
 def test_a_strand_has_few_chunks_that_are_not_sealed(told, tables):

@@ -18,6 +18,7 @@ from services.gateway.paging import Window
 from services.gateway.peers import Report
 from services.gateway.present.checkpoint import checkpoint
 from services.gateway.present.metrics import VALIDATION
+from services.gateway.reported import report_at
 from services.gateway.web.bodies import (
     CheckpointFiles,
     CheckpointMetadata,
@@ -79,8 +80,8 @@ async def get(visit: Asked, uuid: str) -> Response:
     one = visit.catalogue.checkpoint(uuid)
     state = visit.catalogue.state
     run = int(one.allocation_id.rpartition(".")[2])
-    training = await visit.peers.report_at(one.trial_id, run, "training", one.steps)
-    validation = await visit.peers.report_at(one.trial_id, run, VALIDATION, one.steps)
+    training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
+    validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
     return visit.answer({"checkpoint": checkpoint(one, state, training=training, validation=validation)})
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import KillTrial
-from services.gateway import listing, paging
+from services.gateway import listing
 from services.gateway.domain import Trial
 from services.gateway.peers import Summary
 from services.gateway.present.trial import trial
@@ -77,6 +77,5 @@ async def kill(visit: Asked, trial_id: int) -> Response:
 @router.get("/trials/{trial_id}/workloads")
 async def list_workloads(visit: Asked, trial_id: int) -> Response:
     """What a trial did: training, validations, checkpoints."""
-    found = await workloads(visit, visit.catalogue.trial(trial_id))
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = await workloads(visit, visit.catalogue.trial(trial_id))
     return visit.answer({"workloads": page, "pagination": pagination})

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 import msgspec
+import numpy as np
 import sqlalchemy as sa
 
-from det_contracts.queries import Reports
+from det_contracts.queries import Reports, ReportWindow
+from services.metrics.domain import VALIDATION
 from services.metrics.paging import page_limit, page_of
 from services.metrics.reports.chunks import whole
 from services.metrics.reports.strands import Strand, chunk_rows, strands_of
 from services.metrics.reports.tables import CHUNKS
-from services.metrics.series.chunk import MICROSECONDS, Chunk
+from services.metrics.series.chunk import MICROSECONDS, Chunk, unpack_steps
 
 C = CHUNKS.c
 HEADER = (C.id, C.strand_id, C.first_steps, C.last_steps)
@@ -61,6 +63,31 @@ def _answers(connection: sa.Connection, query: Reports) -> Iterator[dict[str, An
             yield _answer(row)
 
 
+def report_window(connection: sa.Connection, query: ReportWindow) -> dict[str, Any]:
+    """A part of a trial's reports by place, in order of steps."""
+    strands = strands_of(connection, [query.trial_id], query.group)
+    # What adds keys to a report is none by itself.
+    whole_ones = [strand for strand in strands if not strand.merges]
+    live = C.archived.is_(False)
+    total = sum(row["reports"] for row in chunk_rows(connection, whole_ones, live, columns=(C.reports,)))
+    end = min(query.offset + query.limit, total)
+    if query.offset >= end:
+        return {"total": total, "rows": []}
+    frames = chunk_rows(connection, whole_ones, live, columns=(C.frame,))
+    steps = np.sort(np.concatenate([unpack_steps(row["frame"]) for row in frames]), kind="stable")
+    first, last = int(steps[query.offset]), int(steps[end - 1])
+    found = list(_merging(_parts(connection, strands, [live, *_between(first, last)], (-1, -1))))
+    within = [row for row in found if first <= row.steps <= last]
+    within.sort(key=lambda row: (row.steps, row.strand.kind == VALIDATION))
+    skipped = query.offset - int(np.searchsorted(steps, first, side="left"))
+    rows, _ = page_of(map(_answer, within[skipped:]), _size, end - query.offset)
+    return {"total": total, "rows": rows}
+
+
+def _between(first: int, last: int) -> tuple[Any, ...]:
+    return C.last_steps >= first, C.first_steps <= last
+
+
 def rows_of(
     connection: sa.Connection,
     trial_id: int,
@@ -71,19 +98,22 @@ def rows_of(
 ) -> Iterator[Row]:
     """A trial's reports by run, steps and id, those behind `after`; chunks are read as they are reached."""
     begin = (after[0], after[1]) if after else (-1, -1)
-    parts = _parts(connection, strands_of(connection, [trial_id], group), archived, begin)
+    conditions = [] if archived else [C.archived.is_(False)]
+    for row in _merging(_parts(connection, strands_of(connection, [trial_id], group), conditions, begin)):
+        if after is None or (*row.key, row.id) > after:
+            yield row
+
+
+def _merging(parts: Iterable[Row]) -> Iterator[Row]:
     for _, same in groupby(parts, key=lambda row: row.key):
-        for row in _merged(list(same)):
-            if after is None or (*row.key, row.id) > after:
-                yield row
+        yield from _merged(list(same))
 
 
 def _parts(
-    connection: sa.Connection, strands: list[Strand], archived: bool, begin: tuple[int, int]
+    connection: sa.Connection, strands: list[Strand], conditions: Sequence[Any], begin: tuple[int, int]
 ) -> Iterator[Row]:
     """Reports as they lie, by run, steps and id, from run and steps `begin`."""
     by_id = {strand.id: strand for strand in strands}
-    conditions = [] if archived else [C.archived.is_(False)]
     heap: list[Any] = []
     for header in chunk_rows(connection, strands, *conditions, columns=HEADER):
         strand = by_id[header["strand_id"]]

@@ -125,6 +125,11 @@ def unpack_column(body: bytes) -> Column:
     return _column.decode(body).column()
 
 
+def unpack_steps(frame: bytes) -> Integers:
+    """The steps alone of what `pack_frame` was given."""
+    return unpack_integers(_frame.decode(frame).steps)
+
+
 def unpack(frame: bytes, columns: Iterable[Column]) -> Chunk:
     """A chunk of its frame and those of its columns that are wanted."""
     found = _frame.decode(frame)
