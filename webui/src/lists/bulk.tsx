@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { Link } from "react-router";
 
 import { useChange, useData } from "../api/data";
 import { type Asked, Confirm, Failure } from "../parts/basics";
@@ -58,6 +59,7 @@ export function Bulk({ ids, onDone }: { ids: number[]; onDone: () => void }) {
       <Popup name="Move">
         <Move onMove={(destinationProjectId) => act("Move", "POST", "move", { destinationProjectId })} />
       </Popup>
+      <Link to={`/experiments/compare?e=${ids.join(",")}`}>Compare</Link>
       <button type="button" onClick={onDone}>
         Choose none
       </button>

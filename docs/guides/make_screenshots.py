@@ -1,0 +1,151 @@
+"""Makes the pictures of this folder anew: every page of the web UI with data of the examples, in both themes.
+
+python docs/guides/make_screenshots.py [PAGE ...]
+
+Starts a cluster of its own in a temporary folder and stops it. Needs chromium, Playwright, Pillow, and what
+the examples need.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.fixtures.local_cluster import LocalCluster  # noqa: E402
+
+PICTURES = Path(__file__).parent / "pictures"
+EXAMPLES = ROOT / "examples"
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+SIZE = {"width": 1280, "height": 800}
+COLOURS = 96
+"""Of a picture; more make it larger than 150 kB."""
+COLUMNS = "id,name,tags,state,progress,numTrials,searcherMetricsVal,hp.learning_rate,startTime,user"
+REST_MS = 1500
+FAILS = """
+name: digits-on-a-missing-file
+entrypoint: python3 fail.py
+max_restarts: 0
+searcher: {name: single, metric: loss, max_length: 1}
+"""
+LONG = """
+name: weights-for-long
+entrypoint: python3 3_search.py
+hyperparameters: {growth: 1}
+searcher: {name: single, metric: weight, max_length: 5000}
+resources: {slots_per_trial: 2}
+"""
+
+
+def fill(cluster: Any, folder: Path) -> dict[str, int]:
+    """Submit examples; returns ids by name."""
+    core = shutil.copytree(EXAMPLES / "core_api", folder / "core")
+    digits = shutil.copytree(EXAMPLES / "digits_search", folder / "digits")
+    (core / "fail.py").write_text("open('/data/digits.csv')\n")
+    (core / "fail.yaml").write_text(FAILS)
+    (core / "long.yaml").write_text(LONG)
+    found = {
+        "search": cluster.create("adaptive.yaml", digits),
+        "single": cluster.create("const.yaml", digits),
+        "checkpoints": cluster.create("2_checkpoints.yaml", core),
+        "failed": cluster.create("fail.yaml", core),
+    }
+    for id in found.values():
+        cluster.wait_for_end(id, within_s=900)
+    cluster.api("PATCH", f"experiments/{found['search']}", json={"labels": ["digits", "sweep"]})
+    cluster.api("PATCH", f"experiments/{found['single']}", json={"labels": ["digits"]})
+    register(cluster, found["search"])
+    for _ in range(3):
+        found["running"] = cluster.create("long.yaml", core)
+    return found
+
+
+def register(cluster: Any, experiment: int) -> None:
+    """The newest checkpoint of the search as a model."""
+    cluster.api("POST", "models", json={"name": "digits", "description": "reads handwritten digits"})
+    page = cluster.get(f"experiments/{experiment}/checkpoints", states="STATE_COMPLETED")
+    uuid = page["checkpoints"][0]["uuid"]
+    cluster.api("POST", "models/digits/versions", json={"checkpointUuid": uuid})
+
+
+def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
+    """Addresses by the name of their picture."""
+    search, single = f"/experiments/{ids['search']}", f"/experiments/{ids['single']}"
+    best = cluster.experiment(ids["search"])["bestTrialId"]
+    failed = cluster.trials(ids["failed"])[0]["id"]
+    return {
+        "dashboard": "/dashboard",
+        "experiments": f"/experiments?c={COLUMNS}",
+        "compare": f"/experiments/compare?e={ids['search']},{ids['single']}",
+        **{
+            tab: f"{search}/{tab}"
+            for tab in ("overview", "hyperparameters", "trials", "checkpoints", "code", "story")
+        },
+        "notes": f"{single}/notes",
+        "trial": f"{search}/trials/{best}/overview",
+        "metrics": f"{search}/trials/{best}/metrics",
+        "logs": f"/experiments/{ids['failed']}/trials/{failed}/logs",
+        "cluster": "/clusters",
+        "queue": "/jobs",
+        "models": "/models/digits",
+        "workspaces": "/workspaces/1",
+        "tasks": "/tasks",
+        "settings": "/settings",
+        "events": "/system/events",
+    }
+
+
+def take(page: Page, name: str, address: str, scheme: str) -> None:
+    """One picture, as soon as the page has come to rest."""
+    page.goto(f"/det{address}")
+    page.locator("main h1, main h2").first.wait_for()
+    page.wait_for_function("!document.querySelector('.skeleton')")
+    page.wait_for_timeout(REST_MS)
+    save(page.screenshot(), PICTURES / f"{name}-{scheme}.png")
+
+
+def save(content: bytes, path: Path) -> None:
+    """With few colours, so that it stays small."""
+    path.write_bytes(content)
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(
+            COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
+        )
+    small.save(path, optimize=True)
+
+
+def main(wanted: list[str]) -> None:
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as made:
+        cluster = LocalCluster(Path(folder) / "cluster", slots=4).up()
+        try:
+            ids = fill(cluster, Path(folder))
+            browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            for scheme in ("light", "dark"):
+                context = browser.new_context(base_url=cluster.address, viewport=SIZE, color_scheme=scheme)  # type: ignore[arg-type]
+                page = context.new_page()
+                page.goto("/det/login")
+                page.get_by_role("button", name="Sign in").wait_for()
+                save(page.screenshot(), PICTURES / f"login-{scheme}.png")
+                page.get_by_role("button", name="Sign in").click()
+                page.get_by_role("heading", name="Dashboard").wait_for()
+                for name, address in pages(cluster, ids).items():
+                    if not wanted or name in wanted:
+                        take(page, name, address, scheme)
+                        print(name, scheme, flush=True)
+                context.close()
+            browser.close()
+        finally:
+            cluster.down()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
