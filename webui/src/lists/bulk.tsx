@@ -1,5 +1,4 @@
 import { useState } from "react";
-import { Link } from "react-router";
 
 import { useChange, useData } from "../api/data";
 import { type Asked, Confirm, Failure } from "../parts/basics";
@@ -49,37 +48,41 @@ export function Bulk({ ids, onDone }: { ids: number[]; onDone: () => void }) {
     else go();
   };
   return (
-    <div className="bulk" role="group" aria-label="Chosen experiments">
-      <strong>{ids.length} chosen</strong>
-      {VERBS.map((verb) => (
-        <button key={verb.name} type="button" disabled={change.isPending} onClick={() => begin(verb)}>
-          {verb.name}
-        </button>
-      ))}
-      <Popup name="Move">
-        <Move onMove={(destinationProjectId) => act("Move", "POST", "move", { destinationProjectId })} />
-      </Popup>
-      <Link to={`/experiments/compare?e=${ids.join(",")}`}>Compare</Link>
-      <button type="button" onClick={onDone}>
-        Choose none
-      </button>
-      {outcome && (
-        <p role="status">
-          {outcome.verb}: {outcome.done} done{outcome.failed.length > 0 && `, ${outcome.failed.length} refused`}
-        </p>
-      )}
-      {outcome && outcome.failed.length > 0 && (
-        <ul className="plain bad">
-          {outcome.failed.map((one) => (
-            <li key={one.id}>
-              {one.id}: {one.error}
-            </li>
+    <>
+      {ids.length > 0 && (
+        <div className="bulk" role="group" aria-label="Chosen experiments">
+          <strong>{ids.length} chosen</strong>
+          {VERBS.map((verb) => (
+            <button key={verb.name} type="button" disabled={change.isPending} onClick={() => begin(verb)}>
+              {verb.name}
+            </button>
           ))}
-        </ul>
+          <Popup name="Move">
+            <Move onMove={(destinationProjectId) => act("Move", "POST", "move", { destinationProjectId })} />
+          </Popup>
+          <button type="button" onClick={onDone}>
+            Choose none
+          </button>
+        </div>
+      )}
+      {outcome && (
+        <div className="outcome" role="status">
+          {outcome.verb}: {outcome.done} done{outcome.failed.length > 0 && `, ${outcome.failed.length} refused`}{" "}
+          <button type="button" className="more" aria-label="Forget what was done" onClick={() => setOutcome(null)}>
+            ✕
+          </button>
+          <ul className="plain bad">
+            {outcome.failed.map((one) => (
+              <li key={one.id}>
+                {one.id}: {one.error}
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
       {change.error ? <Failure error={change.error} /> : null}
       <Confirm asked={asked} onClose={() => setAsked(null)} />
-    </div>
+    </>
   );
 }
 

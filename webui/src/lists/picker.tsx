@@ -46,7 +46,7 @@ export function Picker({
           })}
         </section>
         <section>
-          <h3>Order</h3>
+          <h2>Order</h2>
           <ol className="plain">
             {shown.map((id, at) => (
               <li key={id} className="actions">

@@ -152,7 +152,7 @@ export function Experiments() {
         </button>
         <span role="status">{total === undefined ? "" : `${total.toLocaleString("en")} found`}</span>
       </div>
-      {chosen.size > 0 && <Bulk ids={[...chosen]} onDone={() => setChosen(new Set())} />}
+      <Bulk ids={[...chosen]} onDone={() => setChosen(new Set())} />
       {error ? <Failure error={error} /> : null}
       {total === 0 && !error ? (
         <Empty command="det experiment create config.yaml .">

@@ -1,5 +1,8 @@
-import { type ColumnDef, flexRender, getCoreRowModel, getSortedRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
+import { type ColumnDef, getCoreRowModel, getSortedRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
 import { Fragment, type ReactNode, useState } from "react";
+
+/** As a function, not as a component: one that is made anew would lose what is open in a cell. */
+const drawn = <C,>(what: ReactNode | ((context: C) => ReactNode), context: C): ReactNode => (typeof what === "function" ? what(context) : what);
 
 /** A real table, sorted by a click on a heading. */
 export function Table<T>({
@@ -46,11 +49,11 @@ export function Table<T>({
                   >
                     {header.column.getCanSort() ? (
                       <button type="button" onClick={header.column.getToggleSortingHandler()}>
-                        {flexRender(header.column.columnDef.header, header.getContext())}
+                        {drawn(header.column.columnDef.header, header.getContext())}
                         <span aria-hidden>{sorted ? (sorted === "asc" ? " ↑" : " ↓") : ""}</span>
                       </button>
                     ) : (
-                      flexRender(header.column.columnDef.header, header.getContext())
+                      drawn(header.column.columnDef.header, header.getContext())
                     )}
                   </th>
                 );
@@ -64,7 +67,7 @@ export function Table<T>({
               <tr>
                 {row.getVisibleCells().map((cell) => (
                   <td key={cell.id} className={cell.column.columnDef.meta as string}>
-                    {flexRender(cell.column.columnDef.cell, cell.getContext())}
+                    {drawn(cell.column.columnDef.cell, cell.getContext())}
                   </td>
                 ))}
               </tr>

@@ -1,29 +1,33 @@
 import { Link } from "react-router";
 
 import { useData } from "../../api/data";
-import { Card, Loaded } from "../../parts/basics";
+import { Card } from "../../parts/basics";
 import type { Step } from "./story";
 
 /** What was deleted says when and by whom: the log remembers it. */
 export function Gone({ kind, id }: { kind: string; id: number | string }) {
   const found = useData<{ state: string; steps: Step[] }>(`why/${kind}/${id}`);
   return (
-    <Card title={`There is no ${kind} ${id}`}>
-      <Loaded found={found}>
-        {({ steps }) => (
-          <ul className="plain">
-            {steps.slice(0, 3).map((step) => (
+    <>
+      <h1>
+        There is no {kind} {id}
+      </h1>
+      <Card>
+        {found.error ? <p>Nobody has made it yet, or it is of another cluster.</p> : null}
+        <ul className="plain">
+          {found.data?.steps
+            .filter((step, at) => at === 0 || step.actor.startsWith("user:") || step.reason.includes(" by "))
+            .map((step) => (
               <li key={step.position}>
                 {step.what} on {new Date(step.time).toLocaleString()}
-                {step.reason && `: ${step.reason}`}
+                {step.reason && `: ${step.reason}`} <span className="actor">{step.actor}</span>
               </li>
             ))}
-          </ul>
-        )}
-      </Loaded>
-      <p>
-        <Link to="/experiments">All experiments</Link>
-      </p>
-    </Card>
+        </ul>
+        <p>
+          <Link to="/experiments">All experiments</Link>
+        </p>
+      </Card>
+    </>
   );
 }

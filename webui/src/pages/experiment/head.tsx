@@ -7,7 +7,7 @@ import { Actions, MoveAction } from "../../parts/actions";
 import { Failure, Progress, State, Time } from "../../parts/basics";
 import { duration, isOver, number } from "../../parts/format";
 import { Fork } from "./fork";
-import { said, type Timeline } from "./story";
+import { said, took, type Timeline } from "./story";
 
 export interface JobSummary {
   state: string;
@@ -37,6 +37,7 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
     config.name = `Continuation of trial ${single.id}, experiment ${one.id}`;
     proceed.mutate({ method: "POST", path: "experiments", body: { config: JSON.stringify(config), parentId: one.id, activate: true } });
   };
+  const spent = timeline.data?.stretches.filter((stretch) => took(stretch) >= 1) ?? [];
   const source = one.config.searcher?.source_trial_id as number | null | undefined;
   const code = one.config.entrypoint !== undefined;
   return (
@@ -96,9 +97,9 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
           </span>
         )}
       </p>
-      {timeline.data && timeline.data.stretches.length > 1 && (
+      {spent.length > 1 && (
         <p className="soft">
-          {timeline.data.stretches.slice(-LATEST_STRETCHES).map(said).join("; ")} <Link to={`/experiments/${one.id}/story`}>whole story</Link>
+          {spent.slice(-LATEST_STRETCHES).map(said).join("; ")} <Link to={`/experiments/${one.id}/story`}>whole story</Link>
         </p>
       )}
       <div className="actions">

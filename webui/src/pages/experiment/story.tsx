@@ -82,7 +82,7 @@ export interface Timeline {
 }
 const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was stopping" };
 
-const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
+export const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
 
 /** A person who paused it is named; what the platform did by itself is not. */
 export const said = (one: Stretch) => {
