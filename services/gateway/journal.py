@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from det_contracts import codec, subjects
-from det_contracts.events.decision import Decision
+from det_contracts import subjects
+from det_contracts.events import Decision
 from det_contracts.problems import unavailable
 from services.gateway.catalogue import Catalogue
 from services.gateway.present.values import instant
 from services.gateway.why.history import History
+from services.gateway.why.reader import decoded
 from services.gateway.why.sentences import words
 from services.kit.jetstream_feed import AWAY, Broken
 from services.kit.log import Log, Stored
@@ -50,11 +51,8 @@ def _told(messages: Sequence[Stored], catalogue: Catalogue) -> list[dict[str, An
     history.trial_of = {id: one.trial_id for id, one in catalogue.state.allocations.items()}
     found = []
     for message in messages:
-        try:
-            recorded = codec.decode(message.body, message.position)
-        except codec.BadRecord:
-            continue
-        if isinstance(recorded.event, Decision):
+        recorded = decoded(message)
+        if recorded is None or isinstance(recorded.event, Decision):
             continue
         said = words(recorded.event, history)
         because = f": {said.reason}" if said.reason else ""

@@ -17,7 +17,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, searcher
 from det_contracts.events import trial as said
 from det_contracts.problems import Problem, Refused, precondition, unavailable
-from det_contracts.reports import ReportBatch
+from det_contracts.reports import ReportBatch, Series
 from services.gateway.domain import Allocation, Trial
 from services.gateway.web.visit import UserVisit
 from services.kit.log import Draft, OutcomeUnknown
@@ -40,6 +40,7 @@ class Witness:
             message = f"the token is that of {allocation.id}, which does not belong to trial {trial_id}"
             raise Refused(Problem("permission_denied", message))
         self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
+        self._catalogue = visit.catalogue
         self._journal = visit.backend.journal
         self._actor = f"trial:{trial_id}" if session.allocation else f"user:{session.user}"
 
@@ -74,10 +75,20 @@ class Witness:
         body = codec.encode(event, id=id, actor=self._actor, at=time.time())
         return await append(self._journal, Draft(codec.subject_of(event), body, id))
 
-    async def report(self, batch: ReportBatch) -> int:
-        """Store a report; returns its position in REPORTS."""
+    async def report(self, *series: Series) -> int:
+        """Store reports of the present run; returns their position in REPORTS."""
         if self._unmanaged:
             await self.beat()
+        search = self._catalogue.submission(self.trial.experiment_id).config["searcher"]
+        batch = ReportBatch(
+            trial_id=self.trial.id,
+            experiment_id=self.trial.experiment_id,
+            run=self.run,
+            number=0,
+            searcher_metric=search["metric"],
+            smaller_is_better=search.get("smaller_is_better", True),
+            series=list(series),
+        )
         body = msgspec.json.encode(batch)
         if len(body) > MOST_BYTES:
             message = f"the metrics have {len(body)} bytes; one report is limited to {MOST_BYTES}"

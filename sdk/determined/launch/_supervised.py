@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -29,8 +28,3 @@ def server(node: Node, *options: str) -> list[str]:
 def worker(node: Node, rank_variables: str, script: list[str]) -> list[str]:
     """What each worker runs."""
     return [*CLIENT, socket_path(node), "--", *WRAP_RANK, rank_variables, "--", *script]
-
-
-def environment() -> dict[str, str]:
-    """A copy of this process's environment."""
-    return dict(os.environ)

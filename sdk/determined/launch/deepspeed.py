@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import importlib.metadata
+import os
 import re
 import shlex
 import shutil
@@ -90,7 +91,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _environment(node: Node) -> dict[str, str]:
-    found = _supervised.environment()
+    found = dict(os.environ)
     found["DET_CHIEF_IP"] = node.addresses[0]
     found["USE_DEEPSPEED"] = "1"
     found.pop("DET_DEEPSPEED_HOSTFILE_PATH", None)

@@ -69,7 +69,7 @@ def main(args: Sequence[str] | None = None) -> int:
     if shutil.which("horovodrun") is None:
         missing(NAME, "Horovod", '"horovodrun" is not on PATH', f", {TORCH}")
     sshd = _peers.require_sshd(NAME, node) if not node.alone else ""
-    environment = _supervised.environment()
+    environment = dict(os.environ)
     environment["DET_CHIEF_IP"] = node.addresses[0]
     if not node.chief:
         options = ("--on-fail", "SIGTERM", "--on-exit", "SIGTERM", "--signal-children")

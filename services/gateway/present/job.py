@@ -7,16 +7,21 @@ from typing import Any
 
 from det_contracts.ids import job_id
 from services.gateway import users
-from services.gateway.domain import State
+from services.gateway.domain import OwnTask, State
 from services.gateway.peers import Job
 from services.gateway.present.values import instant
 from services.gateway.present.workspace import place
 
 
-def job(row: Job, state: State) -> dict[str, Any]:
-    """One job of the scheduler's queue; `waitsFor` is our addition."""
+def jobs(rows: Iterable[Job], state: State) -> list[dict[str, Any]]:
+    """Jobs of the scheduler's queue; `waitsFor` is our addition."""
+    # Tasks that somebody started by themselves have jobs under their numbers, below 0.
+    tasks = {-one.number: one for one in state.tasks.values()}
+    return [_job(row, state, tasks.get(row.experiment_id)) for row in rows]
+
+
+def _job(row: Job, state: State, task: OwnTask | None) -> dict[str, Any]:
     experiment = state.experiments.get(row.experiment_id)
-    task = next((one for one in state.tasks.values() if -one.number == row.experiment_id), None)
     owner = experiment or task
     user = users.named(state, owner.user) if owner else None
     return {

@@ -12,7 +12,7 @@ from pydantic import Field
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
-from det_contracts.reports import ReportBatch, Series
+from det_contracts.reports import Series
 from services.gateway.peers import Report
 from services.gateway.present.values import instant
 from services.gateway.watching import period_s, watched
@@ -63,18 +63,7 @@ async def report(visit: Asked, body: Batches) -> Response:
     for trial_id in dict.fromkeys(batch.labels.trial_id for batch in body.batches):
         witness = Witness(visit, trial_id)
         mine = [batch for batch in body.batches if batch.labels.trial_id == trial_id and batch.values]
-        searcher = visit.catalogue.submission(witness.trial.experiment_id).config["searcher"]
-        await witness.report(
-            ReportBatch(
-                trial_id=trial_id,
-                experiment_id=witness.trial.experiment_id,
-                run=witness.run,
-                number=0,
-                searcher_metric=searcher["metric"],
-                smaller_is_better=searcher.get("smaller_is_better", True),
-                series=[_series(batch) for batch in mine],
-            )
-        )
+        await witness.report(*(_series(batch) for batch in mine))
     return visit.answer({})
 
 

@@ -34,7 +34,8 @@ async def pools(visit: Asked) -> Response:
 async def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]:
     rows = await visit.peers.jobs(visit.params.text("resource_pool") or None)
     states = visit.params.names("states", "STATE_")
-    found = [job.job(row, visit.catalogue.state) for row in rows if not states or row.state in states]
+    wanted = [row for row in rows if not states or row.state in states]
+    found = job.jobs(wanted, visit.catalogue.state)
     window = visit.params.window()
     return paging.cut(found[::-1] if window.descending else found, window)
 

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from det_contracts import subjects
 from det_contracts.problems import invalid
 from det_contracts.queries import ReportVerdict
-from det_contracts.reports import ReportBatch, Series
+from det_contracts.reports import Series
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
@@ -68,27 +68,15 @@ async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetric
     witness = Witness(visit, trial_id)
     if body.trial_run_id != witness.run:
         raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {witness.run} (expected)")
-    submitted = visit.catalogue.submission(witness.trial.experiment_id)
-    searcher = submitted.config["searcher"]
     metrics = body.metrics
-    batch = ReportBatch(
-        trial_id=trial_id,
-        experiment_id=witness.trial.experiment_id,
-        run=witness.run,
-        number=0,
-        searcher_metric=searcher["metric"],
-        smaller_is_better=searcher.get("smaller_is_better", True),
-        series=[
-            Series(
-                group=group,
-                steps=[body.steps_completed],
-                at=[time.time()],
-                columns={name: [value] for name, value in metrics.avg_metrics.items()},
-                batch_metrics=[] if metrics.batch_metrics is None else [metrics.batch_metrics],
-            )
-        ],
+    series = Series(
+        group=group,
+        steps=[body.steps_completed],
+        at=[time.time()],
+        columns={name: [value] for name, value in metrics.avg_metrics.items()},
+        batch_metrics=[] if metrics.batch_metrics is None else [metrics.batch_metrics],
     )
-    position = await witness.report(batch)
+    position = await witness.report(series)
     verdict = ReportVerdict(trial_id, position)
     refusal = await visit.peers.ask(verdict, stream=subjects.REPORTS, position=position)
     if refusal:

@@ -174,7 +174,7 @@ class Reader:
             keep=keep,
             wanted=wanted,
         )
-        return [recorded for message in found if (recorded := _decoded(message)) is not None]
+        return [recorded for message in found if (recorded := decoded(message)) is not None]
 
 
 @contextlib.asynccontextmanager
@@ -221,7 +221,7 @@ def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:
     return lambda message: mark in message.body or message.subject.endswith(".lost")
 
 
-def _decoded(message: Stored) -> Recorded | None:
+def decoded(message: Stored) -> Recorded | None:
     """An event; None for what is no event, or speaks of another thing than its subject."""
     try:
         recorded = codec.decode(message.body, message.position)
