@@ -40,7 +40,8 @@ const client = new QueryClient({
 
 export const App = () => (
   <QueryClientProvider client={client}>
-    <BrowserRouter basename="/det">
+    {/* The address holds what is typed and chosen: a field must show it at once. */}
+    <BrowserRouter basename="/det" useTransitions={false}>
       <Routes>
         <Route
           path="/login"

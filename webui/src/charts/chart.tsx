@@ -16,6 +16,8 @@ export interface ChartProps {
   band?: boolean;
   marks?: Mark[];
   height?: number;
+  /** What is drawn is not yet what was asked for. */
+  busy?: boolean;
   zoom: [number, number] | null;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
@@ -27,7 +29,7 @@ export const axisName = (axis: string) => AXES[axis] ?? axis.replace(/^metric:/,
 export const xText = (axis: string, x: number) =>
   axis === "time" ? new Date(x * 1000).toLocaleString() : axis === "since" ? duration(x) : number(x, 8);
 
-export function Chart({ title, lines, axis, log = false, band = true, marks = [], height = 240, zoom, onZoom, onOpen }: ChartProps) {
+export function Chart({ title, lines, axis, log = false, band = true, marks = [], height = 240, busy = false, zoom, onZoom, onOpen }: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
   const ticks = useRef<() => Ticks>(() => ({ x: [], y: [] }));
@@ -43,7 +45,7 @@ export function Chart({ title, lines, axis, log = false, band = true, marks = []
     [title, axis, lines, span, log, band],
   );
   return (
-    <figure className="chart" aria-label={title}>
+    <figure className="chart" aria-label={title} aria-busy={busy}>
       <figcaption>
         <span>{title}</span>
         <span className="tools">

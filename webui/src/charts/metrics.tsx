@@ -95,7 +95,7 @@ export function MetricChart({ trials, metric, topics, group = "", profile = fals
   if (found.error && !found.data) return <Failure error={found.error} />;
   return (
     <Chart
-      title={metric} lines={lines} axis={view.x} log={view.log} band={view.band} marks={marks} zoom={view.zoom} height={height}
+      title={metric} lines={lines} axis={view.x} log={view.log} band={view.band} marks={marks} zoom={view.zoom} height={height} busy={found.isPending || found.isPlaceholderData}
       onZoom={(range) => view.set({ z: writeRange(range) })} onOpen={trials.length > 1 ? open : undefined}
     />
   );
