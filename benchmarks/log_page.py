@@ -96,16 +96,19 @@ async def publish(home: Home, task: str, lines: int) -> None:
     sent: set[asyncio.Task[Any]] = set()
 
     async def send(draft: Draft) -> None:
-        async with free:
+        try:
             await journal.append(draft)
+        finally:
+            free.release()
 
     for body in batches(lines):
         batch = msgspec.json.decode(body, type=LogBatch)
         batch = msgspec.structs.replace(batch, task_id=task, allocation_id=f"{task}.9", source="many")
         id = log_id(batch.allocation_id, "w", "many", batch.offset)
         await free.acquire()
-        free.release()
-        sent.add(asyncio.create_task(send(Draft(subjects.logs(task), msgspec.json.encode(batch), id))))
+        one = asyncio.create_task(send(Draft(subjects.logs(task), msgspec.json.encode(batch), id)))
+        sent.add(one)
+        one.add_done_callback(sent.discard)
     await asyncio.gather(*sent)
     await client.close()
 

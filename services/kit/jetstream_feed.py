@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,11 +26,16 @@ from services.kit.log import Batch, LogTruncated, Stored
 from services.kit.tracing import HEADER
 
 ASK = 500
-"""Messages per pull request; two requests are outstanding."""
+"""Messages per pull request, at most; two requests are outstanding."""
+ASK_BYTES = 4 * 1024 * 1024
+"""So few messages are asked for where they are large that a request brings about this much."""
+SEEN = 64
+"""What is asked for depends on so many messages that came last."""
 EXPIRES_S = 30
 HEARTBEAT_S = 5
 LOOK_EVERY_S = 0.1
-BUFFER_LIMIT = 4 * ASK
+BUFFERED = 4
+"""Requests' worth of messages that may wait here to be taken."""
 API_TIMEOUT_S = 5.0
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
@@ -60,6 +66,7 @@ class JetStreamFeed:
         self._pending = 0
         self._news = asyncio.Event()
         self._asked = 0
+        self._sizes: deque[int] = deque(maxlen=SEEN)
         self._sequence = 0
         self._heard_at = 0.0
         self._consumer = ""
@@ -192,11 +199,12 @@ class JetStreamFeed:
 
     async def _ask(self, taken: int = 0) -> None:
         """Keep two requests outstanding, unless enough waits here to be taken, beside what is being taken."""
-        if len(self._buffer) - taken >= BUFFER_LIMIT:
+        ask = self._at_once()
+        if len(self._buffer) - taken >= BUFFERED * ask:
             return
-        want = {"batch": ASK, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
-        while self._asked <= ASK:
-            self._asked += ASK
+        want = {"batch": ask, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
+        while self._asked <= ask:
+            self._asked += ask
             try:
                 await self._connection.publish(
                     f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._consumer}",
@@ -227,9 +235,13 @@ class JetStreamFeed:
         trace = message.headers.get(HEADER, "") if message.headers else ""
         self._buffer.append(Stored(message.subject, position, message.data, trace))
         self._asked -= 1
+        self._sizes.append(len(message.data))
         self._news.set()
-        if self._asked <= ASK:
+        if self._asked <= self._at_once():
             await self._ask()
+
+    def _at_once(self) -> int:
+        return min(max(ASK_BYTES * len(self._sizes) // (sum(self._sizes) or 1), 1), ASK)
 
     def _check_hole(self, position: int) -> None:
         if self._stream == names.CONTROL and not self._subjects and position != self.position + 1:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer
 
 S = TypeVar("S")
+PORTION_BYTES = 4 * 1024 * 1024
+Read = Callable[[Stored, str], Recorded]
 BATCH_LIMIT = 999
 """Events that go into one atomic batch beside its decision record; the broker takes 1,000 messages."""
 
@@ -159,25 +161,33 @@ class Runner(Generic[S]):
         read = self.rules.decode.get(stream, _read_event)
         while True:
             batch = await feed.batch()
-            began = time.perf_counter()
-            events = [read(message, stream) for message in batch.messages]
-            for event in events:
-                self._fold(event)
-            if events:
-                self.positions[stream] = events[-1].position
-                self._measures.folded(stream, events, time.perf_counter() - began)
-                if self._tracer is not None:
-                    self._trail.note(batch.messages, events)
-            self._caught_up[stream] = batch.caught_up
-            await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
-            self._dirty = set()
-            if all(self._caught_up.values()):
-                self.ready.set()
-            if self._caught_up[subjects.CONTROL]:
-                self._wake.set()
-            async with self._moved:
-                self._moved.notify_all()
-            await asyncio.sleep(0)
+            *parts, last = _portions(batch.messages)
+            for part in parts:
+                await self._fold_portion(stream, read, part, caught_up=False)
+            await self._fold_portion(stream, read, last, caught_up=batch.caught_up)
+
+    async def _fold_portion(
+        self, stream: str, read: Read, messages: Sequence[Stored], *, caught_up: bool
+    ) -> None:
+        began = time.perf_counter()
+        events = [read(message, stream) for message in messages]
+        for event in events:
+            self._fold(event)
+        if events:
+            self.positions[stream] = events[-1].position
+            self._measures.folded(stream, events, time.perf_counter() - began)
+            if self._tracer is not None:
+                self._trail.note(messages, events)
+        self._caught_up[stream] = caught_up
+        await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
+        self._dirty = set()
+        if all(self._caught_up.values()):
+            self.ready.set()
+        if self._caught_up[subjects.CONTROL]:
+            self._wake.set()
+        async with self._moved:
+            self._moved.notify_all()
+        await asyncio.sleep(0)
 
     def _fold(self, recorded: Recorded) -> None:
         event = recorded.event
@@ -330,6 +340,17 @@ class Runner(Generic[S]):
                 await asyncio.sleep(0.2)
         self._appended = max(self._appended, last)
         self._wake.set()
+
+
+def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
+    """What is folded without a pause, and kept as records at one time; at least one portion."""
+    found, start, size = list[Sequence[Stored]](), 0, 0
+    for at, message in enumerate(messages):
+        if size and size + len(message.body) > PORTION_BYTES:
+            found.append(messages[start:at])
+            start, size = at, 0
+        size += len(message.body)
+    return [*found, messages[start:]]
 
 
 def _read_event(message: Stored, stream: str) -> Recorded:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from det_contracts.envelope import Recorded
-from det_contracts.reports import LogBatch, ReportBatch
+from det_contracts.reports import ReportBatch
 from services.kit.measures import Measures
-from services.metrics.domain import Judged
+from services.metrics.domain import Judged, LogLines
 
 
 class Counted(Measures):
@@ -25,9 +25,9 @@ class Counted(Measures):
             if isinstance(event.event, Judged):
                 self._count(event.event.batch)
 
-    def _count(self, batch: ReportBatch | LogBatch) -> None:
-        if isinstance(batch, LogBatch):
-            self._lines.labels(self.owner).inc(len(batch.lines))
+    def _count(self, batch: ReportBatch | LogLines) -> None:
+        if isinstance(batch, LogLines):
+            self._lines.labels(self.owner).inc(batch.count)
             return
         for series in batch.series:
             group = series.group if series.group in ("training", "validation") else "other"

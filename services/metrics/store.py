@@ -10,9 +10,8 @@ import sqlalchemy as sa
 from det_contracts.envelope import Recorded
 from det_contracts.events.metrics import LogsTrimmed
 from det_contracts.events.searcher import ExperimentDeleted
-from det_contracts.reports import LogBatch
 from services.kit.rules import Key
-from services.metrics.domain import Judged
+from services.metrics.domain import Judged, LogLines
 from services.metrics.logs.writer import LineWriter
 from services.metrics.reports.writer import ReportWriter
 
@@ -27,11 +26,11 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
             lines.forget(event.experiment_id)
         if isinstance(event, LogsTrimmed):
             lines.trim(event.through)
-        if isinstance(event, Judged) and event.passed_over and isinstance(event.batch, LogBatch):
+        if isinstance(event, Judged) and event.passed_over and isinstance(event.batch, LogLines):
             lines.pass_over(event.batch)
         if not isinstance(event, Judged) or not event.accepted:
             continue
-        if isinstance(event.batch, LogBatch):
+        if isinstance(event.batch, LogLines):
             lines.write(event.batch, recorded.position)
         else:
             writer.write(event.batch, event, recorded.position)

@@ -12,6 +12,7 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.events import Decision, metrics, scheduler, trial
 from det_contracts.problems import Refused, invalid
+from services.kit import runner as runner_module
 from services.kit.database import METADATA, Database
 from services.kit.log import Draft, FenceLost, OutcomeUnknown
 from services.kit.log_memory import MemoryLog
@@ -363,3 +364,34 @@ def test_asking_for_a_position_that_does_not_come_says_where_it_is():
             assert time.monotonic() - began < 5
 
     asyncio.run(work())
+
+
+class Noted(InMemory):
+    """Remembers how many events each portion brought, and where it ended."""
+
+    def __init__(self):
+        super().__init__(State)
+        self.portions = []
+
+    async def changed(self, state, keys, events, positions):
+        if events:
+            self.portions.append((len(events), positions[subjects.CONTROL]))
+
+
+def test_large_messages_are_folded_in_portions(monkeypatch):
+    monkeypatch.setattr(runner_module, "PORTION_BYTES", 1000)
+
+    async def work():
+        log = MemoryLog()
+        for n in range(40):
+            await log.append(ask(f"a{n}", 0.0, tag="x" * (400 if n < 20 else 2000)))
+        noted = Noted()
+        async with running(log, saver=noted) as runner:
+            await until(lambda: runner.positions[subjects.CONTROL] == 40)
+        return noted.portions
+
+    portions = asyncio.run(work())
+    assert [count for count, _ in portions[-20:]] == [1] * 20
+    assert all(1 <= count <= 2 for count, _ in portions)
+    assert sum(count for count, _ in portions) == 40
+    assert [position for _, position in portions][-1] == 40

@@ -10,11 +10,12 @@ import msgspec
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
-from det_contracts.reports import LogBatch, ReportBatch
+from det_contracts.reports import ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
     Gone,
     Judged,
+    LogLines,
     Open,
     Source,
     State,
@@ -36,12 +37,12 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def _judged(state: State, event: Judged, position: int) -> Iterable[Key]:
-    if isinstance(event.batch, LogBatch):
+    if isinstance(event.batch, LogLines):
         return _log(state, event, event.batch, position)
     return _reports(state, event, event.batch, position)
 
 
-def _log(state: State, event: Judged, batch: LogBatch, position: int) -> Iterable[Key]:
+def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterable[Key]:
     key = f"{batch.allocation_id} {batch.worker_id} {batch.source}"
     known = state.sources.get(key)
     counted = batch.offset >= 0

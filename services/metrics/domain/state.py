@@ -10,7 +10,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.events import metrics
-from det_contracts.reports import LogBatch, ReportBatch
+from det_contracts.reports import ReportBatch
 from services.metrics.domain.steps import Steps
 
 VALIDATION = "validation"
@@ -39,11 +39,24 @@ class Archive(msgspec.Struct, frozen=True):
     steps: int
 
 
+class LogLines(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch of log lines that has been looked through, and is unpacked only to be written."""
+
+    task_id: str
+    allocation_id: str
+    worker_id: str
+    source: str
+    offset: int
+    count: int
+    lines: msgspec.Raw
+    """JSON of `list[LogLine]`."""
+
+
 @dataclass
 class Judged:
     """A batch of a data stream; the fold writes its verdict beside it, for the read model."""
 
-    batch: ReportBatch | LogBatch
+    batch: ReportBatch | LogLines
     accepted: bool = False
     passed_over: bool = False
     """Log lines that would have been accepted, but are not kept any longer."""

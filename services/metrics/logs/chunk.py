@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 import zstandard
 
-from det_contracts.reports import LogBatch, LogLine
+from det_contracts.reports import LogLine
+from services.metrics.domain import LogLines
 from services.metrics.logs import tiers
 from services.metrics.logs.tables import LINES_PER_BATCH
 from services.metrics.values import storable
@@ -52,6 +53,7 @@ class Counted(msgspec.Struct, frozen=True, array_like=True):
 
 
 _counted = msgspec.json.Decoder(list[Counted])
+_lines = msgspec.json.Decoder(list[LogLine])
 
 
 @dataclass(frozen=True)
@@ -85,22 +87,23 @@ class Lines:
         )
 
 
-def of_batch(batch: LogBatch, position: int, first: int = 0) -> Lines:
+def of_batch(batch: LogLines, position: int, first: int = 0) -> Lines:
     """The lines of a batch that lies at a position of LOGS, numbered there from `first` on."""
+    lines = _lines.decode(batch.lines)
     known: dict[tuple[str, str | None, int | None], int] = {}
-    found = [known.setdefault((line.stdtype, line.level, line.rank), len(known)) for line in batch.lines]
-    at = [round(min(max(line.at, -LATEST_S), LATEST_S) * SECOND) for line in batch.lines]
+    found = [known.setdefault((line.stdtype, line.level, line.rank), len(known)) for line in lines]
+    at = [round(min(max(line.at, -LATEST_S), LATEST_S) * SECOND) for line in lines]
     return Lines(
         np.arange(len(found), dtype=np.int64) + (position * LINES_PER_BATCH + first),
         np.array(at, np.int64),
         np.array(found, np.uint32),
         [_kind(batch, *key) for key in known],
-        np.array([_is_error(line) for line in batch.lines], bool),
-        [storable(line.text).encode() for line in batch.lines],
+        np.array([_is_error(line) for line in lines], bool),
+        [storable(line.text).encode() for line in lines],
     )
 
 
-def _kind(batch: LogBatch, stdtype: str, level: str | None, rank: int | None) -> Kind:
+def _kind(batch: LogLines, stdtype: str, level: str | None, rank: int | None) -> Kind:
     sound = rank is None or 0 <= rank <= LARGEST_RANK
     return Kind(batch.allocation_id, batch.worker_id, batch.source, stdtype, level, rank if sound else None)
 

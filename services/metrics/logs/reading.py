@@ -6,21 +6,35 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
-from det_contracts.reports import LogBatch, log_id
+from det_contracts.reports import LogLine, log_id
 from services.kit.log import Stored
-from services.metrics.domain import Judged
+from services.metrics.domain import Judged, LogLines
 from services.metrics.logs.tables import LINES_PER_BATCH
 
-_logs = msgspec.json.Decoder(LogBatch)
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """`LogBatch`, its lines as they lie there."""
+
+    task_id: str
+    allocation_id: str
+    worker_id: str
+    source: str
+    offset: int
+    lines: msgspec.Raw
+
+
+_heads = msgspec.json.Decoder(Head)
+_lines = msgspec.json.Decoder(list[LogLine])
 
 
 def read_logs(message: Stored, stream: str) -> Recorded:
     """A batch of log lines."""
     try:
-        batch = _logs.decode(message.body)
+        head = _heads.decode(message.body)
+        batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))
     except (msgspec.MsgspecError, UnicodeError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
-    if len(batch.lines) > LINES_PER_BATCH or message.subject != subjects.logs(batch.task_id):
+    if batch.count > LINES_PER_BATCH or message.subject != subjects.logs(batch.task_id):
         return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)
     id = log_id(batch.allocation_id, batch.worker_id, batch.source, batch.offset)
     return Recorded(message.position, Judged(batch), id, f"worker:{batch.worker_id}", 0.0, "", stream)

@@ -9,14 +9,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from det_contracts.reports import LogBatch
 from services.kit.database import upsert
+from services.metrics.domain import LogLines
 from services.metrics.logs import tiers
 from services.metrics.logs.chunk import Lines, joined, of_batch, pack, pieces, unpack
 from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH, TASKS
 from services.metrics.logs.trigrams import trigrams
 
 C = CHUNKS.c
+GATHERED = 50_000
+"""Lines that are kept in memory before they are written."""
 AT_ONCE = 500
 """Ids in one statement."""
 Row = dict[str, Any]
@@ -28,16 +30,20 @@ class LineWriter:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self._fresh: dict[str, list[Lines]] = {}
+        self._gathered = 0
         self._passed_over: Counter[str] = Counter()
 
-    def write(self, batch: LogBatch, position: int, first: int = 0) -> None:
+    def write(self, batch: LogLines, position: int, first: int = 0) -> None:
         """Add one accepted batch; `position` is the batch's in LOGS, `first` its first line's place there."""
-        if batch.lines:
+        if batch.count:
             self._fresh.setdefault(batch.task_id, []).append(of_batch(batch, position, first))
+            self._gathered += batch.count
+        if self._gathered > GATHERED:
+            self.finish()
 
-    def pass_over(self, batch: LogBatch) -> None:
+    def pass_over(self, batch: LogLines) -> None:
         """Count lines that are not kept any longer, so that those after them keep their numbers."""
-        self._passed_over[batch.task_id] += len(batch.lines)
+        self._passed_over[batch.task_id] += batch.count
 
     def forget(self, experiment_id: int) -> None:
         """Delete the lines of an experiment's tasks, gathered ones included."""
@@ -64,7 +70,7 @@ class LineWriter:
     def finish(self) -> None:
         """Write everything gathered so far."""
         fresh = {task_id: joined(parts) for task_id, parts in self._fresh.items()}
-        self._fresh = {}
+        self._fresh, self._gathered = {}, 0
         totals = self._totals({*fresh, *self._passed_over})
         for task_id, count in self._passed_over.items():
             totals[task_id] += count

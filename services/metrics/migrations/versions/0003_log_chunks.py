@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from alembic import op
 
-from det_contracts.reports import LogBatch, LogLine
+from det_contracts.reports import LogLine
+from services.metrics.domain import LogLines
 from services.metrics.logs.writer import LineWriter
 
 revision = "0003"
@@ -69,13 +71,14 @@ def _write(connection: sa.Connection, rows: Sequence[Any]) -> None:
     for position, found in batches.items():
         one = found[0]
         told = [LogLine(r["at"], r["stdtype"], r["level"], r["rank"], r["text"]) for r in found]
-        batch = LogBatch(
+        batch = LogLines(
             task_id=one["task_id"],
             allocation_id=one["allocation_id"],
             worker_id=one["worker_id"],
             source=one["source"],
             offset=0,
-            lines=told,
+            count=len(told),
+            lines=msgspec.Raw(msgspec.json.encode(told)),
         )
         writer.write(batch, position, first=one["id"] % LINES_PER_BATCH)
     writer.finish()
