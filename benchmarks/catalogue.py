@@ -33,6 +33,7 @@ from services.gateway.store import project
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
 from services.kit.log_memory import MemoryLog
+from services.kit.measures import Measures
 
 ROUNDS = 30
 DAY_S = 86_400.0
@@ -156,6 +157,7 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         token_key=b"a key that is long enough",
         trial_signer=None,
         storage=None,
+        measures=Measures("gateway"),
     )
     made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://gateway")
     login = await made.post("/api/v1/auth/login", json={"username": "determined", "password": ""})

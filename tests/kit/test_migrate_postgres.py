@@ -1,5 +1,7 @@
 """Each service's tables: made on PostgreSQL as on SQLite, apart from each other's, by whoever comes first."""
 
+import asyncio
+import os
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -179,3 +181,15 @@ def test_a_snapshot_is_saved_changed_and_never_set_back(database):
         state, positions = snapshot.load(connection)
     assert state.notes == {"a": Note("three")}
     assert positions == {"CONTROL": LARGE}
+
+
+@pytest.mark.live
+def test_its_size_grows_with_what_is_in_it(database):
+    empty = asyncio.run(database.size_bytes())
+    with database.engine.begin() as connection:
+        rows = [
+            {"owner": "searcher", "kind": "trials", "id": str(n), "body": os.urandom(2000)}
+            for n in range(500)
+        ]
+        connection.execute(sa.insert(SNAPSHOTS), rows)
+    assert asyncio.run(database.size_bytes()) > empty + 500 * 2000
