@@ -19,7 +19,7 @@ from services.metrics.reading import read_reports
 from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
-from services.metrics.trimming import trim_logs
+from services.metrics.trimming import drop_points, trim_logs
 
 RULES = Rules(
     owner="metrics",
@@ -41,6 +41,7 @@ async def _beside(parts: Parts) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(settle_ended_trials(parts))
         tasks.create_task(trim_logs(parts))
+        tasks.create_task(drop_points(parts))
 
 
 SERVICE = Service(

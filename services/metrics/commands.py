@@ -7,9 +7,12 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.events.metrics import LogsTrimmed, Settled
+from det_contracts.events.metrics import LogsTrimmed, PointsDropped, Settled
 from services.kit.rules import Call, Ruling
 from services.metrics.domain import State, trimmed_through
+
+AT_ONCE = 500
+"""Trials of one decision; the next look finds the others."""
 
 
 class Settle(msgspec.Struct, frozen=True, tag="settle"):
@@ -42,8 +45,25 @@ def trim(state: State, command: Trim, call: Call) -> Ruling:
     return Ruling([LogsTrimmed(through=command.through, reason=command.reason)])
 
 
+class Drop(msgspec.Struct, frozen=True, tag="drop"):
+    """From the watch beside the service: what trials reported up to a position of REPORTS is old."""
+
+    trial_ids: tuple[int, ...]
+    through: int
+    reason: str
+    user: str = "metrics"
+
+
+def drop(state: State, command: Drop, call: Call) -> Ruling:
+    """State it for trials that have ended for good; what goes on may need its points again."""
+    found = (state.trials.get(id) for id in command.trial_ids)
+    old = [one.id for one in found if one and one.settled and one.dropped < command.through]
+    some = old[:AT_ONCE]
+    return Ruling([PointsDropped(trial_id=id, through=command.through, reason=command.reason) for id in some])
+
+
 def _pending(state: State, id: int) -> bool:
     return id in state.trials and bool(state.trials[id].pending)
 
 
-COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle, Trim: trim}
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle, Trim: trim, Drop: drop}

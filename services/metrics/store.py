@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
-from det_contracts.events.metrics import LogsTrimmed
+from det_contracts.events.metrics import LogsTrimmed, PointsDropped
 from det_contracts.events.searcher import ExperimentDeleted
 from services.kit.rules import Key
 from services.metrics.domain import Judged, LogLines
@@ -24,6 +24,8 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
         if isinstance(event, ExperimentDeleted) and event.state == "DELETED":
             writer.forget(event)
             lines.forget(event.experiment_id)
+        if isinstance(event, PointsDropped):
+            writer.drop(event.trial_id, event.through)
         if isinstance(event, LogsTrimmed):
             lines.trim(event.through)
         if isinstance(event, Judged) and event.passed_over and isinstance(event.batch, LogLines):

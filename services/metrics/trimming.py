@@ -1,18 +1,21 @@
-"""Looks now and then whether log lines have grown too old or too many, and has the service decide."""
+"""Looks now and then whether log lines or curves have grown too old or too many; the service decides."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 
 import sqlalchemy as sa
 
+from det_contracts import subjects
 from det_contracts.problems import Refused
 from services.kit.log import OutcomeUnknown
 from services.kit.parts import Parts
 from services.kit.rules import Call
-from services.metrics.commands import Trim
+from services.metrics.commands import Drop, Trim
 from services.metrics.logs.retention import too_many, too_old
+from services.metrics.reports.retention import silent_since
 from services.metrics.settings import MetricsSettings
 
 LOOK_EVERY_S = 60.0
@@ -44,8 +47,26 @@ def wanted(connection: sa.Connection, settings: MetricsSettings, now: float) -> 
     return max(old, many, key=lambda trim: trim.through)
 
 
-async def _decide(parts: Parts, trim: Trim, now: float) -> None:
+async def drop_points(parts: Parts) -> None:
+    """Drop curves for as long as this replica leads; returns at once where everything is kept."""
+    settings = parts.settings
+    assert isinstance(settings, MetricsSettings)
+    days = settings.metric_keep_days
+    if not days:
+        return
+    await parts.runner.ready.wait()
+    while True:
+        if parts.leading():
+            now, through = time.time(), parts.runner.positions[subjects.REPORTS]
+            silent = await parts.database.read(partial(silent_since, before=now - days * DAY_S))
+            if silent:
+                reason = f"the trial has ended, and its last report is older than {days:g} days"
+                await _decide(parts, Drop(silent, through, reason), now)
+        await asyncio.sleep(LOOK_EVERY_S)
+
+
+async def _decide(parts: Parts, wish: Trim | Drop, now: float) -> None:
     try:
-        await parts.runner.command(trim, Call(f"trim-{trim.through}", now), PATIENCE_S)
+        await parts.runner.command(wish, Call(f"{wish.user}-{wish.through}", now), PATIENCE_S)
     except (Refused, OutcomeUnknown):
         return

@@ -9,7 +9,7 @@ import msgspec
 
 from det_contracts import codec, subjects
 from det_contracts.events import Decision, metrics, searcher
-from det_contracts.queries import LogPage, Reports
+from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
 from det_contracts.reports import ReportBatch
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
@@ -21,7 +21,7 @@ from services.metrics.domain import State
 from services.metrics.settings import MetricsSettings
 from services.metrics.settling import settle_ended_trials
 from services.metrics.store import project
-from services.metrics.trimming import trim_logs
+from services.metrics.trimming import drop_points, trim_logs
 from tests.metrics.world import lines, reports, training, validation
 
 
@@ -74,7 +74,7 @@ async def running(log, tables, **settings):
         database=tables.database,
     )
     tasks = [asyncio.create_task(runner.run()), asyncio.create_task(settle_ended_trials(parts))]
-    tasks.append(asyncio.create_task(trim_logs(parts)))
+    tasks += [asyncio.create_task(trim_logs(parts)), asyncio.create_task(drop_points(parts))]
     try:
         await asyncio.wait_for(runner.ready.wait(), 10)
         yield runner, saver
@@ -169,5 +169,53 @@ def test_log_lines_that_are_too_old_are_trimmed_by_a_decision_that_a_rebuild_rep
             await saver.reach((await log.bounds(subjects.CONTROL))[1])
             await until(lambda: tables.ask(asked)["lines"] == live["lines"])
         assert len(log.control()) == 1
+
+    asyncio.run(work())
+
+
+def test_curves_of_trials_that_ended_long_ago_go_and_a_rebuild_forgets_them_too(tables, monkeypatch):
+    monkeypatch.setattr(trimming, "LOOK_EVERY_S", 0.05)
+    now = time.time()
+
+    def made(days_ago, trial, *of):
+        batch = reports(*of, trial=trial)
+        at = [now - days_ago * 86_400] * 3
+        return msgspec.structs.replace(
+            batch, series=[msgspec.structs.replace(one, at=at[: len(one.steps)]) for one in batch.series]
+        )
+
+    def points(trial):
+        return [row["steps_completed"] for row in tables.ask(Reports(trial_ids=[trial]))["rows"]]
+
+    async def work():
+        log = Late()
+        for trial, days in ((1, 40), (2, 40), (3, 1)):
+            await log.put(
+                made(days, trial, training([1, 2, 3], loss=[3.0, 2.0, 1.0]), validation([3], loss=[0.5]))
+            )
+        for trial in (1, 3):
+            ended = searcher.TrialEnded(trial_id=trial, state="COMPLETED", restarts=0, reason="done")
+            await log.put(ended)
+        dropped = lambda: [e for e in log.control() if isinstance(e, metrics.PointsDropped)]  # noqa: E731
+        async with running(log, tables, metric_keep_days=30.0):
+            await until(dropped)
+            await until(lambda: points(1) == [])
+            # Trial 2 has not ended, trial 3 is young.
+            assert points(2) == points(3) == [1, 2, 3, 3]
+        (stated,) = dropped()
+        assert (stated.trial_id, stated.through) == (1, 3)
+        asked = [TrialSummaries([1, 2, 3]), BestValidation(1, True), Reports(trial_ids=[1, 2, 3])]
+        live = [tables.ask(query) for query in asked]
+        assert live[0]["1"]["summary"]["training"]["loss"]["count"] == 3
+        assert live[0]["1"]["best_validation"]["steps_completed"] == 3
+        for late in (False, True):
+            tables.drop()
+            (log.flows.clear if late else log.flows.set)()
+            async with running(log, tables) as (runner, saver):
+                await runner.reach((await log.bounds(subjects.CONTROL))[1])
+                log.flows.set()
+                await runner.reach(3, stream=subjects.REPORTS)
+                await saver.reach()
+                assert [tables.ask(query) for query in asked] == live
 
     asyncio.run(work())

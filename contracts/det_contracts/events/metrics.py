@@ -44,6 +44,19 @@ class ReportRefused(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("metrics.trial.points_dropped", key="trial_id")
+class PointsDropped(msgspec.Struct, frozen=True, kw_only=True):
+    """A trial that ended long ago keeps its statistics and validations, but no curves any longer.
+
+    Nobody but the metrics service listens: it is a decision, so that a rebuild forgets the same points.
+    """
+
+    trial_id: int
+    through: int
+    """Position of REPORTS."""
+    reason: str
+
+
 @event("metrics.logs.trimmed", key="through")
 class LogsTrimmed(msgspec.Struct, frozen=True, kw_only=True):
     """Log lines have grown too old, or too many: those stored up to a position of LOGS are kept no longer.

@@ -184,6 +184,7 @@ SENTENCES: dict[type, Sentence] = {
     ),
     metrics.Settled: lambda e, _: f"the reports of trial {e.trial_id} were complete",
     metrics.LogsTrimmed: lambda e, _: "old log lines were deleted",
+    metrics.PointsDropped: lambda e, _: "its old curves were deleted; statistics and validations stay",
     metrics.ReportRefused: lambda e, _: (
         f"a {e.group} report of trial {e.trial_id} at step {e.steps_completed} was refused"
     ),

@@ -64,6 +64,7 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
         return
     judge = Judge(known, state.groups, batch, position)
     state.trials[known.id] = judge.take()
+    event.drawn = position > known.dropped
     yield "trials", known.id
     for key, group in judge.groups().items():
         state.groups[key] = group
@@ -87,6 +88,15 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
 def _settled(state: State, event: metrics.Settled | searcher.RunOpened) -> Iterable[Key]:
     state.ended.pop(event.trial_id, None)
     yield "ended", event.trial_id
+    known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
+    state.trials[known.id] = replace(known, settled=isinstance(event, metrics.Settled))
+    yield "trials", known.id
+
+
+def _points_dropped(state: State, event: metrics.PointsDropped) -> Iterable[Key]:
+    known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
+    state.trials[known.id] = replace(known, dropped=max(known.dropped, event.through))
+    yield "trials", known.id
 
 
 def _logs_trimmed(state: State, event: metrics.LogsTrimmed) -> Iterable[Key]:
@@ -118,6 +128,7 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.ReportRefused: _stated,
     metrics.Settled: _settled,
     metrics.LogsTrimmed: _logs_trimmed,
+    metrics.PointsDropped: _points_dropped,
     searcher.TrialEnded: _trial_ended,
     searcher.RunOpened: _settled,
     searcher.ExperimentDeleted: _deleted,

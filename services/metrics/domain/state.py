@@ -58,6 +58,8 @@ class Judged:
 
     batch: ReportBatch | LogLines
     accepted: bool = False
+    drawn: bool = True
+    """Of accepted reports: the points are kept, beside what they say to statistics."""
     passed_over: bool = False
     """Log lines that would have been accepted, but are not kept any longer."""
     pieces: list[Piece] = field(default_factory=list)
@@ -116,6 +118,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[Finding, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     """The newest few, for whoever waits to hear."""
+    settled: bool = False
+    """It has ended, and no report of it is to come."""
+    dropped: int = 0
+    """Position of REPORTS up to which its points are not kept."""
 
 
 class Open(msgspec.Struct, frozen=True):
