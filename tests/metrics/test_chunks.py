@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 
-from det_contracts.queries import Buckets, Reports, ReportWindow, Series
+from det_contracts.events.metrics import PointsDropped
+from det_contracts.queries import Buckets, LogPage, Reports, ReportWindow, Series, TrialSummaries
 from services import metrics
 from services.kit.database import Database
 from services.kit.migrate import open_database
@@ -132,6 +133,31 @@ def test_many_names_make_short_chunks(told, tables, monkeypatch):
     page = ask(Reports(trial_ids=[1]))["rows"]
     assert [row["metrics"]["n777"] for row in page] == [777] * len(page)
     assert [row["metrics"]["text"] for row in page] == [str(place + 1) for place in range(len(page))]
+
+
+def test_dropped_points_are_gone_whatever_is_folded_first(world, tables):
+    world.add(reports(training(range(5000), loss=[0.5] * 5000), validation([10], loss=[0.5]), trial=4))
+    world.add(reports(training([1], loss=[1.0]), trial=5))
+    world.add(PointsDropped(trial_id=4, through=1, reason="old"))
+    world.add(reports(training([6000], loss=[0.25]), trial=4, number=2))
+    asked = [*(query for query in QUERIES if not isinstance(query, LogPage)), TrialSummaries([4, 5])]
+    asked += [Reports(trial_ids=[4, 5]), Buckets(trial_ids=[4, 5], names=["loss"])]
+    found = []
+    for order in (["CONTROL", "REPORTS"], ["REPORTS", "CONTROL"]):
+        for together in (True, False):
+            tables.drop()
+            world.restart()
+            for stream in order:
+                while world.step(stream):
+                    if not together:
+                        tables.save(world)
+            tables.save(world)
+            found.append([tables.ask(query) for query in asked])
+    assert found[1:] == found[:1] * 3
+    *_, summaries, rows, _ = found[0]
+    assert summaries["4"]["summary"]["training"]["loss"]["count"] == 5001
+    assert summaries["4"]["best_validation"]["steps_completed"] == 10
+    assert [(row["trial_id"], row["steps_completed"]) for row in rows["rows"]] == [(4, 6000), (5, 1)]
 
 
 def test_nothing_is_left_of_what_was_deleted(told, tables):

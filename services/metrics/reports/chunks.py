@@ -23,6 +23,7 @@ from services.metrics.series.chunk import (
     unpack,
     unpack_column,
     unpack_columns,
+    unpack_ids,
 )
 from services.metrics.series.column import Column
 
@@ -162,6 +163,15 @@ def archive(connection: sa.Connection, strand: int, first: int) -> bool:
         _delete(connection, [row["id"]])
         insert(connection, [(strand, chunk.take(~outdated), False), (strand, chunk.take(outdated), True)])
     return bool(rows)
+
+
+def drop(connection: sa.Connection, strand: int, first_id: int) -> None:
+    """Remove a strand's reports with smaller ids."""
+    for row in _rows(connection, sa.select(CHUNKS).where(C.strand_id == strand, C.id < first_id)):
+        newer = unpack_ids(row["frame"]) >= first_id
+        kept = [(strand, whole(connection, row).take(newer), bool(row["archived"]))] if newer.any() else []
+        _delete(connection, [row["id"]])
+        insert(connection, kept)
 
 
 def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Iterable[Any]:

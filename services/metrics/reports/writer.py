@@ -69,21 +69,17 @@ class ReportWriter:
     def drop(self, trial_id: int, through: int) -> None:
         """Remove a trial's points up to a position of REPORTS; its statistics stay."""
         self.finish()
-        strands = sa.select(S.id).where(S.trial_id == trial_id)
-        old = CHUNKS.c.id < (through + 1) * ROWS_PER_BATCH
-        self._delete_chunks(sa.and_(CHUNKS.c.strand_id.in_(strands), old))
-
-    def _delete_chunks(self, chosen: sa.ColumnElement[bool]) -> None:
-        mine = sa.select(CHUNKS.c.id).where(chosen)
-        self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
-        self._connection.execute(sa.delete(CHUNKS).where(chosen))
+        for (strand,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
+            chunks.drop(self._connection, strand, (through + 1) * ROWS_PER_BATCH)
 
     def forget(self, event: ExperimentDeleted) -> None:
         """Remove what the trials of an experiment reported."""
         self.finish()
         for trials in chunks.batches(list(event.trial_ids)):
             strands = sa.select(S.id).where(S.trial_id.in_(trials))
-            self._delete_chunks(CHUNKS.c.strand_id.in_(strands))
+            mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.strand_id.in_(strands))
+            self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))
+            self._connection.execute(sa.delete(CHUNKS).where(CHUNKS.c.strand_id.in_(strands)))
             for table in (STRANDS, VALIDATIONS, SUMMARIES, TRIALS):
                 self._connection.execute(sa.delete(table).where(table.c.trial_id.in_(trials)))
         self._known = {}

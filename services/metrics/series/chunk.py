@@ -125,6 +125,11 @@ def unpack_column(body: bytes) -> Column:
     return _column.decode(body).column()
 
 
+def unpack_ids(frame: bytes) -> Integers:
+    """The ids alone of what `pack_frame` was given."""
+    return unpack_integers(_frame.decode(frame).ids)
+
+
 def unpack_steps(frame: bytes) -> Integers:
     """The steps alone of what `pack_frame` was given."""
     return unpack_integers(_frame.decode(frame).steps)
