@@ -21,6 +21,8 @@ from determined.storage.tree import Resources, Selector, choose, inside, list_di
 if TYPE_CHECKING:
     from minio import Minio
 
+    from determined.storage.s3_streams import Streams
+
 logger = logging.getLogger("determined.storage")
 
 _AWS = "https://s3.amazonaws.com"
@@ -40,9 +42,11 @@ def _naming_the_place(place: str) -> Iterator[None]:
     from minio.error import MinioException
     from urllib3.exceptions import HTTPError
 
+    from determined.storage.s3_streams import StoreError
+
     try:
         yield
-    except (MinioException, HTTPError) as e:
+    except (MinioException, HTTPError, StoreError) as e:
         reason = " ".join(str(e).split())
         raise OSError(
             f"the checkpoint storage {place} refuses: {reason}; check the bucket, the endpoint and the keys"
@@ -135,14 +139,19 @@ class S3StorageManager(StorageManager):
 
         names = choose(self.list_resources(src), selector)
         target = pathlib.Path(dst)
-        for name in names:
-            directory = target / name
-            (directory if name.endswith("/") else directory.parent).mkdir(parents=True, exist_ok=True)
+        for directory in {name if name.endswith("/") else posixpath.dirname(name) for name in names}:
+            (target / directory).mkdir(parents=True, exist_ok=True)
         files = {n: s for n, s in names.items() if not n.endswith("/")}
         root, meter = self._root(src), Meter(sum(files.values()), progress)
         with _naming_the_place(repr(self)):
             sums = s3_transfer.kept_checksums(self._client, self._bucket, self._checksums(src))
-            s3_download.download(self._client, self._bucket, root, target, files, sums, meter)
+            with contextlib.closing(self._streams()) as streams:
+                s3_download.download(streams, root, target, files, sums, meter)
+
+    def _streams(self) -> "Streams":
+        from determined.storage.s3_streams import Streams
+
+        return Streams(self._client, self._bucket)
 
     def list_resources(self, src: str) -> Resources:
         objects = self._objects(src)

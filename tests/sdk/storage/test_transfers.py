@@ -1,5 +1,8 @@
 """Transfers that are cut off, damaged, or watched."""
 
+import contextlib
+import http.server
+import io
 import os
 import random
 import subprocess
@@ -11,24 +14,11 @@ import pytest
 from determined.storage import S3StorageManager, s3_download, s3_transfer
 from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
+from determined.storage.s3_streams import StoreError, Streams
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
 MIB = 1 << 20
 SILENT = Meter(0, None)
-
-
-class Response:
-    def __init__(self, content):
-        self.content = content
-
-    def stream(self, size):
-        for start in range(0, len(self.content), size):
-            yield self.content[start : start + size]
-
-    def close(self):
-        pass
-
-    release_conn = close
 
 
 class Flaky:
@@ -37,23 +27,89 @@ class Flaky:
     def __init__(self, content, after):
         self.content, self.after, self.calls = content, after, 0
 
-    def get_object(self, bucket, key, offset, length):
+    @contextlib.contextmanager
+    def get(self, key, offset, length):
         self.calls += 1
         whole = self.content[offset : offset + length]
-        return Response(whole if self.calls > self.after else whole[:-1])
+        yield io.BytesIO(whole if self.calls > self.after else whole[:-1])
 
 
 def test_a_cut_off_range_is_fetched_again(tmp_path):
     store = Flaky(b"0123456789", after=2)
-    s3_download.download(store, "b", "id/", tmp_path, {"f": 10}, {}, SILENT)
+    s3_download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
     assert (tmp_path / "f").read_bytes() == b"0123456789"
 
 
 def test_a_store_that_keeps_cutting_off_never_leaves_a_short_file(tmp_path):
     store = Flaky(b"0123456789", after=99)
     with pytest.raises(s3_download.ShortRead, match="9 of 10 bytes"):
-        s3_download.download(store, "b", "id/", tmp_path, {"f": 10}, {}, SILENT)
+        s3_download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
     assert list(tmp_path.iterdir()) == []
+
+
+class Shaky(http.server.BaseHTTPRequestHandler):
+    """Answers what its server was told to, one after another; `None` hangs up."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.asked.append(self.headers["Range"])
+        status = self.server.answers.pop(0)
+        if status is None:
+            self.close_connection = True
+            return
+        content = b"0123456789" if status in (200, 206) else b"<Error><Code>Nope</Code></Error>"
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def shaky():
+    """A server, and streams from it."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shaky)
+    server.daemon_threads, server.asked = True, []
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = s3_transfer.connect(f"127.0.0.1:{server.server_port}", False, (KEY, SECRET), "us-east-1")
+    streams = Streams(client, BUCKET)
+    yield server, streams
+    streams.close()
+    server.shutdown()
+    server.server_close()
+
+
+def fetch(streams, target):
+    s3_download.download(streams, "id/", target, {"f": 10}, {}, SILENT)
+    return (target / "f").read_bytes()
+
+
+@pytest.mark.parametrize("answers", [[206], [200], [None, 206], [503, None, 206], [206, None, 206]])
+def test_a_store_that_is_busy_or_hangs_up_is_asked_again(shaky, tmp_path, answers):
+    server, streams = shaky
+    twice = answers[0] == 206 and len(answers) > 1
+    server.answers = list(answers)
+    for _ in range(1 + twice):
+        assert fetch(streams, tmp_path) == b"0123456789"
+    assert server.asked == ["bytes=0-9"] * len(answers)
+
+
+def test_a_store_that_refuses_is_not(shaky, tmp_path):
+    server, streams = shaky
+    server.answers = [403]
+    with pytest.raises(StoreError, match="id/f: 403 Forbidden: Nope"):
+        fetch(streams, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_without_ranges_does_not_fill_them_with_the_beginning(shaky, tmp_path):
+    server, streams = shaky
+    server.answers = [200]
+    with pytest.raises(StoreError, match="other bytes than 5 from 5"), streams.get("id/f", 5, 5):
+        pass
 
 
 @pytest.fixture
@@ -73,33 +129,33 @@ def source(tmp_path):
 
 
 class Watched:
-    """The client, with what it fetched; `broken` ranges are cut off or damaged."""
+    """The streams of a storage, with what was fetched; some ranges are cut off or damaged."""
 
-    def __init__(self, client):
-        self._client = client
+    def __init__(self, streams):
+        self._streams = streams
         self.fetched = []
         self.cut_off = lambda offset: False
         self.damaged = lambda offset: False
 
-    def __getattr__(self, name):
-        return getattr(self._client, name)
+    def close(self):
+        self._streams.close()
 
-    def get_object(self, bucket, key, offset=0, length=0):
-        if not length:
-            return self._client.get_object(bucket, key)
+    @contextlib.contextmanager
+    def get(self, key, offset, length):
         self.fetched.append((key.rsplit("/", 1)[1], offset))
-        response = self._client.get_object(bucket, key, offset=offset, length=length)
-        if not self.cut_off(offset) and not self.damaged(offset):
-            return response
-        content = response.read()
-        response.close()
-        response.release_conn()
-        return Response(content[:-7] if self.cut_off(offset) else b"?" + content[1:])
+        with self._streams.get(key, offset, length) as body:
+            if not self.cut_off(offset) and not self.damaged(offset):
+                yield body
+                return
+            buffer = memoryview(bytearray(length))
+            content = bytes(buffer[: body.readinto(buffer)])
+            yield io.BytesIO(content[:-7] if self.cut_off(offset) else b"?" + content[1:])
 
 
 @pytest.fixture
 def client(storage):
-    storage.__dict__["_client"] = watched = Watched(storage._client)
+    watched = Watched(storage._streams())
+    storage._streams = lambda: watched
     return watched
 
 
@@ -209,7 +265,7 @@ def test_memory_does_not_grow_with_the_file(s3_url, tmp_path):
 
 
 @pytest.mark.live
-def test_checksums_are_no_part_of_the_checkpoint(storage, client, source):
+def test_checksums_are_no_part_of_the_checkpoint(storage, source):
     storage.upload(source, "one", ["large"])
     storage.upload(source, "one", ["sub/small", "empty"])
     assert storage.list_resources("one").keys() == {"large", "sub/", "sub/small", "empty"}
@@ -223,7 +279,7 @@ def test_checksums_are_no_part_of_the_checkpoint(storage, client, source):
     assert storage.delete("one", ["sub"]) == {"empty": 0, "large": 23 * MIB + 11}
     assert s3_transfer.kept_checksums(storage._client, BUCKET, place)
     assert storage.delete("one", ["**/*"]) == {}
-    assert list(client.list_objects(BUCKET, prefix=storage._prefix, recursive=True)) == []
+    assert list(storage._client.list_objects(BUCKET, prefix=storage._prefix, recursive=True)) == []
 
 
 @pytest.mark.live
