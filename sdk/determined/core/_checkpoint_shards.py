@@ -43,7 +43,7 @@ class ShardedWriter(Writer):
             except Exception as error:
                 written = Outcome(functools.partial(_raise, error))
             merged = self._merged(values_of_all(self._dist, written))
-            store = self._filled(storage_id, path, merged, discard)
+            store = self._filled(storage_id, path, merged, discard, background)
             group = self._group(background)
         except BaseException:
             discard()
@@ -60,7 +60,7 @@ class ShardedWriter(Writer):
         directory = None if ckpt_dir is None else pathlib.Path(ckpt_dir)
         storage_id, merged = self._enter(directory, metadata)
         discard = functools.partial(self._storage.delete_quietly, storage_id)
-        store = self._divided(storage_id, directory, selector, merged, discard)
+        store = self._divided(storage_id, directory, selector, merged, discard, background)
         self._complete(store, self._group(background), background)
         return storage_id
 
@@ -98,12 +98,17 @@ class ShardedWriter(Writer):
         return own or shared
 
     def _filled(
-        self, storage_id: str, path: pathlib.Path, metadata: Metadata, discard: Callable[[], None]
+        self,
+        storage_id: str,
+        path: pathlib.Path,
+        metadata: Metadata,
+        discard: Callable[[], None],
+        background: bool,
     ) -> Store:
         """A directory that the ranks have written into: in its place already, or to be sent and removed."""
         if self._storage.store_path_is_direct_access():
             return self._in_place(storage_id, path, metadata, discard)
-        store = self._divided(storage_id, path, None, metadata, discard)
+        store = self._divided(storage_id, path, None, metadata, discard, background)
 
         def clean() -> None:
             if self._dist.local_rank == 0:
@@ -130,13 +135,16 @@ class ShardedWriter(Writer):
         selector: Selector | None,
         metadata: Metadata,
         discard: Callable[[], None],
+        background: bool,
     ) -> Store:
         """This rank sends what falls to it of what all ranks bring."""
         mine = Outcome(lambda: bring(directory, selector, self._dist.cross_rank))
         plan = divide(self._dist, values_of_all(self._dist, mine), directory)
         added = {METADATA_FILE: len(metadata_text(metadata).encode())}
         everything = dict(sorted((plan.everything | added).items()))
-        known = Outcome(lambda: self._sender(directory, storage_id, plan.mine) if directory else None)
+        known = Outcome(
+            lambda: self._sender(directory, storage_id, plan.mine, background) if directory else None
+        )
 
         def send() -> None:
             sender = known.get()

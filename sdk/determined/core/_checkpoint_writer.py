@@ -17,6 +17,7 @@ from determined.core._collectives import Alone, Collectives, Group
 from determined.core._distributed import DistributedContext
 from determined.core._outcome import Outcome, values_of_all
 from determined.storage import Resources, Selector, StorageManager
+from determined.storage.apart import Apart, apart
 from determined.storage.tree import choose, stamps
 
 Metadata = dict[str, Any]
@@ -89,16 +90,16 @@ class Writer(abc.ABC):
         """Store a directory, or what the selector wants of it, and return the storage id."""
 
     def _sender(
-        self, directory: pathlib.Path, storage_id: str, resources: Resources
+        self, directory: pathlib.Path, storage_id: str, resources: Resources, background: bool
     ) -> Callable[[Resources], None]:
         """Return what uploads files of the script's as they are now, and others that it is given.
 
         RuntimeError if the script changes its files before they are stored.
         """
-        before = stamps(directory, resources)
+        before, storage = stamps(directory, resources), self._mover(background)
 
         def send(others: Resources) -> None:
-            self._storage.upload(directory, storage_id, resources | others)
+            storage.upload(directory, storage_id, resources | others)
             after = stamps(directory, resources)
             changed = sorted(name for name, stamp in before.items() if after[name] != stamp)
             if changed:
@@ -108,6 +109,10 @@ class Writer(abc.ABC):
                 )
 
         return send
+
+    def _mover(self, background: bool) -> Apart | StorageManager:
+        """What moves the bytes: beside training in a process of its own."""
+        return apart(self._storage) if background else self._storage
 
     def _complete(self, store: Store, group: Group | Collectives, background: bool) -> None:
         complete = functools.partial(store.complete, group, leads=self._dist.rank == 0)
@@ -135,7 +140,7 @@ class SingleWriter(Writer):
         except BaseException:
             discard()
             raise
-        send = functools.partial(self._storage.post_store_path, path, storage_id)
+        send = functools.partial(self._mover(background).post_store_path, path, storage_id)
         report = functools.partial(self._report, storage_id, resources, plain)
         self._complete(Store(storage_id, send, discard, report), Alone(), background)
 
@@ -152,7 +157,7 @@ class SingleWriter(Writer):
         write_metadata(directory, plain)
         resources = choose(self._storage._list_directory(directory), selector)
         storage_id = str(uuid.uuid4())
-        send = functools.partial(self._sender(directory, storage_id, resources), {})
+        send = functools.partial(self._sender(directory, storage_id, resources, background), {})
         discard = functools.partial(self._storage.delete_quietly, storage_id)
         report = functools.partial(self._report, storage_id, resources, plain)
         self._complete(Store(storage_id, send, discard, report), Alone(), background)

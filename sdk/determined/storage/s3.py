@@ -77,6 +77,10 @@ class S3StorageManager(StorageManager):
         self._prefix = normalize_prefix(prefix)
         self._temp_dir = temp_dir
 
+    def __getstate__(self) -> dict[str, object]:
+        # Another process makes its own connections.
+        return {name: value for name, value in self.__dict__.items() if name != "_client"}
+
     def __repr__(self) -> str:
         return f"s3://{self._bucket}/{self._prefix} at {self._endpoint_url}"
 

@@ -1,0 +1,119 @@
+"""Transfers in a process of their own, which leaves Python's lock and the processor to training.
+
+The process is told what to do on its standard input and answers on its standard output. It ends with the
+process that started it: what it has not answered for is not stored.
+"""
+
+import contextlib
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from determined.storage.base import StorageManager
+
+NICE = 10
+"""Of the process: it gets a tenth of a processor that training keeps busy, and all of one that is idle.
+
+Not the lowest: a preempted run waits for it, beside strangers on the same machine.
+"""
+# The path first, so that it finds the same modules; the priority before any of them is loaded.
+_BOOT = f"""
+import os, sys
+sys.path[:] = sys.argv[1:]
+if hasattr(os, "nice"):
+    os.nice({NICE})
+from determined.storage.apart import serve
+serve()
+"""
+
+
+class Apart:
+    """A storage whose uploads run in a process of their own."""
+
+    def __init__(self, storage: StorageManager) -> None:
+        self._storage = storage
+
+    def upload(self, src: "str | os.PathLike[str]", dst: str, paths: Iterable[str] | None = None) -> None:
+        """As the storage does. RuntimeError when the process ends on the way."""
+        self._run("upload", os.path.abspath(src), dst, paths)
+
+    def post_store_path(self, src: pathlib.Path, dst: str, paths: Iterable[str] | None = None) -> None:
+        """As the storage does; nothing is moved where files are written in their place."""
+        if self._storage.store_path_is_direct_access():
+            self._storage.post_store_path(src, dst, paths)
+        else:
+            self._run("post_store_path", pathlib.Path(os.path.abspath(src)), dst, paths)
+
+    def _run(self, method: str, src: Any, dst: str, paths: Iterable[str] | None) -> None:
+        order = pickle.dumps((self._storage, method, (src, dst, None if paths is None else list(paths))))
+        command = [sys.executable, "-c", _BOOT, *sys.path]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process:
+            # What it cannot take it does not answer, either.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(order)
+                process.stdin.flush()
+            told = process.stdout.read()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            status = process.wait()
+        if not told:
+            raise RuntimeError(f"the process that was to store {dst} ended {_how(status)}")
+        failure = pickle.loads(told)
+        if failure is not None:
+            raise failure
+
+
+def apart(storage: StorageManager) -> "Apart | StorageManager":
+    """A storage like this one whose uploads run apart; the same where another process cannot make it."""
+    ours = type(storage).__module__.startswith("determined.storage.")
+    return Apart(storage) if ours and sys.executable else storage
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"with exit code {status}"
+    hint = " (was memory short?)" if -status == signal.SIGKILL else ""
+    return f"by signal {-status}{hint}"
+
+
+def serve() -> None:
+    """Carry out one order; called in the process itself."""
+    answer = os.fdopen(os.dup(1), "wb")
+    # What a library prints is no answer.
+    os.dup2(2, 1)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Whoever started it hears them, too, and decides.
+        signal.signal(number, signal.SIG_IGN)
+    storage, method, arguments = pickle.load(sys.stdin.buffer)
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    failure: BaseException | None = None
+    try:
+        getattr(storage, method)(*arguments)
+    except BaseException as error:
+        failure = error
+    answer.write(_portable(failure))
+    answer.flush()
+    os._exit(0)
+
+
+def _portable(failure: BaseException | None) -> bytes:
+    try:
+        said = pickle.dumps(failure)
+        pickle.loads(said)
+    except Exception:
+        said = pickle.dumps(RuntimeError(f"{type(failure).__name__}: {failure}"))
+    return said
+
+
+def _end_with_starter() -> None:
+    sys.stdin.buffer.read()
+    os._exit(1)
