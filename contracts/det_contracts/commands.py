@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.context import Context
 from det_contracts.custom_search import CustomOperation
-from det_contracts.events.gateway import AgentUser, Note
+from det_contracts.events.gateway import AgentUser, Note, Setting
 from det_contracts.events.scheduler import OwnKind, PoolSettings
 from det_contracts.problems import Problem
 
@@ -307,6 +307,16 @@ class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password")
     user: str
 
 
+class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings"):
+    """To the gateway: keep these for a user, over older ones of the same path and key."""
+
+    user_id: int
+    settings: tuple[Setting, ...]
+    forget: bool = False
+    """Forget all others."""
+    user: str
+
+
 class SetWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="set_workspace"):
     """To the gateway: make a workspace, or change what is given of one. `value` of the answer: the id."""
 
@@ -407,6 +417,7 @@ OWNER_OF: dict[type, str] = {
     SetMetadata: "checkpoints",
     SetUser: "gateway",
     SetPassword: "gateway",
+    KeepSettings: "gateway",
     SetWorkspace: "gateway",
     RemoveWorkspace: "gateway",
     SetProject: "gateway",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import secrets
 
 import msgspec
+
+from services.kit import base64url
 
 VALID_S = 7 * 86400.0
 
@@ -30,14 +31,14 @@ class BadToken(Exception):
 def issue(key: bytes, user: str, now: float) -> str:
     """A token for a new session of a user."""
     body = msgspec.json.encode(Session(secrets.token_hex(16), user, now + VALID_S))
-    return f"{_text(body)}.{_text(_signature(key, body))}"
+    return f"{base64url.encode(body)}.{base64url.encode(_signature(key, body))}"
 
 
 def read(key: bytes, token: str, now: float) -> Session:
     """The session of a token; raises `BadToken`."""
     text, _, signature = token.partition(".")
     try:
-        body, given = _bytes(text), _bytes(signature)
+        body, given = base64url.decode(text), base64url.decode(signature)
         if not hmac.compare_digest(_signature(key, body), given):
             raise BadToken("the token was not issued by this cluster")
         session = msgspec.json.decode(body, type=Session)
@@ -50,11 +51,3 @@ def read(key: bytes, token: str, now: float) -> Session:
 
 def _signature(key: bytes, body: bytes) -> bytes:
     return hmac.digest(key, body, hashlib.sha256)
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_")

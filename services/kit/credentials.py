@@ -18,6 +18,7 @@ from typing import Any
 import nkeys
 
 from det_contracts import subjects
+from services.kit import base64url
 
 UNLIMITED = -1
 READING = [
@@ -149,10 +150,6 @@ def _public(seed: str) -> str:
     return public.decode()
 
 
-def _base64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
 def _token(
     name: str, subject: str, signer_seed: str, nats: dict[str, Any], expires: float | None = None
 ) -> str:
@@ -168,10 +165,10 @@ def _token(
         claims["exp"] = int(expires)
     digest = hashlib.new("sha512_256", json.dumps(claims).encode()).digest()
     claims["jti"] = base64.b32encode(digest).rstrip(b"=").decode()
-    header = _base64(b'{"typ":"JWT","alg":"ed25519-nkey"}')
-    signed = f"{header}.{_base64(json.dumps(claims).encode())}"
+    header = base64url.encode(b'{"typ":"JWT","alg":"ed25519-nkey"}')
+    signed = f"{header}.{base64url.encode(json.dumps(claims).encode())}"
     signature: bytes = nkeys.from_seed(bytearray(signer_seed.encode())).sign(signed.encode())
-    return f"{signed}.{_base64(signature)}"
+    return f"{signed}.{base64url.encode(signature)}"
 
 
 def _credentials(

@@ -15,6 +15,8 @@ from nacl.exceptions import BadSignatureError
 from nacl.exceptions import ValueError as BadSignatureLength
 from nacl.signing import VerifyKey
 
+from services.kit import base64url
+
 PREFIX = "task"
 _KEY = slice(1, -2)
 """Of a decoded public key: between the byte that tells its kind and its checksum."""
@@ -36,7 +38,7 @@ def sign(seed: str, allocation_id: str, user: str) -> str:
     """The token of one run of a task; the same at every time and on every worker."""
     body = msgspec.json.encode(TaskToken(allocation_id, user))
     signature: bytes = nkeys.from_seed(bytearray(seed.encode())).sign(body)
-    return f"{PREFIX}.{_text(body)}.{_text(signature)}"
+    return f"{PREFIX}.{base64url.encode(body)}.{base64url.encode(signature)}"
 
 
 def is_task_token(token: str) -> bool:
@@ -49,18 +51,10 @@ def read(public_key: str, token: str) -> TaskToken:
     try:
         _, body, signature = token.split(".")
         key = VerifyKey(base64.b32decode(public_key + "=" * (-len(public_key) % 8))[_KEY])
-        said = _bytes(body)
-        key.verify(said, _bytes(signature))
+        said = base64url.decode(body)
+        key.verify(said, base64url.decode(signature))
         return msgspec.json.decode(said, type=TaskToken)
     except (BadSignatureError, BadSignatureLength) as error:
         raise BadTaskToken("the token was not issued by a worker of this cluster") from error
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise BadTaskToken("the token cannot be read") from error
-
-
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text.encode("ascii") + b"==", altchars=b"-_")

@@ -125,3 +125,39 @@ def test_unknown_users(admin):
 def test_the_shape_of_a_user_is_checked(admin):
     for body in ({}, {"user": 3}, {"user": {"username": 3}}, {"user": {"username": "x", "admin": "maybe"}}):
         assert admin.send("POST", "/api/v1/users", body).status_code == 400, json.dumps(body)
+
+
+# -- settings
+
+SETTING = "/api/v1/users/setting"
+
+
+def settings(gateway):
+    return [(one["storagePath"], one["key"], one["value"]) for one in gateway.get(SETTING)["settings"]]
+
+
+def test_settings_are_kept_for_each_user_by_itself(gateway):
+    told = [{"storagePath": "list", "key": "columns", "value": "[1]"}, {"key": "theme", "value": "dark"}]
+    gateway.post(SETTING, {"settings": told})
+    gateway.post(SETTING, {"setting": {"storagePath": "list", "key": "columns", "value": "[2]"}})
+    assert settings(gateway) == [("list", "columns", "[2]"), ("", "theme", "dark")]
+    gateway.log_in("admin")
+    assert settings(gateway) == []
+    gateway.post(f"{SETTING}/reset")
+    gateway.log_in("determined")
+    assert len(settings(gateway)) == 2
+    gateway.post(f"{SETTING}/reset")
+    assert settings(gateway) == []
+
+
+def test_what_is_kept_already_is_no_event(gateway):
+    before = len(gateway.journal.streams["CONTROL"])
+    for _ in range(3):
+        gateway.post(SETTING, {"settings": [{"key": "theme", "value": "dark"}]})
+    assert len(gateway.journal.streams["CONTROL"]) == before + 2, "a decision and its event"
+
+
+@pytest.mark.parametrize("setting", [{"value": "x"}, {"key": "k", "value": "x" * (1 << 20)}])
+def test_settings_that_cannot_be_kept(gateway, setting):
+    gateway.refused(400, "POST", SETTING, {"settings": [setting]})
+    assert settings(gateway) == []

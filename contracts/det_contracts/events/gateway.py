@@ -65,6 +65,23 @@ class GatherJoined(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Setting(msgspec.Struct, frozen=True):
+    """A text that a page keeps for a user under a path and a key of its own."""
+
+    storage_path: str
+    key: str
+    value: str
+
+
+@event("gateway.user.settings_set", key="user_id")
+class SettingsSet(msgspec.Struct, frozen=True):
+    """What pages keep for a user, whole, in the order in which it was first kept."""
+
+    user_id: int
+    settings: tuple[Setting, ...]
+    reason: str
+
+
 class AgentUser(msgspec.Struct, frozen=True):
     """Who a user is on the hosts of workers."""
 

@@ -8,6 +8,7 @@ from typing import Any
 from det_contracts.commands import (
     CloseSession,
     JoinGather,
+    KeepSettings,
     MoveExperiment,
     RemoveProject,
     RemoveTemplate,
@@ -27,6 +28,7 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     CloseSession: users.close_session,
     SetUser: users.set_user,
     SetPassword: users.set_password,
+    KeepSettings: users.keep_settings,
     JoinGather: gathers.join_gather,
     Serve: gathers.serve,
     SetTemplate: templates.set_template,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from det_contracts.commands import CloseSession, Password, SetPassword, SetUser, given
-from det_contracts.events.gateway import PasswordSet, SessionClosed, UserSet
+from det_contracts.commands import CloseSession, KeepSettings, Password, SetPassword, SetUser, given
+from det_contracts.events.gateway import PasswordSet, SessionClosed, SettingsSet, UserSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import users
 from services.gateway.domain import State
 from services.kit.rules import Call, Ruling
 
 LONGEST_NAME = 128
+MOST_SETTINGS_BYTES = 1 << 20
 DESCRIBED = ("username", "admin", "active", "remote", "display_name", "agent_user")
 
 
@@ -60,3 +61,21 @@ def set_password(state: State, command: SetPassword, call: Call) -> Ruling:
 
 def _password(id: int, password: Password, reason: str) -> PasswordSet:
     return PasswordSet(user_id=id, salt=password.salt, hashed=password.hashed, reason=reason)
+
+
+def keep_settings(state: State, command: KeepSettings, call: Call) -> Ruling:
+    """Keep what a page asks for; what is kept already has no effect."""
+    known = state.settings.get(command.user_id)
+    before = known.settings if known is not None else ()
+    kept = {} if command.forget else {(one.storage_path, one.key): one for one in before}
+    for one in command.settings:
+        if not one.key:
+            raise invalid("a setting needs a key")
+        kept[one.storage_path, one.key] = one
+    settings = tuple(kept.values())
+    if sum(len(one.storage_path) + len(one.key) + len(one.value) for one in settings) > MOST_SETTINGS_BYTES:
+        raise invalid(f"all settings of a user together may have {MOST_SETTINGS_BYTES} characters")
+    if settings == before:
+        return Ruling()
+    what = "forgotten" if command.forget else "kept"
+    return Ruling([SettingsSet(command.user_id, settings, f"{what} for {command.user}")])

@@ -69,6 +69,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.TemplateRemoved: people.template_removed,
     gateway.UserSet: people.user_set,
     gateway.PasswordSet: people.password_set,
+    gateway.SettingsSet: people.settings_set,
     gateway.WorkspaceSet: people.workspace_set,
     gateway.WorkspaceRemoved: people.workspace_removed,
     gateway.ProjectSet: people.project_set,

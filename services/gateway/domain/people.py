@@ -9,7 +9,7 @@ import msgspec
 from det_contracts.commands import Password
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
-from services.gateway.domain.state import ClosedSession, State, Template, User
+from services.gateway.domain.state import ClosedSession, Kept, State, Template, User
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -92,3 +92,10 @@ def project_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A project is gone."""
     state.projects.pop(recorded.event.project_id, None)
     yield "projects", recorded.event.project_id
+
+
+def settings_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Pages keep this for a user."""
+    event: gateway.SettingsSet = recorded.event
+    state.settings[event.user_id] = Kept(event.settings)
+    yield "settings", event.user_id

@@ -12,7 +12,7 @@ import msgspec
 
 from det_contracts.commands import Password
 from det_contracts.context import Context
-from det_contracts.events.gateway import AgentUser, ProjectSet, WorkspaceSet
+from det_contracts.events.gateway import AgentUser, ProjectSet, Setting, WorkspaceSet
 from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
@@ -236,6 +236,12 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float = 0.0
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """What pages keep for a user."""
+
+    settings: tuple[Setting, ...]
+
+
 class Model(msgspec.Struct, frozen=True, kw_only=True):
     """A named line of checkpoints."""
 
@@ -307,6 +313,8 @@ class State:
     """By the id that is made of the name."""
     users: dict[int, User] = field(default_factory=dict)
     """Made or changed ones; see `services.gateway.users`."""
+    settings: dict[int, Kept] = field(default_factory=dict)
+    """By user."""
     workspaces: dict[int, WorkspaceSet] = field(default_factory=dict)
     """As for users; see `services.gateway.places`."""
     projects: dict[int, ProjectSet] = field(default_factory=dict)

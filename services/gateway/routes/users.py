@@ -10,12 +10,12 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts.commands import Password, SetPassword, SetUser
-from det_contracts.events.gateway import AgentUser
+from det_contracts.commands import KeepSettings, Password, SetPassword, SetUser
+from det_contracts.events.gateway import AgentUser, Setting
 from det_contracts.problems import invalid
 from services.gateway import paging, users
 from services.gateway.present.user import user
-from services.gateway.web.bodies import AgentUserBody, UserBody, UserCreation
+from services.gateway.web.bodies import AgentUserBody, SettingsBody, UserBody, UserCreation
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -52,14 +52,35 @@ async def create(visit: Asked, wish: UserCreation) -> Response:
 
 @router.get("/users/setting")
 async def settings(visit: Asked) -> Response:
-    """What the web page remembers for a user: nothing yet."""
-    return visit.answer({"settings": []})
+    """What pages keep for a user."""
+    kept = visit.catalogue.state.settings.get(visit.user.id)
+    return visit.answer(
+        {
+            "settings": [
+                {"storagePath": one.storage_path, "key": one.key, "value": one.value}
+                for one in (kept.settings if kept is not None else ())
+            ]
+        }
+    )
 
 
 @router.post("/users/setting")
+async def keep_settings(visit: Asked, body: SettingsBody) -> Response:
+    """Keep some settings for oneself, over older ones of the same path and key."""
+    given = [*body.settings, *([body.setting] if body.setting is not None else [])]
+    settings = tuple(Setting(one.storage_path, one.key, one.value) for one in given)
+    return await _keep(visit, settings, forget=False)
+
+
 @router.post("/users/setting/reset")
-async def forget_setting(visit: Asked) -> Response:
-    """Accepted; nothing is remembered yet."""
+async def forget_settings(visit: Asked) -> Response:
+    """Forget all of them."""
+    return await _keep(visit, (), forget=True)
+
+
+async def _keep(visit: UserVisit, settings: tuple[Setting, ...], *, forget: bool) -> Response:
+    command = KeepSettings(user_id=visit.user.id, settings=settings, forget=forget, user=visit.user.username)
+    await visit.peers.command(command)
     return visit.answer({})
 
 

@@ -74,6 +74,21 @@ class UserCreation(Body):
     is_hashed: bool = False
 
 
+class SettingBody(Body):
+    """One text that a page keeps for a user."""
+
+    storage_path: str = ""
+    key: str = ""
+    value: str = ""
+
+
+class SettingsBody(Body):
+    """POST /users/setting: several, or one as pages of old versions send it."""
+
+    settings: list[SettingBody] = []
+    setting: SettingBody | None = None
+
+
 class WorkspaceBody(Body):
     """POST /workspaces, PATCH /workspaces/{id}"""
 
