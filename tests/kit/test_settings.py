@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from det_contracts.envelope import Recorded
-from services.kit.health import HealthServer
+from services.kit.health import HealthServer, show
 from services.kit.measures import Measures
 from services.kit.settings import BadSettings, ServiceSettings, load
 
@@ -63,6 +63,35 @@ def get(port, path):
     except urllib.error.HTTPError as error:
         with error:
             return error.code, error.read().decode()
+
+
+def test_a_service_runs_where_its_pages_cannot_be_shown():
+    async def work():
+        measures = Measures("searcher")
+        first = HealthServer(lambda: None, measures.text)
+        port = await first.start(0)
+        hide = await show(measures, ServiceSettings(health_port=port), lambda: None)
+        await hide()
+        assert await asyncio.to_thread(get, port, "/healthz") == (200, "ok\n")
+        await first.stop()
+
+    asyncio.run(work())
+
+
+def test_what_cannot_be_read_is_an_error_and_not_silence():
+    def failing():
+        raise ValueError("no such number")
+
+    async def work():
+        measures = Measures("searcher")
+        measures.read(failing)
+        server = HealthServer(lambda: None, measures.text)
+        port = await server.start(0)
+        status, text = await asyncio.to_thread(get, port, "/metrics")
+        assert (status, "no such number" in text) == (500, True)
+        await server.stop()
+
+    asyncio.run(work())
 
 
 def test_health_and_metrics_pages():

@@ -135,6 +135,13 @@ def test_only_the_gateway_is_open_and_only_to_this_machine():
     }
 
 
+def test_prometheus_asks_everybody_who_tells():
+    (job,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    asked = {target for static in job["static_configs"] for target in static["targets"]}
+    told = read_file()
+    assert asked == {f"{name}:{told[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in OURS}
+
+
 def test_each_container_is_given_its_own_keys_only():
     keys = {name: {v for v in volumes(s) if "keys" in v} for name, s in read_file().items()}
     assert keys.pop("setup") == {"broker-keys", "service-keys", "worker-keys"}
@@ -151,6 +158,7 @@ class Stack(LocalCluster):
     def __init__(self, folder, database_url, s3_url):
         self.folder = folder
         self.ports = {name: broker.free_port() for name in ("nats", "monitor", "gateway")}
+        self.health_ports = {name: broker.free_port() for name in OURS}
         self.address = f"http://127.0.0.1:{self.ports['gateway']}"
         self.configuration = folder / "configuration"
         self._hosts = {
@@ -221,6 +229,9 @@ class Stack(LocalCluster):
         wanted = {key: self._map(name, str(value)) for key, value in told.items()}
         if "STEADFAST_PORT" in wanted:
             wanted |= {"STEADFAST_PORT": str(self.ports["gateway"]), "STEADFAST_HOST": "127.0.0.1"}
+        if "STEADFAST_HEALTH_PORT" in wanted:
+            port = str(self.health_ports[name])
+            wanted |= {"STEADFAST_HEALTH_PORT": port, "STEADFAST_HEALTH_HOST": "127.0.0.1"}
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(tuple(PLATFORM))}
         return inherited | wanted
 
@@ -295,6 +306,12 @@ def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_
 
     assert positions(postgres_url).keys() == set(SERVICES)
     assert min(positions(postgres_url).values()) > 0
+    for name, port in stack.health_ports.items():
+        assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=10).text == "ok\n", name
+        numbers = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+        sizes = re.findall(rf'^steadfast_database_bytes{{owner="{name}"}} (\S+)$', numbers, re.MULTILINE)
+        assert len(sizes) == (name in SERVICES)
+        assert all(float(size) > 0 for size in sizes)
 
 
 def objects(s3_url):
