@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
-from pathlib import Path
 from string import Template
 
 from det_contracts.states import TERMINAL
 from services.gateway.domain import Experiment, State, Trial, Worker
+from services.gateway.plain_pages import plain_page
 from services.gateway.present.agent import live_allocations
 from services.gateway.shown import experiment_state, trial_state
 
-PAGE = Template((Path(__file__).parent / "static" / "status.html").read_text("utf-8"))
+PAGE = Template(plain_page("status.html"))
 NEWEST = 20
 BEST = 5
 NOTHING_YET = (

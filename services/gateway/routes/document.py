@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from services.gateway.plain_pages import plain_page
 from services.gateway.web.document import document
 from services.gateway.web.visit import Anybody
 
 router = APIRouter()
 root = APIRouter()
-PAGE = Path(__file__).parents[1] / "static" / "api.html"
 
 
 @router.get("/openapi.json")
@@ -24,4 +22,4 @@ async def openapi(visit: Anybody) -> Response:
 @root.get("/docs")
 async def page(visit: Anybody) -> Response:
     """This document to be read and searched."""
-    return HTMLResponse(PAGE.read_text("utf-8"))
+    return HTMLResponse(plain_page("api.html"))
