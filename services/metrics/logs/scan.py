@@ -22,6 +22,7 @@ WORK_BYTES = 128 * 1024 * 1024
 WORK_S = 0.5
 """Likewise the time; one chunk is always looked through."""
 INDEX = (C.first_id, C.last_id, C.number, C.lines, C.first_at, C.last_at, C.kinds)
+BODY = sa.select(C.columns, C.texts).where(C.first_id == sa.bindparam("id"))
 Line = dict[str, Any]
 
 
@@ -96,11 +97,19 @@ class Scan:
         wanted = np.array([_fits(self._query, one.kind) for one in kinds], bool)
         if not wanted.any():
             return
-        body = sa.select(C.columns).where(C.first_id == row.first_id)
-        columns = read_columns(self._connection.execute(body).scalar_one(), row.lines)
+        packed = self._connection.execute(BODY, {"id": row.first_id}).one()
+        text = self._text(packed.texts) if self._searches else b""
+        if not self._finder.is_in(text):
+            return
+        columns = read_columns(packed.columns, row.lines)
         fits = wanted[columns.kind] & self._limits(columns, row.number)
         if fits.any():
-            yield from self._shown(row, kinds, columns, fits)
+            yield from self._shown(row, kinds, columns, fits, text or self._text(packed.texts))
+
+    def _text(self, packed: bytes) -> bytes:
+        text = read_text(packed)
+        self._work += len(text)
+        return text
 
     def _limits(self, columns: Columns, number: int) -> Any:
         query, ids = self._query, columns.ids
@@ -113,12 +122,9 @@ class Scan:
         before, after = self._between
         return fits & (columns.at <= before) & (columns.at > after)
 
-    def _shown(self, row: Any, kinds: list[Counted], columns: Columns, fits: Any) -> Iterator[Line]:
-        body = sa.select(C.texts).where(C.first_id == row.first_id)
-        text = read_text(self._connection.execute(body).scalar_one())
-        self._work += len(text)
-        if not self._finder.is_in(text):
-            return
+    def _shown(
+        self, row: Any, kinds: list[Counted], columns: Columns, fits: Any, text: bytes
+    ) -> Iterator[Line]:
         ends = np.append(np.flatnonzero(np.frombuffer(text, np.uint8) == 0), len(text))
         if self._searches:
             fits = fits & self._finder.lines(text, ends)

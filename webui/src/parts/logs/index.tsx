@@ -26,17 +26,18 @@ interface Props {
 }
 
 export function Logs(props: Props) {
+  const [over, setOver] = useState(false);
   const found = useQuery({
     queryKey: ["log", props.source],
     queryFn: () => get<Summary>(`${props.source}/logs/summary`),
-    refetchInterval: FRESH_MS,
+    refetchInterval: over ? false : FRESH_MS,
   });
-  return <Loaded found={found}>{(summary) => <Log key={props.source} {...props} summary={summary} />}</Loaded>;
+  return <Loaded found={found}>{(summary) => <Log key={props.source} {...props} summary={summary} onOver={setOver} />}</Loaded>;
 }
 
 const NO = "0";
 
-function Log({ source, command, failed, summary }: Props & { summary: Summary }) {
+function Log({ source, command, failed, summary, onOver }: Props & { summary: Summary; onOver: (over: boolean) => void }) {
   const [params, setParams] = useSearchParams();
   const filters = filtersOf(params);
   const chosen = params.get("line") ? Number(params.get("line")) : null;
@@ -49,6 +50,7 @@ function Log({ source, command, failed, summary }: Props & { summary: Summary })
   const [top, setTop] = useState(0);
   const [opened, setOpened] = useState<{ id: number; text: string } | null>(null);
   const frame = useRef<HTMLDivElement>(null);
+  useEffect(() => onOver(reading.over), [onOver, reading.over]);
   const line = reading.lines.find((one) => one.id === chosen);
 
   const leap = (id: string | null) => {
