@@ -42,25 +42,38 @@ def configure(program: str, environment: Mapping[str, str]) -> Tracer | None:
 
 
 class Trail:
-    """Which span events came from that are not answered yet; what is oldest is forgotten."""
+    """Which span events and commands came in, by their ids; what is oldest is forgotten.
+
+    What a decider answers first about a run belongs to the span that asked for that run: of several that it
+    read together, the cause of its decision names only the last. What follows belongs to that of its cause.
+    """
 
     def __init__(self) -> None:
         self._spans: OrderedDict[str, str] = OrderedDict()
 
     def put(self, id: str, span: str) -> None:
-        """An event or command came in a trace."""
+        """An event or command came in a span."""
         if span:
-            self._spans[id] = span
+            self._spans.setdefault(id, span)
             if len(self._spans) > REMEMBERED:
                 self._spans.popitem(last=False)
 
     def note(self, messages: Sequence[Stored], events: Sequence[Recorded]) -> None:
-        """Events were read; those that came in a trace are remembered, also as the newest of their run."""
+        """Events were read."""
         for message, recorded in zip(messages, events, strict=True):
             if message.trace:
                 self.put(recorded.id, message.trace)
-                self.put(getattr(recorded.event, "allocation_id", recorded.id), message.trace)
+                if hasattr(recorded.event, "allocation_id"):
+                    self.put(_run_of(recorded.event), message.trace)
 
     def behind(self, event: object, cause: str) -> str:
-        """The span that led to an event: that of its run, else that of its cause; empty for none."""
-        return self._spans.get(getattr(event, "allocation_id", cause)) or self._spans.get(cause, "")
+        """The span that led to an event; empty for none."""
+        run = _run_of(event)
+        if first := self._spans.get(run):
+            self._spans[run] = ""
+            return first
+        return self._spans.get(cause, "")
+
+
+def _run_of(event: object) -> str:
+    return f"run {getattr(event, 'allocation_id', '')}"
