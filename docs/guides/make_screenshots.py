@@ -69,9 +69,10 @@ def fill(cluster: Any, folder: Path) -> dict[str, int]:
 
 
 def register(cluster: Any, experiment: int) -> None:
-    """The newest checkpoint of the search as a model."""
+    """The best checkpoint of the search, which retention keeps, as a model."""
     cluster.api("POST", "models", json={"name": "digits", "description": "reads handwritten digits"})
-    page = cluster.get(f"experiments/{experiment}/checkpoints", states="STATE_COMPLETED")
+    best = {"sortBy": "SORT_BY_SEARCHER_METRIC", "orderBy": "ORDER_BY_DESC", "states": "STATE_COMPLETED"}
+    page = cluster.get(f"experiments/{experiment}/checkpoints", **best)
     uuid = page["checkpoints"][0]["uuid"]
     cluster.api("POST", "models/digits/versions", json={"checkpointUuid": uuid})
 

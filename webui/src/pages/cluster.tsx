@@ -50,7 +50,7 @@ const experimentOf = (taskId: string) => (/^\d+\./.test(taskId) ? Number(taskId.
 export function Cluster() {
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);
   const tasks = useData<Tasks>("tasks", ["cluster"]);
-  const strips = useData<{ slots: Strip[] }>("cluster/slots", ["cluster"], true);
+  const strips = useData<{ slots: Strip[] }>("cluster/slots", ["cluster"], true, REST_MS);
   const away = useData<{ agents: Away[] }>("cluster/away", ["cluster"]);
   const [lit, setLit] = useState<string | null>(null);
   const [asked, setAsked] = useState<Asked | null>(null);
@@ -225,6 +225,7 @@ function SlotBox({
   );
 }
 
+const REST_MS = 5000;
 const DAY_MS = 86_400_000;
 
 /** The last day of a slot: where something ran. */

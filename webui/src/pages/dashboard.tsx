@@ -14,6 +14,7 @@ import { seenProjects } from "../parts/seen";
 
 const HOUR_MS = 3_600_000;
 const SHOWN = 15;
+const REST_MS = 1000;
 const POINTS = 40;
 const COLUMNS = ["id", "name", "state", "progress", "numTrials", "searcherMetricsVal"].map(column);
 const LATER = ["searcherType", "startTime", "duration", "user"].map(column);
@@ -29,11 +30,11 @@ const matching = (...children: ReturnType<typeof field>[]) => filterOf({ kind: "
 export function Dashboard() {
   const me = useData<{ user: { username: string } }>("me", ["users"]);
   const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
-  const recent = useData<Found>(search(matching(), "id=desc", SHOWN), ["experiments"]);
-  const failed = useData<Found>(search(matching(field("state", "=", "ERROR"), field("endTime", ">", since)), "endTime=desc", 10), ["experiments"]);
+  const recent = useData<Found>(search(matching(), "id=desc", SHOWN), ["experiments"], false, REST_MS);
+  const failed = useData<Found>(search(matching(field("state", "=", "ERROR"), field("endTime", ">", since)), "endTime=desc", 10), ["experiments"], false, REST_MS);
   const name = me.data?.user.username;
   const strangers = recent.data?.experiments.some((row) => row.experiment.username !== name);
-  const mine = useData<Found>(name && strangers ? search(matching(field("user", "=", name)), "id=desc", 5) : null, ["experiments"]);
+  const mine = useData<Found>(name && strangers ? search(matching(field("user", "=", name)), "id=desc", 5) : null, ["experiments"], false, REST_MS);
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);
   const queue = useData<{ jobs: Job[] }>("job-queues", ["queue", "experiments"]);
   const slots = agents.data?.agents.flatMap((agent) => Object.values(agent.slots)) ?? [];
@@ -101,7 +102,7 @@ function useSparks(rows: Row[]): Map<number, number[]> {
   const told = rows.map((row) => row.experiment).filter((one) => one.bestTrialId !== null);
   const names = [...new Set(told.map((one) => one.searcherMetric))];
   const path = `trials/time-series${query({ trialIds: told.map((one) => one.bestTrialId), metricNames: names, group: "validation", maxDatapoints: POINTS })}`;
-  const found = useData<Series>(told.length ? path : null, ["experiments"], true);
+  const found = useData<Series>(told.length ? path : null, ["experiments"], true, REST_MS);
   return useMemo(() => {
     const metric = new Map(told.map((one) => [one.bestTrialId, one] as const));
     return new Map(

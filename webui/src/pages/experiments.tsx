@@ -1,10 +1,9 @@
-import { keepPreviousData, useQueries, useQueryClient } from "@tanstack/react-query";
+import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 
 import { get, query } from "../api/client";
-import { useData } from "../api/data";
-import { useTopics } from "../api/live";
+import { useAgain, useData } from "../api/data";
 import type { Pagination } from "../api/types";
 import { Bulk, csv, save } from "../lists/bulk";
 import { column, DEFAULT, isFixed, offered, plain, type Row } from "../lists/columns";
@@ -60,7 +59,7 @@ export function Experiments() {
   useEffect(() => {
     if (project && projectName) seeProject(project, projectName);
   }, [project, projectName]);
-  const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`, ["experiments"]);
+  const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`);
   const [[first, last], setRange] = useState([0, 40]);
   const [chosen, setChosen] = useState(new Set<number>());
   const [busy, setBusy] = useState("");
@@ -87,12 +86,17 @@ export function Experiments() {
   const found = useQueries({
     queries: pages.map((page) => {
       const asked = path(page * PAGE, PAGE);
-      return { queryKey: ["list", asked], queryFn: () => get<Found>(asked), placeholderData: page === pages[0] ? keepPreviousData : undefined };
+      return { queryKey: ["list", asked], queryFn: () => get<Found>(asked) };
     }),
   });
-  useLiveList();
+  const client = useQueryClient();
+  useAgain(["experiments"], (options) => client.invalidateQueries({ queryKey: ["list"] }, options), EVERY_MS);
   const error = found.find((one) => one.error)?.error ?? null;
-  const total = found.find((one) => one.data)?.data?.pagination.total;
+  const told = found.find((one) => one.data)?.data?.pagination.total;
+  // Who scrolls far is not thrown back to the top while the rows there are on their way.
+  const known = useRef<number>(undefined);
+  known.current = told ?? known.current;
+  const total = known.current;
   const rows = new Map(found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex! + at, row] as const) ?? []));
   const toggle = (id: number) => {
     const next = new Set(chosen);
@@ -178,17 +182,4 @@ export function Experiments() {
       )}
     </>
   );
-}
-
-/** While experiments move, what is in view is asked for once a second. */
-function useLiveList() {
-  const client = useQueryClient();
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  const again = useCallback(() => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      void client.invalidateQueries({ queryKey: ["list"] });
-    }, EVERY_MS);
-  }, [client]);
-  useTopics(["experiments"], again);
 }

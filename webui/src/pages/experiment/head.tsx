@@ -15,15 +15,18 @@ export interface JobSummary {
 }
 
 const LATEST_STRETCHES = 3;
+const REST_MS = 2000;
 
 export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; trials: Trial[] }) {
   const [forking, setForking] = useState<"" | "fork" | "search">("");
   const navigate = useNavigate();
   const topics = [`experiment.${one.id}`];
-  const timeline = useData<Timeline>(`experiments/${one.id}/timeline`, topics, true);
+  const timeline = useData<Timeline>(`experiments/${one.id}/timeline`, topics, true, REST_MS);
   const children = useData<{ experiments: { experiment: Experiment }[] }>(
     `experiments-search?lean=true&limit=20&sort=id%3Dasc&filter=${encodeURIComponent(JSON.stringify({ filterGroup: { kind: "field", columnName: "forkedFrom", operator: "=", value: one.id } }))}`,
     ["experiments"],
+    false,
+    REST_MS,
   );
   const single = trials.length === 1 && one.endTime && trials[0]!.checkpointCount > 0 ? trials[0] : undefined;
   const proceed = useChange((answer) => navigate(`/experiments/${answer.experiment.id}/overview`));

@@ -25,7 +25,7 @@ interface Told {
 
 /** Why it is as it is, how its time was spent, and everything that happened: read from the log of events. */
 export function Story({ kind, id, topic, trials }: { kind: string; id: number | string; topic: string; trials?: number[] }) {
-  const why = useData<Told>(`why/${kind}/${id}`, [topic]);
+  const why = useData<Told>(`why/${kind}/${id}`, [topic], false, REST_MS);
   return (
     <>
       <Card title="Why it is as it is">
@@ -80,6 +80,8 @@ export interface Timeline {
   stretches: Stretch[];
   seconds: Record<string, number>;
 }
+/** Least time between two looks into the log. */
+const REST_MS = 1000;
 const DID: Record<string, string> = { paused: "paused", waited: "waited for slots", ran: "ran", stopping: "was stopping" };
 
 export const took = (one: Stretch) => ((one.until ? Date.parse(one.until) : Date.now()) - Date.parse(one.since)) / 1000;
@@ -91,7 +93,7 @@ export const said = (one: Stretch) => {
 };
 
 function TimelineCard({ id, topic }: { id: number; topic: string }) {
-  const found = useData<Timeline>(`experiments/${id}/timeline`, [topic], true);
+  const found = useData<Timeline>(`experiments/${id}/timeline`, [topic], true, REST_MS);
   return (
     <Card title="How its time was spent">
       <Loaded found={found}>
@@ -157,7 +159,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
   const base = kind === "cluster" ? "events" : trial ? `why/trial/${trial}` : `why/${kind}/${id}`;
   const asked = (before?: number) =>
     `${base}${query({ all: kind === "cluster" ? undefined : true, limit: 200, before, owner: kind === "cluster" ? owner : undefined })}`;
-  const found = useData<Told>(asked(), [topic], true);
+  const found = useData<Told>(asked(), [topic], true, REST_MS);
   const more = async (steps: Step[]) => {
     try {
       const told = await get<Told>(asked(steps[0]?.position));
