@@ -108,7 +108,7 @@ def take(page: Page, name: str, address: str, scheme: str) -> None:
     """One picture, as soon as the page has come to rest."""
     page.goto(f"/det{address}")
     page.locator("main h1, main h2").first.wait_for()
-    page.wait_for_function("!document.querySelector('.skeleton')")
+    page.wait_for_selector(".skeleton", state="detached")
     page.wait_for_timeout(REST_MS)
     save(page.screenshot(), PICTURES / f"{name}-{scheme}.png")
 
