@@ -5,7 +5,7 @@ import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 import { get, query } from "../api/client";
 import { useAgain, useData } from "../api/data";
 import type { Pagination } from "../api/types";
-import { Bulk, csv, save } from "../lists/bulk";
+import { Bulk } from "../lists/bulk";
 import { column, DEFAULT, isFixed, offered, plain, type Row } from "../lists/columns";
 import { Filters } from "../lists/filters";
 import { Grid, HEIGHTS, type Sort } from "../lists/grid";
@@ -13,6 +13,7 @@ import { Picker } from "../lists/picker";
 import { filterOf, parse, QueryError } from "../lists/query";
 import { ActionMenu } from "../parts/actions";
 import { Empty, Failure } from "../parts/basics";
+import { csv, save } from "../parts/file";
 import { useListKeys } from "../parts/keys";
 import { seeProject } from "../parts/seen";
 
@@ -120,7 +121,7 @@ export function Experiments() {
     setBusy("");
   };
   const compare = () => chosen.size > 0 && navigate(`/experiments/compare?e=${[...chosen].join(",")}`);
-  useListKeys({ toggle, open: (id) => navigate(`/experiments/${id}/overview`), compare });
+  useListKeys({ toggle, compare });
   const onView = useCallback((from: number, to: number) => setRange([from, to]), []);
   return (
     <>

@@ -3,6 +3,7 @@ import { Link, useNavigate, useParams } from "react-router";
 
 import { useChange, useData } from "../api/data";
 import { type Asked, Card, Confirm, Empty, Failure, Loaded } from "../parts/basics";
+import { Markdown } from "../parts/markdown";
 import { Popup } from "../parts/popup";
 
 interface Workspace {
@@ -143,7 +144,7 @@ function Notes({ one }: { one: Project }) {
       {one.notes.map((note, at) => (
         <article key={at}>
           <h3>{note.name}</h3>
-          <pre>{note.contents}</pre>
+          <Markdown text={note.contents} />
           <button type="button" onClick={() => put(one.notes.filter((_, other) => other !== at))}>
             Remove
           </button>
@@ -187,7 +188,7 @@ function Manage({
   const why = one.immutable ? "It is there from the beginning and stays" : held ? "Experiments are in it: move them first" : "";
   return (
     <>
-      <Popup name="Edit" label={undefined}>
+      <Popup name="Edit">
         <form className="form" onSubmit={save}>
           <label>
             Name

@@ -20,7 +20,7 @@ function press(row: HTMLElement | null, names: string[]) {
   row?.querySelector<HTMLElement>(names.map((name) => `[data-action="${name}"]:not(:disabled)`).join(","))?.click();
 }
 
-export function useListKeys(does: { toggle: (id: number) => void; open: (id: number) => void; compare: () => void }) {
+export function useListKeys(does: { toggle: (id: number) => void; compare: () => void }) {
   const known = useRef(does);
   known.current = does;
   useEffect(() => {

@@ -1,9 +1,10 @@
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
 
-import { ApiError } from "../api/client";
+import { ApiError, get } from "../api/client";
 import { useChange, useData } from "../api/data";
 import { useLost } from "../api/live";
+import type { Experiment } from "../api/types";
 import { isTyping } from "./keys";
 
 const PLACES: [string, string, string][] = [
@@ -34,12 +35,24 @@ function useKeys(help: () => void) {
           event.preventDefault();
           search.focus();
         }
-      } else if (event.key === "?") help();
+      } else if (event.key === "[") void neighbour(-1).then((to) => to && navigate(to));
+      else if (event.key === "]") void neighbour(1).then((to) => to && navigate(to));
+      else if (event.key === "?") help();
       before = event.key;
     };
     document.addEventListener("keydown", onKey, { capture: true });
     return () => document.removeEventListener("keydown", onKey, { capture: true });
   }, [navigate, help]);
+}
+
+/** The same page of the trial before or after the one that is looked at, if there is one. */
+async function neighbour(by: number): Promise<string | null> {
+  const [, experiment, trial, rest] = /\/experiments\/(\d+)\/trials\/(\d+)(.*)/.exec(location.pathname) ?? [];
+  if (!trial) return null;
+  const { experiment: above } = await get<{ experiment: Experiment }>(`experiments/${experiment}`);
+  const ids = [...above.trialIds].sort((a, b) => a - b);
+  const next = ids[ids.indexOf(Number(trial)) + by];
+  return next ? `/experiments/${experiment}/trials/${next}${rest}` : null;
 }
 
 const KEYS: [string, string][] = [

@@ -1,8 +1,8 @@
 import { useState } from "react";
 
 import { useData } from "../../api/data";
-import { csv, save } from "../../lists/bulk";
 import { Card, Empty, Loaded } from "../../parts/basics";
+import { csv, save } from "../../parts/file";
 import { number } from "../../parts/format";
 
 interface Used {

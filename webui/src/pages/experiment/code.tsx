@@ -5,9 +5,9 @@ import { useSearchParams } from "react-router";
 import { highlighted } from "../../code/highlight";
 import { useData } from "../../api/data";
 import { type FileNode, files, fileText } from "../../code/files";
-import { save } from "../../lists/bulk";
 import type { Experiment } from "../../api/types";
 import { Card, Empty, Failure, Loaded } from "../../parts/basics";
+import { save } from "../../parts/file";
 import { size } from "../../parts/format";
 import { Difference } from "./difference";
 

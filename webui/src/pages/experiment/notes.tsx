@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { useChange } from "../../api/data";
 import type { Experiment } from "../../api/types";
 import { Card, Failure } from "../../parts/basics";
+import { Markdown } from "../../parts/markdown";
 
 /** Everything that people write about an experiment. */
 export function Notes({ one }: { one: Experiment }) {
@@ -17,6 +18,7 @@ export function Notes({ one }: { one: Experiment }) {
   };
   return (
     <Card>
+      {one.notes && <Markdown text={one.notes} />}
       <form className="form" onSubmit={save}>
         <label>
           Name
@@ -31,7 +33,7 @@ export function Notes({ one }: { one: Experiment }) {
           <input name="labels" defaultValue={one.labels.join(", ")} />
         </label>
         <label>
-          Notes
+          Notes, in Markdown
           <textarea name="notes" rows={12} defaultValue={one.notes} />
         </label>
         <button type="submit" className="main">
