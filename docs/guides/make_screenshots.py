@@ -41,7 +41,6 @@ name: weights-for-long
 entrypoint: python3 3_search.py
 hyperparameters: {growth: 1}
 searcher: {name: single, metric: weight, max_length: 5000}
-resources: {slots_per_trial: 2}
 """
 
 
@@ -63,7 +62,7 @@ def fill(cluster: Any, folder: Path) -> dict[str, int]:
     cluster.api("PATCH", f"experiments/{found['search']}", json={"labels": ["digits", "sweep"]})
     cluster.api("PATCH", f"experiments/{found['single']}", json={"labels": ["digits"]})
     register(cluster, found["search"])
-    for _ in range(3):
+    for _ in range(6):
         found["running"] = cluster.create("long.yaml", core)
     return found
 

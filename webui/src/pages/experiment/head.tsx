@@ -7,7 +7,7 @@ import { Actions, MoveAction } from "../../parts/actions";
 import { Failure, Progress, State, Time } from "../../parts/basics";
 import { duration, isOver, number } from "../../parts/format";
 import { Fork } from "./fork";
-import { said, took, type Timeline } from "./story";
+import { said, type Stretch, took, type Timeline } from "./story";
 
 export interface JobSummary {
   state: string;
@@ -40,7 +40,7 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
     config.name = `Continuation of trial ${single.id}, experiment ${one.id}`;
     proceed.mutate({ method: "POST", path: "experiments", body: { config: JSON.stringify(config), parentId: one.id, activate: true } });
   };
-  const spent = timeline.data?.stretches.filter((stretch) => took(stretch) >= 1) ?? [];
+  const spent = noticeable(timeline.data?.stretches ?? []);
   const source = one.config.searcher?.source_trial_id as number | null | undefined;
   const code = one.config.entrypoint !== undefined;
   return (
@@ -149,6 +149,17 @@ function Restarts({ one, trials }: { one: Experiment; trials: Trial[] }) {
       {trials.length > 1 ? " at most" : ""}
     </span>
   );
+}
+
+/** Without what lasted less than a second; what it stood between becomes one. */
+function noticeable(stretches: Stretch[]): Stretch[] {
+  const found: Stretch[] = [];
+  for (const one of stretches.filter((stretch) => took(stretch) >= 1)) {
+    const last = found.at(-1);
+    if (last?.what === one.what) found[found.length - 1] = { ...last, until: one.until };
+    else found.push(one);
+  }
+  return found;
 }
 
 const LEAST_PROGRESS = 0.02;
