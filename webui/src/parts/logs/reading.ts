@@ -1,7 +1,8 @@
 /** Holds a window of a log, moves it, and lets it follow the log's end. */
 
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 
+import { ApiError } from "../../api/client";
 import { Source } from "./source";
 import { before, behind, type Line, NOTHING, Recent, type Stretch } from "./window";
 
@@ -34,7 +35,7 @@ export interface Reading extends Stretch {
 }
 
 /** `wanted` are the parameters of the lines to show; `opening` is where the window is at first, `last` the last line. */
-export function useReading(path: string, wanted: Record<string, unknown>, opening: Target | null, last: number): Reading {
+export function useReading(path: string, wanted: Record<string, unknown>, opening: Target, last: number): Reading {
   const key = JSON.stringify(wanted);
   const [held, setHeld] = useState<Stretch>(NOTHING);
   const [error, setError] = useState<unknown>(null);
@@ -45,33 +46,32 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
   const [told, setTold] = useState("");
   const [following, setFollowing] = useState(false);
   const [goal, setGoal] = useState<Reading["goal"]>(null);
-  const now = useRef({ held, following, growing: false, turn: 0, seen: 0 });
+  const now = useRef({ held, following, growing: 0, turn: 0, seen: 0 });
   now.current.held = held;
   now.current.following = following;
   const recent = useRef(new Recent());
-  const stop = useRef(new AbortController());
+  const source = useRef<Source>(null);
 
   const show = useCallback((next: Stretch) => {
     now.current.held = next;
     setHeld(next);
   }, []);
-  const source = useMemo(() => {
-    stop.current.abort();
-    stop.current = new AbortController();
-    return new Source(path, JSON.parse(key), stop.current.signal, setSearched);
-  }, [path, key]);
 
-  const attempt = useCallback(async (work: () => Promise<void>) => {
-    const { signal } = stop.current;
+  /** Work that ends with a change of the window, unless the window has gone elsewhere meanwhile. */
+  const attempt = useCallback(async (work: (source: Source, isNew: () => boolean) => Promise<void>) => {
+    const asked = source.current;
+    if (!asked) return;
+    const { turn } = now.current;
+    const isNew = () => !asked.signal.aborted && turn === now.current.turn;
     setBusy(true);
     setTold("");
     try {
-      await work();
-      setError(null);
+      await work(asked, isNew);
+      if (isNew()) setError(null);
     } catch (failure) {
-      if (!signal.aborted) setError(failure);
+      if (isNew()) setError(failure);
     }
-    if (!signal.aborted) setBusy(false);
+    if (isNew()) setBusy(false);
   }, []);
 
   /** What pages do not hold yet, but has come already. */
@@ -82,38 +82,39 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
   }, []);
 
   const go = useCallback(
-    (target: Target) =>
-      void attempt(async () => {
+    (target: Target) => {
+      now.current.turn += 1;
+      void attempt(async (source, isNew) => {
         const found = await windowAt(source, target);
+        if (!isNew()) return;
         const { lines, ended } = completed(found.stretch.lines, found.stretch.atEnd);
         show({ lines, atStart: found.stretch.atStart, atEnd: ended });
         const follow = target === "end";
         now.current.following = follow;
         setFollowing(follow);
         if (follow) setCame(0);
-        setGoal(found.goal === null ? null : { id: found.goal, turn: ++now.current.turn });
-      }),
-    [attempt, completed, show, source],
+        setGoal(found.goal === null ? null : { id: found.goal, turn: now.current.turn });
+      });
+    },
+    [attempt, completed, show],
   );
 
   const grow = useCallback(
     (back: boolean) => {
-      const { held, growing } = now.current;
-      if (growing || !held.lines.length || (back ? held.atStart : held.atEnd)) return;
-      now.current.growing = true;
-      void attempt(async () => {
-        if (back) {
-          const found = await source.before({ beforeId: held.lines[0]!.id }, PAGE);
-          show(before(now.current.held, found.lines, found.ended));
-        } else {
-          const found = await source.behind({ afterId: held.lines.at(-1)!.id }, PAGE);
-          const { lines, ended } = completed(found.lines, found.ended);
-          show(behind(now.current.held, lines, ended));
-          if (ended) setCame(0);
-        }
-      }).finally(() => (now.current.growing = false));
+      const { held, growing, turn } = now.current;
+      if (growing === turn || !held.lines.length || (back ? held.atStart : held.atEnd)) return;
+      now.current.growing = turn;
+      void attempt(async (source, isNew) => {
+        const [first, last] = [held.lines[0]!.id, held.lines.at(-1)!.id];
+        const found = await (back ? source.before({ beforeId: first }, PAGE) : source.behind({ afterId: last }, PAGE));
+        if (!isNew()) return;
+        if (back) return show(before(now.current.held, found.lines, found.ended));
+        const { lines, ended } = completed(found.lines, found.ended);
+        show(behind(now.current.held, lines, ended));
+        if (ended) setCame(0);
+      }).finally(() => now.current.growing === turn && (now.current.growing = 0));
     },
-    [attempt, completed, show, source],
+    [attempt, completed, show],
   );
 
   const take = useCallback(
@@ -132,17 +133,22 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
   );
 
   useEffect(() => {
-    if (opening === null) return;
+    const stop = new AbortController();
+    source.current = new Source(path, JSON.parse(key), stop.signal, setSearched);
     recent.current = new Recent();
+    now.current.seen = last;
+    show(NOTHING);
     setOver(false);
     setCame(0);
     go(opening);
-    now.current.seen = last;
-    return tailed(source, last, take, setOver, stop.current.signal);
-    // Where the log is opened counts once for each question.
+    const endTail = tailed(source.current, last, take, setOver);
+    return () => {
+      endTail();
+      stop.abort();
+    };
+    // Where the log is opened, and its last line, count once for each question.
     // eslint-disable-next-line react-hooks/exhaustive-deps
-  }, [source, opening === null]);
-  useEffect(() => () => stop.current.abort(), []);
+  }, [path, key]);
 
   return { ...held, error, busy, searched, over, came, following, goal, told, tell: setTold, tellSearched: setSearched, go, grow, setFollowing };
 }
@@ -170,7 +176,7 @@ async function idOf(source: Source, target: { id: number } | { number: number } 
 }
 
 /** Hands on lines as they come, gathered; goes on after a break, until the log is over. */
-function tailed(source: Source, last: number, take: (lines: Line[]) => void, setOver: (over: boolean) => void, signal: AbortSignal): () => void {
+function tailed(source: Source, last: number, take: (lines: Line[]) => void, setOver: (over: boolean) => void): () => void {
   let coming: Line[] = [];
   const flush = () => {
     if (coming.length) take(coming);
@@ -178,7 +184,7 @@ function tailed(source: Source, last: number, take: (lines: Line[]) => void, set
   };
   const timer = setInterval(flush, FLUSH_MS);
   void (async () => {
-    while (!signal.aborted) {
+    while (!source.signal.aborted) {
       try {
         for await (const lines of source.following(last)) {
           coming.push(...lines);
@@ -186,7 +192,9 @@ function tailed(source: Source, last: number, take: (lines: Line[]) => void, set
         }
         flush();
         return setOver(true);
-      } catch {
+      } catch (failure) {
+        // A question that is refused is refused again.
+        if (failure instanceof ApiError && failure.status < 500) return;
         await new Promise((done) => setTimeout(done, AGAIN_MS));
       }
     }

@@ -35,7 +35,7 @@ export class Source {
   constructor(
     readonly path: string,
     private readonly wanted: Parameters,
-    private readonly signal: AbortSignal,
+    readonly signal: AbortSignal,
     /** Tells the number of the line that a long search has come to; 0 when it is over. */
     private readonly searched: (number: number) => void = () => {},
   ) {}
