@@ -38,7 +38,7 @@ class HealthServer:
             request = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).split()
             status, body = await self._page(request[1].decode() if len(request) > 1 else "")
             writer.write(
-                f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
                 f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
             )
             writer.write(body)

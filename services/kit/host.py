@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 import structlog
+from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
 from det_contracts import commands
 from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import connect
+from services.kit.database import Database
 from services.kit.health import show
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -90,56 +92,69 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:
     """Everything between the first connection and the last commit of one service."""
-    owner = service.rules.owner
     async with AsyncExitStack() as stack:
         if tracer is not None:
             stack.callback(tracer.flush)
-        connection = await connect(settings, owner)
+        connection = await connect(settings, service.rules.owner)
         stack.push_async_callback(connection.close)
         await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas)
-        database = migrate.open_database(settings.database_url, owner)
+        database = migrate.open_database(settings.database_url, service.rules.owner)
         stack.callback(database.close)
-        lease = Lease(connection, owner, uuid.uuid4().hex[:8])
-        leading = (lambda: True) if service.always_saves else (lambda: lease.active)
-        measures = service.measures(owner)
-        saver = DatabaseSaver(
-            database,
-            owner,
-            service.rules.state,
-            project=service.project,
-            leading=leading,
-            backlog=service.backlog,
-            measures=measures,
-        )
-        journal = JetStreamLog(connection)
-        runner = Runner(
-            service.rules, journal, saver, leading=lambda: lease.active, measures=measures, tracer=tracer
-        )
-        answerer = Answerer(connection, owner, measures, tracer)
-        parts = Parts(
-            settings=settings,
-            connection=connection,
-            journal=journal,
-            database=database,
-            saver=saver,
-            runner=runner,
-            asker=Asker(connection),
-            answerer=answerer,
-            leading=lambda: lease.active,
-            measures=measures,
-            tracer=tracer,
-        )
-        Surroundings(parts)
-        if service.readings is not None:
-            readings = service.readings
-            measures.read(lambda: readings(runner.state))
-        stack.push_async_callback(await show(measures, settings, lambda: _unwell(runner)))
+        lease = Lease(connection, service.rules.owner, uuid.uuid4().hex[:8])
+        parts = _joined(service, settings, connection, database, lease, tracer)
+        _read_numbers(service, parts)
+        stack.push_async_callback(await show(parts.measures, settings, lambda: _unwell(parts.runner)))
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(runner.run())
+            tasks.create_task(parts.runner.run())
             tasks.create_task(lease.hold())
             tasks.create_task(_hear(service, parts, lease))
             if service.extra is not None:
                 tasks.create_task(_as_coroutine(service.extra(parts)))
+
+
+def _joined(
+    service: Service,
+    settings: ServiceSettings,
+    connection: Client,
+    database: Database,
+    lease: Lease,
+    tracer: Tracer | None,
+) -> Parts:
+    rules, measures, journal = service.rules, service.measures(service.rules.owner), JetStreamLog(connection)
+
+    def leads() -> bool:
+        return lease.active
+
+    saver = DatabaseSaver(
+        database,
+        rules.owner,
+        rules.state,
+        project=service.project,
+        leading=(lambda: True) if service.always_saves else leads,
+        backlog=service.backlog,
+        measures=measures,
+    )
+    return Parts(
+        settings=settings,
+        connection=connection,
+        journal=journal,
+        database=database,
+        saver=saver,
+        runner=Runner(rules, journal, saver, leading=leads, measures=measures, tracer=tracer),
+        asker=Asker(connection),
+        answerer=Answerer(connection, rules.owner, measures, tracer),
+        leading=leads,
+        measures=measures,
+        tracer=tracer,
+    )
+
+
+def _read_numbers(service: Service, parts: Parts) -> None:
+    """Have what is neither counted nor timed read whenever Prometheus asks."""
+    around, readings = Surroundings(parts), service.readings
+    parts.measures.read(around.readings, around.look)
+    if readings is not None:
+        parts.measures.read(lambda: readings(parts.runner.state))
 
 
 async def _as_coroutine(work: Awaitable[None]) -> None:

@@ -19,9 +19,9 @@ class Surroundings:
         self._parts = parts
         self._streams: dict[str, dict[str, Any]] = {}
         self._database_bytes = 0
-        parts.measures.read(self._readings, self._look)
 
-    async def _look(self) -> None:
+    async def look(self) -> None:
+        """Ask the broker and the database how large things are."""
         await asyncio.gather(*(self._look_at(stream) for stream in self._parts.runner.positions))
         self._database_bytes = await self._parts.database.size_bytes()
 
@@ -30,7 +30,8 @@ class Surroundings:
         with contextlib.suppress(OutcomeUnknown):
             self._streams[stream] = await self._parts.journal.state(stream)
 
-    def _readings(self) -> Iterable[Reading]:
+    def readings(self) -> Iterable[Reading]:
+        """What was found, and what the service itself knows."""
         lag = {
             (stream,): float(max(state["last_seq"] - self._parts.runner.positions[stream], 0))
             for stream, state in self._streams.items()
