@@ -17,8 +17,8 @@ from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH, TASKS
 from services.metrics.logs.trigrams import trigrams
 
 C = CHUNKS.c
-GATHERED = 50_000
-"""Lines that are kept in memory before they are written."""
+GATHERED_BYTES = 16 * 1024 * 1024
+"""Lines are written when so much of them has been gathered, as JSON."""
 AT_ONCE = 500
 """Ids in one statement."""
 Row = dict[str, Any]
@@ -37,8 +37,8 @@ class LineWriter:
         """Add one accepted batch; `position` is the batch's in LOGS, `first` its first line's place there."""
         if batch.count:
             self._fresh.setdefault(batch.task_id, []).append(of_batch(batch, position, first))
-            self._gathered += batch.count
-        if self._gathered > GATHERED:
+            self._gathered += memoryview(batch.lines).nbytes
+        if self._gathered > GATHERED_BYTES:
             self.finish()
 
     def pass_over(self, batch: LogLines) -> None:
@@ -57,15 +57,14 @@ class LineWriter:
         self.finish()
         first = (through + 1) * LINES_PER_BATCH
         self._connection.execute(sa.delete(CHUNKS).where(C.last_id < first))
-        split = self._connection.execute(sa.select(CHUNKS).where(C.first_id < first)).mappings().all()
-        self._delete([row["first_id"] for row in split])
-        rows = []
-        for row in split:
-            lines = unpack(row["kinds"], row["columns"], row["texts"], row["lines"])
+        split = sa.select(C.first_id).where(C.first_id < first)
+        for first_id in self._connection.execute(split).scalars().all():
+            (row,) = self._taken([first_id]).values()
+            lines = _unpacked(row)
             gone = int(lines.ids.searchsorted(first))
             rest = lines.part(gone, len(lines))
-            rows.append(_row(row["task_id"], rest, row["number"] + gone, full=row["tier"] == tiers.FULL))
-        self._insert(rows)
+            full = row["tier"] == tiers.FULL
+            self._insert([_row(row["task_id"], rest, row["number"] + gone, full=full)])
 
     def finish(self) -> None:
         """Write everything gathered so far."""
