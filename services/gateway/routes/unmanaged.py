@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from typing import Any, cast, get_args
 
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -14,6 +15,7 @@ from det_contracts.commands import CreateTrial, Ending, EndTrial, OpenRun
 from det_contracts.problems import invalid, unavailable
 from services.gateway.domain import Trial
 from services.gateway.routes import experiments, trials
+from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
 from services.gateway.web.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
@@ -22,12 +24,14 @@ ALIVE = ("", "UNSPECIFIED", "ACTIVE", "QUEUED", "PULLING", "STARTING", "RUNNING"
 """What a script that lives may call its state; a heartbeat names none."""
 ENDINGS = get_args(Ending)
 PATIENCE_S = 10.0
+LONGEST_NAME = 1000
 router = APIRouter()
 
 
 @router.put("/experiments/by-external-id/{external_id:path}")
 async def put_experiment(visit: Asked, external_id: str) -> Response:
     """The experiment of that external id; made as by POST /experiments where there is none."""
+    _check_name(external_id)
     # No name of a user is empty, so nobody's idempotency key looks like this.
     return await experiments.submitted(visit, f":{external_id}")
 
@@ -43,14 +47,20 @@ async def create(visit: Asked, body: NewTrial) -> Response:
 async def put(visit: Asked, body: TrialPut) -> Response:
     """The trial of that external id in its experiment; made where there is none."""
     external = body.external_trial_id
-    if not external:
-        raise invalid("externalTrialId is missing")
+    _check_name(external)
     name = external if ids.is_token(external) else str(uuid.uuid5(uuid.NAMESPACE_OID, external))
     return await _create(visit, body.create_trial_request, name)
 
 
+def _check_name(external_id: str) -> None:
+    if not 0 < len(external_id) <= LONGEST_NAME:
+        raise invalid(f"an external id has 1 to {LONGEST_NAME} characters, not {len(external_id)}")
+
+
 async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response:
     id = body.experiment_id
+    if len(msgspec.json.encode(body.hparams)) > TEXT_LIMIT_BYTES:
+        raise invalid(f"the hyperparameters are larger than {TEXT_LIMIT_BYTES} bytes")
     await visit.peers.command(
         CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
     )
