@@ -30,6 +30,8 @@ export interface Experiment {
   bestTrialSearcherMetric: number | null;
   duration: number;
   projectName: string;
+  /** Its scripts run outside of the cluster. */
+  unmanaged: boolean;
 }
 
 export interface Validation {

@@ -21,7 +21,10 @@ const over = (state: string) => (isOver(state) ? "it has ended" : state.startsWi
 const stored = (one: Experiment) => `${one.checkpointCount === 1 ? "1 checkpoint" : `${one.checkpointCount} checkpoints`} (${size(one.checkpointSize)})`;
 
 export const ACTIONS: Action[] = [
-  { name: "Pause", verb: "pause", not: (state) => over(state) || (state === "PAUSED" ? "it is paused" : "") },
+  {
+    name: "Pause", verb: "pause",
+    not: (state, one) => over(state) || (one.unmanaged ? "it runs outside of the cluster" : state === "PAUSED" ? "it is paused" : ""),
+  },
   { name: "Activate", verb: "activate", not: (state) => over(state) || (state !== "PAUSED" ? "it is active" : "") },
   { name: "Stop", verb: "cancel", not: over, ask: () => "Its trials save their state, then they leave; it cannot be activated again. What they have reported stays." },
   { name: "Kill", verb: "kill", not: (state) => (isOver(state) ? "it has ended" : ""), ask: () => "Its trials end at once; what they have not saved is lost." },

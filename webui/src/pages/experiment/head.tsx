@@ -42,7 +42,6 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
   };
   const spent = noticeable(timeline.data?.stretches ?? []);
   const source = one.config.searcher?.source_trial_id as number | null | undefined;
-  const code = one.config.entrypoint !== undefined;
   return (
     <header className="head">
       <h1>
@@ -70,15 +69,23 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
           started <Time at={one.startTime} />
         </span>
         <span>for {duration(one.duration)}</span>
-        <Cost one={one} trials={trials} />
-        <Restarts one={one} trials={trials} />
+        {one.unmanaged ? (
+          <span>runs outside of the cluster</span>
+        ) : (
+          <>
+            <Cost one={one} trials={trials} />
+            <Restarts one={one} trials={trials} />
+          </>
+        )}
         {job && !isOver(one.state) && job.jobsAhead >= 0 && (
           <Link to="/jobs">{job.jobsAhead === 0 ? "first in the queue" : `${job.jobsAhead} ahead in the queue`}</Link>
         )}
         <span>by {one.username}</span>
-        <span>
-          pool <Link to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>{one.resourcePool}</Link>
-        </span>
+        {!one.unmanaged && (
+          <span>
+            pool <Link to={`/resourcepool/${encodeURIComponent(one.resourcePool)}`}>{one.resourcePool}</Link>
+          </span>
+        )}
         {one.forkedFrom && (
           <span>
             {source ? "continued from" : "forked from"} <Link to={`/experiments/${one.forkedFrom}/overview`}>{one.forkedFrom}</Link>
@@ -125,7 +132,7 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
         >
           TensorBoard
         </button>
-        {code && <a href={`/experiments/${one.id}/model_def`}>Download code</a>}
+        {!one.unmanaged && <a href={`/experiments/${one.id}/model_def`}>Download code</a>}
       </div>
       {proceed.error || board.error ? <Failure error={proceed.error ?? board.error} /> : null}
       {forking && <Fork one={one} search={forking === "search"} onClose={() => setForking("")} />}
