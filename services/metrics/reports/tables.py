@@ -56,7 +56,7 @@ STRANDS = sa.Table(
     sa.Column("merges", sa.Boolean, nullable=False),
     sa.Column("digest", sa.LargeBinary, nullable=False),
     sa.Column("names", sa.LargeBinary, nullable=False),
-    sa.Index("strands_by_trial", "trial_id"),
+    sa.Index("strands_by_trial", "trial_id", "digest"),
 )
 """Reports of one run and group of a trial with the same metric names; its id is that of its first report.
 

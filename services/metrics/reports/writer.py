@@ -28,8 +28,8 @@ from services.metrics.series.chunk import Chunk, microseconds, sort
 from services.metrics.series.column import column
 
 S = STRANDS.c
-StrandKey = tuple[int, str, bool, bytes]
-"""Run, group, whether it merges, digest of the names."""
+StrandKey = tuple[int, int, str, bool, bytes]
+"""Trial, run, group, whether it merges, digest of the names."""
 Waiting = list[tuple[list[int], Piece]]
 """Pieces of one strand, each with the ids of its reports."""
 
@@ -39,7 +39,7 @@ class ReportWriter:
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
-        self._known: dict[int, dict[StrandKey, int]] = {}
+        self._known: dict[StrandKey, int] = {}
         self._new: list[dict[str, Any]] = []
         self._waiting: dict[int, Waiting] = {}
         self._totals = Totals(connection)
@@ -88,23 +88,21 @@ class ReportWriter:
         """The strand that a piece belongs to; a new one is named after its first report."""
         names = msgspec.json.encode(sorted(piece.columns))
         digest = hashlib.blake2b(names, digest_size=16).digest()
-        known = self._strands_of(batch.trial_id)
-        key = (batch.run, piece.group, piece.merges, digest)
-        if key not in known:
-            known[key] = first_id
-            values = (first_id, batch.trial_id, *key, names)
-            columns = ("id", "trial_id", "run", "kind", "merges", "digest", "names")
-            self._new.append(dict(zip(columns, values, strict=True)))
-        return known[key]
+        key = (batch.trial_id, batch.run, piece.group, piece.merges, digest)
+        if key not in self._known:
+            self._known[key] = self._stored(key) or self._named(key, names, first_id)
+        return self._known[key]
 
-    def _strands_of(self, trial_id: int) -> dict[StrandKey, int]:
-        if trial_id not in self._known:
-            query = sa.select(S.run, S.kind, S.merges, S.digest, S.id).where(S.trial_id == trial_id)
-            self._known[trial_id] = {
-                (run, kind, merges, bytes(digest)): id
-                for run, kind, merges, digest, id in self._connection.execute(query)
-            }
-        return self._known[trial_id]
+    def _stored(self, key: StrandKey) -> int | None:
+        columns = (S.trial_id, S.run, S.kind, S.merges, S.digest)
+        same = (column == value for column, value in zip(columns, key, strict=True))
+        found: int | None = self._connection.execute(sa.select(S.id).where(*same)).scalar()
+        return found
+
+    def _named(self, key: StrandKey, names: bytes, first_id: int) -> int:
+        columns = ("trial_id", "run", "kind", "merges", "digest")
+        self._new.append({"id": first_id, "names": names} | dict(zip(columns, key, strict=True)))
+        return first_id
 
     def _archive(self, trial_id: int, archive: Archive) -> None:
         """Outdated reports of earlier runs stay readable but count no more (REST spec, section 4, rule 2)."""

@@ -47,7 +47,7 @@ def upgrade() -> None:
         sa.Column("merges", sa.Boolean, nullable=False),
         sa.Column("digest", sa.LargeBinary, nullable=False),
         sa.Column("names", sa.LargeBinary, nullable=False),
-        sa.Index("strands_by_trial", "trial_id"),
+        sa.Index("strands_by_trial", "trial_id", "digest"),
     )
     op.create_table(
         "chunks",
