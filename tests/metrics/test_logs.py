@@ -105,6 +105,14 @@ def test_long_logs_come_in_pages_that_fit_into_an_answer(told, monkeypatch):
     assert [text.split()[0] for text in found] == [f"{n}-{m}" for n in range(20) for m in range(10)]
 
 
+def test_an_answer_is_bounded_as_it_travels(told):
+    ask = told(*(lines("\x01" * 30_000, offset=n) for n in range(100)))
+    page = ask(LogPage(task_id="1.a", limit=1000))
+    assert len(msgspec.json.encode(page)) < 2 * 1024 * 1024 + 200_000
+    assert page["more"]
+    assert len(all_of(ask, LogPage(task_id="1.a", limit=1000))) == 100
+
+
 def test_no_line_is_too_odd_for_a_table(told):
     ask = told(
         lines("nul \0 here", "\u2028 \U0001f600", "", rank=10**30), lines("x" * 500_000, offset=3, rank=-5)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import numpy as np
 import sqlalchemy as sa
 
@@ -24,6 +25,7 @@ WORK_S = 0.5
 INDEX = (C.first_id, C.last_id, C.number, C.lines, C.first_at, C.last_at, C.kinds)
 BODY = sa.select(C.columns, C.texts).where(C.first_id == sa.bindparam("id"))
 Line = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
 
 
 class Scan:
@@ -50,7 +52,8 @@ class Scan:
         found, size = 0, 0
         for row in self._chunks():
             for line in self._of_chunk(row):
-                size += len(line["text"].encode()) + ROW_OVERHEAD_BYTES
+                # As JSON, in which a control character takes six bytes.
+                size += len(_encode(line["text"])) + ROW_OVERHEAD_BYTES
                 if found == self._limit or (found and size > PAGE_BYTES):
                     self.more = True
                     return
