@@ -32,6 +32,11 @@ def browser():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def cluster(shared_cluster):
+    return shared_cluster
+
+
 @pytest.fixture
 def page(cluster, browser):
     """Signed in, on the dashboard."""
@@ -140,8 +145,8 @@ def test_from_the_dashboard_to_the_line_that_explains_a_failure(cluster, page, t
 def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
     cluster.kill("gateway")
     cluster.get("me")
-    cluster.create("1_metrics.yaml", examples)
-    expect(page.get_by_role("row", name=re.compile("stage-1-metrics"))).to_be_visible(timeout=40 * SECONDS)
+    cluster.create("1_metrics.yaml", examples, "--config", "name=after-the-gateway")
+    expect(page.get_by_role("row", name=re.compile("after-the-gateway"))).to_be_visible(timeout=40 * SECONDS)
 
 
 def test_keys_lead_to_places(page):
@@ -154,17 +159,17 @@ def test_keys_lead_to_places(page):
 PAGES = (
     "/dashboard",
     "/experiments",
-    "/experiments/1/overview",
-    "/experiments/1/hyperparameters",
-    "/experiments/1/trials",
-    "/experiments/1/checkpoints",
-    "/experiments/1/code",
-    "/experiments/1/logs",
-    "/experiments/1/notes",
-    "/experiments/1/story",
-    "/experiments/1/trials/1/overview",
-    "/experiments/1/trials/1/metrics",
-    "/experiments/1/trials/1/profiler",
+    "/experiments/{id}/overview",
+    "/experiments/{id}/hyperparameters",
+    "/experiments/{id}/trials",
+    "/experiments/{id}/checkpoints",
+    "/experiments/{id}/code",
+    "/experiments/{id}/logs",
+    "/experiments/{id}/notes",
+    "/experiments/{id}/story",
+    "/experiments/{id}/trials/{trial}/overview",
+    "/experiments/{id}/trials/{trial}/metrics",
+    "/experiments/{id}/trials/{trial}/profiler",
     "/clusters",
     "/jobs",
     "/models",
@@ -177,11 +182,13 @@ PAGES = (
 def test_everybody_can_use_every_page(cluster, page, examples, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make setup")
-    cluster.wait_for_end(cluster.create("3_search.yaml", examples))
+    id = cluster.create("3_search.yaml", examples)
+    cluster.wait_for_end(id)
+    trial = cluster.first_trial(id)
     page.emulate_media(color_scheme=scheme)
     found = {}
     for path in PAGES:
-        page.goto(f"/det{path}")
+        page.goto(f"/det{path.format(id=id, trial=trial)}")
         expect(page.locator("main h1, main h2").first).to_be_visible()
         page.wait_for_load_state("load")
         expect(page.locator(".skeleton")).to_have_count(0)
