@@ -6,7 +6,8 @@ import { duration, number } from "../parts/format";
 import { save, toCsv, toPng, toSvg } from "./export";
 import { useLit } from "./light";
 import { extent, type Line, nearestOf } from "./lines";
-import { css, type Mark, Plot, type Ticks } from "./plot";
+import { type Mark, Plot, type Ticks } from "./plot";
+import { css } from "./theme";
 
 export interface ChartProps {
   title: string;

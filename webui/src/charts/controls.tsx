@@ -1,6 +1,7 @@
 /** How the curves of a page are drawn. */
 
-import { duration } from "../parts/format";
+import { useState } from "react";
+
 import { useView, writeRange } from "./link";
 
 const text = (x: string, value: number) =>
@@ -45,25 +46,31 @@ export function ViewControls({ names }: { names: string[] }) {
         <input type="checkbox" checked={view.band} onChange={(event) => view.set({ b: event.target.checked ? "" : "0" })} />
         band of extremes
       </label>
-      {view.zoom && <Range x={view.x} zoom={view.zoom} onChange={(zoom) => view.set({ z: writeRange(zoom) })} />}
-      {!view.zoom && <span className="soft">drag in a chart to zoom</span>}
+      <Range key={`${view.x} ${view.zoom}`} x={view.x} zoom={view.zoom} onChange={(zoom) => view.set({ z: writeRange(zoom) })} />
     </div>
   );
 }
 
-/** The part that is looked at, as numbers: zoom without a pointer. */
-function Range({ x, zoom, onChange }: { x: string; zoom: [number, number]; onChange: (zoom: [number, number] | null) => void }) {
-  const kind = x === "time" ? "datetime-local" : "number";
-  const ends = (at: 0 | 1, given: string) => {
-    const next: [number, number] = [...zoom];
-    next[at] = value(x, given);
-    if (Number.isFinite(next[at]) && next[0] < next[1]) onChange(next);
+/** The part that is looked at, as numbers: zoom without a pointer. It is taken up once both ends make sense. */
+function Range({ x, zoom, onChange }: { x: string; zoom: [number, number] | null; onChange: (zoom: [number, number] | null) => void }) {
+  const [ends, setEnds] = useState(() => (zoom ?? []).map((end) => text(x, end)));
+  const take = () => {
+    const [from, to] = [value(x, ends[0] ?? ""), value(x, ends[1] ?? "")];
+    if (ends[0] && ends[1] && Number.isFinite(from) && from < to) onChange([from, to]);
+    else if (!ends[0] && !ends[1] && zoom) onChange(null);
   };
+  const field = (at: 0 | 1, name: string) => (
+    <input
+      type={x === "time" ? "datetime-local" : "number"} step="any" aria-label={name} placeholder={name} value={ends[at] ?? ""}
+      title={x === "since" ? "in seconds" : "drag in a chart does the same"}
+      onChange={(event) => setEnds(at ? [ends[0] ?? "", event.target.value] : [event.target.value, ends[1] ?? ""])}
+      onBlur={take} onKeyDown={(event) => event.key === "Enter" && take()}
+    />
+  );
   return (
     <span className="actions">
-      <input type={kind} step="any" aria-label="from" title={x === "since" ? duration(zoom[0]) : ""} value={text(x, zoom[0])} onChange={(event) => ends(0, event.target.value)} />
-      <input type={kind} step="any" aria-label="to" title={x === "since" ? duration(zoom[1]) : ""} value={text(x, zoom[1])} onChange={(event) => ends(1, event.target.value)} />
-      <button type="button" onClick={() => onChange(null)}>
+      range {field(0, "from")} {field(1, "to")}
+      <button type="button" disabled={!zoom} onClick={() => onChange(null)}>
         Whole range
       </button>
     </span>

@@ -16,4 +16,5 @@ const watch = (tell: () => void) => {
   return () => watchers.delete(tell);
 };
 
-export const useLit = () => useSyncExternalStore(watch, () => lit);
+export const lighted = () => lit;
+export const useLit = () => useSyncExternalStore(watch, lighted);

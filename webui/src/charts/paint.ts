@@ -3,7 +3,8 @@
 import type uPlot from "uplot";
 
 import type { Extent, Line } from "./lines";
-import { css, type Mark } from "./plot";
+import type { Mark } from "./plot";
+import { css } from "./theme";
 import { scaleTo, spread, trace, traceBand, type To } from "./trace";
 
 /** Lines whose ends are labelled, and the room for that, in pixels. */
@@ -20,33 +21,60 @@ interface What {
   marks: Mark[];
 }
 
-export function paint(u: uPlot, what: What, lit: number | null) {
-  const { ctx, bbox } = u;
-  const ratio = devicePixelRatio;
-  const toX = scaleTo(what.extent.x, bbox.left, bbox.left + bbox.width);
-  const toY = scaleTo(what.extent.y, bbox.top + bbox.height, bbox.top, what.log);
-  const known = lit !== null && what.lines.some((line) => line.trial === lit);
-  const faint = (line: Line) => known && line.trial !== lit;
+export function paint(u: uPlot, what: What) {
+  const { toX, toY } = scalesOf(u, what);
+  within(u.ctx, u.bbox, () => {
+    for (const line of what.lines) draw(u, u.ctx, line, what.band && what.lines.length <= BANDS, what.lines.length > 100 ? 0.6 : 1, toX, toY, 1);
+    for (const mark of what.marks) star(u.ctx, toX(mark.x), toY(mark.y), 7 * devicePixelRatio);
+  });
+  if (what.lines.length <= LABELS) labels(u.ctx, what.lines, toY, u.bbox, devicePixelRatio);
+}
+
+/** On a canvas above, which is there only for that: the trial that is lit, and a veil over all others. */
+export function paintLit(u: uPlot, what: What, lit: number | null) {
+  const below = u.ctx.canvas;
+  const before = below.nextElementSibling;
+  if (before instanceof HTMLCanvasElement) before.remove();
+  const mine = what.lines.filter((line) => line.trial === lit);
+  if (!mine.length || mine.length === what.lines.length) return;
+  const above = below.cloneNode() as HTMLCanvasElement;
+  Object.assign(above.style, { position: "absolute", inset: "0", pointerEvents: "none" });
+  below.after(above);
+  const ctx = above.getContext("2d")!;
+  const { toX, toY } = scalesOf(u, what);
+  within(ctx, u.bbox, () => {
+    ctx.fillStyle = css("--card");
+    ctx.globalAlpha = 0.75;
+    ctx.fillRect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    ctx.globalAlpha = 1;
+    for (const line of mine) draw(u, ctx, line, what.band, 1, toX, toY, 1.8);
+    for (const mark of what.marks) if (mark.trial === lit) star(ctx, toX(mark.x), toY(mark.y), 7 * devicePixelRatio);
+  });
+}
+
+const scalesOf = ({ bbox }: uPlot, { extent, log }: What) => ({
+  toX: scaleTo(extent.x, bbox.left, bbox.left + bbox.width),
+  toY: scaleTo(extent.y, bbox.top + bbox.height, bbox.top, log),
+});
+
+function within(ctx: CanvasRenderingContext2D, { left, top, width, height }: uPlot.BBox, act: () => void) {
   ctx.save();
   ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.rect(left, top, width, height);
   ctx.clip();
   ctx.lineJoin = "round";
-  // What is lit lies above all others.
-  const inOrder = known ? [...what.lines].sort((a, b) => Number(a.trial === lit) - Number(b.trial === lit)) : what.lines;
-  for (const line of inOrder) {
-    ctx.globalAlpha = faint(line) ? 0.15 : 1;
-    if (what.band && (what.lines.length <= BANDS || (known && !faint(line)))) band(ctx, line, toX, toY);
-    if (line.pale) stroke(ctx, line, line.pale, toX, toY, ratio, 0.3);
-    stroke(ctx, line, line.ys, toX, toY, known && !faint(line) ? 2 * ratio : ratio, what.lines.length > 100 && !known ? 0.6 : 1);
-    points(ctx, line, toX, toY, ratio);
-    gaps(ctx, line, toX, bbox.top + bbox.height, ratio);
-    ending(ctx, line, toX, toY, ratio);
-  }
-  ctx.globalAlpha = 1;
-  for (const mark of what.marks) if (!known || mark.trial === lit) star(ctx, toX(mark.x), toY(mark.y), 7 * ratio);
+  act();
   ctx.restore();
-  if (what.lines.length <= LABELS) labels(ctx, what.lines.filter((line) => !faint(line)), toY, bbox, ratio);
+}
+
+function draw(u: uPlot, ctx: CanvasRenderingContext2D, line: Line, banded: boolean, alpha: number, toX: To, toY: To, width: number) {
+  const ratio = devicePixelRatio;
+  if (banded) band(ctx, line, toX, toY);
+  if (line.pale) stroke(ctx, line, line.pale, toX, toY, ratio, 0.3);
+  stroke(ctx, line, line.ys, toX, toY, width * ratio, alpha);
+  points(ctx, line, toX, toY, ratio);
+  gaps(ctx, line, toX, u.bbox.top + u.bbox.height, ratio);
+  ending(ctx, line, toX, toY, ratio);
 }
 
 function band(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To) {

@@ -6,9 +6,10 @@ import "uplot/dist/uPlot.min.css";
 
 import { duration } from "../parts/format";
 import { tickText } from "./export";
-import { light, useLit } from "./light";
+import { light, lighted, useLit } from "./light";
 import { type Extent, type Line, nearestOf } from "./lines";
-import { paint, roomFor } from "./paint";
+import { paint, paintLit, roomFor } from "./paint";
+import { css, onTheme } from "./theme";
 import { scaleTo } from "./trace";
 
 export interface Mark {
@@ -39,7 +40,6 @@ export interface PlotProps {
   ticks: { current: () => Ticks };
 }
 
-export const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const REACH_PX = 24;
 const CLICK_PX = 4;
 
@@ -49,13 +49,11 @@ export function Plot(props: PlotProps) {
   const now = useRef(props);
   const waits = useRef(false);
   const lit = useLit();
-  const litNow = useRef(lit);
   now.current = props;
-  litNow.current = lit;
   const { axis, log, height } = props;
 
   useEffect(() => {
-    const made = new uPlot(options(now, litNow, box.current!.clientWidth), [[0, 1], [null, null]], box.current!);
+    const made = new uPlot(options(now, box.current!.clientWidth), [[0, 1], [null, null]], box.current!);
     const stop = listen(made, now);
     plot.current = made;
     show(made, now.current);
@@ -80,19 +78,17 @@ export function Plot(props: PlotProps) {
       waits.current = false;
       show(plot.current, now.current);
     };
-    const again = () => plot.current?.redraw(false, true);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    const theme = new MutationObserver(again);
-    theme.observe(document.documentElement, { attributeFilter: ["style"] });
-    scheme.addEventListener("change", again);
+    const stop = onTheme(() => plot.current?.redraw(false, true));
     document.addEventListener("visibilitychange", back);
     return () => {
-      theme.disconnect();
-      scheme.removeEventListener("change", again);
+      stop();
       document.removeEventListener("visibilitychange", back);
     };
   }, []);
-  useEffect(() => plot.current?.redraw(false, false), [lit]);
+  // Many lines are drawn once; what is lit lies above them.
+  useEffect(() => {
+    if (plot.current) paintLit(plot.current, now.current, lit);
+  }, [lit]);
 
   return <div ref={box} className="plot" role="img" aria-label={props.name} style={{ height }} />;
 }
@@ -100,7 +96,7 @@ export function Plot(props: PlotProps) {
 /** uPlot asks for the ranges anew when it gets data; the lines themselves it does not know. */
 const show = (plot: uPlot, { extent }: PlotProps) => plot.setData([extent.x, [null, null]]);
 
-function options(now: { current: PlotProps }, lit: { current: number | null }, width: number): uPlot.Options {
+function options(now: { current: PlotProps }, width: number): uPlot.Options {
   const { axis, log, height } = now.current;
   const soft = () => css("--soft");
   const grid = { stroke: () => css("--line"), width: 1 };
@@ -146,7 +142,8 @@ function options(now: { current: PlotProps }, lit: { current: number | null }, w
       draw: [
         (u) => {
           if (axis === "time") ticked.x = timeTicks(u);
-          paint(u, now.current, lit.current);
+          paint(u, now.current);
+          paintLit(u, now.current, lighted());
         },
       ],
       setCursor: [(u) => now.current.onCursor(u.cursor.left! >= 0 ? u.posToVal(u.cursor.left!, "x") : null)],

@@ -88,4 +88,4 @@ export function useSeries(part: Part, name: string, topics: string[]) {
 }
 
 /** Buckets of each line: as many as pixels for some, fewer where hundreds share the place. */
-export const widthFor = (trials: number) => (trials > 200 ? 120 : trials > 50 ? 300 : 1000);
+export const widthFor = (trials: number) => (trials > 1000 ? 60 : trials > 200 ? 120 : trials > 50 ? 300 : 1000);

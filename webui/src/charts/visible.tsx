@@ -14,11 +14,11 @@ function watch(element: Element, tell: (seen: boolean) => void): () => void {
   };
 }
 
-/** Mounts what it holds only while that is in view; otherwise it keeps the place. */
-export function Visible({ height, name, children }: { height: number; name: string; children: () => ReactNode }) {
+/** Mounts what it holds only while that is in view; otherwise it keeps the place. With `stays` it stays from then on. */
+export function Visible({ height, name, stays = false, children }: { height: number; name: string; stays?: boolean; children: () => ReactNode }) {
   const box = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState(false);
-  useEffect(() => watch(box.current!, setSeen), []);
+  useEffect(() => watch(box.current!, (now) => setSeen((before) => now || (stays && before))), [stays]);
   return (
     <div ref={box} className="place" data-name={name} style={{ minHeight: height }}>
       {seen && children()}

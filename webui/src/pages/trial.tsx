@@ -9,10 +9,10 @@ import { duration, flat, isOver, number } from "../parts/format";
 import { Logs } from "../parts/logs";
 import { Checkpoints } from "./experiment/checkpoints";
 import { Story } from "./experiment/story";
+import { Summaries, Workloads } from "./workloads";
 
 /** Between two looks at a trial that reports; its curves are asked for at once. */
 const REST_MS = 1000;
-const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
 
 export function TrialPage() {
   const id = Number(useParams().trial);
@@ -105,7 +105,12 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
         </Card>
       );
     case "metrics":
-      return <Summaries trial={trial} />;
+      return (
+        <>
+          <Summaries trial={trial} />
+          <Workloads trial={trial} topics={topics} />
+        </>
+      );
     case "checkpoints":
       return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} />;
     case "profiler":
@@ -122,39 +127,4 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
 function Curves({ trial, ...more }: { trial: Trial; searched: string; topics: string[]; profile?: boolean }) {
   const curves = useCurves([trial]);
   return <Metrics trials={curves} names={namesOf(trial)} {...more} />;
-}
-
-function Summaries({ trial }: { trial: Trial }) {
-  return (
-    <Card>
-      <table aria-label="Metrics">
-        <thead>
-          <tr>
-            <th>Group</th>
-            <th>Metric</th>
-            <th className="num">Last</th>
-            <th className="num">Minimum</th>
-            <th className="num">Maximum</th>
-            <th className="num">Mean</th>
-            <th className="num">Reports</th>
-          </tr>
-        </thead>
-        <tbody>
-          {Object.entries(trial.summaryMetrics).flatMap(([group, metrics]) =>
-            Object.entries(metrics).map(([name, one]) => (
-              <tr key={`${group}.${name}`}>
-                <td>{GROUPS[group] ?? group}</td>
-                <td>{name}</td>
-                <td className="num">{typeof one.last === "object" ? JSON.stringify(one.last) : number(one.last)}</td>
-                <td className="num">{number(one.min)}</td>
-                <td className="num">{number(one.max)}</td>
-                <td className="num">{number(one.mean)}</td>
-                <td className="num">{one.count}</td>
-              </tr>
-            )),
-          )}
-        </tbody>
-      </table>
-    </Card>
-  );
 }

@@ -1,5 +1,5 @@
 import { type ColumnDef, getCoreRowModel, getSortedRowModel, type SortingState, useReactTable } from "@tanstack/react-table";
-import { Fragment, type ReactNode, useState } from "react";
+import { Fragment, type ReactNode, useMemo, useState } from "react";
 
 /** As a function, not as a component: one that is made anew would lose what is open in a cell. */
 const drawn = <C,>(what: ReactNode | ((context: C) => ReactNode), context: C): ReactNode => (typeof what === "function" ? what(context) : what);
@@ -9,26 +9,37 @@ export function Table<T>({
   rows,
   columns,
   onSort,
+  sort,
   name,
   below,
+  most,
 }: {
   rows: T[];
   columns: ColumnDef<T, any>[];
+  /** With `sort` told what was chosen; without it the rows come sorted by whoever is told. */
   onSort?: (id: string, descending: boolean) => void;
+  /** The column that rows are sorted by, where the address holds it. */
+  sort?: { id: string; desc: boolean } | null;
   name: string;
+  /** Rows shown at most, the first in their order. */
+  most?: number;
   /** What a row that is opened shows below itself. */
   below?: (row: T) => ReactNode;
 }) {
-  const [sorting, setSorting] = useState<SortingState>([]);
+  const [own, setSorting] = useState<SortingState>([]);
+  const [sorted, falling] = [sort?.id, sort?.desc];
+  // The same list as long as nothing changes: the table takes another one for news, again and again.
+  const asked = useMemo(() => (sorted ? [{ id: sorted, desc: Boolean(falling) }] : []), [sorted, falling]);
+  const sorting = sort === undefined ? own : asked;
   const table = useReactTable({
     data: rows,
     columns,
     state: { sorting },
-    manualSorting: onSort !== undefined,
+    manualSorting: onSort !== undefined && sort === undefined,
     onSortingChange: (update) => {
       const next = typeof update === "function" ? update(sorting) : update;
       setSorting(next);
-      if (onSort) onSort(next[0]?.id ?? "id", next[0]?.desc ?? true);
+      if (onSort) onSort(next[0]?.id ?? (sort === undefined ? "id" : ""), next[0]?.desc ?? true);
     },
     getCoreRowModel: getCoreRowModel(),
     getSortedRowModel: getSortedRowModel(),
@@ -62,7 +73,7 @@ export function Table<T>({
           ))}
         </thead>
         <tbody>
-          {table.getRowModel().rows.map((row) => (
+          {table.getRowModel().rows.slice(0, most).map((row) => (
             <Fragment key={row.id}>
               <tr>
                 {row.getVisibleCells().map((cell) => (

@@ -1,6 +1,8 @@
 /** A drawing with as many marks as there are trials, and one above it for the one that is lit. */
 
-import { type KeyboardEvent, type PointerEvent, useEffect, useRef } from "react";
+import { type PointerEvent, useEffect, useRef } from "react";
+
+import { onTheme } from "../theme";
 
 export interface Frame {
   ctx: CanvasRenderingContext2D;
@@ -25,7 +27,6 @@ export interface CanvasProps {
   onLeave?: () => void;
   onDown?: (where: Where) => void;
   onUp?: (where: Where) => void;
-  onKey?: (event: KeyboardEvent) => void;
   cursor?: string;
 }
 
@@ -49,29 +50,34 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
 }
 
 function useDrawing(canvas: { current: HTMLCanvasElement | null }, height: number, draw?: (frame: Frame) => void) {
+  const now = useRef(draw);
+  now.current = draw;
+  const seen = useRef(0);
+  useEffect(() => paint(canvas.current!, height, now.current), [canvas, height, draw]);
   useEffect(() => {
-    const element = canvas.current!;
-    const paint = () => {
-      const width = element.clientWidth;
-      const ratio = devicePixelRatio;
-      [element.width, element.height] = [Math.round(width * ratio), Math.round(height * ratio)];
-      const ctx = element.getContext("2d")!;
-      ctx.scale(ratio, ratio);
-      if (width) draw?.({ ctx, width, height });
-    };
-    paint();
-    const size = new ResizeObserver(paint);
-    size.observe(element);
-    const theme = new MutationObserver(paint);
-    theme.observe(document.documentElement, { attributeFilter: ["style"] });
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", paint);
+    const again = () => paint(canvas.current!, height, now.current);
+    const size = new ResizeObserver(([entry]) => {
+      const width = entry!.contentRect.width;
+      if (width !== seen.current) again();
+      seen.current = width;
+    });
+    seen.current = canvas.current!.clientWidth;
+    size.observe(canvas.current!);
+    const stop = onTheme(again);
     return () => {
       size.disconnect();
-      theme.disconnect();
-      scheme.removeEventListener("change", paint);
+      stop();
     };
-  }, [canvas, height, draw]);
+  }, [canvas, height]);
+}
+
+function paint(element: HTMLCanvasElement, height: number, draw?: (frame: Frame) => void) {
+  const width = element.clientWidth;
+  const ratio = devicePixelRatio;
+  [element.width, element.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const ctx = element.getContext("2d")!;
+  ctx.scale(ratio, ratio);
+  if (width) draw?.({ ctx, width, height });
 }
 
 const [BEST, MIDDLE, WORST] = [[47, 111, 222], [150, 110, 150], [217, 113, 28]] as const;

@@ -2,7 +2,7 @@
 
 import { useCallback } from "react";
 
-import { css } from "../plot";
+import { css } from "../theme";
 import { light, useLit } from "../light";
 import { type Axis, placeOf, ticksOf } from "./axes";
 import { Canvas, type Frame, mark, type Where } from "./canvas";

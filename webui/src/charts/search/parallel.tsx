@@ -3,7 +3,7 @@
 import { useCallback, useMemo, useRef, useState } from "react";
 
 import { number } from "../../parts/format";
-import { css } from "../plot";
+import { css } from "../theme";
 import { light, useLit } from "../light";
 import { type Axis, type Brush, onAxis, placeOf, share, ticksOf, valueAt } from "./axes";
 import { Canvas, type Frame, ramp, type Where } from "./canvas";

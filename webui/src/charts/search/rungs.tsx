@@ -5,7 +5,7 @@ import { useCallback, useMemo } from "react";
 import { number } from "../../parts/format";
 import { colour } from "../../parts/format";
 import { light, useLit } from "../light";
-import { css } from "../plot";
+import { css } from "../theme";
 import { axisOf, share } from "./axes";
 import { Canvas, type Frame, mark, type Where } from "./canvas";
 import type { Ending } from "./rows";

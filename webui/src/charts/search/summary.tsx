@@ -1,9 +1,9 @@
 /** What a search came to: the best so far, how the metric is spread, and which hyperparameters matter. */
 
-import { useCallback, useMemo } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 
 import { number } from "../../parts/format";
-import { css } from "../plot";
+import { css } from "../theme";
 import { type Axis, axisOf, placeOf } from "./axes";
 import { Canvas, type Frame, ramp } from "./canvas";
 import { Dots } from "./dots";
@@ -72,13 +72,13 @@ const FEW = 20;
 const EACH = 5;
 
 export function Importances({ rows, axes, shareOf }: { rows: Row[]; axes: Axis[]; shareOf: (row: Row) => number }) {
-  const found = useMemo(() => {
-    const varied = axes.filter((axis) => axis.high > axis.low);
-    const whole = rows.filter((row) => varied.every((axis) => placeOf(axis, row) !== null));
-    const encoded = whole.map((row) => varied.map((axis) => encode(axis, placeOf(axis, row)!)));
-    const shares = importance(encoded, whole.map(shareOf));
-    return { trials: whole.length, shares: varied.map((axis, at) => ({ name: axis.name, share: shares[at]! })).sort((a, b) => b.share - a.share) };
+  const [found, setFound] = useState<Found | null>(null);
+  // After the page was drawn: a forest takes a moment.
+  useEffect(() => {
+    const timer = setTimeout(() => setFound(explain(rows, axes, shareOf)));
+    return () => clearTimeout(timer);
   }, [rows, axes, shareOf]);
+  if (!found) return <div className="skeleton" role="status" aria-label="Loading" />;
   const enough = Math.max(FEW, EACH * found.shares.length);
   if (!found.shares.length) return <p className="empty">No hyperparameter differs between these trials.</p>;
   return (
@@ -107,6 +107,20 @@ export function Importances({ rows, axes, shareOf }: { rows: Row[]; axes: Axis[]
       </p>
     </>
   );
+}
+
+interface Found {
+  trials: number;
+  shares: { name: string; share: number }[];
+}
+
+function explain(rows: Row[], axes: Axis[], shareOf: (row: Row) => number): Found {
+  const varied = axes.filter((axis) => axis.high > axis.low);
+  const whole = rows.filter((row) => varied.every((axis) => placeOf(axis, row) !== null));
+  const encoded = whole.map((row) => varied.map((axis) => encode(axis, placeOf(axis, row)!)));
+  const shares = importance(encoded, whole.map(shareOf));
+  const named = varied.map((axis, at) => ({ name: axis.name, share: shares[at]! }));
+  return { trials: whole.length, shares: named.sort((a, b) => b.share - a.share) };
 }
 
 /** Kinds share the axis in equal parts. */

@@ -5,7 +5,7 @@ import { useNavigate, useParams } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { ViewControls } from "../../charts/controls";
-import { useLink, useView } from "../../charts/link";
+import { useLink } from "../../charts/link";
 import { type Curve, curveOf, MetricChart } from "../../charts/metrics";
 import { isProfile, type Name } from "../../charts/names";
 import { type Axis, axisOf, type Brush, fits, placeOf, readBrushes, writeBrushes } from "../../charts/search/axes";
@@ -130,12 +130,16 @@ function Views({ one, rows, names, topics }: { one: Experiment; rows: Row[]; nam
               contour
             </label>
           </div>
-          <Pairs rows={chosen} axes={found.shown} pair={pair} contour={params.get("k") === "1"} tint={share} onPair={([px, py]) => set({ px, py })} onOpen={open} />
+          <Visible name="pairs" height={360} stays>
+            {() => <Pairs rows={chosen} axes={found.shown} pair={pair} contour={params.get("k") === "1"} tint={share} onPair={([px, py]) => set({ px, py })} onOpen={open} />}
+          </Visible>
           <Key />
         </View>
       )}
       <View id="importance">
-        <Importances rows={chosen} axes={found.shown} shareOf={share} />
+        <Visible name="importance" height={160} stays>
+          {() => <Importances rows={chosen} axes={found.shown} shareOf={share} />}
+        </Visible>
       </View>
       <View id="history">
         <History rows={chosen} metric={found.metric} smaller={judge.smaller} start={Date.parse(one.startTime) / 1000} tint={tint} onOpen={open} />
@@ -178,11 +182,10 @@ const Choice = ({ name, value, of, onChange }: { name: string; value: string; of
 );
 
 function Curves({ trials, judge, topics, names }: { trials: Curve[]; judge: { group: string; name: string }; topics: string[]; names: Name[] }) {
-  const view = useView();
   return (
     <View id="curves">
       <ViewControls names={[...new Set(names.filter((one) => !isProfile(one.group)).map((one) => one.name))]} />
-      <MetricChart key={view.x} trials={trials} metric={judge.name} group={judge.group} topics={topics} height={320} />
+      <MetricChart trials={trials} metric={judge.name} group={judge.group} topics={topics} height={320} />
     </View>
   );
 }
@@ -190,8 +193,11 @@ function Curves({ trials, judge, topics, names }: { trials: Curve[]; judge: { gr
 /** Axes of all hyperparameters that differ, and of the metric: which are shown, in which order. Both lie in the address. */
 function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log") {
   const { params, set } = useLink();
-  const metric = useMemo(() => axisOf(metricName, rows, (row) => row.value, scaling), [rows, metricName, scaling]);
   const known = useMemo(() => hyperparameters(rows), [rows]);
+  const metric = useMemo(() => {
+    const taken = known.some((one) => one.name === metricName);
+    return axisOf(taken ? `metric ${metricName}` : metricName, rows, (row) => row.value, scaling);
+  }, [known, rows, metricName, scaling]);
   const [hide, show, order] = ["h", "i", "ao"].map((key) => params.get(key) ?? "");
   const made = useMemo(() => {
     const list = (text?: string) => new Set((text ?? "").split("~").filter(Boolean).map(decodeURIComponent));

@@ -99,19 +99,23 @@ export function TrialTable({ one, trials, decided = NO_DECISIONS, extra }: {
   extra?: { before: ReturnType<typeof column.display>; after: ReturnType<typeof column.display> };
 }) {
   const [shown, setShown] = useState(SHOWN);
+  const { params, set } = useLink();
+  const [sorted, direction] = (params.get("so") ?? "").split("..");
   const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flat(trial.hparams))))], [trials]);
   const key = names.join("\n");
   const columns = useMemo(() => {
     const plain = columnsOf(one, key ? key.split("\n") : [], decided);
     return extra ? [extra.before, ...plain, extra.after] : plain;
   }, [one.id, one.searcherMetric, key, decided, extra]); // eslint-disable-line react-hooks/exhaustive-deps
-  const rows = useMemo(() => trials.slice(0, shown), [trials, shown]);
   return (
     <>
-      <Table name="Trials" rows={rows} columns={columns} />
+      <Table
+        name="Trials" rows={trials} most={shown} columns={columns} sort={sorted ? { id: sorted, desc: direction === "desc" } : null}
+        onSort={(id, descending) => set({ so: id && `${id}..${descending ? "desc" : "asc"}` })}
+      />
       {trials.length > shown && (
         <p>
-          {shown} of {trials.length} trials, the best first.{" "}
+          {shown} of {trials.length} trials.{" "}
           <button type="button" onClick={() => setShown(shown * 5)}>
             Show more
           </button>
