@@ -28,6 +28,7 @@ test.each([
   "state:ERROR (tag:a OR tag:b) trials>=3",
   "(tag:a state:ERROR) OR id:7",
   'name:"a \\"b\\" (c)" "hp.my rate">1',
+  "user~ann -searcher~asha",
   "-tag:debug user!=admin started>2026-11-20",
 ])("what is written comes back: %s", (text) => {
   expect(format(parse(text))).toBe(text);

@@ -1,7 +1,8 @@
 /** The typed query of a list and its filter form: one tree, two ways to write it.
  *
  * `state:ACTIVE hp.lr<1e-3 (tag:sweep OR tag:paper) -user:admin words` : terms stand for AND, a minus for NOT, a
- * bare word looks into the name. Values with blanks stand between quotes.
+ * bare word looks into the name. A colon means equality, in names, descriptions, notes and tags that a part will do; `~` means
+ * that everywhere. Values with blanks stand between quotes.
  */
 
 export interface Field {
@@ -38,7 +39,7 @@ export const field = (columnName: string, operator: string, value: string): Fiel
 
 type Token = { kind: "(" | ")" | "OR" | "AND" } | { kind: "term"; field: Field };
 const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
-const TERM = new RegExp(String.raw`(-?)(?:(${TEXT}|[^\s:=<>!()"]+)(<=|>=|!=|:|=|<|>))?(${TEXT}|[^\s()"]+)`, "y");
+const TERM = new RegExp(String.raw`(-?)(?:(${TEXT}|[^\s:=<>!()"~]+)(<=|>=|!=|:|=|<|>|~))?(${TEXT}|[^\s()"]+)`, "y");
 
 /** Raises `QueryError`. */
 export function parse(text: string): Group {
@@ -78,6 +79,7 @@ function term([, minus, column, sign, raw]: RegExpExecArray): Field {
 
 function leaf(written: string, sign: string, value: string, raw: string): Field {
   const column = ALIASES[written] ?? written;
+  if (sign === "~") return field(column, "contains", value);
   if (sign !== ":") return field(column, sign, value);
   if (raw === NONE) return field(column, "isEmpty", "");
   if (raw === SOME) return field(column, "notEmpty", "");
@@ -128,13 +130,12 @@ const quoted = (text: string, plain: RegExp) => (plain.test(text) ? text : `"${t
 const asValue = (text: string) => ([NONE, SOME, "OR", "AND"].includes(text) ? `"${text}"` : quoted(text, /^[^\s()":]+$/));
 
 function said({ columnName, operator, value }: Field): string {
-  const column = quoted(SHORT[columnName] ?? columnName, /^[^\s:=<>!()"-][^\s:=<>!()"]*$/);
+  const column = quoted(SHORT[columnName] ?? columnName, /^[^\s:=<>!()"~-][^\s:=<>!()"~]*$/);
   if (operator === "isEmpty") return `${column}:${NONE}`;
   if (operator === "notEmpty") return `${column}:${SOME}`;
   if (!value) return "";
   if (operator === "contains" || operator === "notContains") {
-    // Where a colon means equality, there is no short way to say that a part will do.
-    return `${operator === "contains" ? "" : "-"}${column}:${asValue(value)}`;
+    return `${operator === "contains" ? "" : "-"}${column}${PARTLY.has(columnName) ? ":" : "~"}${asValue(value)}`;
   }
   if (operator === "=" && !PARTLY.has(columnName)) return `${column}:${asValue(value)}`;
   return `${column}${operator}${asValue(value)}`;
