@@ -134,8 +134,8 @@ function Row({
       <td className="wide">{job.waitsFor}</td>
       <td>
         <span className="actions">
-          <button type="button" disabled={!before || fair} title={unordered} onClick={() => onUpdate({ aheadOf: first.jobId })}>
-            To the front
+          <button type="button" disabled={!before || fair} title={unordered || "To the front"} aria-label={`Move ${job.name} (${job.entityId}) to the front`} onClick={() => onUpdate({ aheadOf: first.jobId })}>
+            ⤒
           </button>
           <button type="button" disabled={!before || fair} title={unordered} aria-label={`Move ${job.name} (${job.entityId}) ahead`} onClick={() => onUpdate({ aheadOf: before!.jobId })}>
             ↑
