@@ -164,6 +164,23 @@ def test_an_unanswered_operation_is_open_again_in_the_next_run(outside):
     assert outside.searching.complete(1)
 
 
+def test_the_answer_of_a_lost_script_counts(outside):
+    outside.trial()
+    outside.start()
+    outside.pass_time(PATIENCE_S + 1)
+    outside.fold.given(trial.Heartbeat(1, 1))
+    decided = outside.searching.complete(1)
+    assert kinds(decided)[-1] is searcher.TrialIdled
+    assert (outside.states(), outside.state.trials[1].complete) == (("ACTIVE", "ACTIVE"), True)
+
+
+def test_a_trial_that_ended_before_it_ran_has_its_operation_yet(outside):
+    outside.trial()
+    outside.end()
+    outside.start()
+    assert outside.searching.complete(1)
+
+
 # -- signs of life
 
 

@@ -284,10 +284,12 @@ def _trial_stopping(state: State, event: searcher.TrialStopping) -> Iterable[Key
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
     known = state.trials[event.trial_id]
+    outside = state.experiments[known.experiment_id].unmanaged
     over = replace(
         known,
         state=event.state,
-        complete=True,
+        # What runs elsewhere may run again, and answer then.
+        complete=known.complete if outside else True,
         closed=True,
         exit=None,
         allocation_id=None,

@@ -25,7 +25,6 @@ def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
         run=event.run,
         restarts=event.run - 1,
         patience_s=event.patience_s,
-        complete=known.idled_seq == known.seq,
         closed=False,
         overdue=False,
         heard=False,
