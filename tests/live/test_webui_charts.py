@@ -2,10 +2,7 @@
 
 import csv
 import io
-import itertools
 import re
-import threading
-import time
 from xml.etree import ElementTree
 
 import pytest
@@ -15,6 +12,7 @@ from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
 from tests.fixtures.outside import Outside
+from tests.fixtures.painting import NOTE, reporting, until_painted_s
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
@@ -122,18 +120,6 @@ def drag(page, figure, start, end):
 
 # -- check 2
 
-NOTE_WHAT_IS_PAINTED = """
-() => {
-  window.painted = [];
-  const figure = document.querySelector('figure[aria-label="loss"]');
-  const note = () => {
-    const text = figure.querySelector("output")?.textContent;
-    requestAnimationFrame(() => painted.push([text, Date.now() / 1000]));
-  };
-  new MutationObserver(note).observe(figure, { subtree: true, childList: true, characterData: true });
-}
-"""
-
 
 def test_a_report_is_on_the_screen_at_once_while_a_hundred_trials_are_active(cluster, signed_in):
     outside = Outside(cluster, "a-hundred", trials=100)
@@ -141,34 +127,13 @@ def test_a_report_is_on_the_screen_at_once_while_a_hundred_trials_are_active(clu
     outside.report(watched, 1, loss=999)
     page = signed_in(cluster)
     page.goto(f"/det/trials/{watched}")
-    shown = chart(page, "loss").locator("output")
-    expect(shown).to_have_text("999")
-    page.evaluate(NOTE_WHAT_IS_PAINTED)
-    over = threading.Event()
-
-    def others_report():
-        for step, trial in enumerate(itertools.cycle(others), start=2):
-            if over.is_set():
-                return
-            outside.report(trial, step, loss=step)
-
-    noise = threading.Thread(target=others_report)
-    noise.start()
-    waited = []
-    try:
-        for value in range(100, 120):
-            at = time.time()
-            outside.report(watched, value, loss=value)
-            expect(shown).to_have_text(str(value))
-            painted = page.evaluate("new Promise((tell) => setTimeout(() => tell(painted), 50))")
-            waited.append(next(when for text, when in painted if text == str(value)) - at)
-    finally:
-        over.set()
-        noise.join()
+    expect(chart(page, "loss").locator("output")).to_have_text("999")
+    page.evaluate(NOTE)
+    with reporting(outside, others):
+        waited = [until_painted_s(page, outside, watched, value) for value in range(100, 120)]
     texts = [text for text, _ in page.evaluate("painted") if text]
     assert list(dict.fromkeys(texts))[-20:] == [str(value) for value in range(100, 120)]
-    waited.sort()
-    print(f"report to painted: median {waited[10] * 1000:.0f} ms, most {waited[-1] * 1000:.0f} ms")
+    print(f"report to painted: median {sorted(waited)[10] * 1000:.0f} ms, most {max(waited) * 1000:.0f} ms")
 
 
 # -- check 3
