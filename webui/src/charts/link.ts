@@ -31,6 +31,10 @@ export function readRange(text: string | null): [number, number] | null {
 
 export const writeRange = (range: [number, number] | null) => (range ? range.map((end) => Number(end.toPrecision(12))).join("..") : "");
 
+/** Names as they stand in the address. */
+export const readNames = (text: string | null | undefined) => (text ?? "").split("~").filter(Boolean).map(decodeURIComponent);
+export const writeNames = (names: Iterable<string>) => [...names].map((name) => encodeURIComponent(name).replaceAll("~", "%7e")).join("~");
+
 export interface View {
   /** batches, epoch, time, since (the trial's start) or metric:NAME */
   x: string;

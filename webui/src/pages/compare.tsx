@@ -8,13 +8,12 @@ import { get } from "../api/client";
 import { useAgain } from "../api/data";
 import type { Experiment, Trial } from "../api/types";
 import { type Difference, differences } from "../charts/differences";
-import { useLink } from "../charts/link";
+import { readNames, useLink, writeNames } from "../charts/link";
 import { type Curve, curveOf, Metrics } from "../charts/metrics";
 import { useNames } from "../charts/names";
-import { axisOf, type Axis, fits, readBrushes, writeBrushes } from "../charts/search/axes";
+import { type Axis, axisOf, fits, placeOf, readBrushes, writeBrushes } from "../charts/search/axes";
 import { AxisControls, Parallel } from "../charts/search/parallel";
 import { bestOf, hyperparameters, type Row, toRows } from "../charts/search/rows";
-import { placeOf } from "../charts/search/axes";
 import { Card, Empty, Failure, State, Time, TrialLink } from "../parts/basics";
 import { colour, duration, number } from "../parts/format";
 
@@ -153,8 +152,8 @@ function Coordinates({ experiments, trials }: Compared) {
   const metric = first?.searcherMetric ?? "";
   const smaller = first?.config.searcher.smaller_is_better !== false;
   const rows = useMemo(() => toRows(trials, new Map(trials.map((one) => [one.id, bestOf(one, metric)])), new Map(), smaller), [trials, metric, smaller]);
-  const hidden = useMemo(() => new Set((params.get("h") ?? "").split("~").filter(Boolean).map(decodeURIComponent)), [params]);
-  const order = useMemo(() => (params.get("ao") ?? "").split("~").filter(Boolean).map(decodeURIComponent), [params]);
+  const hidden = useMemo(() => new Set(readNames(params.get("h"))), [params]);
+  const order = useMemo(() => readNames(params.get("ao")), [params]);
   const all = useMemo(() => allAxes(rows, metric), [rows, metric]);
   const axes = useMemo(() => {
     const place = (axis: Axis) => (order.includes(axis.name) ? order.indexOf(axis.name) : order.length + all.indexOf(axis));
@@ -163,7 +162,6 @@ function Coordinates({ experiments, trials }: Compared) {
   const value = all.at(-1)!;
   const brushes = useMemo(() => readBrushes(params.get("f")), [params]);
   const chosen = useMemo(() => rows.filter((row) => fits(row, brushes, new Map(axes.map((axis) => [axis.name, axis])))), [rows, brushes, axes]);
-  const text = (names: Iterable<string>) => [...names].map((name) => encodeURIComponent(name).replaceAll("~", "%7e")).join("~");
   const tint = useMemo(() => (row: Row) => (smaller ? (placeOf(value, row) ?? 1) : 1 - (placeOf(value, row) ?? 0)), [value, smaller]);
   const shared = {
     axes,
@@ -172,7 +170,7 @@ function Coordinates({ experiments, trials }: Compared) {
     onMove: (name: string, to: number) => {
       const next = axes.map((axis) => axis.name).filter((one) => one !== name);
       next.splice(to, 0, name);
-      set({ ao: text(next) });
+      set({ ao: writeNames(next) });
     },
   };
   if (!rows.length) return <Empty>None of these has reported {metric} yet, the searcher's metric of the first.</Empty>;
@@ -180,7 +178,7 @@ function Coordinates({ experiments, trials }: Compared) {
     <Card title="Parallel coordinates">
       <AxisControls
         {...shared} all={all.map((axis) => axis.name)} hidden={hidden}
-        onHide={(name, away) => set({ h: text(away ? [...hidden, name] : [...hidden].filter((one) => one !== name)) })}
+        onHide={(name, away) => set({ h: writeNames(away ? [...hidden, name] : [...hidden].filter((one) => one !== name)) })}
       />
       <Parallel {...shared} rows={rows} chosen={chosen} tint={tint} onOpen={(row) => navigate(`/experiments/${row.trial.experimentId}/trials/${row.trial.id}/overview`)} />
     </Card>

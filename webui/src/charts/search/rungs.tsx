@@ -2,8 +2,7 @@
 
 import { useCallback, useMemo } from "react";
 
-import { number } from "../../parts/format";
-import { colour } from "../../parts/format";
+import { colour, number } from "../../parts/format";
 import { light, useLit } from "../light";
 import { css } from "../theme";
 import { axisOf, share } from "./axes";

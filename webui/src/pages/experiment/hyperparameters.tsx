@@ -5,7 +5,7 @@ import { useNavigate, useParams } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
 import { ViewControls } from "../../charts/controls";
-import { useLink } from "../../charts/link";
+import { readNames, useLink, writeNames } from "../../charts/link";
 import { type Curve, curveOf, MetricChart } from "../../charts/metrics";
 import { isProfile, type Name } from "../../charts/names";
 import { type Axis, axisOf, type Brush, fits, placeOf, readBrushes, writeBrushes } from "../../charts/search/axes";
@@ -200,11 +200,10 @@ function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log"
   }, [known, rows, metricName, scaling]);
   const [hide, show, order] = ["h", "i", "ao"].map((key) => params.get(key) ?? "");
   const made = useMemo(() => {
-    const list = (text?: string) => new Set((text ?? "").split("~").filter(Boolean).map(decodeURIComponent));
-    const [asked, wanted] = [list(hide), list(show)];
+    const [asked, wanted] = [new Set(readNames(hide)), new Set(readNames(show))];
     const hidden = new Set(known.filter((one) => asked.has(one.name) || (!one.varies && !wanted.has(one.name))).map((one) => one.name));
     const names = known.map((one) => one.name);
-    const places = [...list(order)];
+    const places = readNames(order);
     const place = (name: string) => (places.includes(name) ? places.indexOf(name) : places.length + names.indexOf(name));
     const shown = names.filter((name) => !hidden.has(name)).sort((a, b) => place(a) - place(b)).map((name) => axisOf(name, rows, (row) => row.hp[name], scaling));
     const axes = [...shown];
@@ -212,7 +211,6 @@ function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log"
     axes.splice(at < 0 ? axes.length : Math.min(at, axes.length), 0, metric);
     return { names, hidden, shown, axes, byName: new Map(axes.map((axis) => [axis.name, axis])), asked, wanted };
   }, [known, rows, metric, scaling, hide, show, order]);
-  const text = (names: Iterable<string>) => [...names].map((name) => encodeURIComponent(name).replaceAll("~", "%7e")).join("~");
   return {
     ...made,
     metric,
@@ -220,12 +218,12 @@ function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log"
       const [asked, wanted] = [new Set(made.asked), new Set(made.wanted)];
       if (away) asked.add(name), wanted.delete(name);
       else asked.delete(name), wanted.add(name);
-      set({ h: text(asked), i: text(wanted) });
+      set({ h: writeNames(asked), i: writeNames(wanted) });
     },
     move: (name: string, to: number) => {
       const next = made.axes.map((axis) => axis.name).filter((one) => one !== name);
       next.splice(to, 0, name);
-      set({ ao: text(next) });
+      set({ ao: writeNames(next) });
     },
   };
 }

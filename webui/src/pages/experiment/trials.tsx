@@ -2,16 +2,15 @@
 
 import { createColumnHelper } from "@tanstack/react-table";
 import { useMemo, useState } from "react";
-import { useNavigate } from "react-router";
-import { Link } from "react-router";
+import { Link, useNavigate } from "react-router";
 
 import { useChange, useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
+import { light } from "../../charts/light";
 import { useLink } from "../../charts/link";
 import { type Brackets, decisions, type Decision, Rungs } from "../../charts/search/rungs";
 import { type Asked, Card, Confirm, Empty, Failure, State, Time, TrialLink } from "../../parts/basics";
 import { colour, duration, flat, isOver, number, size, stateName } from "../../parts/format";
-import { light } from "../../charts/light";
 import { Table } from "../../parts/table";
 
 const column = createColumnHelper<Trial>();
