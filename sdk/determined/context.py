@@ -94,7 +94,9 @@ def _walk(root: Path, prefix: str) -> Iterator[_Entry]:
         for name in _names(root / folder):
             relative = folder + name
             source = root / relative
-            if ignored.match_file(f"{relative}/" if source.is_dir() else relative):
+            # The matcher may be one that takes nothing but UTF-8.
+            spelled = relative.encode("utf-8", "replace").decode()
+            if ignored.match_file(f"{spelled}/" if source.is_dir() else spelled):
                 continue
             entry = _entry(source, prefix + relative)
             if entry is None:

@@ -9,7 +9,7 @@ import msgspec
 
 from det_contracts.events.metrics import LogsTrimmed, PointsDropped, Settled
 from services.kit.rules import Call, Ruling
-from services.metrics.domain import State, trimmed_through
+from services.metrics.domain import State, dropped_through, trimmed_through
 
 AT_ONCE = 500
 """Trials of one decision; the next look finds the others."""
@@ -56,8 +56,8 @@ class Drop(msgspec.Struct, frozen=True, tag="drop"):
 
 def drop(state: State, command: Drop, call: Call) -> Ruling:
     """State it for trials that have ended for good; what goes on may need its points again."""
-    found = (state.trials.get(id) for id in command.trial_ids)
-    old = [one.id for one in found if one and one.settled and one.dropped < command.through]
+    settled = (id for id in command.trial_ids if id in state.settled)
+    old = [id for id in settled if dropped_through(state, id) < command.through]
     some = old[:AT_ONCE]
     return Ruling([PointsDropped(trial_id=id, through=command.through, reason=command.reason) for id in some])
 

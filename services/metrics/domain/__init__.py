@@ -6,6 +6,25 @@ memory; the verdict about them travels with the event to the read model (`Judged
 """
 
 from services.metrics.domain.fold import evolve
-from services.metrics.domain.state import VALIDATION, Archive, Judged, LogLines, Piece, State, trimmed_through
+from services.metrics.domain.state import (
+    VALIDATION,
+    Archive,
+    Judged,
+    LogLines,
+    Piece,
+    State,
+    dropped_through,
+    trimmed_through,
+)
 
-__all__ = ["VALIDATION", "Archive", "Judged", "LogLines", "Piece", "State", "evolve", "trimmed_through"]
+__all__ = [
+    "VALIDATION",
+    "Archive",
+    "Judged",
+    "LogLines",
+    "Piece",
+    "State",
+    "dropped_through",
+    "evolve",
+    "trimmed_through",
+]

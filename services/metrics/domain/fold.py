@@ -13,14 +13,15 @@ from det_contracts.events import metrics, searcher
 from det_contracts.reports import ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
+    Ended,
     Gone,
     Judged,
     LogLines,
-    Open,
     Source,
     State,
     Trial,
     Trimmed,
+    dropped_through,
     trimmed_through,
 )
 
@@ -64,7 +65,7 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
         return
     judge = Judge(known, state.groups, batch, position)
     state.trials[known.id] = judge.take()
-    event.drawn = position > known.dropped
+    event.drawn = position > dropped_through(state, known.id)
     yield "trials", known.id
     for key, group in judge.groups().items():
         state.groups[key] = group
@@ -81,22 +82,24 @@ def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> I
 
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
-    state.ended[event.trial_id] = Open(event.trial_id)
+    state.ended[event.trial_id] = Ended(event.trial_id)
     yield "ended", event.trial_id
 
 
 def _settled(state: State, event: metrics.Settled | searcher.RunOpened) -> Iterable[Key]:
     state.ended.pop(event.trial_id, None)
     yield "ended", event.trial_id
-    known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
-    state.trials[known.id] = replace(known, settled=isinstance(event, metrics.Settled))
-    yield "trials", known.id
+    if isinstance(event, metrics.Settled):
+        state.settled[event.trial_id] = Ended(event.trial_id)
+    else:
+        state.settled.pop(event.trial_id, None)
+    yield "settled", event.trial_id
 
 
 def _points_dropped(state: State, event: metrics.PointsDropped) -> Iterable[Key]:
-    known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
-    state.trials[known.id] = replace(known, dropped=max(known.dropped, event.through))
-    yield "trials", known.id
+    through = max(event.through, dropped_through(state, event.trial_id))
+    state.dropped[event.trial_id] = Trimmed(through)
+    yield "dropped", event.trial_id
 
 
 def _logs_trimmed(state: State, event: metrics.LogsTrimmed) -> Iterable[Key]:
@@ -112,7 +115,8 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     mine = set(event.trial_ids)
     groups = {key for key in state.groups if int(key.partition("/")[0]) in mine}
     sources = {key for key in state.sources if key.startswith(f"{event.experiment_id}.")}
-    for name, keys in (("trials", mine), ("ended", mine), ("groups", groups), ("sources", sources)):
+    by_trial = [(name, mine) for name in ("trials", "ended", "settled", "dropped")]
+    for name, keys in (*by_trial, ("groups", groups), ("sources", sources)):
         for key in keys & getattr(state, name).keys():
             del getattr(state, name)[key]
             yield name, key

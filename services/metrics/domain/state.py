@@ -118,14 +118,10 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[Finding, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     """The newest few, for whoever waits to hear."""
-    settled: bool = False
-    """It has ended, and no report of it is to come."""
-    dropped: int = 0
-    """Position of REPORTS up to which its points are not kept."""
 
 
-class Open(msgspec.Struct, frozen=True):
-    """A trial that has ended, until it is settled."""
+class Ended(msgspec.Struct, frozen=True):
+    """A trial that has ended."""
 
     trial_id: int
 
@@ -143,7 +139,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Trimmed(msgspec.Struct, frozen=True):
-    """Log lines up to this position of LOGS are not kept."""
+    """What was stored up to this position is not kept."""
 
     through: int
 
@@ -154,7 +150,11 @@ class State:
 
     trials: dict[int, Trial] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    ended: dict[int, Open] = field(default_factory=dict)
+    ended: dict[int, Ended] = field(default_factory=dict)
+    """Until they are settled."""
+    settled: dict[int, Ended] = field(default_factory=dict)
+    dropped: dict[int, Trimmed] = field(default_factory=dict)
+    """Trials whose points up to a position of REPORTS are not kept."""
     sources: dict[str, Source] = field(default_factory=dict)
     gone: dict[int, Gone] = field(default_factory=dict)
     trimmed: dict[str, Trimmed] = field(default_factory=dict)
@@ -164,6 +164,12 @@ class State:
 def trimmed_through(state: State) -> int:
     """The position of LOGS that lines are kept beyond."""
     known = state.trimmed.get(subjects.LOGS)
+    return known.through if known else 0
+
+
+def dropped_through(state: State, trial_id: int) -> int:
+    """The position of REPORTS that a trial's points are kept beyond."""
+    known = state.dropped.get(trial_id)
     return known.through if known else 0
 
 
