@@ -119,7 +119,7 @@ FLOWS = [
     ("master info", r"version"),
     ("version", r"master_id"),
     ("preview-search 3_hpsearch.yaml", r"This search will create a total of"),
-    ("e create 0_start.yaml . --paused", r"Created experiment 2"),
+    ("e create wait.yaml . --paused", r"Created experiment 2"),
     ("e activate 2", r"Activated experiment 2"),
     ("e pause 2", r"Paused experiment 2"),
     ("e set priority 2 40", r"Set priority of experiment 2 to '40'|priority"),
@@ -127,8 +127,17 @@ FLOWS = [
 ]
 
 
+WAIT = """\
+name: waits
+entrypoint: sleep 600
+searcher: {name: single, metric: x, max_length: {batches: 1}}
+max_restarts: 0
+"""
+
+
 def test_the_published_command(local_cluster, guide, theirs):
     cluster = local_cluster(slots=4)
+    (guide / "wait.yaml").write_text(WAIT)
     created = theirs(cluster, "e", "create", "3_hpsearch.yaml", ".", *SEARCH, "-f", cwd=guide)
     assert "Created experiment 1" in created
     assert "Trial log stream ended" in created

@@ -12,6 +12,7 @@ const LABELS = 12;
 export const roomFor = (lines: number) => (lines <= LABELS ? 92 : 12);
 const POINTS = 60;
 const BANDS = 12;
+const EDGE = 8;
 
 interface What {
   lines: Line[];
@@ -60,7 +61,9 @@ const scalesOf = ({ bbox }: uPlot, { extent, log }: What) => ({
 function within(ctx: CanvasRenderingContext2D, { left, top, width, height }: uPlot.BBox, act: () => void) {
   ctx.save();
   ctx.beginPath();
-  ctx.rect(left, top, width, height);
+  // What lies on the edge, a first point or the star of the best one, is shown whole.
+  const more = EDGE * devicePixelRatio;
+  ctx.rect(left - more, top - more, width + 2 * more, height + 2 * more);
   ctx.clip();
   ctx.lineJoin = "round";
   act();
