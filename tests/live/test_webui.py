@@ -106,6 +106,20 @@ def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, example
     expect(page.get_by_text("killed by determined").first).to_be_visible()
 
 
+def test_a_single_trial_is_shown_on_the_page_of_its_experiment(cluster, page, examples):
+    (examples / "short.yaml").write_text(LONG.replace("5000", "50"))
+    id = cluster.create("short.yaml", examples)
+    cluster.wait_for_end(id)
+    page.goto(f"/det/experiments/{id}/overview")
+    page.get_by_role("link", name="Hyperparameters", exact=True).click()
+    expect(
+        page.get_by_role("table", name="Hyperparameters").get_by_role("row", name="growth")
+    ).to_contain_text("1")
+    page.get_by_role("link", name="Metrics", exact=True).click()
+    expect(page.get_by_role("table", name="Workloads")).to_contain_text("50")
+    expect(page.get_by_role("link", name="Profiler", exact=True)).to_be_visible()
+
+
 LOG = """
 import sys
 for rank in (0, 1):

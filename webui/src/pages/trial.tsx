@@ -45,6 +45,13 @@ export function TrialPage() {
   );
 }
 
+/** What a tab of a trial shows, on the page of its experiment. */
+export function OnlyTrial({ id, tab, metric }: { id: number; tab: string; metric: string }) {
+  const topics = [`trial.${id}`, `trial.${id}.series`];
+  const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
+  return <Loaded found={found}>{({ trial }) => <Tab tab={tab} trial={trial} metric={metric} topics={topics} />}</Loaded>;
+}
+
 /** `/trials/7` of notes and links leads to the page of its experiment. */
 export function TrialAlone() {
   const id = Number(useParams().trial);

@@ -5,6 +5,7 @@ import { useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
 import { Loaded, Tabs } from "../../parts/basics";
 import { Logs } from "../../parts/logs";
+import { OnlyTrial } from "../trial";
 import { Checkpoints } from "./checkpoints";
 import { Code } from "./code";
 import { Gone } from "./gone";
@@ -37,16 +38,7 @@ export function ExperimentPage() {
           <Head one={experiment} job={jobSummary} trials={trials.data?.trials ?? []} />
           <Tabs
             base={`/experiments/${id}`}
-            tabs={[
-              ["overview", "Overview"],
-              ["hyperparameters", "Hyperparameters"],
-              ["trials", `Trials`],
-              ["checkpoints", "Checkpoints"],
-              ["code", "Code"],
-              ["logs", "Logs"],
-              ["notes", "Notes"],
-              ["story", "Story"],
-            ]}
+            tabs={tabsOf(experiment)}
           />
           {OWN_TABS.includes(tab) ? (
             <OwnTab tab={tab} one={experiment} topics={topics} />
@@ -62,6 +54,27 @@ export function ExperimentPage() {
 /** Tabs that need nothing of the trials, and so do not wait for them. */
 const OWN_TABS = ["checkpoints", "code", "notes", "story"];
 
+const isSingle = (one: Experiment) => one.searcherType === "single";
+
+/** Where a search has one trial only, its tabs are at hand at once. */
+const ONLY_TABS = ["hyperparameters", "metrics", "profiler"];
+
+function tabsOf(one: Experiment): [string, string][] {
+  const ofTrial = (id: string, name: string): [string, string][] => (isSingle(one) ? [[id, name]] : []);
+  return [
+    ["overview", "Overview"],
+    ["hyperparameters", "Hyperparameters"],
+    ...ofTrial("metrics", "Metrics"),
+    ["trials", "Trials"],
+    ["checkpoints", "Checkpoints"],
+    ["code", "Code"],
+    ["logs", "Logs"],
+    ["notes", "Notes"],
+    ...ofTrial("profiler", "Profiler"),
+    ["story", "Story"],
+  ];
+}
+
 function OwnTab({ tab, one, topics }: { tab: string; one: Experiment; topics: string[] }) {
   switch (tab) {
     case "checkpoints":
@@ -76,6 +89,10 @@ function OwnTab({ tab, one, topics }: { tab: string; one: Experiment; topics: st
 }
 
 function Tab({ tab, one, trials, topics }: { tab: string; one: Experiment; trials: Trial[]; topics: string[] }) {
+  const [only] = trials;
+  if (isSingle(one) && only && ONLY_TABS.includes(tab)) {
+    return <OnlyTrial id={only.id} tab={tab} metric={one.searcherMetric} />;
+  }
   switch (tab) {
     case "overview":
       return <Overview one={one} trials={trials} topics={topics} />;
