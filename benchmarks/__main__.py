@@ -17,6 +17,10 @@ NAMES = (
     "checkpoints",
     "metrics_ingest",
     "series_query",
+    "logs",
+    "log_page",
+    "catalogue",
+    "charts",
 )
 
 for name in NAMES:
