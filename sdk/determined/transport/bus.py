@@ -7,7 +7,6 @@ the trial is heard, not asked for. See the architecture, "Life of one trial, as 
 import asyncio
 import atexit
 import concurrent.futures
-import itertools
 import json
 import logging
 import threading
@@ -146,11 +145,14 @@ class BusTransport:
     def _fitting(self) -> int:
         """How many of the waiting reports make the next message; at least one."""
         values = 0
-        for count, (_, report) in enumerate(itertools.islice(self._reports, BATCH_REPORTS)):
+        waiting = min(len(self._reports), BATCH_REPORTS)
+        for count in range(waiting):
+            # By place: the script goes on reporting, and a deque that grows cannot be iterated over.
+            report = self._reports[count][1]
             values += len(report.metrics) + sum(map(len, report.batch_metrics or ()))
             if values > BATCH_VALUES and count:
                 return count
-        return min(len(self._reports), BATCH_REPORTS)
+        return waiting
 
     async def _send(self, count: int) -> None:
         reports = [self._reports.popleft() for _ in range(count)]
