@@ -55,7 +55,7 @@ async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Cur
     """Curves by trial and group; raises `Refused` while the metrics service is away."""
     found: list[Curve] = []
     points = wanted.limit if wanted.nearest is None else 1
-    for some in _parts(trial_ids, max(1, MOST_POINTS // (points * max(1, len(wanted.names))))):
+    for some in parts(trial_ids, max(1, MOST_POINTS // (points * max(1, len(wanted.names))))):
         query = queries.Series(
             trial_ids=some,
             names=wanted.names,
@@ -69,7 +69,8 @@ async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Cur
     return found
 
 
-def _parts(ids: list[int], size: int) -> Iterator[list[int]]:
+def parts(ids: list[int], size: int) -> Iterator[list[int]]:
+    """As many ids at once as one answer of the metrics service has room for."""
     for start in range(0, len(ids), size):
         yield ids[start : start + size]
 

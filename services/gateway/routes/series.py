@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter
@@ -10,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from det_contracts import queries
 from det_contracts.problems import invalid
-from services.gateway import exporting
+from services.gateway import curves, exporting
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
@@ -40,7 +39,7 @@ async def series(visit: Asked) -> Response:
     if first is not None and last is not None and last < first:
         raise invalid(f"from and to must be a range, not {first} to {last}")
     found: list[dict[str, Any]] = []
-    for some in _parts(ids, max(1, AT_ONCE // (width * len(names)))):
+    for some in curves.parts(ids, max(1, AT_ONCE // (width * len(names)))):
         query = queries.Buckets(
             trial_ids=some,
             names=names,
@@ -53,11 +52,6 @@ async def series(visit: Asked) -> Response:
         rows = await visit.peers.ask(query)
         found += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
     return visit.answer({"series": found})
-
-
-def _parts(ids: list[int], size: int) -> Iterator[list[int]]:
-    for start in range(0, len(ids), size):
-        yield ids[start : start + size]
 
 
 @router.get("/trials/{trial_id}/metrics/export")
