@@ -4,15 +4,15 @@ Reports are kept in memory and sent by a background thread; what the searcher an
 the trial is heard, not asked for. See the architecture, "Life of one trial, as messages".
 """
 
-import asyncio
 import atexit
-import concurrent.futures
 import json
 import logging
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -21,19 +21,14 @@ from det_contracts import codec, subjects
 from det_contracts.commands import Answer
 from det_contracts.events import metrics, scheduler, searcher, trial
 from det_contracts.queries import Ask, BestValidation, Checkpoints
-from det_contracts.reports import ReportBatch, report_id
+from det_contracts.reports import ReportBatch
 from determined._info import ClusterInfo, info_directory
-from determined.transport.bus_thread import BusThread, TooLarge
-from determined.transport.columns import Timed, to_series
+from determined.transport.bus_thread import BusThread
+from determined.transport.outbox import Outbox
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
 
 logger = logging.getLogger("determined.transport")
 
-GATHER_S = 0.05
-"""How long reports are gathered before they go out together."""
-BATCH_REPORTS = 500
-BATCH_VALUES = 20_000
-"""Values that go into one message; the broker takes 8 MB."""
 PROGRESS_EVERY_S = 1.0
 FIRST_ANSWER_S = 5.0
 
@@ -55,16 +50,8 @@ class BusTransport:
         self._run = info.trial._trial_run_id
         self._task = info.task_id
         self._allocation = info.allocation_id
-        self._metric: str = config["metric"]
         self._smaller_is_better: bool = config.get("smaller_is_better", True)
         self._thread = thread
-        self._reports: deque[Timed] = deque()
-        self._sending = asyncio.Event()
-        self._awake = False
-        self._urgent = False
-        self._made = 0
-        self._stored = 0
-        self._batches = 0
         self._facts = 0
         self._lock = threading.Condition()
         self._op: SearcherOp | None = None
@@ -76,6 +63,18 @@ class BusTransport:
         self._progressed_at = 0.0
         self._acknowledged = False
         self._started = self._closed = False
+        self._process = 0
+        """What a process forked from this one inherits is not its own: the thread stays here."""
+        head = ReportBatch(
+            trial_id=self._trial,
+            experiment_id=self._experiment,
+            run=self._run,
+            number=0,
+            searcher_metric=config["metric"],
+            smaller_is_better=self._smaller_is_better,
+            series=[],
+        )
+        self._outbox = Outbox(thread, head, self._refusals.append)
 
     # -- life
 
@@ -83,24 +82,25 @@ class BusTransport:
         """Connect in the background."""
         if self._started:
             return
-        self._started = True
+        self._started, self._process = True, os.getpid()
         self._thread.start()
-        self._thread.submit(self._send_for_ever())
+        self._thread.keep_going(self._outbox.send_for_ever, "sending reports")
         heard = [
             subjects.about_trial(self._trial),
             subjects.about_allocation(self._allocation),
             subjects.refusals(self._trial),
         ]
-        self._thread.submit(self._thread.follow(subjects.CONTROL, heard, self._hear))
+        listen = partial(self._thread.follow, subjects.CONTROL, heard, self._hear)
+        self._thread.keep_going(listen, "listening to the cluster")
         atexit.register(self.close)
 
     def close(self) -> None:
         """Flush, then leave; raises a refusal that no call has raised yet."""
-        if self._closed or not self._started:
+        if self._closed or not self._started or os.getpid() != self._process:
             return
         self._closed = True
         atexit.unregister(self.close)
-        self._wait_for_reports()
+        self._outbox.wait()
         self._thread.stop()
         self._raise_refusal()
 
@@ -110,83 +110,12 @@ class BusTransport:
         """Queue a report; the background thread sends it with its neighbours."""
         if self._refusals:
             self._raise_refusal()
-        self._reports.append((time.time(), report))
-        self._made += 1
-        if not self._awake:
-            self._awake = True
-            self._thread.wake(self._sending)
+        self._outbox.put(report)
 
     def flush(self) -> None:
         """Block until every report so far is stored."""
-        self._wait_for_reports()
+        self._outbox.wait()
         self._raise_refusal()
-
-    def _wait_for_reports(self) -> None:
-        upto = self._made
-        if self._stored >= upto:
-            return
-        self._urgent = True
-        self._thread.wake(self._sending)
-        with self._lock:
-            while self._stored < upto:
-                if not self._lock.wait(10):
-                    logger.warning("waiting for the cluster to store %d reports", upto - self._stored)
-
-    async def _send_for_ever(self) -> None:
-        while True:
-            await self._sending.wait()
-            if not self._urgent:
-                await asyncio.sleep(GATHER_S)
-            self._sending.clear()
-            self._awake = self._urgent = False
-            while self._reports:
-                await self._send(self._fitting())
-
-    def _fitting(self) -> int:
-        """How many of the waiting reports make the next message; at least one."""
-        values = 0
-        waiting = min(len(self._reports), BATCH_REPORTS)
-        for count in range(waiting):
-            # By place: the script goes on reporting, and a deque that grows cannot be iterated over.
-            report = self._reports[count][1]
-            values += len(report.metrics) + sum(map(len, report.batch_metrics or ()))
-            if values > BATCH_VALUES and count:
-                return count
-        return waiting
-
-    async def _send(self, count: int) -> None:
-        reports = [self._reports.popleft() for _ in range(count)]
-        try:
-            await self._store(reports)
-        except TooLarge:
-            for report in reports:
-                await self._send_alone(report)
-        with self._lock:
-            self._stored += count
-            self._lock.notify_all()
-
-    async def _send_alone(self, timed: Timed) -> None:
-        try:
-            await self._store([timed])
-        except TooLarge as error:
-            report = timed[1]
-            self._refusals.append(
-                f"{report.group} metrics at {report.steps_completed} steps are too large to be sent: {error}"
-            )
-
-    async def _store(self, reports: list[Timed]) -> None:
-        self._batches += 1
-        batch = ReportBatch(
-            trial_id=self._trial,
-            experiment_id=self._experiment,
-            run=self._run,
-            number=self._batches,
-            searcher_metric=self._metric,
-            smaller_is_better=self._smaller_is_better,
-            series=to_series(reports),
-        )
-        id = report_id(self._trial, self._run, self._batches)
-        await self._thread.store(subjects.reports(self._trial), msgspec.json.encode(batch), id)
 
     def _raise_refusal(self) -> None:
         if self._refusals:
@@ -195,7 +124,15 @@ class BusTransport:
     # -- what is heard
 
     def _hear(self, subject: str, body: bytes, pending: int) -> None:
-        event = codec.decode(body, 0).event
+        try:
+            self._take(codec.decode(body, 0).event)
+        finally:
+            with self._lock:
+                if pending == 0:
+                    self._known.set()
+                self._lock.notify_all()
+
+    def _take(self, event: Any) -> None:
         with self._lock:
             match event:
                 case searcher.OperationSet():
@@ -208,13 +145,11 @@ class BusTransport:
                 case metrics.ReportRefused() if event.run == self._run and event.number > self._refused:
                     self._refused = event.number
                     self._refusals.append(event.reason)
-            self._lock.notify_all()
-        if pending == 0:
-            self._known.set()
 
     def _wait_until(self, true: Callable[[], bool], what: str) -> None:
         with self._lock:
             while not true():
+                self._thread.check()
                 if not self._lock.wait(30):
                     logger.warning("waiting for the cluster: %s", what)
 
@@ -228,7 +163,7 @@ class BusTransport:
 
     def complete(self, seq: int, length: int, metric: object) -> None:
         """State the completion, then wait for the searcher's answer to it."""
-        self._wait_for_reports()
+        self._outbox.wait()
         done = trial.OperationCompleted(
             trial_id=self._trial, run=self._run, seq=seq, length=length, metric=metric
         )
@@ -249,7 +184,7 @@ class BusTransport:
 
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         """State that a checkpoint is stored."""
-        self._wait_for_reports()
+        self._outbox.wait()
         fact = trial.CheckpointStored(
             trial_id=self._trial,
             experiment_id=self._experiment,
@@ -271,7 +206,7 @@ class BusTransport:
 
     def acknowledge_preemption(self) -> None:
         """State that the coming exit is meant."""
-        self._wait_for_reports()
+        self._outbox.wait()
         if not self._acknowledged:
             self._acknowledged = True
             fact = trial.PreemptionAcknowledged(self._trial, self._run)
@@ -279,7 +214,7 @@ class BusTransport:
 
     def exit_early(self, reason: str) -> None:
         """State that the script gives the trial up."""
-        self._wait_for_reports()
+        self._outbox.wait()
         self._state(trial.ExitedEarly(self._trial, self._run, reason), f"early-{self._trial}-{self._run}")
 
     def set_status(self, status: str) -> None:
@@ -288,15 +223,16 @@ class BusTransport:
         self._state_later(trial.StatusSet(self._trial, self._run, status))
 
     def _state(self, event: Any, id: str) -> None:
-        self._publish(event, id).result()
+        self._thread.submit(self._stored(event, id)).result()
 
     def _state_later(self, event: Any) -> None:
         self._facts += 1
-        self._publish(event, f"fact-{self._allocation}-{self._facts}-{time.time_ns()}")
+        id = f"fact-{self._allocation}-{self._facts}-{time.time_ns()}"
+        self._thread.try_once(self._stored(event, id), f"telling {codec.kind_of(event).name}")
 
-    def _publish(self, event: Any, id: str) -> "concurrent.futures.Future[None]":
+    async def _stored(self, event: Any, id: str) -> None:
         body = codec.encode(event, id=id, actor=f"trial:{self._trial}", at=time.time())
-        return self._thread.submit(self._thread.store(codec.subject_of(event), body, id))
+        await self._thread.store(codec.subject_of(event), body, id)
 
     # -- questions
 

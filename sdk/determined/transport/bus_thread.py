@@ -46,8 +46,9 @@ class BusThread:
         self._inbox_prefix = inbox_prefix
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
-        self._connected: asyncio.Future[Client] | None = None
+        self._connected: asyncio.Task[Client] | None = None
         self._reconnected = asyncio.Event()
+        self._leaving = False
         self._warned = False
 
     def start(self) -> None:
@@ -89,19 +90,66 @@ class BusThread:
             logger.warning("the cluster is out of reach (%r); reports are kept and sent later", error)
             self._warned = True
 
+    def check(self) -> None:
+        """RuntimeError unless the thread runs; in a copy of the process made by `os.fork` it does not."""
+        if not self._thread.is_alive():
+            raise RuntimeError("the thread that talks to the cluster does not run in this process (any more)")
+
     def submit(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        """Run a coroutine in the thread."""
+        """Run a coroutine in the thread; for those who look at what comes of it."""
+        if not self._thread.is_alive():
+            work.close()
+            self.check()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    def try_once(self, work: Coroutine[Any, Any, Any], what: str) -> None:
+        """Run a coroutine that nobody waits for: when it fails, that is told and it is left undone."""
+        self.submit(self._trying(work, what))
+
+    async def _trying(self, work: Coroutine[Any, Any, Any], what: str) -> None:
+        try:
+            await work
+        except Exception as error:
+            logger.warning("%s failed and is left out: %s", what, error)
+
+    def keep_going(self, work: Callable[[], Coroutine[Any, Any, Any]], what: str) -> None:
+        """Run what has no end; when it fails, that is told and it is begun again."""
+        self.submit(self._keeping(work, what))
+
+    async def _keeping(self, work: Callable[[], Coroutine[Any, Any, Any]], what: str) -> None:
+        told = ""
+        while True:
+            try:
+                await work()
+            except Exception as error:
+                # The same failure again and again is told once.
+                if repr(error) != told:
+                    told = repr(error)
+                    logger.exception(
+                        "%s failed and is begun again, nothing is lost by it; please report", what
+                    )
+            await asyncio.sleep(RETRY_S)
+
     def wake(self, event: asyncio.Event) -> None:
-        """Set an event of the thread's loop from outside."""
-        self._loop.call_soon_threadsafe(event.set)
+        """Set an event of the thread's loop from outside; RuntimeError when the thread has ended."""
+        try:
+            self._loop.call_soon_threadsafe(event.set)
+        except RuntimeError:
+            self.check()
+            raise
 
     async def connection(self) -> Client:
-        """The connection, as soon as there is one."""
-        while self._connected is None:
-            await asyncio.sleep(0)
+        """The connection, as soon as there is one; made anew where it was closed for good.
+
+        The broker does that to one that it finds too slow, say, or while its own settings change.
+        """
+        if self._connected is None or (self._is_of_no_use(self._connected) and not self._leaving):
+            self._connected = self._loop.create_task(self._connect())
+            self._reconnected.set()
         return await asyncio.shield(self._connected)
+
+    def _is_of_no_use(self, connected: "asyncio.Task[Client]") -> bool:
+        return connected.done() and (connected.exception() is not None or connected.result().is_closed)
 
     async def store(self, subject: str, body: bytes, id: str) -> None:
         """Have a message stored in its stream exactly once, however long that takes."""
@@ -149,7 +197,10 @@ class BusThread:
                 heard.set()
                 if message.headers and "Status" in message.headers:
                     return
-                on_message(message.subject, message.data, message.metadata.num_pending)
+                try:
+                    on_message(message.subject, message.data, message.metadata.num_pending)
+                except Exception:
+                    logger.exception("what came on %s was not understood; please report", message.subject)
 
             subscription = await self._until_done(partial(_consume, stream, subjects, on))
             await self._while_alive(heard)
@@ -175,7 +226,8 @@ class BusThread:
         self._thread.join(5)
 
     async def _leave(self) -> None:
-        if self._connected is not None and self._connected.done():
+        self._leaving = True
+        if self._connected is not None and self._connected.done() and not self._connected.exception():
             await self._connected.result().close()
         mine = asyncio.current_task()
         for task in asyncio.all_tasks():

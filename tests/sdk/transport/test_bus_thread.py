@@ -1,0 +1,83 @@
+"""The connection that comes back by itself."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from nats.errors import ConnectionClosedError
+
+from determined.transport.bus_thread import BusThread
+
+
+class Client:
+    """A connection to a broker that stores everything, until it is closed."""
+
+    def __init__(self):
+        self.is_closed = False
+        self.stored = []
+
+    async def request(self, subject, body, **options):
+        if self.is_closed:
+            raise ConnectionClosedError
+        self.stored.append(body)
+        return SimpleNamespace(data=json.dumps({"seq": 1}).encode())
+
+    async def close(self):
+        self.is_closed = True
+
+
+class Thread(BusThread):
+    """A thread whose connections the test sees; the first attempts may fail."""
+
+    def __init__(self, *failures):
+        super().__init__([], None, "_INBOX")
+        self.failures = list(failures)
+        self.clients = []
+
+    async def _connect(self):
+        if self.failures:
+            raise self.failures.pop()
+        self.clients.append(Client())
+        return self.clients[-1]
+
+    def send(self, body):
+        return self.submit(self.store("reports.1", body, "id")).result(20)
+
+
+@pytest.fixture
+def started():
+    made = []
+
+    def start(*failures):
+        made.append(Thread(*failures))
+        made[0].start()
+        return made[0]
+
+    yield start
+    made[0].stop()
+
+
+def test_a_connection_that_was_closed_for_good_is_made_anew(started):
+    thread = started()
+    thread.send(b"one")
+    thread.clients[0].is_closed = True
+    thread.send(b"two")
+    assert [client.stored for client in thread.clients] == [[b"one"], [b"two"]]
+
+
+def test_a_connection_that_could_not_be_made_is_tried_again(started):
+    # The first attempt is the thread's own, and nobody waits for it.
+    thread = started(*[ValueError("what is in the credentials makes no sense")] * 2)
+    with pytest.raises(ValueError, match="no sense"):
+        thread.send(b"one")
+    thread.send(b"two")
+    assert [client.stored for client in thread.clients] == [[b"two"]]
+
+
+def test_what_was_closed_by_leaving_is_not_made_anew(started):
+    thread = started()
+    thread.send(b"one")
+    thread.stop()
+    assert len(thread.clients) == 1
+    with pytest.raises(RuntimeError, match="does not run in this process"):
+        thread.send(b"two")
