@@ -19,6 +19,22 @@ def given(command: msgspec.Struct, *names: str) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not msgspec.UNSET}
 
 
+class Once(msgspec.Struct, frozen=True):
+    """A request with an `Idempotency-Key`: what it asks for is made once, however often it comes."""
+
+    request_id: str
+    """Made of who asks and of the key; 32 hexadecimal digits."""
+    key: str
+    digest: str
+    """Of all that was asked for, with a secret of the gateway: tells whether it is the same request."""
+
+
+class Creation(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of commands that make something; one with `once` is ruled on once, and answered so ever after."""
+
+    once: Once | None = None
+
+
 Action = Literal["activate", "pause", "cancel", "kill", "archive", "unarchive", "delete"]
 Ending = Literal["COMPLETED", "CANCELED", "ERROR"]
 
@@ -38,7 +54,7 @@ class Answer(msgspec.Struct, frozen=True):
     problem: Problem | None = None
 
 
-class CreateExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="create_experiment"):
+class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experiment"):
     """To the searcher, from the gateway. `value` of the answer: the experiment's id."""
 
     user: str
@@ -68,7 +84,7 @@ class KillTrial(msgspec.Struct, frozen=True, kw_only=True, tag="kill_trial"):
     user: str
 
 
-class CreateTrial(msgspec.Struct, frozen=True, kw_only=True, tag="create_trial"):
+class CreateTrial(Creation, frozen=True, kw_only=True, tag="create_trial"):
     """To the searcher: a trial of an unmanaged experiment; the same `request_id` again has no effect."""
 
     experiment_id: int
@@ -130,7 +146,7 @@ class ChangeJob(msgspec.Struct, frozen=True, kw_only=True, tag="change_job"):
     behind_of: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class SubmitTask(msgspec.Struct, frozen=True, kw_only=True, tag="submit_task"):
+class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
     """To the scheduler: run a task of somebody's own; the same id again has no effect."""
 
     task_id: str
@@ -194,7 +210,7 @@ class SwitchSlot(msgspec.Struct, frozen=True, kw_only=True, tag="switch_slot"):
     user: str
 
 
-class SetTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="set_template"):
+class SetTemplate(Creation, frozen=True, kw_only=True, tag="set_template"):
     """To the gateway: keep a partial configuration under a name; `replaces` None: in any case."""
 
     name: str
@@ -211,7 +227,7 @@ class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_temp
     user: str
 
 
-class SetModel(msgspec.Struct, frozen=True, kw_only=True, tag="set_model"):
+class SetModel(Creation, frozen=True, kw_only=True, tag="set_model"):
     """To checkpoints: make a model, or change what is given of one. `value` of the answer: the id."""
 
     model_id: int | None = None
@@ -233,7 +249,7 @@ class RemoveModel(msgspec.Struct, frozen=True, kw_only=True, tag="remove_model")
     user: str
 
 
-class SetVersion(msgspec.Struct, frozen=True, kw_only=True, tag="set_version"):
+class SetVersion(Creation, frozen=True, kw_only=True, tag="set_version"):
     """To checkpoints: register a checkpoint as a version, or change what is given of one.
 
     `value` of the answer: the version's id.
@@ -284,7 +300,7 @@ class SetMetadata(msgspec.Struct, frozen=True, kw_only=True, tag="set_metadata")
     user: str
 
 
-class SetUser(msgspec.Struct, frozen=True, kw_only=True, tag="set_user"):
+class SetUser(Creation, frozen=True, kw_only=True, tag="set_user"):
     """To the gateway: make a user, or change what is given of one. `value` of the answer: the id."""
 
     user_id: int | None = None
@@ -317,7 +333,7 @@ class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings
     user: str
 
 
-class SetWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="set_workspace"):
+class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
     """To the gateway: make a workspace, or change what is given of one. `value` of the answer: the id."""
 
     workspace_id: int | None = None
@@ -336,7 +352,7 @@ class RemoveWorkspace(msgspec.Struct, frozen=True, kw_only=True, tag="remove_wor
     user: str
 
 
-class SetProject(msgspec.Struct, frozen=True, kw_only=True, tag="set_project"):
+class SetProject(Creation, frozen=True, kw_only=True, tag="set_project"):
     """To the gateway: make a project, or change what is given of one. `value` of the answer: the id."""
 
     project_id: int | None = None

@@ -18,6 +18,7 @@ from det_contracts.commands import (
     given,
 )
 from det_contracts.events.checkpoints import (
+    CreationKept,
     DeletionRequested,
     FilesListed,
     MetadataSet,
@@ -29,6 +30,7 @@ from det_contracts.events.checkpoints import (
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.checkpoints.domain import Checkpoint, Model, State
 from services.checkpoints.react import deletions
+from services.kit.once import once
 from services.kit.rules import Call, Ruling
 
 replace = msgspec.structs.replace
@@ -190,8 +192,8 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     DeleteCheckpoints: delete_checkpoints,
     ListFiles: list_files,
     SetMetadata: set_metadata,
-    SetModel: set_model,
+    SetModel: once(set_model, CreationKept),
     RemoveModel: remove_model,
-    SetVersion: set_version,
+    SetVersion: once(set_version, CreationKept),
     RemoveVersion: remove_version,
 }

@@ -21,6 +21,7 @@ from det_contracts.commands import (
 from det_contracts.events import scheduler
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.queries import Fits
+from services.kit.once import once
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
 from services.scheduler.jobs import change_job
@@ -200,7 +201,7 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     SwitchWorker: switch_worker,
     SwitchSlot: switch_slot,
     ChangeJob: change_job,
-    SubmitTask: submit_task,
+    SubmitTask: once(submit_task, scheduler.CreationKept),
     StopTask: stop_task,
     MarkDaemon: mark_daemon,
     AskToLeave: ask_to_leave,

@@ -18,6 +18,7 @@ from det_contracts.commands import (
 from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import OVER, STOPPING, TERMINAL
+from services.kit.once import once
 from services.kit.rules import Call, Ruling
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
@@ -167,12 +168,12 @@ def kill_trial(state: State, command: KillTrial, call: Call) -> Ruling:
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
-    CreateExperiment: create_experiment,
+    CreateExperiment: once(create_experiment, searcher.CreationKept),
     ChangeExperiment: change_experiment,
     ReviseExperiment: revise_experiment,
     KillTrial: kill_trial,
     PostOperations: post_operations,
-    CreateTrial: create_trial,
+    CreateTrial: once(create_trial, searcher.CreationKept),
     OpenRun: open_run,
     EndTrial: end_trial,
 }

@@ -29,7 +29,7 @@ def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
     if not ids.is_token(command.request_id):
         raise invalid(f"request id '{command.request_id}' must be letters, digits, '-' and '_'")
     if ids.trial_task_id(experiment.id, command.request_id) in state.tasks:
-        return Ruling()
+        return Ruling(value=command.request_id)
     reason = f"created by {command.user}"
     wanted = searcher.TrialRequested(
         experiment_id=experiment.id,
@@ -37,7 +37,7 @@ def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
         hparams=command.hparams,
         reason=reason,
     )
-    return Ruling([*_gone_on(experiment, reason), wanted])
+    return Ruling([*_gone_on(experiment, reason), wanted], command.request_id)
 
 
 def open_run(state: State, command: OpenRun, call: Call) -> Ruling:

@@ -109,12 +109,6 @@ def test_the_same_code_is_stored_once(open_gateway):
     assert first == second
 
 
-def test_an_idempotency_key_belongs_to_its_user(open_gateway):
-    open_gateway.post(PATH, {"config": YAML}, headers={"Idempotency-Key": "k-1"})
-    assert open_gateway.peers.commands[0].request_key == "determined:k-1"
-    assert open_gateway.peers.commands[0].context is None
-
-
 def test_name_and_seed_are_drawn_when_they_are_missing(open_gateway):
     config = YAML.replace("name: first try", "description: nameless")
     done = _submit(open_gateway, config)["config"]

@@ -192,3 +192,17 @@ class JobChanged(msgspec.Struct, frozen=True, kw_only=True):
     position: str
     """Decimal number; smaller goes first. Starts as the submission time in microseconds."""
     reason: str
+
+
+@event("scheduler.creation.kept", key="request_id")
+class CreationKept(msgspec.Struct, frozen=True):
+    """Something was made for a request with an `Idempotency-Key`; the same request again leads to it."""
+
+    request_id: str
+    """Made of who asked and of the key."""
+    key: str
+    digest: str
+    """Of all that was asked for; another request with the same key is refused."""
+    value: Any
+    """What the command was answered: the id of what was made."""
+    reason: str

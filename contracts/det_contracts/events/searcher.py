@@ -31,7 +31,8 @@ class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
     source_checkpoint: str | None = None
     """Checkpoint that every trial starts from (warm start), resolved at submit."""
     request_key: str = ""
-    """The submitter's idempotency key; a second command with it answers with this experiment."""
+    """`:` and the submitter's external id, in old events also an idempotency key; a second command with it
+    answers with this experiment, as long as that is not deleted."""
     unmanaged: bool = False
     """Its trials run outside of the cluster, which is only told of them: no search, no slots."""
     reason: str
@@ -277,3 +278,17 @@ class TrialOverdue(msgspec.Struct, frozen=True):
     run: int
     due_at: float
     reason: str = ""
+
+
+@event("searcher.creation.kept", key="request_id")
+class CreationKept(msgspec.Struct, frozen=True):
+    """Something was made for a request with an `Idempotency-Key`; the same request again leads to it."""
+
+    request_id: str
+    """Made of who asked and of the key."""
+    key: str
+    digest: str
+    """Of all that was asked for; another request with the same key is refused."""
+    value: Any
+    """What the command was answered: the id of what was made."""
+    reason: str

@@ -22,6 +22,7 @@ from services.checkpoints.domain.state import (
     Validation,
 )
 from services.checkpoints.retention import Keep
+from services.kit.once import keep
 
 replace = msgspec.structs.replace
 
@@ -276,5 +277,6 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     checkpoints.ModelRemoved: registry.model_removed,
     checkpoints.VersionSet: registry.version_set,
     checkpoints.VersionRemoved: registry.version_removed,
+    checkpoints.CreationKept: keep,
     scheduler.AllocationEnded: _allocation_ended,
 }

@@ -9,6 +9,7 @@ import msgspec
 
 from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
+from services.kit.once import Made
 
 Key = tuple[str, Any]
 CheckpointState = Literal["COMPLETED", "PARTIALLY_DELETED", "DELETED", "ERROR"]
@@ -123,3 +124,4 @@ class State:
     deletions: dict[str, Deletion] = field(default_factory=dict)
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, VersionSet] = field(default_factory=dict)
+    creations: dict[str, Made] = field(default_factory=dict)

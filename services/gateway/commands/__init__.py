@@ -20,22 +20,24 @@ from det_contracts.commands import (
     SetUser,
     SetWorkspace,
 )
+from det_contracts.events.gateway import CreationKept
 from services.gateway.commands import gathers, places, templates, users
 from services.gateway.domain import State
+from services.kit.once import once
 from services.kit.rules import Call, Ruling
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     CloseSession: users.close_session,
-    SetUser: users.set_user,
+    SetUser: once(users.set_user, CreationKept),
     SetPassword: users.set_password,
     KeepSettings: users.keep_settings,
     JoinGather: gathers.join_gather,
     Serve: gathers.serve,
-    SetTemplate: templates.set_template,
+    SetTemplate: once(templates.set_template, CreationKept),
     RemoveTemplate: templates.remove_template,
-    SetWorkspace: places.set_workspace,
+    SetWorkspace: once(places.set_workspace, CreationKept),
     RemoveWorkspace: places.remove_workspace,
-    SetProject: places.set_project,
+    SetProject: once(places.set_project, CreationKept),
     RemoveProject: places.remove_project,
     MoveExperiment: places.move_experiment,
 }

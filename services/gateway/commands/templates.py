@@ -28,7 +28,7 @@ def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
     if known is not None and command.replaces is False:
         raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
     if known is not None and known.config == command.config:
-        return Ruling()
+        return Ruling(value=command.name)
     reason = f"{'changed' if known else 'made'} by {command.user}"
     return Ruling(
         [
@@ -38,7 +38,8 @@ def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
                 config=command.config,
                 reason=reason,
             )
-        ]
+        ],
+        command.name,
     )
 
 

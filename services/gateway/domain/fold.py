@@ -10,6 +10,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from services.gateway.domain import allocations, experiments, hosts, models, people, registry, trials
 from services.gateway.domain.state import State
+from services.kit.once import keep
 from services.kit.rules import Key
 
 Fold = Callable[[State, Recorded], Iterable[Key]]
@@ -75,4 +76,5 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.ProjectSet: people.project_set,
     gateway.ProjectRemoved: people.project_removed,
     gateway.ExperimentMoved: experiments.moved_to,
+    **{owner.CreationKept: keep for owner in (gateway, searcher, scheduler, checkpoints)},
 }

@@ -17,6 +17,7 @@ from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
+from services.kit.once import Made
 
 Phase = Literal["", "QUEUED", "RUNNING"]
 """What something ACTIVE does just now; empty when it waits for nothing and nothing of it runs."""
@@ -320,6 +321,8 @@ class State:
     projects: dict[int, ProjectSet] = field(default_factory=dict)
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, ModelVersion] = field(default_factory=dict)
+    creations: dict[str, Made] = field(default_factory=dict)
+    """Of all owners."""
 
 
 def validation_key(trial_id: int, steps: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
@@ -29,21 +30,24 @@ router = APIRouter()
 @router.post("/experiments")
 async def create(visit: Asked) -> Response:
     """Check a configuration and a context, and make an experiment of them."""
-    return await submitted(visit, visit.idempotency_key())
+    return await submitted(visit, "")
 
 
-async def submitted(visit: UserVisit, key: str) -> Response:
-    """The answer to a submission; the same `key` again leads to the experiment that exists."""
+async def submitted(visit: UserVisit, external_id: str) -> Response:
+    """The answer to a submission; an external id leads to the experiment of that name, once there is one."""
     body = await visit.request.body()
     wish = await asyncio.to_thread(CreateExperiment.read, body)
     try:
-        made = await submit.submit(visit.backend, wish, visit.user.username, key)
+        ready = await submit.checked(visit.backend, wish, visit.user.username)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    if not made.id:
-        return visit.answer({"experiment": EMPTY, "config": made.config, "warnings": made.warnings})
-    shown, config = await show(visit, made.id), visit.catalogue.submission(made.id).config
-    return visit.answer({"experiment": shown, "config": config, "warnings": made.warnings})
+    if wish.validate_only:
+        return visit.answer({"experiment": EMPTY, "config": ready.command.config, "warnings": ready.warnings})
+    # No name of a user is empty: a key like this comes of no history in which users' keys stood here.
+    key = f":{external_id}" if external_id else ""
+    id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
+    shown, config = await show(visit, id), visit.catalogue.submission(id).config
+    return visit.answer({"experiment": shown, "config": config, "warnings": ready.warnings})
 
 
 async def show(visit: UserVisit, id: int) -> dict[str, Any]:

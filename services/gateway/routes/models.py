@@ -110,7 +110,7 @@ async def create(visit: Asked, wish: ModelBody) -> Response:
     elif wish.workspace_name:
         space = places.workspace_named(state, wish.workspace_name).workspace_id
     command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.given()})
-    return _shown(visit, await visit.peers.command(command))
+    return _shown(visit, await visit.create(command))
 
 
 @router.get("/models/{name}")
@@ -197,7 +197,7 @@ async def register(visit: Asked, name: str, wish: VersionBody) -> Response:
     command = SetVersion(
         model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.given()
     )
-    return _shown_version(visit, await visit.peers.command(command))
+    return _shown_version(visit, await visit.create(command))
 
 
 @router.get("/models/{name}/versions/{number}")

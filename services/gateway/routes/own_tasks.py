@@ -48,10 +48,8 @@ async def _start(visit: UserVisit, kind: OwnKind, body: TaskBody) -> Response:
         context = await submit.store_context(visit.backend, body.files) if body.files else None
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
-    key = visit.idempotency_key()
-    id = str(uuid.uuid5(uuid.NAMESPACE_OID, key) if key else uuid.uuid4())
     command = SubmitTask(
-        task_id=id,
+        task_id=str(uuid.uuid4()),
         kind=kind,
         user=visit.user.username,
         name=wish.name,
@@ -62,8 +60,7 @@ async def _start(visit: UserVisit, kind: OwnKind, body: TaskBody) -> Response:
         priority=wish.priority,
         workspace_id=places.workspace(state, body.workspace_id or places.FIRST).workspace_id,
     )
-    await visit.peers.command(command)
-    return _shown(visit, kind, id, warnings=[])
+    return _shown(visit, kind, await visit.create(command), warnings=[])
 
 
 def _add(kind: OwnKind) -> None:

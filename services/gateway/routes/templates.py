@@ -52,9 +52,8 @@ async def _set(visit: UserVisit, name: str, config: Any, replaces: bool | None) 
         whole = expconf.merge(config, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"template '{name}': {errors}") from None
-    user = visit.user.username
-    await visit.peers.command(SetTemplate(name=name, config=whole, user=user, replaces=replaces))
-    return visit.answer(_template(visit, name))
+    command = SetTemplate(name=name, config=whole, user=visit.user.username, replaces=replaces)
+    return visit.answer(_template(visit, await visit.create(command)))
 
 
 @router.post("/templates")

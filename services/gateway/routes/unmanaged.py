@@ -32,15 +32,13 @@ router = APIRouter()
 async def put_experiment(visit: Asked, external_id: str) -> Response:
     """The experiment of that external id; made as by POST /experiments where there is none."""
     _check_name(external_id)
-    # No name of a user is empty, so nobody's idempotency key looks like this.
-    return await experiments.submitted(visit, f":{external_id}")
+    return await experiments.submitted(visit, external_id)
 
 
 @router.post("/trials")
 async def create(visit: Asked, body: NewTrial) -> Response:
     """Make a trial of an unmanaged experiment."""
-    key = visit.idempotency_key()
-    return await _create(visit, body, str(uuid.uuid5(uuid.NAMESPACE_OID, key) if key else uuid.uuid4()))
+    return await _create(visit, body, str(uuid.uuid4()))
 
 
 @router.put("/trials")
@@ -61,10 +59,10 @@ async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response
     id = body.experiment_id
     if len(msgspec.json.encode(body.hparams)) > TEXT_LIMIT_BYTES:
         raise invalid(f"the hyperparameters are larger than {TEXT_LIMIT_BYTES} bytes")
-    await visit.peers.command(
+    name = await visit.create(
         CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
     )
-    return await _show(visit, await _announced(visit, ids.trial_task_id(id, request_id)))
+    return await _show(visit, await _announced(visit, ids.trial_task_id(id, name)))
 
 
 async def _announced(visit: UserVisit, task_id: str) -> Trial:

@@ -35,7 +35,7 @@ async def create(visit: Asked, wish: UserCreation) -> Response:
     by = visit.admin().username
     told = wish.user
     password = await _password(wish.password, is_hashed=wish.is_hashed)
-    id = await visit.peers.command(
+    id = await visit.create(
         SetUser(
             username=told.username or "",
             admin=bool(told.admin),

@@ -54,7 +54,7 @@ async def workspaces(visit: Asked) -> Response:
 async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
     """Make a workspace."""
     command = SetWorkspace(name=wish.name or "", user=visit.user.username)
-    return _workspace(visit, await visit.peers.command(command))
+    return _workspace(visit, await visit.create(command))
 
 
 @router.get("/workspaces/{id}")
@@ -118,7 +118,7 @@ async def create_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
         description=wish.description or "",
         user=visit.user.username,
     )
-    return _project(visit, await visit.peers.command(command))
+    return _project(visit, await visit.create(command))
 
 
 @router.get("/projects/{id}")
@@ -171,16 +171,18 @@ async def move_project(visit: Asked, id: int, wish: ProjectMove) -> Response:
 async def add_note(visit: Asked, id: int, wish: NoteBody) -> Response:
     """One more note."""
     known = places.project(visit.catalogue.state, id).notes
-    return await _set_notes(visit, id, (*known, Note(wish.name, wish.contents)))
+    notes = (*known, Note(wish.name, wish.contents))
+    await visit.create(SetProject(project_id=id, notes=notes, user=visit.user.username))
+    return _notes(visit, id)
 
 
 @router.put("/projects/{id}/notes")
 async def put_notes(visit: Asked, id: int, wish: NotesBody) -> Response:
     """All notes."""
-    return await _set_notes(visit, id, tuple(Note(note.name, note.contents) for note in wish.notes))
+    await _change_project(visit, id, notes=tuple(Note(note.name, note.contents) for note in wish.notes))
+    return _notes(visit, id)
 
 
-async def _set_notes(visit: UserVisit, id: int, found: tuple[Note, ...]) -> Response:
-    await _change_project(visit, id, notes=found)
+def _notes(visit: UserVisit, id: int) -> Response:
     told = msgspec.to_builtins(places.project(visit.catalogue.state, id).notes)
     return visit.answer({"notes": told})

@@ -20,20 +20,17 @@ from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment
 
 
-class Submitted(msgspec.Struct, frozen=True):
-    """What came of it."""
+class Checked(msgspec.Struct, frozen=True):
+    """A wish that can be granted."""
 
-    id: int
-    """0 when it was only validated."""
-    config: dict[str, Any]
-    """Completed."""
+    command: commands.CreateExperiment
     warnings: list[str]
 
 
-async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) -> Submitted:
-    """Create an experiment, or only check the wish; raises `Refused`, or `archive.TooLarge`.
+async def checked(backend: Backend, wish: CreateExperiment, user: str) -> Checked:
+    """Complete a wish and, unless it is only to be checked, store its code.
 
-    The same `key` again leads to the experiment that exists.
+    Raises `Refused`, or `archive.TooLarge`.
     """
     state = backend.catalogue.state
     config = configuration.complete(
@@ -44,23 +41,18 @@ async def submit(backend: Backend, wish: CreateExperiment, user: str, key: str) 
     # What runs elsewhere uses neither the workers' storage nor their slots.
     warnings = [] if wish.unmanaged else await _check_cluster(backend, config)
     context = await _context(backend, wish)
-    if wish.validate_only:
-        return Submitted(0, config, warnings)
-    id = await backend.peers.command(
-        commands.CreateExperiment(
-            user=user,
-            config=config,
-            original_config=wish.config,
-            context=context,
-            parent_id=wish.parent_id or None,
-            project_id=project_id,
-            source_checkpoint=source,
-            activate=wish.activate,
-            request_key=key,
-            unmanaged=wish.unmanaged,
-        )
+    command = commands.CreateExperiment(
+        user=user,
+        config=config,
+        original_config=wish.config,
+        context=context,
+        parent_id=wish.parent_id or None,
+        project_id=project_id,
+        source_checkpoint=source,
+        activate=wish.activate,
+        unmanaged=wish.unmanaged,
     )
-    return Submitted(id, config, warnings)
+    return Checked(command, warnings)
 
 
 async def _check_cluster(backend: Backend, config: dict[str, Any]) -> list[str]:

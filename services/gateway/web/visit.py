@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import math
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -13,6 +15,7 @@ import structlog
 from fastapi import Depends, Request
 from starlette.responses import Response, StreamingResponse
 
+from det_contracts.commands import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import tokens, users
 from services.gateway.backend import Backend
@@ -20,8 +23,10 @@ from services.gateway.domain import User
 from services.gateway.web import errors
 from services.gateway.web.params import Params
 from services.kit import task_tokens
+from services.kit.once import made
 
 COOKIE = "auth"
+LONGEST_KEY = 255
 SCRIPTS_HEADER = "grpc-metadata-x-allocation-token"
 log = structlog.get_logger()
 
@@ -108,10 +113,28 @@ class UserVisit(Visit):
         """Who asks."""
         return users.by_id(self.catalogue.state, self._user_id)
 
-    def idempotency_key(self) -> str:
-        """Names a creation among all of this user's; empty where the request has no `Idempotency-Key`."""
+    async def create(self, command: Creation) -> Any:
+        """Have something made, once for each `Idempotency-Key`; returns the value of the answer.
+
+        Raises `Refused`, also for a key that came with another request before.
+        """
+        once = await self._once()
+        known = made(self.catalogue.state.creations, once)
+        if known is not None:
+            return known.value
+        return await self.peers.command(msgspec.structs.replace(command, once=once))
+
+    async def _once(self) -> Once | None:
         key = self.request.headers.get("idempotency-key", "")
-        return f"{self.user.username}:{key}" if key else ""
+        if not key:
+            return None
+        if len(key) > LONGEST_KEY or not key.isprintable():
+            raise invalid(f"Idempotency-Key: at most {LONGEST_KEY} printable characters are expected")
+        id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
+        # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
+        said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
+        digest = await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")
+        return Once(id, key, digest.hex())
 
     def admin(self) -> User:
         """Who asks, if they may administer; raises `Refused` (403)."""

@@ -218,4 +218,8 @@ SENTENCES: dict[type, Sentence] = {
     ),
     checkpoints.VersionRemoved: lambda e, _: f"version {e.version_id} of model {e.model_id} was removed",
     gateway.TemplateRemoved: lambda e, _: f"template '{e.name}' was removed",
+    **dict.fromkeys(
+        (owner.CreationKept for owner in (searcher, scheduler, checkpoints, gateway)),
+        lambda e, _: f"{_number(e.value)} was made for the Idempotency-Key '{e.key}'",
+    ),
 }

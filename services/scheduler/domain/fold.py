@@ -10,6 +10,7 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, worker
+from services.kit.once import keep
 from services.scheduler.domain import hosts, queue
 from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State
@@ -173,6 +174,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.DeadlinePassed: _deadline_passed,
     scheduler.KillRequested: _kill_requested,
     scheduler.TaskSubmitted: queue.task_submitted,
+    scheduler.CreationKept: keep,
     scheduler.TaskStopRequested: _task_stop_requested,
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from services.kit.once import Made
 from services.kit.rules import derived
 from services.scheduler.domain.index import Index
 from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Worker
@@ -28,6 +29,7 @@ class State:
     pauses: dict[int, Pause] = field(default_factory=dict)
     """By trial."""
     tasks: dict[str, OwnTask] = field(default_factory=dict)
+    creations: dict[str, Made] = field(default_factory=dict)
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 

@@ -18,6 +18,7 @@ from det_contracts.events import checkpoints, scheduler, searcher, trial
 from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
+from services.kit.once import keep
 from services.searcher.domain import unmanaged
 from services.searcher.domain.custom import post, still_counts
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
@@ -49,6 +50,8 @@ GRACE_S = 10.0
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
     """Fold one event; returns the records that it replaced. What does not concern the searcher passes by."""
+    if type(recorded.event) is searcher.CreationKept:
+        return keep(state, recorded)
     timed = _TIMED.get(type(recorded.event))
     if timed is not None:
         return timed(state, recorded.event, recorded.at)

@@ -11,6 +11,7 @@ import msgspec
 from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
+from services.kit.once import Made
 from services.kit.rules import derived
 from services.searcher.methods import Search
 
@@ -146,6 +147,7 @@ class State:
     timers: dict[int, Timer] = field(default_factory=dict)
     """By trial."""
     request_keys: dict[str, Named] = field(default_factory=dict)
+    creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
     live: defaultdict[int, dict[int, None]] = derived()  # noqa: RUF009
     """Trials that have not ended, by experiment."""

@@ -1,0 +1,63 @@
+"""Makes things once: a request that comes again with its `Idempotency-Key` is answered as the first time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from det_contracts.commands import Creation, Once
+from det_contracts.envelope import Recorded
+from det_contracts.problems import Problem, Refused
+from services.kit.rules import Call, Key, Ruling
+
+S = TypeVar("S")
+FIELD = "creations"
+"""Where a state keeps what it made so: `creations: dict[str, Made]`, by request id."""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What a request with a key led to."""
+
+    key: str
+    digest: str
+    value: Any
+
+
+def made(creations: Mapping[str, Made], once: Once | None) -> Made | None:
+    """What this request led to, if it came before; raises `Refused` when its key belongs to another one."""
+    known = creations.get(once.request_id) if once is not None else None
+    if known is not None and once is not None and known.digest != once.digest:
+        raise Refused(
+            Problem(
+                "already_exists",
+                f"Idempotency-Key '{once.key}' was used before, for another request: "
+                "send the same request with it, or this one with a new key",
+            )
+        )
+    return known
+
+
+def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S, Any, Call], Ruling]:
+    """A command's rule that keeps, as the owner's event `kept`, what a request with a key led to."""
+
+    def keyed(state: S, command: Creation, call: Call) -> Ruling:
+        if command.once is None:
+            return rule(state, command, call)
+        known = made(getattr(state, FIELD), command.once)
+        if known is not None:
+            return Ruling(value=known.value)
+        ruling = rule(state, command, call)
+        asked, reason = command.once, "the request came with an Idempotency-Key"
+        fact = kept(asked.request_id, asked.key, asked.digest, ruling.value, reason)
+        return Ruling([*ruling.events, fact], ruling.value)
+
+    return keyed
+
+
+def keep(state: Any, recorded: Recorded) -> Iterable[Key]:
+    """Fold a `CreationKept`."""
+    event = recorded.event
+    getattr(state, FIELD)[event.request_id] = Made(event.key, event.digest, event.value)
+    return [(FIELD, event.request_id)]

@@ -1,0 +1,151 @@
+"""`Idempotency-Key`: whatever a POST makes is made once (REST spec, section 1)."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from det_contracts import commands, subjects
+from det_contracts.problems import Refused
+from services.checkpoints.app import RULES as CHECKPOINTS
+from services.gateway.app import RULES as GATEWAY
+from services.gateway.http import application
+from services.gateway.routes import later
+from services.gateway.web.document import document
+from services.kit.once import Made
+from services.kit.rules import Call
+from services.scheduler.app import RULES as SCHEDULER
+from services.searcher.app import RULES as SEARCHER
+from tests.gateway import stories as story
+from tests.gateway.test_create import YAML
+from tests.gateway.test_unmanaged import Searcher
+
+API = "/api/v1"
+CREATIONS = {
+    "/experiments": ({"config": YAML}, {"config": YAML.replace("first", "other")}),
+    "/trials": ({"experimentId": 2, "hparams": {"a": 1}}, {"experimentId": 2, "hparams": {"a": 2}}),
+    "/commands": ({"config": {"entrypoint": "true"}}, {"config": {"entrypoint": "false"}}),
+    "/tensorboards": ({"trialIds": [1]}, {"trialIds": [1], "templateName": ""}),
+    "/models": ({"name": "m"}, {"name": "n"}),
+    "/models/{name}/versions": ({"checkpointUuid": "c-1"}, {"checkpointUuid": "c-1", "comment": "x"}),
+    "/templates": ({"name": "t", "config": {}}, {"name": "u", "config": {}}),
+    "/users": ({"user": {"username": "ann"}, "password": "x"}, {"user": {"username": "ann"}}),
+    "/workspaces": ({"name": "w"}, {"name": "v"}),
+    "/workspaces/{id}/projects": ({"name": "p"}, {"name": "q"}),
+    "/projects/{id}/notes": ({"name": "a", "contents": "b"}, {"name": "a", "contents": "c"}),
+}
+VERBS = {
+    *("activate", "pause", "cancel", "kill", "archive", "unarchive", "move", "pin", "unpin", "enable"),
+    *(
+        "disable",
+        "start",
+        "set_priority",
+        "password",
+        "setting",
+        "reset",
+        "login",
+        "logout",
+        "metadata",
+        "rm",
+    ),
+    *("preemption", "ack_preemption", "pending_preemption", "rendezvous", "daemon", "ready", "waiting"),
+    *("progress", "early_exit", "completed_operation", "job-queues", "preview-hp-search", "preview"),
+    "file",
+}
+"""Last parts of the addresses of other POSTs: a repeat changes nothing more, or they make nothing."""
+ONCE_BY_CONTENT = {
+    "/checkpoints": "by its UUID",
+    "/experiments/{experiment_id}/searcher_operations": "by the event that it answers",
+    "/allocations/{allocation_id}/all_gather": "by its requestUuid",
+    "/allocations/{allocation_id}/proxy_address": "by the address",
+    "/trials/{trial_id}/metrics": "by run, group and steps",
+    "/trials/{trial_id}/training_metrics": "likewise",
+    "/trials/{trial_id}/validation_metrics": "likewise",
+    "/trials/profiler/metrics": "by what it measures, and when",
+    "/task-logs": "no: each line that is sent is one",
+}
+
+
+@pytest.fixture
+def busy(gateway):
+    """Experiment 1 with a trial and a checkpoint, the unmanaged experiment 2, a worker, model `old`."""
+    gateway.peers.on_command = Searcher(gateway)
+    gateway.log_in("admin")
+    gateway.given(story.worker_here(slots=4))
+    gateway.post(f"{API}/experiments", {"config": YAML, "activate": True})
+    gateway.post(f"{API}/experiments", {"config": YAML, "unmanaged": True})
+    gateway.given(story.stored(1, "c-1", 10))
+    gateway.post(f"{API}/models", {"name": "old"})
+    gateway.post(f"{API}/workspaces", {"name": "old"})
+    gateway.post(f"{API}/workspaces/2/projects", {"name": "old"})
+    return gateway
+
+
+def ask(gateway, path, body, key="k"):
+    filled = path.replace("{name}", "old").replace("{id}", "2")
+    return gateway.send("POST", f"{API}{filled}", body, headers={"Idempotency-Key": key})
+
+
+@pytest.mark.parametrize("path", CREATIONS)
+def test_a_repeated_request_is_answered_as_the_first_and_makes_nothing(busy, path):
+    body, other = CREATIONS[path]
+    first = ask(busy, path, body)
+    assert first.status_code == 200, first.text
+    log = len(busy.journal.streams[subjects.CONTROL])
+    again = ask(busy, path, body)
+    assert (again.status_code, again.json()) == (200, first.json())
+    refused = ask(busy, path, other)
+    assert refused.status_code == 409
+    assert "Idempotency-Key 'k' was used before" in refused.json()["error"]["error"]
+    assert len(busy.journal.streams[subjects.CONTROL]) == log
+
+
+def test_every_post_makes_things_once_or_makes_none(busy):
+    paths = document(application(busy.backend))["paths"]
+    posts = {path.removeprefix(API) for path, methods in paths.items() if "post" in methods}
+    missing = {path for method, path in later.MISSING if method == "POST"}
+    missing |= {path for path in posts if path.split("/")[1] in later.MISSING_NOUNS}
+    acting = {path for path in posts if path.rpartition("/")[2] in VERBS}
+    assert posts - missing - acting == CREATIONS.keys() | ONCE_BY_CONTENT.keys()
+
+
+def test_a_key_belongs_to_its_user_and_to_one_request(busy):
+    assert ask(busy, "/workspaces", {"name": "w"}).status_code == 200
+    assert ask(busy, "/models", {"name": "w"}).status_code == 409
+    busy.log_in("determined")
+    assert ask(busy, "/workspaces", {"name": "mine"}).json()["workspace"]["name"] == "mine"
+
+
+def test_what_was_refused_may_be_asked_again(busy):
+    assert ask(busy, "/workspaces", {"name": ""}).status_code == 400
+    assert ask(busy, "/workspaces", {"name": "w"}).status_code == 200
+
+
+def test_a_key_must_be_short_and_printable(busy):
+    for key in ("k" * 256, "a\tb"):
+        told = busy.refused(400, "POST", f"{API}/workspaces", {"name": "w"}, headers={"Idempotency-Key": key})
+        assert told == "Idempotency-Key: at most 255 printable characters are expected"
+
+
+def test_two_at_the_same_time_are_one(busy):
+    """The second has not seen the first: the owner has."""
+    one = busy.run(busy.runner.command(_workspace("d"), Call("1", 0.0)))
+    assert busy.run(busy.runner.command(_workspace("d"), Call("2", 0.0))) == one
+    with pytest.raises(Refused, match="used before"):
+        busy.run(busy.runner.command(_workspace("e"), Call("3", 0.0)))
+
+
+def _workspace(digest):
+    return commands.SetWorkspace(name="w", user="ann", once=commands.Once("r-1", "k", digest))
+
+
+@pytest.mark.parametrize("command", commands.Creation.__subclasses__(), ids=lambda kind: kind.__name__)
+def test_every_owner_answers_what_it_made_before(command):
+    owners = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)}
+    rules = owners[commands.OWNER_OF[command]]
+    state = rules.state()
+    state.creations["r-1"] = Made("k", "d", 7)
+    asked = types.SimpleNamespace(once=commands.Once("r-1", "k", "d"))
+    ruling = rules.commands[command](state, asked, Call("c", 0.0))
+    assert (ruling.value, list(ruling.events)) == (7, [])
