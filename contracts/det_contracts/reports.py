@@ -22,17 +22,19 @@ class Series(msgspec.Struct, frozen=True):
 
 
 class ReportBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Reports of one run of a trial. The metrics service takes the first one for (trial, run, number)."""
+    """Reports of one run of a trial. Metrics takes the first one for (trial, run, sender, number)."""
 
     trial_id: int
     experiment_id: int
     run: int
     number: int
-    """Counts the batches of a run from 1; 0: not counted, a repeat is known by its values alone."""
+    """Counts the batches of a sender from 1; 0: not counted, a repeat is known by its values alone."""
     searcher_metric: str
     """Name of the metric that the search looks at."""
     smaller_is_better: bool
     series: list[Series]
+    sender: str = ""
+    """Whose batches are counted, in 64 characters: one process of a run may report after the other."""
 
 
 class LogLine(msgspec.Struct, frozen=True, array_like=True):
@@ -62,9 +64,9 @@ class LogBatch(msgspec.Struct, frozen=True, kw_only=True):
     lines: list[LogLine]
 
 
-def report_id(trial_id: int, run: int, number: int) -> str:
+def report_id(trial_id: int, run: int, number: int, sender: str = "") -> str:
     """De-duplication id of a report batch."""
-    return f"report-{trial_id}-{run}-{number}"
+    return f"report-{trial_id}-{run}-{number}" + (f"-{sender}" if sender else "")
 
 
 def log_id(allocation_id: str, worker_id: str, source: str, offset: int) -> str:

@@ -18,6 +18,7 @@ from services.metrics.values import storable
 
 replace = msgspec.structs.replace
 LARGEST = 2**31 - 1
+LONGEST_SENDER = 64
 _reports = msgspec.json.Decoder(ReportBatch)
 
 
@@ -28,12 +29,12 @@ def read_reports(message: Stored, stream: str) -> Recorded:
     except (msgspec.MsgspecError, UnicodeError):
         return Recorded(message.position, Unknown("damaged reports", 1), "", "", 0.0, "", stream)
     numbers = (batch.trial_id, batch.experiment_id, batch.run)
-    counted = 0 <= batch.number <= LARGEST
+    counted = 0 <= batch.number <= LARGEST and len(batch.sender) <= LONGEST_SENDER
     sound = counted and all(0 < n <= LARGEST for n in numbers) and len(batch.series) < ROWS_PER_BATCH
     rows = sum(len(series.steps) for series in batch.series)
     if not sound or rows > ROWS_PER_BATCH or message.subject != subjects.reports(batch.trial_id):
         return Recorded(message.position, Unknown("misplaced reports", 1), "", "", 0.0, "", stream)
     if b"\\u0000" in message.body:
         batch = replace(batch, series=[replace(s, group=storable(s.group)) for s in batch.series])
-    id = report_id(batch.trial_id, batch.run, batch.number)
+    id = report_id(batch.trial_id, batch.run, batch.number, batch.sender)
     return Recorded(message.position, Judged(batch), id, f"trial:{batch.trial_id}", 0.0, "", stream)

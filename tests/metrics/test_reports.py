@@ -66,6 +66,24 @@ def test_a_batch_counts_once(world):
     assert validated(world.add(batch, later, batch, later).fold().decide()) == [(1, 1, 1.0), (1, 2, 2.0)]
 
 
+def test_each_process_of_a_run_counts_its_own_batches(world):
+    first = reports(validation([1], loss=[1.0]), sender="a")
+    second = reports(validation([2], loss=[2.0]), sender="b")
+    third = reports(validation([3], loss=[3.0]), sender="a", number=2)
+    nameless = reports(validation([4], loss=[4.0]))
+    world.add(first, second, first, third, second, first, nameless, nameless)
+    assert [steps for _, steps, _ in validated(world.fold().decide())] == [1, 2, 3, 4]
+    again = reports(validation([5], loss=[5.0]), sender="a", run=2)
+    assert validated(world.add(again, again).fold().decide()) == [(2, 5, 5.0)]
+
+
+def test_of_many_processes_the_newest_are_remembered(world):
+    for number in range(200):
+        world.add(reports(training([number], loss=[1.0]), sender=str(number)))
+    world.fold()
+    assert [known.name for known in world.state.trials[1].senders] == [str(n) for n in range(136, 200)]
+
+
 def test_batches_without_a_number_are_told_apart_by_their_values(world):
     said = reports(validation([1], loss=[1.0]), number=0)
     world.add(said, said, reports(validation([2], loss=[2.0]), number=0))

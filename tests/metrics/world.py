@@ -26,7 +26,7 @@ def validation(steps, **columns):
     return series("validation", steps, columns)
 
 
-def reports(*of, trial=1, run=1, number=1, experiment=1, metric="loss", smaller=True):
+def reports(*of, trial=1, run=1, number=1, experiment=1, metric="loss", smaller=True, sender=""):
     return ReportBatch(
         trial_id=trial,
         experiment_id=experiment,
@@ -35,6 +35,7 @@ def reports(*of, trial=1, run=1, number=1, experiment=1, metric="loss", smaller=
         searcher_metric=metric,
         smaller_is_better=smaller,
         series=list(of),
+        sender=sender,
     )
 
 

@@ -73,6 +73,8 @@ class BusTransport:
             searcher_metric=config["metric"],
             smaller_is_better=self._smaller_is_better,
             series=[],
+            # Several processes of a run may report, one after the other.
+            sender=os.urandom(6).hex(),
         )
         self._outbox = Outbox(thread, head, self._refusals.append)
 

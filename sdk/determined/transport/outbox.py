@@ -120,7 +120,7 @@ class Outbox:
             body = msgspec.json.encode(batch)
         except Exception as error:
             raise Unreadable(f"{type(error).__name__}: {error}") from error
-        id = report_id(batch.trial_id, batch.run, number)
+        id = report_id(batch.trial_id, batch.run, number, batch.sender)
         await self._thread.store(subjects.reports(batch.trial_id), body, id)
 
 

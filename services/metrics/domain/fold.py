@@ -59,8 +59,7 @@ def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterabl
 
 def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> Iterable[Key]:
     known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
-    new = batch.run != known.run or batch.number > known.batch or batch.number == 0
-    event.accepted = new and batch.experiment_id not in state.gone
+    event.accepted = known.is_new(batch) and batch.experiment_id not in state.gone
     if not event.accepted:
         return
     judge = Judge(known, state.groups, batch, position)

@@ -58,9 +58,7 @@ class Judge:
         for series in self._batch.series:
             self._take_series(series)
         return replace(
-            self._known,
-            run=self._batch.run,
-            batch=self._batch.number or (self._known.batch if self._batch.run == self._known.run else 0),
+            self._known.counting(self._batch),
             opened=self._batch.run if self.pieces else self._known.opened,
             decided=self._decided,
             pending=tuple(self._pending),

@@ -14,6 +14,8 @@ from det_contracts.reports import ReportBatch
 from services.metrics.domain.steps import Steps
 
 VALIDATION = "validation"
+SENDERS = 64
+"""Processes of a run whose numbers are remembered."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +103,13 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Sender(msgspec.Struct, frozen=True, array_like=True):
+    """A process that reports for a trial, and its newest batch."""
+
+    name: str
+    batch: int
+
+
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """How far a trial's reports have come, and what of them is not stated in CONTROL yet."""
 
@@ -108,7 +117,9 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     run: int = 0
     """The newest run that has reported."""
     batch: int = 0
-    """Newest batch of that run."""
+    """Newest batch of that run by a sender without a name."""
+    senders: tuple[Sender, ...] = ()
+    """The others of that run, those that reported last at the end; the newest few."""
     opened: int = 0
     """The newest run that had a report accepted."""
     decided: int = 0
@@ -118,6 +129,25 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[Finding, ...] = ()
     refusals: tuple[Refusal, ...] = ()
     """The newest few, for whoever waits to hear."""
+
+    def is_new(self, batch: ReportBatch) -> bool:
+        """Whether a batch has not come before, as far as its number tells."""
+        if batch.run != self.run or batch.number == 0:
+            return True
+        if not batch.sender:
+            return batch.number > self.batch
+        return all(known.batch < batch.number for known in self.senders if known.name == batch.sender)
+
+    def counting(self, batch: ReportBatch) -> Trial:
+        """The trial when a batch of its newest run has come."""
+        same = batch.run == self.run
+        newest, senders = (self.batch, self.senders) if same else (0, ())
+        if batch.number and batch.sender:
+            others = (known for known in senders if known.name != batch.sender)
+            senders = (*others, Sender(batch.sender, batch.number))[-SENDERS:]
+        elif batch.number:
+            newest = batch.number
+        return msgspec.structs.replace(self, run=batch.run, batch=newest, senders=senders)
 
 
 class Ended(msgspec.Struct, frozen=True):

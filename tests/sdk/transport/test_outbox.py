@@ -50,14 +50,18 @@ class Thread(BusThread):
 
 @pytest.fixture
 def thread():
-    made = Thread()
-    yield made
-    made.stop()
-    made._loop.close()
+    thread = Thread()
+    yield thread
+    thread.stop()
+    thread._loop.close()
 
 
 @pytest.fixture
 def transport(thread):
+    return made(thread)
+
+
+def made(thread):
     own = TrialInfo(1, 1, 1, {}, {"searcher": {"metric": "loss"}}, 0, 1, False)
     info = ClusterInfo("http://x", "c", "a", [0], "1.t", "1.t.1", "s", "TRIAL", trial_info=own)
     return BusTransport(info, thread)
@@ -162,6 +166,18 @@ def test_a_fact_that_cannot_be_told_is_warned_of(thread, transport, caplog):
     transport.report(report(1))
     transport.close()
     assert "telling trial.status_set failed and is left out: 8 MB" in caplog.text
+
+
+def test_two_processes_of_a_run_do_not_count_as_one(thread):
+    for step in (1, 2):
+        later = Thread()
+        transport = made(later)
+        transport.start()
+        transport.report(report(step))
+        transport.close()
+        thread.batches += later.batches
+    assert thread.steps() == [1, 2]
+    assert len({id for id, _ in thread.batches}) == 2
 
 
 def test_nobody_waits_for_a_thread_that_is_gone(thread, transport):
