@@ -28,10 +28,11 @@ def running(tmp_path):
     started.close()
 
 
-def changes(gateway, topics, last_id=None):
-    """Open the channel at a gateway; yields a function that returns the next (id, topics)."""
+def changes(gateway, topics, last_id=None, after=None):
+    """Open the channel at a gateway."""
     headers = {"Last-Event-ID": last_id} if last_id else {}
-    return gateway.client.stream("GET", "/api/v1/live", params={"topics": ",".join(topics)}, headers=headers)
+    params = {"topics": ",".join(topics)} | ({"after": after} if after else {})
+    return gateway.client.stream("GET", "/api/v1/live", params=params, headers=headers)
 
 
 def next_change(lines):
@@ -67,6 +68,24 @@ def test_a_page_goes_on_at_another_gateway(running, tmp_path):
             assert next_change(answer.iter_lines())[1] == {"experiments", "experiment.2"}
     finally:
         second.close()
+
+
+def test_a_page_that_looks_at_something_else_is_told_what_has_changed_meanwhile(running):
+    with changes(running, ["experiments", "cluster"]) as answer:
+        first, _ = next_change(answer.iter_lines())
+    asyncio.run(running.append(story.created(1)))
+    eventually(lambda: running.client.get("/api/v1/experiments/1").status_code == 200, "the experiment")
+    topics = ["experiments", "experiment.1", "cluster", "users"]
+    with changes(running, topics, after=first) as answer:
+        second, told = next_change(answer.iter_lines())
+        assert told == {"experiments", "experiment.1"}
+    # The browser's own way back names the newer event.
+    with changes(running, topics, second, after=first) as answer:
+        asyncio.run(running.append(story.created(2)))
+        assert next_change(answer.iter_lines())[1] <= {"experiments"}
+    refused = running.client.get("/api/v1/live", params={"topics": "users", "after": "soon"})
+    assert refused.status_code == 400
+    assert "after" in refused.text
 
 
 def resident(pid):

@@ -163,8 +163,27 @@ def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
     expect(page.get_by_role("row", name=re.compile("after-the-gateway"))).to_be_visible(timeout=40 * SECONDS)
 
 
+PLACES = (("e", "Experiments"), ("c", "Cluster"), ("q", "Job queue"), ("m", "Models"))
+
+
+def test_who_goes_elsewhere_asks_again_only_for_what_has_changed(cluster, page, examples):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    for _ in range(2):
+        for key, heading in PLACES:
+            page.keyboard.press("g")
+            page.keyboard.press(key)
+            expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+    page.keyboard.press("g")
+    page.keyboard.press("e")
+    cluster.create("1_metrics.yaml", examples, "--config", "name=told-all-the-same")
+    expect(page.get_by_role("row", name=re.compile("told-all-the-same"))).to_be_visible()
+    resumed = next(at for at, url in enumerate(asked) if "/live?" in url and "after=" in url)
+    assert not [url for url in asked[resumed:] if url.endswith("/api/v1/me")]
+
+
 def test_keys_lead_to_places(page):
-    for key, heading in (("e", "Experiments"), ("c", "Cluster"), ("q", "Job queue"), ("m", "Models")):
+    for key, heading in PLACES:
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()

@@ -31,7 +31,8 @@ const Events = page(() => import("./pages/events"), "Events");
 const client = new QueryClient({
   defaultOptions: {
     queries: {
-      staleTime: 1000,
+      // What is in the cache is told of changes only while a page shows it.
+      staleTime: 0,
       retry: (count, error) => count < 3 && !(error instanceof ApiError && error.status < 500),
       refetchOnWindowFocus: true,
     },

@@ -17,13 +17,14 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 async def live(visit: Asked) -> Response:
     """Server-sent events that name what of `topics` has changed: `experiments`, `trial.12.series`, ...
 
-    Who comes back with the id of the last event that it heard, in the header `Last-Event-ID`, is told at
-    whichever replica what has changed since.
+    Who comes back with the id of the last event that it heard, in the header `Last-Event-ID` or, with other
+    topics, as `after`, is told at whichever replica what has changed since.
     """
     topics = [one for text in visit.params.texts("topics") for one in text.split(",") if one]
     if not topics or len(topics) > LONGEST:
         raise invalid(f"topics: name 1 to {LONGEST}, such as topics=experiments,experiment.7,trial.12.series")
     last = visit.request.headers.get("last-event-id", "")
-    after = int(last) if last.isascii() and last.isdecimal() and len(last) < 19 else None
-    events = visit.backend.live.events(topics, after=after, recheck=visit.session)
+    known = last.isascii() and last.isdecimal() and len(last) < 19
+    after = int(last) if known else visit.params.integer("after", -1)
+    events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.session)
     return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)

@@ -78,7 +78,7 @@ QUERY = {
     "/shells": PAGE,
     "/tensorboards": f"{PAGE} users user_ids",
     "/why/{kind}/{id}": "all before limit",
-    "/live": "topics",
+    "/live": "topics after",
 }
 """What GET takes, by path below `/api/v1`, in snake_case; lowerCamelCase is understood too."""
 RAW_QUERY = {
@@ -87,7 +87,7 @@ RAW_QUERY = {
 _INTEGERS = (
     "offset limit project_id period_seconds start_batches end_batches max_datapoints max_trials id "
     "batches_processed batches_margin after_id before_id from_number timeout_seconds workspace_id before "
-    "width "
+    "width after "
     "save_experiment_best save_trial_best save_trial_latest"
 )
 _FLAGS = {"lean", "follow", "archived", "include_batch_metrics", "all", "whole"}

@@ -1,18 +1,37 @@
 /** Data of a page: asked for once, and again when it has changed. */
 
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, type QueryClient, type QueryKey, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef } from "react";
 
 import { get, send, stream } from "./client";
 import { useTopics } from "./live";
 
+/** Questions that will be asked again, but wait for an answer that is on its way: it may be older than the change. */
+const due = new Map<string, Promise<void>>();
+
+/** Ask again all that is shown whose key begins so; whoever wants that at the same moment shares one request. */
+export function afresh(client: QueryClient, queryKey: QueryKey): Promise<void> {
+  const key = JSON.stringify(queryKey);
+  const ask = () => client.refetchQueries({ queryKey, type: "active" }, { cancelRefetch: false });
+  const begun = due.get(key);
+  if (begun) return begun;
+  const round = (async () => {
+    await (client.isFetching({ queryKey, type: "active" }) ? ask() : undefined);
+    due.delete(key);
+    await ask();
+  })();
+  due.set(key, round);
+  return round;
+}
+
 /**
- * Asks again when one of the topics has changed: one request at a time, and one more if something changed meanwhile. So an answer
- * that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds.
+ * Asks questions again when one of the topics has changed: one round at a time, and one more if something changed meanwhile. So an
+ * answer that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds.
  */
-export function useAgain(topics: string[], ask: (options: { cancelRefetch: boolean }) => Promise<unknown>, rest = 0) {
-  const state = useRef({ busy: false, changed: false, ask });
-  state.current.ask = ask;
+export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
+  const client = useQueryClient();
+  const state = useRef({ busy: false, changed: false, questions });
+  state.current.questions = questions;
   const again = useCallback(async () => {
     const now = state.current;
     now.changed = true;
@@ -20,23 +39,25 @@ export function useAgain(topics: string[], ask: (options: { cancelRefetch: boole
     now.busy = true;
     while (now.changed) {
       now.changed = false;
-      await now.ask({ cancelRefetch: false });
+      await Promise.all(now.questions.map((one) => afresh(client, one)));
       if (rest) await new Promise((go) => setTimeout(go, rest));
     }
     now.busy = false;
-  }, [rest]);
+  }, [client, rest]);
   useTopics(topics, again);
 }
+
+/** What stands for a path's answer everywhere in the cache. */
+export const question = <T>(path: string) => ({ queryKey: [path], queryFn: () => get<T>(path) });
 
 /** `keep` shows the former answer while the path changes: for other parts of the same thing only, never for another thing. `rest`: see `useAgain`. */
 export function useData<T>(path: string | null, topics: string[] = [], keep = false, rest = 0) {
   const found = useQuery({
-    queryKey: [path],
-    queryFn: () => get<T>(path!),
+    ...question<T>(path ?? ""),
     enabled: path !== null,
     placeholderData: keep ? keepPreviousData : undefined,
   });
-  useAgain(path === null ? [] : topics, found.refetch, rest);
+  useAgain(path === null ? [] : topics, [[path]], rest);
   return found;
 }
 

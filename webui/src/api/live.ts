@@ -2,6 +2,8 @@
 
 import { useEffect, useSyncExternalStore } from "react";
 
+import { query } from "./client";
+
 type Listener = () => void;
 const FALL_BACK_MS = 5000;
 const GATHER_MS = 50;
@@ -9,6 +11,8 @@ const GATHER_MS = 50;
 const listeners = new Map<string, Set<Listener>>();
 let source: EventSource | null = null;
 let asked = "";
+/** Up to here every topic that is listened to has been told of. */
+let last: string | undefined;
 let timer: ReturnType<typeof setTimeout> | undefined;
 let lostAt: Date | null = null;
 const watchers = new Set<Listener>();
@@ -32,9 +36,11 @@ function connect() {
   source = null;
   asked = topics;
   if (!topics) return;
-  source = new EventSource(`/api/v1/live?topics=${encodeURIComponent(topics)}`);
+  source = new EventSource(`/api/v1/live${query({ topics, after: last })}`);
   source.addEventListener("changed", (event) => {
     setLost(null);
+    // While another stream is due this one knows nothing of the topics that are new.
+    if (timer === undefined) last = event.lastEventId;
     tell(JSON.parse(event.data).topics);
   });
   source.onerror = () => {
@@ -51,7 +57,8 @@ function reconnect() {
 // While the stream is broken, pages ask by themselves.
 setInterval(() => lostAt && tell([...listeners.keys()]), FALL_BACK_MS);
 
-function subscribe(topics: string[], listener: Listener): () => void {
+/** Listen to topics; returns how to stop that. What is asked of the server behind this is told of when it changes. */
+export function subscribe(topics: string[], listener: Listener): () => void {
   for (const topic of topics) {
     if (!listeners.has(topic)) listeners.set(topic, new Set());
     listeners.get(topic)!.add(listener);

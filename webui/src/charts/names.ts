@@ -24,7 +24,7 @@ export function useNames(experiments: number[], topics: string[]) {
     },
     enabled: experiments.length > 0,
   });
-  useAgain(topics, found.refetch, REST_MS);
+  useAgain(topics, [["names", experiments]], REST_MS);
   return found;
 }
 

@@ -83,7 +83,7 @@ export function useSeries(part: Part, name: string, topics: string[]) {
     enabled: part.trials.length > 0 && name !== "",
     placeholderData: keepPreviousData,
   });
-  useAgain(topics, found.refetch);
+  useAgain(topics, [["series", part, name]]);
   return found;
 }
 

@@ -4,8 +4,7 @@ import { useQueries } from "@tanstack/react-query";
 import { type ReactNode, useMemo } from "react";
 import { Link, useNavigate } from "react-router";
 
-import { get } from "../api/client";
-import { useAgain } from "../api/data";
+import { question, useAgain } from "../api/data";
 import type { Experiment, Trial } from "../api/types";
 import { type Difference, differences } from "../charts/differences";
 import { readNames, useLink, writeNames } from "../charts/link";
@@ -33,27 +32,22 @@ interface Found {
 
 /** Experiments and trials that are compared, trials of one experiment together. */
 function useCompared(experiments: number[], trials: number[], each: number): Found {
-  const asked = useQueries({
-    queries: [
-      ...trials.map((id) => ({ queryKey: [`trials/${id}`], queryFn: () => get<{ trial: Trial }>(`trials/${id}`).then((found) => [found.trial]) })),
-      ...experiments.map((id) => {
-        const path = `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${each}`;
-        return { queryKey: [path, "compared"], queryFn: () => get<{ trials: Trial[] }>(path).then((found) => found.trials) };
-      }),
-    ],
-  });
-  const found = new Map(asked.flatMap((one) => one.data ?? []).map((trial) => [trial.id, trial]));
+  const best = (id: number) => `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true&limit=${each}`;
+  const asked = useQueries({ queries: trials.map((id) => question<{ trial: Trial }>(`trials/${id}`)) });
+  const listed = useQueries({ queries: experiments.map((id) => question<{ trials: Trial[] }>(best(id))) });
+  const trialsFound = [...asked.map((one) => one.data && [one.data.trial]), ...listed.map((one) => one.data?.trials)];
+  const found = new Map(trialsFound.flatMap((some) => some ?? []).map((trial) => [trial.id, trial]));
   const all = [...new Set([...experiments, ...[...found.values()].map((one) => one.experimentId)])];
-  const above = useQueries({
-    queries: all.map((id) => ({ queryKey: [`experiments/${id}`], queryFn: () => get<{ experiment: Experiment }>(`experiments/${id}`) })),
-  });
+  const above = useQueries({ queries: all.map((id) => question<{ experiment: Experiment }>(`experiments/${id}`)) });
   const topics = all.flatMap((id) => [`experiment.${id}`, `experiment.${id}.series`]);
-  useAgain(topics, () => Promise.all([...asked, ...above].map((one) => one.refetch({ cancelRefetch: false }))), REST_MS);
+  const paths = [...trials.map((id) => `trials/${id}`), ...experiments.map(best), ...all.map((id) => `experiments/${id}`)];
+  useAgain(topics, paths.map((path) => [path]), REST_MS);
+  const every = [...asked, ...listed, ...above];
   return {
     experiments: above.flatMap((one) => (one.data ? [one.data.experiment] : [])),
     trials: [...found.values()],
-    errors: [...asked, ...above].flatMap((one) => (one.error && !one.data ? [one.error] : [])),
-    pending: [...asked, ...above].some((one) => one.isPending && !one.error),
+    errors: every.flatMap((one) => (one.error && !one.data ? [one.error] : [])),
+    pending: every.some((one) => one.isPending && !one.error),
   };
 }
 

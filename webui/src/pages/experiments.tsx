@@ -1,4 +1,4 @@
-import { useQueries, useQueryClient } from "@tanstack/react-query";
+import { useQueries } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { Link, useNavigate, useParams, useSearchParams } from "react-router";
 
@@ -90,8 +90,7 @@ export function Experiments() {
       return { queryKey: ["list", asked], queryFn: () => get<Found>(asked) };
     }),
   });
-  const client = useQueryClient();
-  useAgain(["experiments"], (options) => client.invalidateQueries({ queryKey: ["list"] }, options), EVERY_MS);
+  useAgain(["experiments"], [["list"]], EVERY_MS);
   const error = found.find((one) => one.error)?.error ?? null;
   const told = found.find((one) => one.data)?.data?.pagination.total;
   // Who scrolls far is not thrown back to the top while the rows there are on their way.

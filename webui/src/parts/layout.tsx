@@ -20,11 +20,12 @@ const PLACES: [string, string, string][] = [
 /** `g` and a letter go to a place, `/` to the search field, `?` shows all keys. */
 function useKeys(help: () => void) {
   const navigate = useNavigate();
+  // The page may change between the two keys.
+  const before = useRef("");
   useEffect(() => {
-    let before = "";
     const onKey = (event: KeyboardEvent) => {
       if (isTyping(event)) return;
-      const place = before === "g" && PLACES.find(([, , key]) => key === event.key);
+      const place = before.current === "g" && PLACES.find(([, , key]) => key === event.key);
       if (place) {
         navigate(place[0]);
         // The same key must not also act on a list.
@@ -38,7 +39,7 @@ function useKeys(help: () => void) {
       } else if (event.key === "[") void neighbour(-1).then((to) => to && navigate(to));
       else if (event.key === "]") void neighbour(1).then((to) => to && navigate(to));
       else if (event.key === "?") help();
-      before = event.key;
+      before.current = event.key;
     };
     document.addEventListener("keydown", onKey, { capture: true });
     return () => document.removeEventListener("keydown", onKey, { capture: true });

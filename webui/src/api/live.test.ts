@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+class Stream {
+  static readonly CLOSED = 2;
+  static made: Stream[] = [];
+  readyState = 1;
+  onerror?: () => void;
+  private tell?: (event: { data: string; lastEventId: string }) => void;
+  constructor(readonly url: string) {
+    Stream.made.push(this);
+  }
+  addEventListener(_: string, tell: (event: { data: string; lastEventId: string }) => void) {
+    this.tell = tell;
+  }
+  close() {
+    this.readyState = Stream.CLOSED;
+  }
+  says(lastEventId: string, ...topics: string[]) {
+    this.tell!({ data: JSON.stringify({ topics }), lastEventId });
+  }
+  breaks() {
+    this.close();
+    this.onerror!();
+  }
+}
+
+const opened = () => Stream.made.map(({ url }) => Object.fromEntries(new URL(url, "http://x").searchParams));
+const settle = () => vi.advanceTimersByTime(60);
+let subscribe: typeof import("./live").subscribe;
+
+beforeEach(async () => {
+  vi.useFakeTimers();
+  vi.resetModules();
+  vi.stubGlobal("EventSource", Stream);
+  Stream.made = [];
+  ({ subscribe } = await import("./live"));
+});
+afterEach(() => vi.unstubAllGlobals());
+
+test("a stream for other topics goes on behind the last event", () => {
+  const told = vi.fn();
+  subscribe(["users"], told);
+  settle();
+  Stream.made[0]!.says("7", "users");
+  subscribe(["cluster"], told);
+  settle();
+  expect(opened()).toEqual([{ topics: "users" }, { topics: "cluster,users", after: "7" }]);
+  expect(told).toHaveBeenCalledTimes(1);
+});
+
+test("what was told while the new stream was due does not count: it says nothing of new topics", () => {
+  subscribe(["users"], () => {});
+  settle();
+  Stream.made[0]!.says("7", "users");
+  subscribe(["cluster"], () => {});
+  Stream.made[0]!.says("9", "users");
+  settle();
+  expect(opened()[1]).toEqual({ topics: "cluster,users", after: "7" });
+});
+
+test("a stream that was given up is taken up where it ended", () => {
+  const told = vi.fn();
+  subscribe(["users"], told);
+  settle();
+  Stream.made[0]!.says("7", "users");
+  Stream.made[0]!.breaks();
+  vi.advanceTimersByTime(5000);
+  expect(opened()[1]).toEqual({ topics: "users", after: "7" });
+});
+
+test("whoever has left is told no more, and the stream ends with the last", () => {
+  const told = vi.fn();
+  const leave = subscribe(["users"], told);
+  settle();
+  leave();
+  Stream.made[0]!.says("8", "users");
+  settle();
+  expect(told).not.toHaveBeenCalled();
+  expect(Stream.made).toHaveLength(1);
+  expect(Stream.made[0]!.readyState).toBe(Stream.CLOSED);
+});
