@@ -1,19 +1,25 @@
 """Checksums of the blocks of a checkpoint's files, kept beside it in an object store.
 
 A block is one part of an upload, so checksums cost no second look at the data, and a download can tell
-which of its ranges are good. CRC-32 finds accidents, 6 GB/s; it is no signature.
+which of its ranges are good. CRC-32 finds accidents, 18 GB/s; it is no signature.
 """
 
-import pathlib
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import BinaryIO
 
 import msgspec
 
 from determined.storage.progress import Meter
 
-_CHUNK_BYTES = 1 << 20
+try:
+    from isal.isal_zlib import crc32
+except ImportError:
+    # The same sums, an eighth as fast.
+    from zlib import crc32
+
+__all__ = ["Blocks", "SummedReader", "crc32", "decode", "encode", "good_blocks"]
+
+_CHUNK_BYTES = 256 << 10
 
 
 class Blocks(msgspec.Struct, frozen=True, array_like=True):
@@ -24,6 +30,10 @@ class Blocks(msgspec.Struct, frozen=True, array_like=True):
     block_size: int
     crcs: list[int]
     """Of each block in order, the last one being shorter."""
+
+    def fit(self, size: int) -> bool:
+        """Say whether these are checksums of a file of this many bytes."""
+        return self.size == size and self.block_size > 0 and len(self.crcs) == -(-size // self.block_size)
 
     def expected(self, offset: int) -> int:
         """Return the checksum of the block that begins at `offset`."""
@@ -45,9 +55,11 @@ class SummedReader:
         """Return the next bytes; never more than what is left of the block."""
         left = self._block_size - self._position % self._block_size
         data = self._file.read(left if size_bytes < 0 else min(left, size_bytes))
+        if not data:
+            return data
         if not self._position % self._block_size:
             self._crcs.append(0)
-        self._crcs[-1] = zlib.crc32(data, self._crcs[-1])
+        self._crcs[-1] = crc32(data, self._crcs[-1])
         self._position += len(data)
         self._meter.add(len(data))
         return data
@@ -57,23 +69,21 @@ class SummedReader:
         return Blocks(self._size, self._block_size, self._crcs)
 
 
-def good_blocks(path: pathlib.Path, blocks: Blocks) -> set[int]:
-    """Return the offsets of the blocks that a file on disk already holds."""
-    if not path.is_file() or path.stat().st_size > blocks.size:
-        return set()
-    with open(path, "rb") as file:
-        return {
-            offset
-            for offset in range(0, blocks.size, blocks.block_size)
-            if _has_block(file, min(blocks.block_size, blocks.size - offset), blocks.expected(offset))
-        }
+def good_blocks(file: BinaryIO, blocks: Blocks) -> set[int]:
+    """Return the offsets of the blocks that a file on disk, open at its beginning, already holds."""
+    buffer = memoryview(bytearray(min(_CHUNK_BYTES, blocks.block_size)))
+    return {
+        offset
+        for offset in range(0, blocks.size, blocks.block_size)
+        if _has_block(file, min(blocks.block_size, blocks.size - offset), blocks.expected(offset), buffer)
+    }
 
 
-def _has_block(file: BinaryIO, length: int, expected: int) -> bool:
+def _has_block(file: BinaryIO, length: int, expected: int, buffer: memoryview) -> bool:
     crc = 0
-    while length and (chunk := file.read(min(_CHUNK_BYTES, length))):
-        crc = zlib.crc32(chunk, crc)
-        length -= len(chunk)
+    while length and (count := file.readinto(buffer[:length])):  # type: ignore[attr-defined]
+        crc = crc32(buffer[:count], crc)
+        length -= count
     return not length and crc == expected
 
 
@@ -82,9 +92,6 @@ def encode(files: Mapping[str, Blocks]) -> bytes:
     return msgspec.json.encode(files)
 
 
-def decode(contents: Iterable[bytes]) -> dict[str, Blocks]:
-    """Return the checksums of several uploads, oldest first, by file."""
-    found: dict[str, Blocks] = {}
-    for content in contents:
-        found |= msgspec.json.decode(content, type=dict[str, Blocks])
-    return found
+def decode(content: bytes) -> dict[str, Blocks]:
+    """Return the checksums of one upload, by file; ValueError if this is something else."""
+    return msgspec.json.decode(content, type=dict[str, Blocks])

@@ -4,16 +4,17 @@ import errno
 import os
 import pathlib
 import shutil
+import stat
 from functools import partial
-from typing import IO
 
 from determined.storage.parallel import run_all
-from determined.storage.partial import finish, partial_path
+from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
 from determined.storage.tree import Resources
 
 PARALLEL_FILES = 4
 _STEP_BYTES = 32 << 20
+_CHUNK_BYTES = 1 << 20
 _NOT_IN_THE_KERNEL = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM)
 
 
@@ -24,32 +25,48 @@ def copy_tree(src: pathlib.Path, dst: pathlib.Path, names: Resources, meter: Met
     files = sorted(names.keys() - set(directories))
     for name in {*directories, *(os.path.dirname(name) for name in files)}:
         (dst / name).mkdir(parents=True, exist_ok=True)
-    threads = min(PARALLEL_FILES, len(files))
-    run_all((partial(copy_file, src / name, dst / name, meter) for name in files), threads)
+
+    def copy(name: str) -> None:
+        copy_file(src / name, dst / name, dst / partial_name(name, names), meter)
+
+    run_all((partial(copy, name) for name in files), min(PARALLEL_FILES, len(files)))
     for name in reversed(directories):
         shutil.copystat(src / name, dst / name)
 
 
-def copy_file(src: pathlib.Path, dst: pathlib.Path, meter: Meter) -> None:
-    """Copy one file; until it is whole nothing has its name."""
-    arriving = partial_path(dst)
+def copy_file(src: pathlib.Path, dst: pathlib.Path, arriving: pathlib.Path, meter: Meter) -> None:
+    """Copy one file by way of `arriving`; until it is whole nothing has its name."""
     try:
-        with open(src, "rb", buffering=0) as source, open(arriving, "wb") as target:
-            _copy_bytes(source, target, meter)
-        shutil.copystat(src, arriving)
-        finish(dst)
-    except BaseException as error:
-        arriving.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
+        with open(src, "rb", buffering=0) as source:
+            target = PartialFile(dst, arriving)
+            try:
+                _copy(source.fileno(), target, meter)
+            except BaseException:
+                target.remove()
+                raise
+            finally:
+                target.close()
+    except OSError as error:
+        if error.filename is None:
             error.filename, error.filename2 = str(src), str(dst)
         raise
 
 
-def _copy_bytes(source: IO[bytes], target: IO[bytes], meter: Meter) -> None:
+def _copy(source: int, target: PartialFile, meter: Meter) -> None:
+    target.cut(0)
+    _copy_bytes(source, target, meter)
+    status = os.fstat(source)
+    os.utime(target.fd, ns=(status.st_atime_ns, status.st_mtime_ns))
+    target.finish()
+    # Only now: who waits for this copy has to be able to open it.
+    os.fchmod(target.fd, stat.S_IMODE(status.st_mode))
+
+
+def _copy_bytes(source: int, target: PartialFile, meter: Meter) -> None:
     copy_range, copied = getattr(os, "copy_file_range", None), 0
     while copy_range is not None:
         try:
-            moved = copy_range(source.fileno(), target.fileno(), _STEP_BYTES)
+            moved = copy_range(source, target.fd, _STEP_BYTES)
         except OSError as error:
             if error.errno not in _NOT_IN_THE_KERNEL:
                 raise
@@ -59,8 +76,7 @@ def _copy_bytes(source: IO[bytes], target: IO[bytes], meter: Meter) -> None:
         copied += moved
         meter.add(moved)
     # What the kernel did not take: all, nothing, or files whose size it does not know.
-    source.seek(copied)
-    target.seek(copied)
-    while chunk := source.read(1 << 20):
-        target.write(chunk)
+    while chunk := os.pread(source, _CHUNK_BYTES, copied):
+        target.write(memoryview(chunk), copied)
+        copied += len(chunk)
         meter.add(len(chunk))

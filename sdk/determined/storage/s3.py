@@ -20,6 +20,7 @@ from determined.storage.tree import Resources, Selector, choose, inside, list_di
 
 if TYPE_CHECKING:
     from minio import Minio
+    from minio.credentials.providers import Provider
 
     from determined.storage.s3_streams import Streams
 
@@ -79,7 +80,7 @@ class S3StorageManager(StorageManager):
 
     def __getstate__(self) -> dict[str, object]:
         # Another process makes its own connections.
-        return {name: value for name, value in self.__dict__.items() if name != "_client"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_client", "_provider")}
 
     def __repr__(self) -> str:
         return f"s3://{self._bucket}/{self._prefix} at {self._endpoint_url}"
@@ -97,7 +98,13 @@ class S3StorageManager(StorageManager):
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         if not region and self._endpoint_url != _AWS:
             region = _REGION_ELSEWHERE
-        return s3_transfer.connect(url.netloc, url.scheme == "https", self._keys, region)
+        return s3_transfer.connect(url.netloc, url.scheme == "https", self._provider, region)
+
+    @cached_property
+    def _provider(self) -> "Provider":
+        from determined.storage import s3_transfer
+
+        return s3_transfer.provider(self._keys)
 
     def _root(self, storage_id: str) -> str:
         return posixpath.join(self._prefix, inside(storage_id)) + "/"
@@ -143,6 +150,9 @@ class S3StorageManager(StorageManager):
 
         names = choose(self.list_resources(src), selector)
         target = pathlib.Path(dst)
+        for name in names:
+            # Another program may have stored what no file system holds.
+            inside(name)
         for directory in {name if name.endswith("/") else posixpath.dirname(name) for name in names}:
             (target / directory).mkdir(parents=True, exist_ok=True)
         files = {n: s for n, s in names.items() if not n.endswith("/")}
@@ -155,7 +165,7 @@ class S3StorageManager(StorageManager):
     def _streams(self) -> "Streams":
         from determined.storage.s3_streams import Streams
 
-        return Streams(self._client, self._bucket)
+        return Streams(self._client, self._bucket, self._provider)
 
     def list_resources(self, src: str) -> Resources:
         objects = self._objects(src)

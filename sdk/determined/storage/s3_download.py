@@ -3,18 +3,16 @@
 Measured: one GET stream gives 0.2 GB/s, four ranged ones 2 GB/s.
 """
 
-import os
 import pathlib
 import posixpath
 import threading
 import time
-import zlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from determined.storage.checksums import Blocks, good_blocks
+from determined.storage.checksums import Blocks, crc32, good_blocks
 from determined.storage.parallel import Job, run_all
-from determined.storage.partial import finish, partial_path
+from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
 from determined.storage.s3_streams import Broken, Streams
 from determined.storage.s3_transfer import MIB, PARALLEL_OBJECTS
@@ -37,36 +35,63 @@ class Corrupt(OSError):
 class _Arriving:
     """One file: what of it is missing, and how it gets its name when nothing is."""
 
-    def __init__(self, path: pathlib.Path, size: int, blocks: Blocks | None) -> None:
+    def __init__(self, path: pathlib.Path, arriving: pathlib.Path, size: int, blocks: Blocks | None) -> None:
         # Checksums of another content of that name say nothing.
-        self._blocks = blocks if blocks is not None and blocks.size == size else None
+        self._blocks = blocks if blocks is not None and blocks.fit(size) else None
         self._path = path
+        self._arriving = arriving
         self.size = size
-        self.partial = partial_path(path)
+        self._file: PartialFile | None = None
         self._left = 0
         self._lock = threading.Lock()
 
     def missing(self) -> list[tuple[int, int]]:
-        """Return (offset, length) of the ranges to fetch."""
-        whole = self._blocks
-        here = set() if whole is None else good_blocks(self._path, whole)
-        if whole is not None and here and len(here) == len(whole.crcs):
+        """Open the file for writing and return (offset, length) of the ranges to fetch."""
+        if self._is_here():
             return []
-        arrived = set() if whole is None else good_blocks(self.partial, whole)
-        if not arrived:
-            self.partial.unlink(missing_ok=True)
+        self._file = file = PartialFile(self._path, self._arriving)
+        if file.waited and self._is_here():
+            file.remove()
+            self.abandon()
+            return []
+        file.cut(self.size)
+        arrived = self._arrived_before(file)
         ranges = [(at, length) for at, length in self._ranges() if at not in arrived]
         self._left = len(ranges)
         if not ranges:
-            self.partial.touch()
-            finish(self._path)
+            self._finish(file)
         return ranges
+
+    def _is_here(self) -> bool:
+        """Whether the file is there already, under its name."""
+        blocks = self._blocks
+        if blocks is None or not blocks.crcs:
+            return False
+        try:
+            if not self._path.is_file() or self._path.stat().st_size != self.size:
+                return False
+            with open(self._path, "rb", buffering=0) as file:
+                return len(good_blocks(file, blocks)) == len(blocks.crcs)
+        except OSError:
+            # One that may not be read may still be replaced.
+            return False
+
+    def _arrived_before(self, file: PartialFile) -> set[int]:
+        if self._blocks is None or not file.size():
+            return set()
+        with open(file.fd, "rb", buffering=0, closefd=False) as begun:
+            return good_blocks(begun, self._blocks)
 
     def _ranges(self) -> Iterator[tuple[int, int]]:
         """One range per block, where the blocks are known."""
         step = self._blocks.block_size if self._blocks else RANGE_SIZE_BYTES
         for offset in range(0, self.size, step):
             yield offset, min(step, self.size - offset)
+
+    def write(self, data: memoryview, offset: int) -> None:
+        """Put bytes to their place."""
+        assert self._file is not None
+        self._file.write(data, offset)
 
     def check(self, offset: int, crc: int) -> None:
         """Raise `Corrupt` unless the range at `offset` has the checksum that it was stored with."""
@@ -77,13 +102,23 @@ class _Arriving:
         """Count one range; the last one gives the file its name."""
         with self._lock:
             self._left -= 1
-            if not self._left:
-                finish(self._path)
+            last = not self._left
+        if last:
+            assert self._file is not None
+            self._finish(self._file)
+
+    def _finish(self, file: PartialFile) -> None:
+        file.finish()
+        self._file = None
+        file.close()
 
     def abandon(self) -> None:
-        """Keep what can be told from rubbish later, for the next download."""
-        if self._blocks is None:
-            self.partial.unlink(missing_ok=True)
+        """Keep what can be told from rubbish later, for the next download; nobody may be writing."""
+        file, self._file = self._file, None
+        if file is not None:
+            if self._blocks is None or not file.size():
+                file.remove()
+            file.close()
 
 
 def download(
@@ -99,7 +134,10 @@ def download(
     A file has its name when all of it is there and checked. On failure whole files stay, and of the others
     what has checksums: the next download fetches the rest.
     """
-    arriving = {name: _Arriving(dst / name, size, sums.get(name)) for name, size in files.items()}
+    arriving = {
+        name: _Arriving(dst / name, dst / partial_name(name, files), size, sums.get(name))
+        for name, size in files.items()
+    }
 
     def jobs() -> Iterator[Job]:
         for name, file in arriving.items():
@@ -111,7 +149,7 @@ def download(
     def get(key: str, file: _Arriving, offset: int, length: int) -> None:
         for pause_s in (*_PAUSES_S, None):
             try:
-                crc = _get_range(streams, key, file.partial, offset, length, meter)
+                crc = _get_range(streams, key, file, offset, length, meter)
                 file.check(offset, crc)
                 return file.arrived()
             except (Broken, ShortRead, Corrupt) as error:
@@ -124,29 +162,26 @@ def download(
 
     try:
         run_all(jobs(), PARALLEL_OBJECTS)
-    except BaseException:
+    finally:
         for file in arriving.values():
             file.abandon()
-        raise
 
 
-def _get_range(streams: Streams, key: str, path: pathlib.Path, offset: int, length: int, meter: Meter) -> int:
+def _get_range(streams: Streams, key: str, file: _Arriving, offset: int, length: int, meter: Meter) -> int:
     """Write one range to its place in a file and return its checksum."""
     received = crc = 0
     # One buffer for all of it stays in the processor's cache.
     buffer = memoryview(bytearray(min(length, _CHUNK_BYTES)))
     try:
-        with (
-            streams.get(key, offset, length) as body,
-            open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o666), "wb", buffering=0) as file,
-        ):
-            file.seek(offset)
-            while count := body.readinto(buffer):
-                crc = zlib.crc32(buffer[:count], crc)
-                received += file.write(buffer[:count])
+        with streams.get(key, offset, length) as body:
+            while received < length and (count := body.readinto(buffer[: length - received])):
+                crc = crc32(buffer[:count], crc)
+                file.write(buffer[:count], offset + received)
+                received += count
                 meter.add(count)
-        if received != length:
-            raise ShortRead(f"object {key} gave {received} of {length} bytes")
+            more = body.readinto(buffer[:1]) if received == length else 0
+        if received != length or more:
+            raise ShortRead(f"object {key} gave {received + more} of {length} bytes")
     except BaseException:
         meter.add(-received)
         raise

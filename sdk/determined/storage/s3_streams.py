@@ -1,29 +1,36 @@
 """Ranges of objects as streams, over connections that stay open from one range to the next.
 
-The store's client spends twice as much processor time on a small object, and copies what arrives once more;
-here it signs the requests only. Imported on first use only, with the client.
+What the store's client and `http.client` spend on one request is more than moving a small object takes. So
+here requests are written by hand, and so is the reading of the one answer that is expected; whatever else a
+store says is left to `http.client`. Imported on first use only, with the client.
 """
 
 import collections
 import contextlib
 import http.client
+import io
 import os
 import re
+import socket
 import ssl
+import struct
 from collections.abc import Iterator
-from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 from urllib.parse import SplitResult, urlsplit
 
 import certifi
 
+from determined.storage.s3_signing import Signer
+
 if TYPE_CHECKING:
     from minio import Minio
+    from minio.credentials.providers import Provider
 
-_VALID = timedelta(hours=1)
 _CONNECT_S, _READ_S = 10.0, 300.0
 _BUSY = (500, 502, 503, 504)
+_HEAD_BYTES = 16 << 10
+_HEAD_END = b"\r\n\r\n"
 
 
 class StoreError(Exception):
@@ -41,7 +48,31 @@ class Body(Protocol):
         """Fill the buffer as far as there is anything; 0 at the end. Raises `Broken`."""
 
 
-class _Arriving:
+class _Plain:
+    """The bytes that were asked for, as they come from a connection."""
+
+    def __init__(self, connection: "_Connection", begun: memoryview, length: int) -> None:
+        self._connection = connection
+        self._begun = begun
+        self.left = length
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        buffer = buffer[: self.left]
+        count = min(len(self._begun), len(buffer))
+        buffer[:count] = self._begun[:count]
+        self._begun = self._begun[count:]
+        while count < len(buffer) and (more := self._connection.receive(buffer[count:])):
+            count += more
+        self.left -= count
+        return count
+
+
+class _Parsed:
+    """Any other answer."""
+
+    left = 1
+    """Its connection is not used again: what is left of an answer would be taken for the next one."""
+
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self._response = response
 
@@ -50,13 +81,96 @@ class _Arriving:
             return self._response.readinto(buffer)
 
 
+class _Connection:
+    def __init__(self, url: SplitResult, trust: ssl.SSLContext | None) -> None:
+        host = url.hostname or ""
+        with _network():
+            made = socket.create_connection((host, url.port or (443 if trust else 80)), _CONNECT_S)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if trust:
+                made = trust.wrap_socket(made, server_hostname=host)
+                made.settimeout(_READ_S)
+            else:
+                _wait_in_the_kernel(made)
+        self._socket = made
+        # Waits until the buffer is full, so that the interpreter's lock changes hands once.
+        self._flags = 0 if trust else getattr(socket, "MSG_WAITALL", 0)
+        self._head = memoryview(bytearray(_HEAD_BYTES))
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def receive(self, buffer: memoryview) -> int:
+        with _network():
+            return self._socket.recv_into(buffer, 0, self._flags)
+
+    def get(self, key: str, url: SplitResult, offset: int, length: int) -> _Plain | _Parsed:
+        request = (
+            f"GET {url.path}?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\nAccept-Encoding: identity\r\n"
+            f"Range: bytes={offset}-{offset + length - 1}\r\n\r\n"
+        )
+        with _network():
+            self._socket.sendall(request.encode())
+            come, head_end = self._answer()
+            begun = self._head[:come]
+            if head_end >= 0 and _is_expected(bytes(begun[:head_end]), offset, length):
+                return _Plain(self, begun[head_end + len(_HEAD_END) :], length)
+            if head_end < 0 and come < _HEAD_BYTES:
+                raise Broken("the connection broke before an answer had come")
+            response = http.client.HTTPResponse(cast("socket.socket", _Again(bytes(begun), self._socket)))
+            response.begin()
+            _check(response, key, offset, length)
+            return _Parsed(response)
+
+    def _answer(self) -> tuple[int, int]:
+        """Receive the beginning of an answer: how many bytes have come, and where its head ends, or -1."""
+        come, end = 0, -1
+        while end < 0 and come < _HEAD_BYTES:
+            more = self._socket.recv_into(self._head[come:])
+            if not more:
+                break
+            end = bytes(self._head[: come + more]).find(_HEAD_END)
+            come += more
+        return come, end
+
+
+def _wait_in_the_kernel(made: socket.socket) -> None:
+    """Set the limit of time where no call need ask first whether there is anything."""
+    if os.name != "posix":
+        return made.settimeout(_READ_S)
+    made.settimeout(None)
+    limit = struct.pack("@ll", int(_READ_S), 0)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+
+class _Again(io.RawIOBase):
+    """A connection whose first bytes have been read already, as `http.client` wants it."""
+
+    def __init__(self, begun: bytes, connection: socket.socket) -> None:
+        self._begun = begun
+        self._connection = connection
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
+        if not self._begun:
+            return self._connection.recv_into(buffer)
+        count = min(len(self._begun), len(buffer))
+        buffer[:count], self._begun = self._begun[:count], self._begun[count:]
+        return count
+
+
 class Streams:
     """GETs of one bucket's objects, by any number of threads."""
 
-    def __init__(self, client: "Minio", bucket: str) -> None:
-        self._client = client
-        self._bucket = bucket
-        self._idle: collections.deque[http.client.HTTPConnection] = collections.deque()
+    def __init__(self, client: "Minio", bucket: str, provider: "Provider") -> None:
+        self._signer = Signer(client, bucket, provider)
+        self._idle: collections.deque[_Connection] = collections.deque()
 
     def close(self) -> None:
         """Close what is open; nobody may be using it."""
@@ -66,37 +180,23 @@ class Streams:
     @contextlib.contextmanager
     def get(self, key: str, offset: int, length: int) -> Iterator[Body]:
         """Ask for bytes of an object; raises `StoreError`."""
-        url = urlsplit(self._client.get_presigned_url("GET", self._bucket, key, expires=_VALID))
-        connection = self._idle.pop() if self._idle else self._connect(url)
+        url = urlsplit(self._signer.address(key))
+        connection = self._taken() or _Connection(url, self._trust if url.scheme == "https" else None)
         try:
-            with _network():
-                wanted = {"Range": f"bytes={offset}-{offset + length - 1}"}
-                connection.request("GET", f"{url.path}?{url.query}", headers=wanted)
-                response = connection.getresponse()
-                _check(response, key, offset, length)
-            yield _Arriving(response)
-            whole = response.isclosed()
+            body = connection.get(key, url, offset, length)
+            yield body
         except BaseException:
             connection.close()
             raise
-        # What is left of an answer would be taken for the next one.
-        if whole:
-            self._idle.append(connection)
-        else:
+        if body.left:
             connection.close()
-
-    def _connect(self, url: SplitResult) -> http.client.HTTPConnection:
-        host = url.hostname or ""
-        if url.scheme == "https":
-            made: http.client.HTTPConnection = http.client.HTTPSConnection(
-                host, url.port, timeout=_CONNECT_S, context=self._trust
-            )
         else:
-            made = http.client.HTTPConnection(host, url.port, timeout=_CONNECT_S)
-        with _network():
-            made.connect()
-        made.sock.settimeout(_READ_S)
-        return made
+            self._idle.append(connection)
+
+    def _taken(self) -> _Connection | None:
+        with contextlib.suppress(IndexError):
+            return self._idle.pop()
+        return None
 
     @cached_property
     def _trust(self) -> ssl.SSLContext:
@@ -107,8 +207,23 @@ class Streams:
 def _network() -> Iterator[None]:
     try:
         yield
+    except BlockingIOError as error:
+        raise Broken(f"nothing came for {_READ_S:.0f} s") from error
     except (OSError, http.client.HTTPException) as error:
         raise Broken(f"the connection broke: {error!r}") from error
+
+
+def _is_expected(head: bytes, offset: int, length: int) -> bool:
+    """Whether an answer is just what was asked for, and the connection stays open after it."""
+    first, *lines = head.lower().split(b"\r\n")
+    fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
+    return (
+        first[:12] in (b"http/1.1 200", b"http/1.1 206")
+        and fields.get(b"content-length") == b"%d" % length
+        and fields.get(b"content-range", b"bytes 0-").startswith(b"bytes %d-" % offset)
+        and fields.get(b"connection", b"keep-alive") == b"keep-alive"
+        and b"transfer-encoding" not in fields
+    )
 
 
 def _check(response: http.client.HTTPResponse, key: str, offset: int, length: int) -> None:

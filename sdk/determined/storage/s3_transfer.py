@@ -40,7 +40,7 @@ PARALLEL_OBJECTS = 8
 _MOST_PARTS = 9_000
 
 
-def connect(endpoint: str, secure: bool, keys: tuple[str | None, str | None], region: str | None) -> Minio:
+def connect(endpoint: str, secure: bool, credentials: Provider, region: str | None) -> Minio:
     """Make a client; no packet is sent yet."""
     pool = urllib3.PoolManager(
         maxsize=2 * PARALLEL_OBJECTS,
@@ -49,10 +49,11 @@ def connect(endpoint: str, secure: bool, keys: tuple[str | None, str | None], re
         cert_reqs="CERT_REQUIRED",
         ca_certs=os.environ.get("SSL_CERT_FILE") or certifi.where(),
     )
-    return Minio(endpoint, credentials=_provider(keys), secure=secure, region=region, http_client=pool)
+    return Minio(endpoint, credentials=credentials, secure=secure, region=region, http_client=pool)
 
 
-def _provider(keys: tuple[str | None, str | None]) -> Provider:
+def provider(keys: tuple[str | None, str | None]) -> Provider:
+    """Return where credentials come from: the keys, else what variables, files and roles say."""
     access, secret = keys
     if access and secret:
         return StaticProvider(access, secret)
@@ -108,7 +109,16 @@ def keep_checksums(client: Minio, bucket: str, place: str, files: Mapping[str, B
 def kept_checksums(client: Minio, bucket: str, place: str) -> dict[str, Blocks]:
     """Return the checksums below the key prefix `place`, by file; none for what other programs stored."""
     keys = sorted(str(o.object_name) for o in client.list_objects(bucket, prefix=place, recursive=True))
-    return decode(_content(client, bucket, key) for key in keys)
+    found: dict[str, Blocks] = {}
+    for key in keys:
+        try:
+            found |= decode(_content(client, bucket, key))
+        except ValueError as error:
+            raise OSError(
+                f"the checksums in object {key} of bucket {bucket} are damaged ({error}); "
+                "delete that object to do without them"
+            ) from error
+    return found
 
 
 def _content(client: Minio, bucket: str, key: str) -> bytes:

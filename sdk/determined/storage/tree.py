@@ -13,7 +13,10 @@ Selector = Callable[[str], bool]
 
 
 def list_directory(root: "str | os.PathLike[str]") -> Resources:
-    """Return every file and directory below `root`; symbolic links are followed, but never in a circle."""
+    """Return every file and directory below `root`; symbolic links are followed, but never in a circle.
+
+    ValueError for what a checkpoint cannot hold: such circles, named pipes and the like, names not in UTF-8.
+    """
     found: Resources = {}
     _walk(os.fspath(root), "", frozenset(), found)
     return found
@@ -27,11 +30,21 @@ def _walk(directory: str, prefix: str, above: frozenset[tuple[int, int]], found:
     with os.scandir(directory) as entries:
         children = sorted(entries, key=lambda entry: entry.name)
     for entry in children:
+        _check_name(entry.path)
         if entry.is_dir():
             found[f"{prefix}{entry.name}/"] = 0
             _walk(entry.path, f"{prefix}{entry.name}/", above | {here}, found)
-        else:
-            found[prefix + entry.name] = entry.stat().st_size
+            continue
+        found[prefix + entry.name] = entry.stat().st_size
+        if not entry.is_file():
+            raise ValueError(f"{entry.path} is neither a file nor a directory; a checkpoint cannot hold it")
+
+
+def _check_name(path: str) -> None:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"the name of {path!r} is not in UTF-8; a checkpoint cannot hold it") from None
 
 
 def parents(name: str) -> list[str]:

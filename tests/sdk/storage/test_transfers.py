@@ -74,8 +74,9 @@ def shaky():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shaky)
     server.daemon_threads, server.asked = True, []
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    client = s3_transfer.connect(f"127.0.0.1:{server.server_port}", False, (KEY, SECRET), "us-east-1")
-    streams = Streams(client, BUCKET)
+    provider = s3_transfer.provider((KEY, SECRET))
+    client = s3_transfer.connect(f"127.0.0.1:{server.server_port}", False, provider, "us-east-1")
+    streams = Streams(client, BUCKET, provider)
     yield server, streams
     streams.close()
     server.shutdown()
@@ -214,6 +215,31 @@ def test_a_stored_file_that_rots_is_found_out(storage, source, tmp_path, s3_root
     with pytest.raises(OSError, match="small arrived damaged"):
         storage.download("one", tmp_path / "back")
     assert not (tmp_path / "back" / "sub" / "small").exists()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name", ["../out", "/out", "a/../../out"])
+def test_objects_with_names_that_lead_outside_are_refused(storage, source, tmp_path, monkeypatch, name):
+    storage.upload(source, "one")
+    monkeypatch.setattr(storage, "_objects", lambda storage_id: {name: 5})
+    with pytest.raises(ValueError, match="not a name inside"):
+        storage.download("one", tmp_path / "back" / "folder")
+    assert not (tmp_path / "back").exists()
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("content", [b"", b"{", b'{"large": 5}'])
+def test_checksums_that_are_damaged_are_told(storage, source, tmp_path, s3_root, content):
+    storage.upload(source, "one")
+    (kept,) = s3_root.glob(f"**/{tmp_path.name}/one.checksums/*.json")
+    kept.write_bytes(content)
+    with pytest.raises(
+        OSError, match=rf"checksums in object .*{kept.name} .* are damaged .*delete that object"
+    ):
+        storage.download("one", tmp_path / "back")
+    storage._client.remove_object(BUCKET, kept.relative_to(s3_root / BUCKET).as_posix())
+    storage.download("one", tmp_path / "back")
+    same(source, tmp_path / "back")
 
 
 @pytest.mark.live
