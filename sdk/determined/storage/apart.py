@@ -11,6 +11,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -53,18 +54,19 @@ class Apart:
     def _run(self, method: str, src: Any, dst: str, paths: Iterable[str] | None) -> None:
         order = pickle.dumps((self._storage, method, (src, dst, None if paths is None else list(paths))))
         command = [sys.executable, "-c", _BOOT, *sys.path]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with process:
+        # The answer lies in a file: the end of a pipe cannot be told while a process that training happens to
+        # fork just now, to load data, has it open, too.
+        with tempfile.TemporaryFile() as answer:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=answer)
+            assert process.stdin is not None
             # What it cannot take it does not answer, either.
-            with contextlib.suppress(BrokenPipeError):
+            with contextlib.suppress(BrokenPipeError), process:
                 process.stdin.write(order)
                 process.stdin.flush()
-            told = process.stdout.read()
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.close()
+                process.wait()
             status = process.wait()
+            answer.seek(0)
+            told = answer.read()
         if not told:
             raise RuntimeError(f"the process that was to store {dst} ended {_how(status)}")
         failure = pickle.loads(told)
