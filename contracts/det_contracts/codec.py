@@ -90,7 +90,7 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
     try:
         envelope = _envelopes.decode(body)
         found = _record(envelope)
-    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError) as error:
+    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
         raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
     return Recorded(position, found, envelope.id, envelope.actor, envelope.at, envelope.cause, stream)
 

@@ -52,6 +52,8 @@ TRIALS = sa.Table(
     sa.Column("latest_metric", sa.Float),
     sa.Column("checkpoint_bytes", sa.BigInteger, nullable=False),
 )
+LARGEST = 2**63 - 1
+"""What a column takes: sizes are what scripts say they are."""
 CHECKPOINTS = sa.Table(
     "checkpoints",
     METADATA,
@@ -96,7 +98,7 @@ def _experiment(record: Experiment) -> dict[str, Any]:
         "trials": len(record.trial_ids),
         "metric": record.best_metric,
         "checkpoints": record.checkpoints,
-        "checkpoint_bytes": record.checkpoint_bytes,
+        "checkpoint_bytes": min(record.checkpoint_bytes, LARGEST),
         "archived": record.archived,
         "project_id": record.project_id,
     }
@@ -114,7 +116,7 @@ def _trial(record: Trial) -> dict[str, Any]:
         "steps": record.steps,
         "best_metric": record.best.metric if record.best else None,
         "latest_metric": record.latest.metric if record.latest else None,
-        "checkpoint_bytes": record.checkpoint_bytes,
+        "checkpoint_bytes": min(record.checkpoint_bytes, LARGEST),
     }
 
 

@@ -16,7 +16,8 @@ from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, searcher
 from det_contracts.events import trial as said
-from det_contracts.problems import Problem, Refused, precondition, unavailable
+from det_contracts.nesting import VALUE_LEVELS, is_too_deep
+from det_contracts.problems import Problem, Refused, invalid, precondition, unavailable
 from det_contracts.reports import ReportBatch, Series
 from services.gateway.domain import Allocation, Trial
 from services.gateway.web.visit import UserVisit
@@ -73,6 +74,11 @@ class Witness:
     async def _state(self, event: Any, id: str = "") -> int:
         id = id or f"fact-{uuid.uuid4().hex}"
         body = codec.encode(event, id=id, actor=self._actor, at=time.time())
+        _check(body)
+        try:
+            codec.decode(body, 0)
+        except codec.BadRecord as error:
+            raise invalid(str(error.__cause__)) from None
         return await append(self._journal, Draft(codec.subject_of(event), body, id))
 
     async def report(self, *series: Series) -> int:
@@ -93,6 +99,7 @@ class Witness:
         if len(body) > MOST_BYTES:
             message = f"the metrics have {len(body)} bytes; one report is limited to {MOST_BYTES}"
             raise Refused(Problem("exhausted", message))
+        _check(body)
         subject = subjects.reports(batch.trial_id)
         return await append(self._journal, Draft(subject, body, f"report-{uuid.uuid4().hex}"))
 
@@ -125,6 +132,11 @@ def run_outside(visit: UserVisit, task_id: str) -> Allocation | None:
         return None
     known: Allocation | None = state.allocations.get(trial.allocation_id or "")
     return known
+
+
+def _check(body: bytes) -> None:
+    if is_too_deep(body):
+        raise invalid(f"what is told nests too deep: a value may have {VALUE_LEVELS} levels")
 
 
 async def was_asked_to_leave(journal: Any, allocation_id: str) -> bool:

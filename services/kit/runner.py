@@ -20,6 +20,7 @@ import structlog
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
+from det_contracts.nesting import is_too_deep
 from det_contracts.problems import Refused, invalid, unavailable
 from services.kit import tracing
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
@@ -355,10 +356,13 @@ def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
 
 def _read_event(message: Stored, stream: str) -> Recorded:
     """An event. What a script wrote that is damaged, or speaks of another trial, must not stop a service."""
+    witnessed = subjects.is_witnessed(message.subject)
     try:
+        if witnessed and is_too_deep(message.body):
+            raise codec.BadRecord(f"message {message.position} of {stream} nests too deep")
         recorded = codec.decode(message.body, message.position, stream)
     except codec.BadRecord:
-        if not subjects.is_witnessed(message.subject):
+        if not witnessed:
             raise
         return Recorded(message.position, Unknown("damaged", 0), "", "", 0.0, "", stream)
     event = recorded.event

@@ -10,6 +10,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
+from det_contracts.nesting import is_too_deep
 from det_contracts.reports import ReportBatch, report_id
 from services.kit.log import Stored
 from services.metrics.domain import Judged
@@ -25,8 +26,10 @@ _reports = msgspec.json.Decoder(ReportBatch)
 def read_reports(message: Stored, stream: str) -> Recorded:
     """A batch of reports."""
     try:
-        batch = _reports.decode(message.body)
+        batch = None if is_too_deep(message.body) else _reports.decode(message.body)
     except (msgspec.MsgspecError, UnicodeError):
+        batch = None
+    if batch is None:
         return Recorded(message.position, Unknown("damaged reports", 1), "", "", 0.0, "", stream)
     numbers = (batch.trial_id, batch.experiment_id, batch.run)
     counted = 0 <= batch.number <= LARGEST and len(batch.sender) <= LONGEST_SENDER

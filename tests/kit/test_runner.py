@@ -10,14 +10,15 @@ import msgspec
 import pytest
 
 from det_contracts import codec, subjects
+from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, metrics, scheduler, trial
 from det_contracts.problems import Refused, invalid
 from services.kit import runner as runner_module
 from services.kit.database import METADATA, Database
-from services.kit.log import Draft, FenceLost, OutcomeUnknown
+from services.kit.log import Draft, FenceLost, OutcomeUnknown, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Rules, Ruling, dump
-from services.kit.runner import Poison, Runner
+from services.kit.runner import Poison, Runner, _read_event
 from services.kit.saving import DatabaseSaver, InMemory
 
 
@@ -395,3 +396,42 @@ def test_large_messages_are_folded_in_portions(monkeypatch):
     assert all(1 <= count <= 2 for count, _ in portions)
     assert sum(count for count, _ in portions) == 40
     assert [position for _, position in portions][-1] == 40
+
+
+@pytest.mark.parametrize("metric", [b"[" * 200 + b"]" * 200, b"[" * 5000 + b"]" * 5000, b"1" + b"0" * 5000])
+def test_what_a_script_states_and_nobody_can_read_is_skipped(metric):
+    done = trial.OperationCompleted(trial_id=1, run=1, seq=1, length=1, metric=0.25)
+    body = codec.encode(done, id="x", actor="trial:1", at=1.0)
+    assert _read_event(Stored(codec.subject_of(done), 1, body), subjects.CONTROL).event == done
+    body = body.replace(b"0.25", metric)
+    assert isinstance(_read_event(Stored(codec.subject_of(done), 1, body), subjects.CONTROL).event, Unknown)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run": -1},
+        {"steps_completed": 2**63},
+        {"resources": {"a": 2**63}},
+        {"uuid": "no token"},
+        {"uuid": "a\n"},
+        {"uuid": "a" * 65},
+        {"task_id": "a\0"},
+        {"allocation_id": "a" * 10_001},
+    ],
+)
+def test_what_no_database_would_take_is_no_event(change):
+    fact = trial.CheckpointStored(
+        trial_id=1,
+        experiment_id=1,
+        run=1,
+        task_id="1.a",
+        allocation_id="1.a.1",
+        uuid="a",
+        resources={"a": 1},
+        metadata={"\0": 2**80},
+        steps_completed=1,
+    )
+    for found, kind in ((fact, trial.CheckpointStored), (msgspec.structs.replace(fact, **change), Unknown)):
+        body = codec.encode(found, id="x", actor="trial:1", at=1.0)
+        assert type(_read_event(Stored(codec.subject_of(fact), 1, body), subjects.CONTROL).event) is kind

@@ -102,6 +102,100 @@ def test_an_identical_report_twice_is_harmless(cluster, run):
     assert len(page["metrics"]) == 1
 
 
+NONSENSE = r"""
+import itertools, json, sys
+import determined as det
+from det_contracts import codec, subjects
+from det_contracts.events import trial
+from det_contracts.reports import ReportBatch, Series, report_id
+
+DEEP = b"[" * 5000 + b"]" * 5000
+LARGE = (2**31, 2**63, 10**300, -1, -(2**70))
+TEXTS = ("", "\0", "a\0b", "x" * 20_000, "../../etc", "a b.*.>", "\U0001f389" * 3000, "' or 1=1 --")
+numbers = itertools.count()
+info = det.get_cluster_info()
+mine, run, task, allocation = info.trial.trial_id, info.trial._trial_run_id, info.task_id, info.allocation_id
+experiment = info.trial.experiment_id
+
+
+def events():
+    for n in LARGE:
+        for other in (run, n):
+            yield trial.OperationCompleted(trial_id=mine, run=other, seq=n, length=n, metric=n)
+            yield trial.Progressed(mine, other, float(n))
+            yield trial.PreemptionAcknowledged(mine, n)
+            yield trial.Heartbeat(mine, n)
+            for size in LARGE:
+                yield stored(f"{n}-{size}", {"a": size}, n, run=other)
+    for text in TEXTS:
+        yield trial.ExitedEarly(mine, run + 1, text)
+        yield trial.StatusSet(mine, run, text)
+        yield stored(text, {"a": 1}, 1)
+        yield stored("u" + text, {text: 1}, 1, {text: text})
+        yield stored("v" + text, {"a": 1}, 1, task_id=text, allocation_id=text, experiment_id=99)
+        yield trial.OperationCompleted(trial_id=mine, run=run + 1, seq=1, length=1, metric=text)
+
+
+def stored(uuid, resources, steps, metadata=None, run=run, **of):
+    of = {"task_id": task, "allocation_id": allocation, "experiment_id": experiment} | of
+    metadata = {"steps_completed": steps} if metadata is None else metadata
+    return trial.CheckpointStored(trial_id=mine, run=run, uuid=uuid, resources=resources,
+                                  metadata=metadata, steps_completed=steps, **of)
+
+
+def batches():
+    of = {"trial_id": mine, "experiment_id": experiment, "run": run, "number": 0, "searcher_metric": "loss",
+          "smaller_is_better": True}
+    for n in LARGE:
+        yield of | {"series": [series("training", [n], n)]}
+        yield of | {"run": n, "series": [series("training", [1], n)]}
+        yield of | {"experiment_id": n, "series": [series("training", [1], n)]}
+        yield of | {"number": n, "series": [series("validation", [1], 1.0)]}
+        yield of | {"series": [series("times", [1], 1.0, at=float(n))]}
+    for text in TEXTS:
+        yield of | {"series": [series(text, [1], text)], "sender": text}
+        yield of | {"series": [series("named", [len(text)], text, name=text)], "searcher_metric": text}
+    yield of | {"series": [series("uneven", [1, 2], 1.0)]}
+    yield of | {"series": []}
+    yield of | {"series": [series("none", [], 1.0)]}
+
+
+def series(group, steps, value, name="a", at=5.0):
+    return {"group": group, "steps": steps, "at": [at] * len(steps), "columns": {name: [value]}}
+
+
+with det.core.init() as core:
+    thread = core._transport._thread
+    def send(subject, body):
+        thread.submit(thread.store(subject, body, f"{run}-{next(numbers)}")).result()
+    for event in events():
+        body = codec.encode(event, id=f"nonsense-{next(numbers)}", actor="x\0", at=1e300)
+        send(codec.subject_of(event), body)
+        send(codec.subject_of(event), body.replace(b'"run":', b'"run":' + DEEP + b',"x":'))
+        send(codec.subject_of(event), body[:-9])
+    for batch in batches():
+        send(subjects.reports(mine), json.dumps(batch).encode())
+    deep = json.dumps(next(batches())).encode()
+    send(subjects.reports(mine), deep.replace(b'"columns": {', b'"columns": {"d": [' + DEEP + b'],'))
+    send(subjects.reports(mine), deep.replace(b'"columns": {', b'"columns": {"d": [' + DEEP[:5000]))
+    print("all is said", flush=True)
+    for op in core.searcher.operations():
+        core.train.set_status("\\0" * 20_000 + "x" * 20_000)
+        core.train.report_validation_metrics(op.length, {"loss": 10**300})
+        op.report_completed(10**300)
+"""
+
+
+def test_nonsense_that_a_script_writes_into_the_log_hurts_nobody_else(cluster, run):
+    before = {name: cluster.pid(name) for name in cluster.names()}
+    _, _, lines = run(NONSENSE)
+    assert "all is said" in lines, lines
+    experiment, trial, _ = run(TRAIN + "        op.report_completed(1.0)\n")
+    assert experiment["state"] == "STATE_COMPLETED"
+    assert {name: cluster.pid(name) for name in cluster.names()} == before
+    assert cluster.get(f"trials/{trial['id']}")["trial"]["state"] == "STATE_COMPLETED"
+
+
 def test_reports_with_thousands_of_names(cluster, run):
     script = TRAIN + (
         "        for step in range(1, 31):\n"

@@ -28,6 +28,17 @@ def test_a_batch_carries_who_wrote_it_and_its_id():
     assert (found.id, found.actor) == ("log-1.a.1-w1-task-44", "worker:w1")
 
 
+@pytest.mark.parametrize("subject", ["reports.1.metrics", "logs.1.a"])
+@pytest.mark.parametrize("levels", [200, 5000])
+def test_what_nests_too_deep_is_skipped(subject, levels):
+    deep = b"[" * levels + b"]" * levels
+    whole = msgspec.json.encode(reports(training([1], a=[1])) if "reports" in subject else lines("x"))
+    at = b'"a":[1]' if "reports" in subject else b'"lines":['
+    damaged = whole.replace(at, b'"a":[' + deep + b"]" if "reports" in subject else at + deep + b",")
+    assert damaged != whole
+    assert isinstance(read(damaged, subject).event, Unknown)
+
+
 @pytest.mark.parametrize(
     "body", [b"", b"nonsense", b"[]", b"{}", b'{"trial_id": "x"}', b'"\xff"', b"\x00" * 9]
 )

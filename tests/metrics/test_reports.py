@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from det_contracts import codec
 from det_contracts.events import metrics
 from det_contracts.queries import ReportVerdict
 from services.metrics.app import RULES
@@ -123,6 +124,20 @@ def test_new_keys_merge(world):
     decided = world.fold().decide()
     assert validated(decided) == [(1, 5, None), (1, 5, 1.0)]
     assert len(refusals(decided)) == 1
+
+
+def test_a_refusal_is_short_whatever_is_wrong(world):
+    long = "x" * 1_000_000
+    world.add(
+        reports(series(long, [1], {"a": [1]})),
+        reports(training([1], epoch=[long]), number=2),
+        reports(training([2], **{long: [1]}), training([2], **{long: [2]}), number=3),
+        reports(training([10**300], loss=[1.0]), number=4),
+    )
+    found = [d for d in world.fold().decide() if isinstance(d, metrics.ReportRefused)]
+    assert [len(codec.encode(d, id="", actor="", at=0.0)) < 2000 for d in found] == [True] * 4
+    assert "the name of a group has at most 255 characters" in found[0].reason
+    assert list(world.state.groups) == ["1/training"]
 
 
 def test_a_repeat_to_the_letter_is_a_success_without_effect(world):

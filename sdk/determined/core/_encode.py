@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+from det_contracts.nesting import VALUE_LEVELS
+
 _AS_IT_IS = frozenset({int, bool, type(None)})
 
 
@@ -37,11 +39,12 @@ def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return encoded
 
 
-def encode(value: Any) -> Any:
+def encode(value: Any, level: int = 0) -> Any:
     """Return `value` as str, bool, int, finite float, None, list or dict with str keys.
 
     NaN and infinities become the strings `NaN`, `Infinity` and `-Infinity`. Arrays and tensors of numpy and
-    torch become nested lists, those without dimensions numbers. Anything else unknown: TypeError.
+    torch become nested lists, those without dimensions numbers. TypeError for anything else, and for what
+    nests deeper than 100 levels.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -51,16 +54,18 @@ def encode(value: Any) -> Any:
         return int(value)
     if isinstance(value, float):
         return _encode_float(value)
+    if level >= VALUE_LEVELS:
+        raise TypeError(f"it nests deeper than {VALUE_LEVELS} levels")
     if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
+        return [encode(item, level + 1) for item in value]
     if isinstance(value, Mapping):
-        return {_encode_key(key): encode(item) for key, item in value.items()}
-    return _encode_object(value)
+        return {_encode_key(key): encode(item, level + 1) for key, item in value.items()}
+    return _encode_object(value, level)
 
 
-def _encode_object(value: Any) -> Any:
+def _encode_object(value: Any, level: int) -> Any:
     if hasattr(value, "__json__"):
-        return encode(value.__json__())
+        return encode(value.__json__(), level + 1)
     if isinstance(value, enum.Enum):
         return value.name
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
@@ -70,7 +75,7 @@ def _encode_object(value: Any) -> Any:
     if isinstance(value, bytes | bytearray):
         return value.decode("utf-8", "replace")
     if _is_array(value):
-        return encode(value.tolist())
+        return encode(value.tolist(), level)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Number) and hasattr(value, "__float__"):

@@ -222,7 +222,8 @@ class BusTransport:
     def set_status(self, status: str) -> None:
         """Show what the script is doing."""
         self._raise_refusal()
-        self._state_later(trial.StatusSet(self._trial, self._run, status))
+        shown = status.replace("\0", "")[: trial.MOST_TEXT]
+        self._state_later(trial.StatusSet(self._trial, self._run, shown))
 
     def _state(self, event: Any, id: str) -> None:
         self._thread.submit(self._stored(event, id)).result()

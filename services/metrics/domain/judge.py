@@ -26,6 +26,9 @@ from services.metrics.values import finite, number
 
 MOST_STEPS = 2**53
 MOST_REFUSALS = 8
+LONGEST_GROUP = 255
+SHOWN = 300
+"""Characters of a refusal: what is wrong may be as large as a message."""
 replace = msgspec.structs.replace
 
 
@@ -76,6 +79,9 @@ class Judge:
         self._refuse(group, steps, f"{reason}: a newer run of trial {self._known.id} reports now")
 
     def _take_series(self, series: Series) -> None:
+        if len(series.group) > LONGEST_GROUP:
+            self._refuse(series.group, 0, f"the name of a group has at most {LONGEST_GROUP} characters")
+            return
         if not _even(series):
             self._refuse(series.group, 0, "its columns have different lengths")
             return
@@ -140,6 +146,8 @@ class Judge:
 
     def _refuse(self, group: str, steps: int, reason: str) -> None:
         self._decided += 1
+        group, reason = group[:LONGEST_GROUP], reason[:SHOWN]
+        steps = min(max(steps, -1), MOST_STEPS)
         decision = metrics.ReportRefused(
             trial_id=self._known.id,
             number=self._decided,

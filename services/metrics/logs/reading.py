@@ -32,7 +32,7 @@ def read_logs(message: Stored, stream: str) -> Recorded:
     try:
         head = _heads.decode(message.body)
         batch = LogLines(count=len(_lines.decode(head.lines)), **msgspec.structs.asdict(head))
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Recorded(message.position, Unknown("damaged log lines", 1), "", "", 0.0, "", stream)
     if batch.count > LINES_PER_BATCH or message.subject != subjects.logs(batch.task_id):
         return Recorded(message.position, Unknown("misplaced log lines", 1), "", "", 0.0, "", stream)

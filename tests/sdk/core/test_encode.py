@@ -117,3 +117,12 @@ def test_torch_values():
         "v": [0, 1],
         "h": 1.0,
     }
+
+
+def test_what_nests_too_deep_is_refused_where_it_is_reported():
+    value = 1.0
+    for _ in range(100):
+        value = [value]
+    assert encode_metrics({"a": value}) == {"a": value}
+    with pytest.raises(TypeError, match="metric 'a': it nests deeper than 100 levels"):
+        encode_metrics({"a": {"b": value}})
