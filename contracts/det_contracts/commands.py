@@ -218,6 +218,8 @@ class SetTemplate(Creation, frozen=True, kw_only=True, tag="set_template"):
     user: str
     replaces: bool | None = None
     """True: there must be one of that name; False: there must be none."""
+    workspace_id: int | None = None
+    """None: where it is, or the first workspace."""
 
 
 class RemoveTemplate(msgspec.Struct, frozen=True, kw_only=True, tag="remove_template"):

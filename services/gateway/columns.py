@@ -136,7 +136,7 @@ class Columns:
         group, metric, statistic = _parts(name)
         # Before the answer, so that nothing that comes meanwhile is lost.
         final = {id for id, one in asked.items() if _settled(state, one)}
-        trials = {id: trial for id, one in asked.items() if (trial := _telling(one)) is not None}
+        trials = {id: trial for id, one in asked.items() if (trial := telling(one)) is not None}
         told = await _statistics(peers, list(trials.values()), group, metric)
         for id, one in asked.items():
             found = _plain(told.get(trials.get(id, 0), {}).get(statistic))
@@ -155,13 +155,13 @@ async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str)
     return found
 
 
-def _telling(one: Experiment) -> int | None:
+def telling(one: Experiment) -> int | None:
     """Its best trial, or its first while none is the best."""
     return one.best_trial or (one.trial_ids[0] if one.trial_ids else None)
 
 
 def _settled(state: State, one: Experiment) -> bool:
-    trial = state.trials.get(_telling(one) or 0)
+    trial = state.trials.get(telling(one) or 0)
     return one.ended_at is not None and (trial is None or trial.settled)
 
 

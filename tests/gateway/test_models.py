@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from det_contracts import queries
 from tests.gateway import stories as story
 
 UUIDS = ("c-1", "c-2")
@@ -135,3 +136,13 @@ def test_models_move_between_workspaces(registry):
     assert "holds models" in registry.refused(400, "DELETE", "/api/v1/workspaces/2")
     made = registry.post("/api/v1/models", {"name": "m", "workspaceName": "Vision"})["model"]
     assert made["workspaceId"] == 2
+
+
+def test_the_checkpoint_of_a_version_shows_what_was_reported_at_its_step(registry):
+    told = {"id": 1, "trial_id": 1, "run": 1, "steps_completed": 10, "at": 0.0}
+    rows = [{**told, "group": "validation", "metrics": {"loss": 0.25}}]
+    registry.peers.values[queries.Reports] = {"rows": rows, "more": False}
+    register(registry)
+    (one,) = registry.get("/api/v1/models/digits/versions")["modelVersions"]
+    for shown in (one, registry.get("/api/v1/models/digits/versions/1")["modelVersion"]):
+        assert shown["checkpoint"]["training"]["validationMetrics"]["avgMetrics"] == {"loss": 0.25}

@@ -30,6 +30,7 @@ CREATIONS = {
     "/models": ({"name": "m"}, {"name": "n"}),
     "/models/{name}/versions": ({"checkpointUuid": "c-1"}, {"checkpointUuid": "c-1", "comment": "x"}),
     "/templates": ({"name": "t", "config": {}}, {"name": "u", "config": {}}),
+    "/templates/{name}": ({"config": {}}, {"config": {"name": "u"}}),
     "/users": ({"user": {"username": "ann"}, "password": "x"}, {"user": {"username": "ann"}}),
     "/workspaces": ({"name": "w"}, {"name": "v"}),
     "/workspaces/{id}/projects": ({"name": "p"}, {"name": "q"}),

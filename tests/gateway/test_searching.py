@@ -209,3 +209,23 @@ def test_columns_tell_of_metrics_and_of_nested_hyperparameters(gateway):
     gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
     names = [one["column"] for one in gateway.get("/api/v1/projects/1/columns")["columns"]]
     assert {"hp.opt.lr", "validation.loss.min", "validation.loss.mean"} <= set(names)
+
+
+def test_ranges_of_metrics_over_the_experiments_of_a_project(gateway):
+    from det_contracts import queries
+
+    def told(low, high):
+        return {"loss": {"min": low, "max": high, "last": low, "mean": "NaN"}, "words": {"last": "x"}}
+
+    gateway.given(*(e for id in (1, 2, 3) for e in (story.created(id), story.trial_created(id, id))))
+    gateway.peers.values[queries.TrialSummaries] = lambda query: {
+        str(id): {"summary": {"validation": told(id / 10, id)}} for id in query.trial_ids
+    }
+    assert gateway.get("/api/v1/projects/1/experiments/metric-ranges")["ranges"] == [
+        {"metricsName": "validation.loss.last", "min": 0.1, "max": 0.3},
+        {"metricsName": "validation.loss.max", "min": 1, "max": 3},
+        {"metricsName": "validation.loss.min", "min": 0.1, "max": 0.3},
+    ]
+    assert "project '9' not found" in gateway.refused(
+        404, "GET", "/api/v1/projects/9/experiments/metric-ranges"
+    )

@@ -57,3 +57,14 @@ def test_what_makes_no_sense_is_refused(kept):
     assert kept.send("POST", "/api/v1/templates", {"name": " ", "config": {}}).status_code == 400
     missing = kept.send("POST", "/api/v1/experiments", {"config": TEXT, "template": "none"})
     assert (missing.status_code, "template 'none' not found" in missing.text) == (400, True)
+
+
+def test_the_name_may_stand_in_the_address_and_a_workspace_beside_it(gateway):
+    gateway.post("/api/v1/workspaces", {"name": "lab"})
+    made = gateway.post("/api/v1/templates/a%2Fb", {"config": CONFIG, "workspaceId": 2})["template"]
+    assert (made["name"], made["workspaceId"]) == ("a/b", 2)
+    gateway.send("PATCH", "/api/v1/templates/a%2Fb", {"config": {"max_restarts": 1}})
+    assert gateway.get("/api/v1/templates")["templates"][0]["workspaceId"] == 2
+    gateway.refused(409, "POST", "/api/v1/templates/a%2Fb", {"config": CONFIG})
+    message = gateway.refused(404, "POST", "/api/v1/templates/c", {"config": {}, "workspaceId": 9})
+    assert "workspace '9' not found" in message

@@ -27,6 +27,7 @@ class TemplateSet(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     config: dict[str, Any]
     """In normal form."""
+    workspace_id: int = 1
     reason: str
 
 

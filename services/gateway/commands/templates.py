@@ -7,6 +7,7 @@ import hashlib
 from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.events.gateway import TemplateRemoved, TemplateSet
 from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.gateway import places
 from services.gateway.domain import State
 from services.kit.rules import Call, Ruling
 
@@ -27,7 +28,9 @@ def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
         raise not_found("template", command.name)
     if known is not None and command.replaces is False:
         raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
-    if known is not None and known.config == command.config:
+    space = command.workspace_id or (known.workspace_id if known is not None else places.FIRST)
+    places.workspace(state, space)
+    if known is not None and (known.config, known.workspace_id) == (command.config, space):
         return Ruling(value=command.name)
     reason = f"{'changed' if known else 'made'} by {command.user}"
     return Ruling(
@@ -36,6 +39,7 @@ def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
                 template_id=template_id(command.name),
                 name=command.name,
                 config=command.config,
+                workspace_id=space,
                 reason=reason,
             )
         ],

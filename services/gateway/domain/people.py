@@ -30,7 +30,7 @@ def session_closed(state: State, recorded: Recorded) -> Iterable[Key]:
 def template_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A template is there."""
     event: gateway.TemplateSet = recorded.event
-    state.templates[event.template_id] = Template(event.name, event.config)
+    state.templates[event.template_id] = Template(event.name, event.config, event.workspace_id)
     yield "templates", event.template_id
 
 

@@ -288,6 +288,7 @@ class Template(msgspec.Struct, frozen=True):
 
     name: str
     config: dict[str, Any]
+    workspace_id: int = 1
 
 
 @dataclass

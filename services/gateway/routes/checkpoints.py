@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from fastapi import APIRouter
@@ -54,9 +55,7 @@ async def _list(visit: UserVisit, **of: int) -> Response:
     found = await visit.catalogue.read(_query(visit, **of))
     known = visit.catalogue.state.checkpoints
     records = [known[uuid] for uuid in found.ids if uuid in known]
-    validations = await _validations(visit, records)
-    state = visit.catalogue.state
-    shown = [checkpoint(one, state, validation=validations.get((one.trial_id, one.steps))) for one in records]
+    shown = await show_all(visit, records)
     return visit.answer({"checkpoints": shown, "pagination": found.span.pagination})
 
 
@@ -64,6 +63,12 @@ def _query(visit: UserVisit, **of: int) -> Callable[[sa.Connection], Found]:
     states, sort = visit.params.names("states", "STATE_"), visit.params.sort("END_TIME")
     window: Window = visit.params.window()
     return lambda connection: listing.checkpoints(connection, states, sort, window, **of)
+
+
+async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+    """Checkpoints with their validations."""
+    validations, state = await _validations(visit, records), visit.catalogue.state
+    return [checkpoint(one, state, validation=validations.get((one.trial_id, one.steps))) for one in records]
 
 
 async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
@@ -77,12 +82,15 @@ async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[
 @router.get("/checkpoints/{uuid}")
 async def get(visit: Asked, uuid: str) -> Response:
     """One checkpoint with the metrics of its step."""
-    one = visit.catalogue.checkpoint(uuid)
-    state = visit.catalogue.state
+    return visit.answer({"checkpoint": await show(visit, visit.catalogue.checkpoint(uuid))})
+
+
+async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
+    """One checkpoint with what its run reported at its step."""
     run = int(one.allocation_id.rpartition(".")[2])
     training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
     validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
-    return visit.answer({"checkpoint": checkpoint(one, state, training=training, validation=validation)})
+    return checkpoint(one, visit.catalogue.state, training=training, validation=validation)
 
 
 @router.delete("/checkpoints")

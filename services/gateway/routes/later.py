@@ -21,6 +21,8 @@ MISSING = (
     ("POST", "/notebooks"),
     ("POST", "/shells"),
     ("POST", "/allocations/{id}/notify_container_running"),
+    ("GET", "/workspaces/{id}/available-resource-pools"),
+    ("GET", "/resource-pools/{name}/workspace-bindings"),
 )
 MISSING_NOUNS = ("groups", "roles", "webhooks")
 

@@ -13,7 +13,7 @@ from det_contracts.problems import invalid, not_found
 from services.gateway import paging, places, users
 from services.gateway.domain import Model, ModelVersion, State
 from services.gateway.present import model as present
-from services.gateway.present.checkpoint import checkpoint
+from services.gateway.routes import checkpoints
 from services.gateway.web.bodies import ModelBody, ModelMove, VersionBody
 from services.gateway.web.visit import Asked, UserVisit
 
@@ -49,6 +49,8 @@ def _version(state: State, name_or_id: str, number: int) -> ModelVersion:
 
 def _shown(visit: UserVisit, id: int) -> Response:
     state = visit.catalogue.state
+    if id not in state.models:
+        raise not_found("model", id)
     return visit.answer({"model": present.model(state.models[id], state)})
 
 
@@ -166,14 +168,14 @@ async def remove(visit: Asked, name: str) -> Response:
     return visit.answer({})
 
 
-def _present_version(state: State, one: ModelVersion) -> dict[str, Any]:
-    known = state.checkpoints.get(one.checkpoint)
-    return present.version(one, state, checkpoint(known, state) if known is not None else {})
-
-
-def _shown_version(visit: UserVisit, id: int) -> Response:
+async def _shown_version(visit: UserVisit, id: int) -> Response:
     state = visit.catalogue.state
-    return visit.answer({"modelVersion": _present_version(state, state.versions[id])})
+    one = state.versions.get(id)
+    if one is None:
+        raise not_found("version with the id", id)
+    known = state.checkpoints.get(one.checkpoint)
+    told = await checkpoints.show(visit, known) if known is not None else {}
+    return visit.answer({"modelVersion": present.version(one, state, told)})
 
 
 @router.get("/models/{name}/versions")
@@ -183,7 +185,9 @@ async def versions(visit: Asked, name: str) -> Response:
     one = find(state, name)
     found = sorted((state.versions[id] for id in one.versions), key=lambda version: version.number)
     page, pagination = paging.cut(found[::-1] if window.descending else found, window)
-    shown = [_present_version(state, version) for version in page]
+    held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
+    told = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
+    shown = [present.version(version, state, told.get(version.checkpoint, {})) for version in page]
     answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
     return visit.answer(answer)
 
@@ -197,13 +201,13 @@ async def register(visit: Asked, name: str, wish: VersionBody) -> Response:
     command = SetVersion(
         model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.given()
     )
-    return _shown_version(visit, await visit.create(command))
+    return await _shown_version(visit, await visit.create(command))
 
 
 @router.get("/models/{name}/versions/{number}")
 async def get_version(visit: Asked, name: str, number: int) -> Response:
     """One version."""
-    return _shown_version(visit, _version(visit.catalogue.state, name, number).id)
+    return await _shown_version(visit, _version(visit.catalogue.state, name, number).id)
 
 
 @router.patch("/models/{name}/versions/{number}")
@@ -212,7 +216,7 @@ async def change_version(visit: Asked, name: str, number: int, wish: VersionBody
     one = _version(visit.catalogue.state, name, number)
     command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.given())
     await visit.peers.command(command)
-    return _shown_version(visit, one.id)
+    return await _shown_version(visit, one.id)
 
 
 @router.delete("/models/{name}/versions/{number}")

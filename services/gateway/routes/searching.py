@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,14 +15,17 @@ from starlette.responses import Response
 from det_contracts import queries
 from det_contracts.problems import Refused
 from services.gateway import paging, places, search
-from services.gateway.columns import FIELDS, HIDDEN, HPARAM, STATISTICS, hyperparameters, known
+from services.gateway.columns import FIELDS, HIDDEN, HPARAM, STATISTICS, hyperparameters, known, telling
 from services.gateway.domain import Experiment, State
+from services.gateway.peers import Summary
 from services.gateway.present.experiment import experiment
 from services.gateway.routes.trials import show
 from services.gateway.search import Lookup
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
+AT_ONCE = 20
+"""Trials of one question: each may have thousands of metrics, and the answer must fit into a message."""
 LOOKED_AT = 200
 """Newest experiments of a project whose metrics are offered as columns."""
 
@@ -93,10 +98,44 @@ async def columns(visit: Asked, id: int) -> Response:
     if id:
         places.project(state, id)
     found = [_column(name, kind, "EXPERIMENT") for name, (kind, _) in FIELDS.items() if name not in HIDDEN]
-    held = sorted((one.id for one in state.experiments.values() if id in (0, one.project_id)), reverse=True)
+    held = _held(state, id)
     found += [_column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS") for name in _hparams(state, held)]
     metrics = await _metrics(visit, held[:LOOKED_AT])
     return visit.answer({"columns": [*found, *metrics]})
+
+
+def _held(state: State, project_id: int) -> list[int]:
+    """Ids of a project's experiments, the newest first; of all for the id 0."""
+    return sorted(
+        (one.id for one in state.experiments.values() if project_id in (0, one.project_id)), reverse=True
+    )
+
+
+@router.get("/projects/{id}/experiments/metric-ranges")
+async def metric_ranges(visit: Asked, id: int) -> Response:
+    """Between which values the columns of metrics lie in the newest experiments of a project."""
+    state = visit.catalogue.state
+    if id:
+        places.project(state, id)
+    trials = [telling(state.experiments[one]) for one in _held(state, id)[:LOOKED_AT]]
+    asked = [trial for trial in trials if trial is not None]
+    found: dict[str, list[float]] = {}
+    for start in range(0, len(asked), AT_ONCE):
+        for told in (await visit.peers.summaries(asked[start : start + AT_ONCE])).values():
+            for name, value in _statistics(told):
+                found.setdefault(name, []).append(value)
+    ranges = [{"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(found.items())]
+    return visit.answer({"ranges": ranges})
+
+
+def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
+    """Each number of a trial's summary with the name of its column."""
+    for group, metrics in told.summary.items():
+        for name, values in metrics.items():
+            for statistic in STATISTICS:
+                value = values.get(statistic)
+                if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+                    yield f"{group}.{name}.{statistic}", value
 
 
 def _hparams(state: State, ids: list[int]) -> list[str]:

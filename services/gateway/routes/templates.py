@@ -20,7 +20,11 @@ router = APIRouter()
 
 
 def _shown(template: Template) -> dict[str, Any]:
-    return {"name": template.name, "config": expconf.masked(template.config), "workspaceId": 1}
+    return {
+        "name": template.name,
+        "config": expconf.masked(template.config),
+        "workspaceId": template.workspace_id,
+    }
 
 
 @router.get("/templates")
@@ -47,25 +51,39 @@ async def template(visit: Asked, name: str) -> Response:
     return visit.answer(_template(visit, name))
 
 
-async def _set(visit: UserVisit, name: str, config: Any, replaces: bool | None) -> Response:
+async def _set(
+    visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
+) -> Response:
     try:
         whole = expconf.merge(config, {})
     except expconf.ConfigErrors as errors:
         raise invalid(f"template '{name}': {errors}") from None
-    command = SetTemplate(name=name, config=whole, user=visit.user.username, replaces=replaces)
+    command = SetTemplate(
+        name=name,
+        config=whole,
+        user=visit.user.username,
+        replaces=replaces,
+        workspace_id=workspace_id or None,
+    )
     return visit.answer(_template(visit, await visit.create(command)))
 
 
 @router.post("/templates")
 async def create(visit: Asked, wish: TemplateBody) -> Response:
     """Make a template; there must be none of its name."""
-    return await _set(visit, wish.name, wish.config, False)
+    return await _set(visit, wish.name, wish.config, False, wish.workspace_id)
+
+
+@router.post("/templates/{name:path}")
+async def create_named(visit: Asked, name: str, wish: TemplateBody) -> Response:
+    """The same, with the name in the address."""
+    return await _set(visit, name, wish.config, False, wish.workspace_id)
 
 
 @router.put("/templates/{name:path}")
 async def put(visit: Asked, name: str, wish: TemplateBody) -> Response:
     """Make a template, or replace the one of that name."""
-    return await _set(visit, name, wish.config, None)
+    return await _set(visit, name, wish.config, None, wish.workspace_id)
 
 
 @router.patch("/templates/{name:path}")
