@@ -2,12 +2,14 @@
 
 Two jobs with the same ports do not fail, they hang. So ports come in blocks of four, and the position of
 the assignment in the log numbers the blocks: every node finds the same one without asking, and two
-allocations have the same one only when thousands of events lie between them.
+allocations have the same one only when thousands of events lie between them. Each cluster counts from
+elsewhere: two that share a host, each at the beginning of its log, would else meet.
 """
 
 from __future__ import annotations
 
 import socket
+import zlib
 from collections.abc import Callable, Collection
 
 import msgspec
@@ -32,6 +34,11 @@ class Ports(msgspec.Struct, frozen=True):
 
 class NoPort(ValueError):
     """Every block is taken."""
+
+
+def number(position: int, cluster_id: str) -> int:
+    """What counts as the position of an assignment of this cluster."""
+    return position + zlib.crc32(cluster_id.encode())
 
 
 def block(position: int) -> Ports:

@@ -60,8 +60,9 @@ class Preparer:
 
         `position` is that of the assignment in the log; `taken` are the ports of other runs here.
         """
+        number = ports.number(position, self._settings.cluster_id)
         try:
-            self._prepare(run_dir, briefing, slots, _ports(briefing.gang, position, taken))
+            self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, taken))
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
         except (OSError, ValueError, BlobMissing) as error:
@@ -151,9 +152,9 @@ class Preparer:
         return argv
 
 
-def _ports(gang: Gang, position: int, taken: set[int]) -> Ports:
+def _ports(gang: Gang, number: int, taken: set[int]) -> Ports:
     # Nodes of a gang cannot agree on other ports than those that all of them know.
-    return ports.block(position) if len(gang.addresses) > 1 else ports.choose(position, taken, ports.is_free)
+    return ports.block(number) if len(gang.addresses) > 1 else ports.choose(number, taken, ports.is_free)
 
 
 def _write_credentials(info_dir: Path, text: str) -> None:

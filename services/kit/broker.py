@@ -16,9 +16,29 @@ from services.kit.credentials import Authority
 
 def free_port() -> int:
     """A TCP port on loopback that nobody listens on just now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    with held_port() as held:
+        return port_of(held)
+
+
+def held_port(port: int = 0) -> socket.socket:
+    """Keep a TCP port on loopback, a free one for 0, until the result is closed; raises OSError.
+
+    Nobody is given it who asks the system for any port, and who is told of it can listen on it.
+    """
+    held = socket.socket()
+    try:
+        # With this on both sides one may listen beside another that never does.
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", port))
+    except BaseException:
+        held.close()
+        raise
+    return held
+
+
+def port_of(held: socket.socket) -> int:
+    """The number of a port that is held."""
+    return int(held.getsockname()[1])
 
 
 def executable() -> str:

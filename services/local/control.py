@@ -49,7 +49,9 @@ def up(plan: Plan, home: Home, *, fresh: bool = False) -> str:
             start_new_session=True,
         )
     _started[process.pid] = process
-    home.write("processes.json", {"supervisor": process.pid})
+    if home.read("processes.json") is None:
+        # Else it was quicker, and has named its programs, too.
+        home.write("processes.json", {"supervisor": process.pid})
     address = f"http://{_reachable(plan.host)}:{plan.port}"
     _wait_until_up(plan, home, process, address)
     return address

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -34,11 +35,21 @@ class Cluster:
         """One worker, also one that the plan does not have; it is in the first pool."""
         return self._python(id)
 
+    def hold_ports(self, until: contextlib.ExitStack) -> None:
+        """Keep what else runs on this machine from being given a port of ours while its program is away."""
+        for port in self._ports.values():
+            # One that is taken already is told by the program that wants to listen on it.
+            with contextlib.suppress(OSError):
+                until.enter_context(broker.held_port(port))
+
     def _choose_ports(self) -> dict[str, int]:
         # Kept: running scripts must find the broker again after a restart, and Prometheus everything else.
         ports = self.home.read("ports.json") or {}
-        for name in ("broker", "monitor", *SERVICES, *worker_ids(self.plan)):
-            ports.setdefault(name, broker.free_port())
+        with contextlib.ExitStack() as chosen:
+            for name in ("broker", "monitor", *SERVICES, *worker_ids(self.plan)):
+                if name not in ports:
+                    # Held until all are chosen: the system hands out a port that was let go at any time.
+                    ports[name] = broker.port_of(chosen.enter_context(broker.held_port()))
         self.home.write("ports.json", ports)
         self._tell_prometheus(ports)
         return ports
@@ -127,20 +138,23 @@ async def supervise(plan: Plan, home: Home) -> None:
         pids[name] = pid
         home.write("processes.json", pids)
 
-    programs = Cluster(plan, home).programs()
+    cluster = Cluster(plan, home)
+    programs = cluster.programs()
     for program in programs:
         home.ask(program.name, Wish())
     children = [Child(program, note, home.wish) for program in programs]
-    tasks = [asyncio.create_task(child.keep_running()) for child in children]
-    try:
-        await asyncio.gather(*tasks)
-    except asyncio.CancelledError:
-        # Workers first: they end trials and say so while the broker still listens.
-        workers = len(children) - 1 - len(SERVICES)
-        for group in (children[len(children) - workers :], children[1 : 1 + len(SERVICES)], children[:1]):
-            await asyncio.gather(*(child.stop() for child in group))
-        (home.path / "processes.json").unlink(missing_ok=True)
-        raise
+    with contextlib.ExitStack() as held:
+        cluster.hold_ports(held)
+        tasks = [asyncio.create_task(child.keep_running()) for child in children]
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            # Workers first: they end trials and say so while the broker still listens.
+            workers = len(children) - 1 - len(SERVICES)
+            for group in (children[len(children) - workers :], children[1 : 1 + len(SERVICES)], children[:1]):
+                await asyncio.gather(*(child.stop() for child in group))
+            (home.path / "processes.json").unlink(missing_ok=True)
+            raise
 
 
 def run(plan: Plan, home: Home) -> None:

@@ -33,7 +33,9 @@ class Running:
 
     def __init__(self, folder: Path, beside: Running | None = None) -> None:
         self.folder = folder
-        self.port = broker.free_port()
+        # The port of the gateway, those of the broker.
+        self._held = [broker.held_port() for _ in range(3)]
+        self.port, self.nats_port, self.monitor_port = map(broker.port_of, self._held)
         (folder / "key").write_text("a key that is long enough")
         self.broker = None if beside else self._start_broker()
         self.nats_url = beside.nats_url if beside else f"nats://127.0.0.1:{self.nats_port}"
@@ -42,7 +44,6 @@ class Running:
         self.client = httpx.Client(base_url=f"http://127.0.0.1:{self.port}", timeout=20)
 
     def _start_broker(self) -> subprocess.Popen[bytes]:
-        self.nats_port, self.monitor_port = broker.free_port(), broker.free_port()
         folder = self.folder / "broker"
         folder.mkdir()
         config = broker.write_config(folder, port=self.nats_port, monitor_port=self.monitor_port)
@@ -94,3 +95,5 @@ class Running:
             if process is not None and process.poll() is None:
                 process.terminate()
                 process.wait(20)
+        for held in self._held:
+            held.close()

@@ -157,8 +157,10 @@ class Stack(LocalCluster):
 
     def __init__(self, folder, database_url, s3_url):
         self.folder = folder
-        self.ports = {name: broker.free_port() for name in ("nats", "monitor", "gateway")}
-        self.health_ports = {name: broker.free_port() for name in OURS}
+        self._held = [broker.held_port() for _ in range(3 + len(OURS))]
+        free = map(broker.port_of, self._held)
+        self.ports = dict(zip(("nats", "monitor", "gateway"), free, strict=False))
+        self.health_ports = dict(zip(OURS, free, strict=True))
         self.address = f"http://127.0.0.1:{self.ports['gateway']}"
         self.configuration = folder / "configuration"
         self._hosts = {
@@ -186,6 +188,8 @@ class Stack(LocalCluster):
     def down(self):
         """Stop what was started last first, as compose does."""
         self._session.close()
+        for held in self._held:
+            held.close()
         for process in reversed(self._processes):
             process.terminate()
             try:

@@ -1,13 +1,16 @@
 """What a plan makes of a cluster's programs, and what may be asked of one of them while they run."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import socket
 import sys
 import time
 
 import pytest
 
+from services.kit import broker
 from services.local.__main__ import _parser
 from services.local.home import Home, Plan, Wish
 from services.local.processes import Child, Program, is_alive
@@ -54,6 +57,23 @@ def test_a_plan_is_found_again(tmp_path):
     plan = Plan(name="test", agents=2, pools=["a"], settings={"STEADFAST_X": "1"})
     home.keep(plan)
     assert Home("test", tmp_path).plan() == plan
+
+
+def test_ports_are_kept_from_strangers_and_can_be_listened_on_again_and_again(tmp_path):
+    home = Home("test", tmp_path)
+    cluster = Cluster(Plan(name="test", agents=2), home)
+    ports = home.read("ports.json").values()
+    assert len(set(ports)) == len(ports) == 9
+    with contextlib.ExitStack() as held:
+        cluster.hold_ports(held)
+        for port in ports:
+            for _ in range(2):
+                with socket.create_server(("127.0.0.1", port)):
+                    pass
+            with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+                stranger.bind(("127.0.0.1", port))
+    with broker.held_port(port) as again:
+        assert broker.port_of(again) == port
 
 
 @pytest.mark.live

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from worker.ports import BLOCKS, FIRST, NoPort, Ports, block, choose, is_free
+from worker.ports import BLOCKS, FIRST, NoPort, Ports, block, choose, is_free, number
 
 
 def test_neighbours_in_the_log_share_no_port():
@@ -20,6 +20,12 @@ def test_neighbours_in_the_log_share_no_port():
 
 def test_all_nodes_find_the_same_ports():
     assert block(123456789) == block(123456789)
+
+
+def test_clusters_that_share_a_host_begin_elsewhere():
+    assert block(number(40, "one")) == block(number(40, "one"))
+    assert block(number(40, "one")) != block(number(40, "other"))
+    assert number(41, "one") == number(40, "one") + 1
 
 
 def test_one_node_takes_its_own_block_when_it_is_free():

@@ -8,14 +8,9 @@ from pathlib import Path
 import pytest
 
 from determined.storage import S3StorageManager, SharedFSStorageManager
+from services.kit.broker import held_port, port_of
 
 KEY, SECRET, BUCKET = "AKEY", "SKEY", "checkpoints"
-
-
-def _free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def _answers(port):
@@ -38,8 +33,12 @@ def s3_url(s3_root):
     program = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
     if program is None:
         pytest.skip("rclone is not installed")
-    root, port = s3_root, _free_port()
-    (root / BUCKET).mkdir()
+    (s3_root / BUCKET).mkdir()
+    with held_port() as held:
+        yield from _served(program, s3_root, port_of(held))
+
+
+def _served(program, root, port):
     server = subprocess.Popen(
         [program, "serve", "s3", str(root), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}",
          "--config", str(root.parent / "no-rclone.conf")],
