@@ -69,8 +69,9 @@ class Follower:
             yield lines
         over = asyncio.create_task(self._catalogue.until(self._is_over))
         try:
-            async for lines in self._live(over):
-                yield lines
+            if not self._is_over(self._catalogue.state):
+                async for lines in self._live(over):
+                    yield lines
             async for lines in self._rest():
                 yield lines
         except (*AWAY, Broken) as error:

@@ -221,6 +221,15 @@ def test_following_a_trial_that_is_over_ends_at_once(watched):
     assert watched.refused(400, "GET", PATH, params={"follow": "1", "limit": "1"})
 
 
+def test_the_log_of_a_trial_that_is_over_is_whole_before_it_is_stored(watched):
+    watched.run(say(watched, 0, "stored"))
+    watched.run(say(watched, 1, "in the log only"))
+    watched.stored_through = 1
+    assert _texts(watched.lines(PATH)) == ["stored\n"]
+    watched.given(story.allocation_ended(1), story.trial_ended(1))
+    assert _texts(watched.lines(PATH)) == ["stored\n", "in the log only\n"]
+
+
 def test_a_batch_that_was_shipped_twice_is_shown_once(watched):
     async def script():
         await _feeds(watched, 1)

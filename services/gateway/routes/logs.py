@@ -22,14 +22,14 @@ router = APIRouter()
 
 @router.get("/trials/{trial_id}/logs")
 async def of_trial(visit: Asked, trial_id: int) -> Response:
-    """A trial's lines, with `follow` until the trial has ended."""
+    """A trial's lines, with `follow` until the trial has ended; all of them once it has."""
     task_id = visit.catalogue.trial(trial_id).task_id
     return _stream(visit, task_id, trial_id, lambda state: state.trials[trial_id].ended_at is not None)
 
 
 @router.get("/tasks/{task_id}/logs")
 async def of_task(visit: Asked, task_id: str) -> Response:
-    """A task's lines, with `follow` until the task has ended."""
+    """A task's lines, with `follow` until the task has ended; all of them once it has."""
     trial = visit.catalogue.trial_of_task(task_id)
     if trial is None:
         first = runs_of(visit, task_id)[0]
@@ -73,12 +73,14 @@ def _stream(
     limit = visit.params.integer("limit")
     if limit < 0:
         raise invalid("Limit must be >= 0")
-    if not visit.params.flag("follow", default=False):
+    if visit.params.flag("follow", default=False):
+        if limit:
+            raise invalid("Limit cannot be specified when following")
+        if query.descending:
+            raise invalid("A log can only be followed in ascending order")
+    elif limit or query.descending or not is_over(visit.catalogue.state):
+        # Of a task that is over all is read to its end: the newest lines may not be stored as pages yet.
         return visit.stream(_shown(follow.read(visit.peers, query, limit), trial_id))
-    if limit:
-        raise invalid("Limit cannot be specified when following")
-    if query.descending:
-        raise invalid("A log can only be followed in ascending order")
     follower = follow.Follower(
         visit.catalogue,
         visit.peers,
