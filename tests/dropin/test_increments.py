@@ -30,7 +30,7 @@ def test_stages_0_to_2_with_a_pause_and_a_continuation(local_cluster, guide):
     save = cluster.create("2_checkpoints.yaml", guide)
     checkpoints = f"experiments/{save}/checkpoints"
     wait_for(lambda: cluster.get(checkpoints)["checkpoints"], 60, "a checkpoint of stage 2")
-    cluster.det("e", "pause", save)
+    cluster.tell(save, "pause")
     wait_for(
         lambda: not cluster.get("tasks")["allocationIdToSummary"] or _left(cluster, save),
         60,
@@ -38,7 +38,7 @@ def test_stages_0_to_2_with_a_pause_and_a_continuation(local_cluster, guide):
     )
     saved = max(c["metadata"]["steps_completed"] for c in cluster.get(checkpoints)["checkpoints"])
     assert saved < 100
-    cluster.det("e", "activate", save)
+    cluster.tell(save, "activate")
     for id in (start, report, save):
         assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
 
@@ -54,7 +54,7 @@ def test_stages_0_to_2_with_a_pause_and_a_continuation(local_cluster, guide):
     (trial,) = _wait_for_trials(cluster, continued)
     wait_for(lambda: metrics(cluster, trial["id"], "training"), 60, "a report of the continuation")
     assert metrics(cluster, trial["id"], "training")[0] == (10, 110)
-    cluster.det("e", "kill", continued)
+    cluster.tell(continued, "kill")
     assert cluster.wait_for_end(continued)["state"] == "STATE_CANCELED"
 
 

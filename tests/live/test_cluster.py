@@ -11,6 +11,8 @@ from tests.fixtures.lab import BATCHES, SCRIPT, Lab
 from tests.fixtures.local_cluster import wait_for
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+GIVEN_UP_SOON = {"lost_after_s": 6}
+"""A silent worker is lost after this; long enough for one that is only slow."""
 
 
 @pytest.fixture
@@ -45,7 +47,7 @@ def test_a_trial_of_eight_slots_spans_two_workers(lab):
     for name, address in addresses.items():
         lab.cluster.stop(name)
         lab.cluster.start(name, STEADFAST_WORKER_ADDRESS=address)
-    wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 6, 30, "all workers to be back")
+    wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 6, 60, "all workers to be back")
     experiment, (trial,) = lab.submit("wide", slots=8)
     chief, second = lab.told(trial, 1, 0), lab.told(trial, 1, 1)
     assert chief[0] == second[0] == [addresses[name] for name in lab.places(trial)[0]]
@@ -62,7 +64,8 @@ def test_a_trial_of_eight_slots_spans_two_workers(lab):
 
 def test_a_failed_part_ends_the_whole_gang(lab):
     (lab.model / "train.py").write_text(
-        SCRIPT.replace("def main", "if me == 1:\n    raise SystemExit(7)\ndef main")
+        # The other one knows nothing of it: it is ended because its part has failed.
+        SCRIPT.replace("def main", "if me == 1:\n    raise SystemExit(7)\ntime.sleep(600)\ndef main")
     )
     experiment, (trial,) = lab.submit("broken", slots=8)
     assert lab.cluster.wait_for_end(experiment)["state"] == "STATE_ERROR"
@@ -121,6 +124,7 @@ def test_a_disabled_worker_has_its_work_killed_and_moved(lab):
     assert lab.outcomes(trial) == ["killed", "succeeded"]
 
 
+@pytest.mark.parametrize("lab", [GIVEN_UP_SOON], indirect=True)
 def test_trials_of_a_lost_machine_move_and_count_no_restart(lab):
     wide, (gang,) = lab.submit("wide", slots=8)
     small, (single,) = lab.submit("small", slots=3)
@@ -159,7 +163,7 @@ def test_work_of_a_worker_that_is_stopped_moves_and_counts_no_restart(lab):
     lab.until_held(trial)
     ((place,),) = lab.places(trial)
     lab.cluster.stop(place, signal.SIGTERM)
-    assert lab.processes(place) == []
+    wait_for(lambda: not lab.processes(place), 20, "what it ran to be gone")
     lab.told(trial, 2)
     lab.open("stopped")
     lab.finished(experiment)
@@ -174,7 +178,7 @@ def test_a_worker_that_is_back_in_time_goes_on_with_what_it_runs(lab):
     for name in lab.cluster.workers():
         lab.cluster.stop(name)
         lab.cluster.start(name)
-    wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 6, 30, "all workers to be back")
+    wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 6, 60, "all workers to be back")
     for gate in ("wide", "small"):
         lab.open(gate)
     lab.finished(wide)
@@ -183,6 +187,7 @@ def test_a_worker_that_is_back_in_time_goes_on_with_what_it_runs(lab):
     assert lab.batches(gang) == lab.batches(single) == list(range(1, BATCHES + 1))
 
 
+@pytest.mark.parametrize("lab", [GIVEN_UP_SOON], indirect=True)
 def test_a_worker_that_is_back_too_late_ends_what_is_no_longer_its_own(lab):
     experiment, (trial,) = lab.submit("late", slots=4)
     lab.until_held(trial)
@@ -220,6 +225,7 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
     assert lab.runs(moved) == 2
 
 
+@pytest.mark.parametrize("lab", [GIVEN_UP_SOON], indirect=True)
 def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
     experiment, (trial,) = lab.submit("hung", slots=8)
     lab.until_held(trial)

@@ -106,8 +106,9 @@ def kill_script(cluster, name):
         runs = processes_below(cluster.home.path / "workers")
         return [pid for pid in runs if script_of(pid) == name]
 
-    wait_for(found, 30, f"{name} to run")
-    for pid in found():
+    pids = []
+    wait_for(lambda: pids.extend(found()) or pids, 30, f"{name} to run")
+    for pid in pids:
         os.kill(pid, signal.SIGKILL)
 
 

@@ -25,9 +25,9 @@ def test_core_api_stages(local_cluster, tmp_path):
     names = ("0_plain", "1_metrics", "2_checkpoints", "3_search")
     ids = [cluster.create(f"{name}.yaml", folder) for name in names]
     wait_for(lambda: cluster.get(f"experiments/{ids[2]}/checkpoints")["checkpoints"], 60, "a checkpoint")
-    cluster.det("e", "pause", ids[2])
+    cluster.tell(ids[2], "pause")
     wait_for(lambda: cluster.trials(ids[2])[0]["state"] == "STATE_PAUSED", 60, "the pause")
-    cluster.det("e", "activate", ids[2])
+    cluster.tell(ids[2], "activate")
     for id in ids:
         assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     assert cluster.logs(1)[-1] == "step 50: weight 50"
@@ -90,9 +90,9 @@ def test_mnist_in_five_steps(local_cluster, tmp_path):
     metrics = cluster.create("metrics.yaml", folder)
     saving = cluster.create("checkpoints.yaml", folder)
     wait_for(lambda: cluster.get(f"experiments/{saving}/checkpoints")["checkpoints"], 90, "a checkpoint")
-    cluster.det("e", "pause", saving)
+    cluster.tell(saving, "pause")
     wait_for(lambda: cluster.trials(saving)[0]["state"] == "STATE_PAUSED", 60, "the pause")
-    cluster.det("e", "activate", saving)
+    cluster.tell(saving, "activate")
     for id in (const, metrics, saving):
         assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     assert "test: loss" in cluster.logs(1)[-1]

@@ -105,8 +105,9 @@ def test_following_a_search_to_its_end(cluster, model):
 
 
 def test_pausing_and_activating_resumes_at_the_last_checkpoint(cluster, model):
-    folder = model(SINGLE.replace("20", "60"), pause="import time; time.sleep(0.05)")
-    id = cluster.create("config.yaml", folder)
+    # The first run waits at step 10 until it is asked to leave.
+    waits = "step == 10 and info.trial._trial_run_id == 1 and not core.preempt.should_preempt()"
+    id = cluster.create("config.yaml", model(SINGLE, pause=f"while {waits}: __import__('time').sleep(0.02)"))
     trial = cluster.first_trial(id)
 
     def said(words):
@@ -114,15 +115,15 @@ def test_pausing_and_activating_resumes_at_the_last_checkpoint(cluster, model):
 
     wait_for(lambda: said("starts at"), 40, "the start")
     wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 40, "a checkpoint")
-    cluster.det("e", "pause", id)
+    cluster.tell(id, "pause")
     wait_for(lambda: said("leaves at"), 40, "the script to leave")
     left = said("leaves at")[0].rpartition(" ")[2]
     assert cluster.experiment(id)["state"] == "STATE_PAUSED"
-    cluster.det("e", "activate", id)
+    cluster.tell(id, "activate")
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     assert said(f"starts at {left} with {2 * int(left)}")
     (trial,) = cluster.trials(id)
-    assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"x": 120}
+    assert trial["bestValidation"]["metrics"]["avgMetrics"] == {"x": 40}
     assert trial["restarts"] == 0
 
 

@@ -47,7 +47,9 @@ def test_a_command_is_killed_and_its_slot_is_free_again(cluster):
     cluster.det("cmd", "kill", id[:8])
     wait_for(lambda: state(cluster, "command", id) == "STATE_TERMINATED", 30, "the end")
     assert "killed by determined" in cluster.get(f"commands/{id}")["command"]["exitStatus"]
-    assert all(row[-1] for row in cluster.det("slot", "list", "--csv").stdout.splitlines())
+    (agent,) = cluster.get("agents")["agents"]
+    assert [slot["container"] for slot in agent["slots"].values()] == [None, None]
+    assert len(cluster.det("slot", "list", "--csv").stdout.splitlines()) == 3
 
 
 def test_a_command_that_waits_says_why(cluster):

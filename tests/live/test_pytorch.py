@@ -65,14 +65,14 @@ def wait_for_steps(cluster, id, more):
 
 
 def pause_and_go_on(cluster, id):
-    cluster.det("e", "pause", id)
+    cluster.tell(id, "pause")
     wait_for(lambda: cluster.experiment(id)["state"] == "STATE_PAUSED", 60, "the pause")
     wait_for(
         lambda: all(one["state"] in ("STATE_PAUSED", "STATE_COMPLETED") for one in cluster.trials(id)),
         60,
         "the trials to pause",
     )
-    cluster.det("e", "activate", id)
+    cluster.tell(id, "activate")
 
 
 def busy_worker(cluster):
@@ -98,8 +98,9 @@ def test_a_disturbed_search_ends_as_a_calm_one(local_cluster, example):
         wait_for_steps(rough, id, 3)
         pause_and_go_on(rough, id)
     wait_for_steps(rough, id, 2)
-    wait_for(lambda: busy_worker(rough), 60, "a trial to run")
-    victim = busy_worker(rough)
+    busy = []
+    wait_for(lambda: busy.append(busy_worker(rough)) or busy[-1], 60, "a trial to run")
+    victim = busy[-1]
     rough.lose_machine(victim)
     rough.start(victim)
     assert rough.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"

@@ -49,6 +49,8 @@ hyperparameters:
   layers: {type: int, minval: 1, maxval: 4}
 searcher: {name: adaptive_asha, mode: aggressive, metric: loss, max_length: 16, max_rungs: 2, max_trials: 8}
 resources: {slots_per_trial: 1}
+# Some trials of each kind, whatever is drawn of them.
+reproducibility: {experiment_seed: 7}
 """
 POINTS, SPIKE = 1_000_000, 654_321
 LONG = f"""
@@ -104,7 +106,19 @@ def chart(page, name):
     found = page.get_by_role("figure", name=name, exact=True)
     expect(found.locator("canvas")).to_be_visible()
     expect(found).to_have_attribute("aria-busy", "false")
+    page.evaluate(FRAMES)
     return found
+
+
+FRAMES = "new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
+"""What the page has is on the canvas once it has had a frame of its own."""
+
+
+def zoom(page, figure, start, end):
+    """Drag over a part of a chart, and wait until the page knows the range."""
+    before = page.get_by_role("spinbutton", name="from").input_value()
+    drag(page, figure, start, end)
+    expect(page.get_by_role("spinbutton", name="from")).not_to_have_value(before)
 
 
 def drag(page, figure, start, end):
@@ -163,14 +177,14 @@ def test_a_spike_among_a_million_points_is_seen_and_its_value_is_found(cluster, 
     page.goto(f"{page.url}?q=noise")
     figure = chart(page, "noise")
     expect(figure.locator("output")).not_to_be_empty()
-    tops = figure.evaluate(TOPS)
+    tops = chart(page, "noise").evaluate(TOPS)
     # The x axis ends some points behind a million.
     assert tops
     assert all(abs(place - SPIKE / POINTS) < 0.01 for place in tops)
     for _ in range(3):
         before, tops = page.url, chart(page, "noise").evaluate(TOPS)
         place = sum(tops) / len(tops)
-        drag(page, figure, place - 0.015, place + 0.015)
+        zoom(page, figure, place - 0.015, place + 0.015)
         expect(page).not_to_have_url(before)
     chart(page, "noise").get_by_role("button", name="Show as table").click()
     expect(figure.get_by_role("row", name=re.compile(f"training {SPIKE:,} 1,000$"))).to_have_count(1)
@@ -189,7 +203,7 @@ def test_three_thousand_metrics_leave_the_page_light(cluster, signed_in, long_ru
     assert page.locator("canvas").count() < 20
     page.locator(".place").nth(2500).scroll_into_view_if_needed()
     chart(page, page.locator(".place").nth(2500).get_attribute("data-name"))
-    assert page.locator("canvas").count() < 20
+    wait_for(lambda: page.locator("canvas").count() < 20, 20, "the charts out of view to be taken away")
     page.get_by_label("name").fill("layer.2999/")
     expect(page.get_by_text("1 of 3,001 metrics")).to_be_visible()
     chart(page, "layer.2999/norm")
@@ -206,8 +220,7 @@ def test_a_link_shows_the_same_to_a_colleague(cluster, signed_in, search):
     page.get_by_role("combobox", name=re.compile("^y")).select_option("log")
     page.get_by_label("smoothing").fill("0.6")
     page.get_by_label("band of extremes").uncheck()
-    drag(page, chart(page, "loss"), 0.1, 0.6)
-    expect(page.get_by_role("spinbutton", name="from")).not_to_have_value("")
+    zoom(page, chart(page, "loss"), 0.1, 0.6)
     assert {"x=epoch", "y=log", "s=0.6", "b=0"} <= set(page.url.partition("?")[2].split("&"))
     same(page, signed_in(cluster), ["figure[aria-label=loss]"])
 
@@ -219,7 +232,7 @@ def test_the_view_of_a_search_is_in_its_link(cluster, signed_in, search):
     page.get_by_label("act is").select_option('"relu"')
     page.get_by_role("button", name="lr to the left").click()
     page.get_by_label("contour").check()
-    chosen = page.get_by_text(re.compile(r"\d of 8 trials chosen")).text_content()
+    chosen = page.get_by_text(re.compile(r"[1-7] of 8 trials chosen")).text_content()
     rows = page.get_by_role("table", name="Trials").locator("tbody tr")
     expect(rows).to_have_count(int(chosen[0]))
     same(page, signed_in(cluster), ["#curves figure", "#parallel .drawing", "#pairs .drawing", "#importance"])
@@ -312,6 +325,7 @@ def test_everybody_can_use_every_chart(cluster, signed_in, search, scheme):
         page.goto("/det/" + view.format(id=search))
         expect(page.locator("main h1, main h2").first).to_be_visible()
         expect(page.locator(".skeleton")).to_have_count(0)
+        expect(page.locator("figure[aria-busy=true]")).to_have_count(0)
         for summary in page.locator("summary").all():
             summary.click()
         for button in page.get_by_role("button", name="Show as table").all()[1:2]:

@@ -78,7 +78,7 @@ def test_paused_and_killed_by_whom(cluster, submit):
     id = submit(True)
     trial = cluster.first_trial(id)
     wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 60, "a checkpoint")
-    newest = lambda: sentences(cluster, "trial", trial)[1][0]  # noqa: E731
+    newest = lambda: cluster.get(f"why/trial/{trial}")["steps"][0]["what"]  # noqa: E731
     assert newest().startswith(f"run 1 of trial {trial} started on ")
     cluster.det("e", "pause", id)
     wait_for(lambda: newest().startswith(f"run 1 of trial {trial} was over"), 60, "the run to leave")
