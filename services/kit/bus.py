@@ -21,7 +21,7 @@ from det_contracts.commands import Answer
 from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.measures import Measures
 from services.kit.rules import Call
-from services.kit.tracing import CURRENT, HEADER
+from services.kit.trail import CURRENT, HEADER
 
 if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer

@@ -23,7 +23,7 @@ from nats.errors import Error as NatsError
 
 from det_contracts import subjects as names
 from services.kit.log import Batch, LogTruncated, Stored
-from services.kit.tracing import HEADER
+from services.kit.trail import HEADER
 
 ASK = 500
 """Messages per pull request, at most; two requests are outstanding."""

@@ -23,7 +23,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     """Sequence in its stream, from 1."""
     body: bytes
     trace: str = ""
-    """The span that it was written in; see `services.kit.tracing`."""
+    """The span that it was written in; see `services.kit.trail`."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Draft(msgspec.Struct, frozen=True):
     id: str
     """De-duplication id: the same id again within two minutes is not stored again."""
     trace: str = ""
-    """The span that it is written in; see `services.kit.tracing`."""
+    """The span that it is written in; see `services.kit.trail`."""
 
 
 class Fence(msgspec.Struct, frozen=True):

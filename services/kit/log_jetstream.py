@@ -21,7 +21,7 @@ from nats.js.client import JetStreamContext
 from det_contracts import subjects as names
 from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, OutcomeUnknown, Stored
-from services.kit.tracing import HEADER
+from services.kit.trail import HEADER
 
 REFUSED = (10071, 10164, 10201)
 """Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""

@@ -22,12 +22,11 @@ from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.nesting import is_too_deep
 from det_contracts.problems import Refused, invalid, unavailable
-from services.kit import tracing
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
 from services.kit.measures import Measures
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
-from services.kit.tracing import Trail
+from services.kit.trail import CURRENT, Trail
 
 if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer
@@ -127,7 +126,7 @@ class Runner(Generic[S]):
         not ruled on by then never will be, what was sent may be stored.
         """
         pending = Pending(command, call)
-        self._trail.put(call.id, tracing.CURRENT.get())
+        self._trail.put(call.id, CURRENT.get())
         self._commands.append(pending)
         self._wake.set()
         try:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from det_contracts.envelope import Recorded
-from services.kit import tracing
+from services.kit import tracing, trail
 from services.kit.log import Stored
 from services.kit.settings import BadSettings
 
@@ -21,11 +21,11 @@ class Said(msgspec.Struct, frozen=True):
 
 
 def trail_of(*told):
-    trail = tracing.Trail()
+    made = trail.Trail()
     messages = [Stored("s", at, b"", span) for at, (_, _, span) in enumerate(told, 1)]
     events = [Recorded(at, event, id, "", 0.0) for at, (id, event, _) in enumerate(told, 1)]
-    trail.note(messages, events)
-    return trail
+    made.note(messages, events)
+    return made
 
 
 @pytest.mark.parametrize(
@@ -47,23 +47,23 @@ def test_an_exporter_that_is_not_there_is_told():
 
 def test_the_first_answer_belongs_to_what_its_run_came_from_and_others_to_their_causes():
     told = ("e-1", Asked("a-1"), "one"), ("e-2", Asked("a-2"), "two"), ("e-3", Said(7), "three")
-    trail = trail_of(*told)
-    assert trail.behind(Asked("a-1"), "e-2") == "one"
-    assert trail.behind(Asked("a-1"), "e-3") == "three"
-    assert trail.behind(Asked("a-3"), "e-2") == "two"
-    assert trail.behind(Said(7), "e-3") == "three"
-    assert trail.behind(Said(7), "unknown") == ""
+    known = trail_of(*told)
+    assert known.behind(Asked("a-1"), "e-2") == "one"
+    assert known.behind(Asked("a-1"), "e-3") == "three"
+    assert known.behind(Asked("a-3"), "e-2") == "two"
+    assert known.behind(Said(7), "e-3") == "three"
+    assert known.behind(Said(7), "unknown") == ""
 
 
 def test_events_without_a_trace_leave_none():
-    trail = trail_of(("e-1", Asked("a-1"), ""), ("e-2", Said(7), ""))
-    assert not trail._spans
+    known = trail_of(("e-1", Asked("a-1"), ""), ("e-2", Said(7), ""))
+    assert not known._spans
 
 
 def test_what_is_oldest_is_forgotten(monkeypatch):
-    monkeypatch.setattr(tracing, "REMEMBERED", 2)
-    trail = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
-    assert [trail.behind(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
+    monkeypatch.setattr(trail, "REMEMBERED", 2)
+    known = trail_of(*((f"e-{n}", Said(n), str(n)) for n in range(5)))
+    assert [known.behind(Said(0), f"e-{n}") for n in range(5)] == ["", "", "", "3", "4"]
 
 
 def test_no_exporter_is_loaded_without_need():

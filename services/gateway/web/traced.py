@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from services.gateway.web.counting import route_of
 from services.kit.spans import Tracer
-from services.kit.tracing import CURRENT, HEADER
+from services.kit.trail import CURRENT, HEADER
 
 READS = ("GET", "HEAD", "OPTIONS")
 
