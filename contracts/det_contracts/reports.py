@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+MOST_NAMES = 100_000
+"""Metrics of one report; what has more is an array, and belongs into a file."""
+
 
 class Series(msgspec.Struct, frozen=True):
     """Consecutive reports of one group with the same metric names, in the order they were made."""

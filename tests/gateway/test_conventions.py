@@ -103,6 +103,14 @@ def test_what_is_too_large_is_413(gateway, monkeypatch):
     assert answer.json()["error"]["reason"] == "ResourceExhausted"
 
 
+@pytest.mark.parametrize("noun", ["metrics", "training_metrics", "validation_metrics"])
+def test_a_report_that_no_message_holds_is_413_before_it_is_read(gateway, monkeypatch, noun):
+    monkeypatch.setattr(framing, "REPORT_LIMIT_BYTES", 50)
+    message = gateway.refused(413, "POST", f"/api/v1/trials/7/{noun}", b"x" * 51)
+    assert message == "the request is larger than 50 bytes"
+    gateway.refused(400, "POST", "/api/v1/trials/profiler/metrics", b"x" * 51)
+
+
 @pytest.mark.parametrize(
     ("window", "expected"),
     [

@@ -157,6 +157,12 @@ def test_a_report_without_group_or_with_an_odd_step_is_refused(busy):
     assert busy.journal.streams["REPORTS"] == []
 
 
+def test_more_metrics_than_a_report_may_have(busy):
+    many = dict.fromkeys(map(str, range(100_001)), 1.0)
+    text = busy.refused(400, "POST", f"{API}/trials/1/training_metrics", metrics(**many))
+    assert text == "a report may have at most 100000 metrics, not 100001"
+
+
 # -- checkpoints
 
 

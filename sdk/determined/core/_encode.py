@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any
 
 from det_contracts.nesting import VALUE_LEVELS
+from det_contracts.reports import MOST_NAMES
 
 _AS_IT_IS = frozenset({int, bool, type(None)})
 
@@ -20,10 +21,16 @@ _AS_IT_IS = frozenset({int, bool, type(None)})
 def encode_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return a plain copy of a dict of metrics; TypeError names the metric that cannot be encoded.
 
+    ValueError for more than 100,000 of them.
     A few floats cost about a microsecond: no call is made for values that are plain already.
     """
     if not isinstance(metrics, Mapping):
         raise TypeError(f"metrics must be a dict of name to value, not {type(metrics).__name__}")
+    if len(metrics) > MOST_NAMES:
+        raise ValueError(
+            f"a report may have at most {MOST_NAMES} metrics, not {len(metrics)}; "
+            "store such numbers in a file, with a checkpoint"
+        )
     encoded: dict[str, Any] = {}
     for name, value in metrics.items():
         kind = type(value)

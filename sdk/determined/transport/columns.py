@@ -1,6 +1,7 @@
 """Turns single reports into the columns that travel (contracts, `reports`)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 
 from det_contracts.reports import Series
@@ -12,19 +13,23 @@ Timed = tuple[float, MetricReport]
 
 def to_series(reports: Iterable[Timed]) -> list[Series]:
     """Group consecutive reports that share group and metric names; the order of reports is kept."""
-    found: list[Series] = []
-    shape: tuple[Any, ...] = ()
-    for at, report in reports:
-        batched = report.batch_metrics is not None
-        this = (report.group, batched, tuple(report.metrics))
-        if this != shape:
-            shape = this
-            found.append(Series(report.group, [], [], {name: [] for name in report.metrics}, []))
-        series = found[-1]
-        series.steps.append(report.steps_completed)
-        series.at.append(at)
-        for name, value in report.metrics.items():
-            series.columns[name].append(value)
-        if batched:
-            series.batch_metrics.append(report.batch_metrics)
-    return found
+    return [_series(list(same)) for _, same in groupby(reports, _shape)]
+
+
+def _shape(timed: Timed) -> tuple[Any, ...]:
+    report = timed[1]
+    return report.group, report.batch_metrics is not None, tuple(report.metrics)
+
+
+def _series(timed: Sequence[Timed]) -> Series:
+    """No loop over values: the thread that sends holds the interpreter while a script trains."""
+    reports = [report for _, report in timed]
+    first = reports[0]
+    values = zip(*(report.metrics.values() for report in reports), strict=True)
+    return Series(
+        first.group,
+        [report.steps_completed for report in reports],
+        [at for at, _ in timed],
+        dict(zip(first.metrics, map(list, values), strict=True)),
+        [] if first.batch_metrics is None else [report.batch_metrics for report in reports],
+    )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from det_contracts import subjects
 from det_contracts.problems import invalid
 from det_contracts.queries import ReportVerdict
-from det_contracts.reports import Series
+from det_contracts.reports import MOST_NAMES, Series
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
@@ -69,6 +69,8 @@ async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetric
     if body.trial_run_id != witness.run:
         raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {witness.run} (expected)")
     metrics = body.metrics
+    if len(metrics.avg_metrics) > MOST_NAMES:
+        raise invalid(f"a report may have at most {MOST_NAMES} metrics, not {len(metrics.avg_metrics)}")
     series = Series(
         group=group,
         steps=[body.steps_completed],

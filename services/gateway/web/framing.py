@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,6 +15,9 @@ LIMIT_BYTES = 96 << 20
 CREATE_LIMIT_BYTES = LIMIT_BYTES * 4 // 3 + (16 << 20)
 """For a context the limit holds for what is inside: in JSON, base64 makes it a third larger."""
 CREATE_PATH = f"{errors.API}/experiments"
+REPORT_LIMIT_BYTES = 12 << 20
+"""A report that is larger as JSON is too large for the broker in any form: told before it is parsed."""
+REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
 
 
 class Framing:
@@ -30,7 +35,7 @@ class Framing:
         # Every body is JSON, whatever a client calls it: `curl -d` calls it a form.
         headers = [(name, value) for name, value in scope["headers"] if name != b"content-type"]
         scope = {**scope, "headers": headers}
-        limit = CREATE_LIMIT_BYTES if scope["path"] == CREATE_PATH else LIMIT_BYTES
+        limit = _limit(scope["path"])
         announced = dict(scope["headers"]).get(b"content-length", b"0")
         if announced.isdigit() and int(announced) > limit:
             # Read to the end: a client that is still sending would see a broken pipe and not the answer.
@@ -55,6 +60,12 @@ class _Counted:
         if self._seen > self._limit:
             raise HTTPException(413, _too_large(self._limit))
         return message
+
+
+def _limit(path: str) -> int:
+    if path == CREATE_PATH:
+        return CREATE_LIMIT_BYTES
+    return REPORT_LIMIT_BYTES if REPORT_PATHS.fullmatch(path) else LIMIT_BYTES
 
 
 def _too_large(limit: int) -> str:

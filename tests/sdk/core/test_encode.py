@@ -126,3 +126,9 @@ def test_what_nests_too_deep_is_refused_where_it_is_reported():
     assert encode_metrics({"a": value}) == {"a": value}
     with pytest.raises(TypeError, match="metric 'a': it nests deeper than 100 levels"):
         encode_metrics({"a": {"b": value}})
+
+
+def test_more_metrics_than_a_report_may_have():
+    assert len(encode_metrics(dict.fromkeys(map(str, range(100_000)), 1.0))) == 100_000
+    with pytest.raises(ValueError, match="at most 100000 metrics, not 1048576"):
+        encode_metrics(dict.fromkeys(range(2**20), 1.0))
