@@ -236,7 +236,10 @@ def test_100_mb_without_a_newline(run):
     experiment, _, lines = run(script)
     assert experiment["state"] == "STATE_COMPLETED"
     assert lines[-1] == "end"
-    assert sum(len(line) for line in lines if line.startswith("x")) >= 100_000_000
+    pieces = lines[:-1]
+    assert sum(line.count("x") for line in pieces) == 100_000_000
+    assert all(line.endswith("…") for line in pieces[:-1])
+    assert all(line.startswith("…") for line in pieces[1:])
 
 
 def test_a_checkpoint_store_that_refuses_is_told_at_submit(cluster, tmp_path):

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.shim.lines import PIECE_BYTES, Lines
+from worker.shim.lines import GOES_ON, PIECE_BYTES, Lines
+
+
+def joined(pieces, head=b""):
+    """The line that was cut: its pieces without the marks."""
+    assert all(piece.endswith(GOES_ON) for piece in pieces[:-1])
+    assert all(piece.startswith(head + GOES_ON) for piece in pieces[1:])
+    text = [pieces[0], *(piece[len(head + GOES_ON) :] for piece in pieces[1:])]
+    return b"".join([piece[: -len(GOES_ON)] for piece in text[:-1]] + text[-1:])
 
 
 def cut(*chunks):
@@ -55,7 +63,7 @@ def test_no_text_is_lost(chunks):
 def test_a_long_line_comes_in_pieces(chunk, end):
     text = b"x" * 1_000_000 + end
     found = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
-    assert b"".join(found) == b"x" * 1_000_000
+    assert joined(found) == b"x" * 1_000_000
     assert max(map(len, found)) <= PIECE_BYTES
     assert len(found) <= 1_000_000 // PIECE_BYTES + 2 + 1_000_000 // chunk
 
@@ -63,7 +71,45 @@ def test_a_long_line_comes_in_pieces(chunk, end):
 def test_pieces_are_whole_characters():
     text = "é€😀".encode() * 20_000
     found = cut(*[text[i : i + 65536] for i in range(0, len(text), 65536)])
-    assert "".join(piece.decode() for piece in found) == text.decode()
+    assert all(piece.decode() for piece in found)
+    assert joined(found) == text
+
+
+@pytest.mark.parametrize("chunk", [100, 65536, 1_000_000])
+@pytest.mark.parametrize("ends", [b"\n", b"\r", b"\r\n"])
+def test_each_piece_says_its_rank_and_level_and_what_is_short_is_not_marked(chunk, ends):
+    head = b"[rank=3] ERROR: "
+    text = (
+        b"short" + ends + head + b"y" * 100_000 + ends + b"WARNING: " + b"z" * 50_000 + ends + b"next" + ends
+    )
+    first, *found, last = cut(*[text[i : i + chunk] for i in range(0, len(text), chunk)])
+    assert (first, last) == (b"short", b"next")
+    wrong = [piece for piece in found if b"y" in piece]
+    warned = found[len(wrong) :]
+    assert len(wrong) >= 4
+    assert len(warned) >= 2
+    assert all(piece.startswith(head) for piece in wrong)
+    assert all(piece.startswith(b"WARNING: ") for piece in warned)
+    assert joined(wrong, head) == head + b"y" * 100_000
+    assert joined(warned, b"WARNING: ") == b"WARNING: " + b"z" * 50_000
+
+
+@pytest.mark.parametrize("start", [b" ", b"  ERROR: ", b"[rank=] ", b"ERRORS: ", b"[rank=1"])
+def test_what_only_looks_like_a_rank_or_level_is_not_said_again(start):
+    text = start + b"x" * 100_000
+    assert joined(cut(text + b"\n")) == text
+
+
+@pytest.mark.parametrize("chunk", [1, 1000, PIECE_BYTES])
+def test_a_line_of_just_the_longest_length_is_whole(chunk):
+    text = b"x" * PIECE_BYTES
+    found = cut(*[(text + b"\n")[i : i + chunk] for i in range(0, len(text) + 1, chunk)])
+    assert found == [text]
+
+
+def test_what_goes_on_is_not_taken_for_a_line_that_says_its_level():
+    text = b"x" * (PIECE_BYTES - len(GOES_ON)) + b"ERROR: no"
+    assert cut(text) == [text[:-9] + GOES_ON, GOES_ON + b"ERROR: no"]
 
 
 def test_what_is_held_back_is_bounded():
