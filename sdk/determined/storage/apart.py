@@ -21,7 +21,8 @@ from determined.storage.base import StorageManager
 NICE = 10
 """Of the process: it gets a tenth of a processor that training keeps busy, and all of one that is idle.
 
-Not the lowest: a preempted run waits for it, beside strangers on the same machine.
+Not the lowest: a preempted run waits for it, beside strangers on the same machine. As a batch job it does
+not interrupt whoever runs when it could go on, but waits for its turn.
 """
 # The path first, so that it finds the same modules; the priority before any of them is loaded.
 _BOOT = f"""
@@ -29,6 +30,10 @@ import os, sys
 sys.path[:] = sys.argv[1:]
 if hasattr(os, "nice"):
     os.nice({NICE})
+try:
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+except (AttributeError, OSError):
+    pass
 from determined.storage.apart import serve
 serve()
 """

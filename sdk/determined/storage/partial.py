@@ -41,15 +41,16 @@ class PartialFile:
         self._arriving = arriving
         self.waited = False
         """Whether somebody else has been bringing it just now."""
-        self.fd = self._open()
+        self.fd, self._status = self._open()
 
-    def _open(self) -> int:
+    def _open(self) -> tuple[int, os.stat_result]:
         while True:
             fd = os.open(self._arriving, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 self._lock(fd)
-                if self._is_in_place(fd):
-                    return fd
+                status = os.fstat(fd)
+                if self._is_in_place(status):
+                    return fd, status
             except BaseException:
                 os.close(fd)
                 raise
@@ -69,36 +70,44 @@ class PartialFile:
             if error.errno not in _NO_LOCKS_HERE:
                 raise
 
-    def _is_in_place(self, fd: int) -> bool:
+    def _is_in_place(self, status: os.stat_result) -> bool:
         try:
-            return os.path.samestat(os.fstat(fd), os.stat(self._arriving))
+            return os.path.samestat(status, os.stat(self._arriving))
         except FileNotFoundError:
             return False
 
-    def size(self) -> int:
-        """Return the bytes that are there so far, holes among them."""
-        return os.fstat(self.fd).st_size
+    def begun(self) -> bool:
+        """Say whether an earlier transfer has left anything."""
+        return self._status.st_size > 0
+
+    def is_empty(self) -> bool:
+        """Say whether nothing has arrived."""
+        return os.fstat(self.fd).st_size == 0
 
     def cut(self, size_bytes: int) -> None:
-        """Throw away what lies behind so many bytes."""
-        if self.size() > size_bytes:
+        """Throw away what an earlier transfer left behind so many bytes."""
+        if self._status.st_size > size_bytes:
             os.ftruncate(self.fd, size_bytes)
 
     def write(self, data: memoryview, offset: int) -> None:
         """Put bytes to their place."""
-        while data:
-            written = os.pwrite(self.fd, data, offset)
-            data, offset = data[written:], offset + written
+        try:
+            while data:
+                written = os.pwrite(self.fd, data, offset)
+                data, offset = data[written:], offset + written
+        except OSError as error:
+            error.filename = str(self._arriving)
+            raise
 
     def finish(self) -> None:
         """Give the file its name, over an older one."""
-        if not self._is_in_place(self.fd):
+        if not self._is_in_place(self._status):
             raise OSError(f"{self._arriving} was taken away while {self._path} arrived; transfer it again")
         os.replace(self._arriving, self._path)
 
     def remove(self) -> None:
         """Throw away what has arrived."""
-        if self._is_in_place(self.fd):
+        if self._is_in_place(self._status):
             self._arriving.unlink(missing_ok=True)
 
     def close(self) -> None:

@@ -77,7 +77,7 @@ class _Arriving:
             return False
 
     def _arrived_before(self, file: PartialFile) -> set[int]:
-        if self._blocks is None or not file.size():
+        if self._blocks is None or not file.begun():
             return set()
         with open(file.fd, "rb", buffering=0, closefd=False) as begun:
             return good_blocks(begun, self._blocks)
@@ -116,7 +116,7 @@ class _Arriving:
         """Keep what can be told from rubbish later, for the next download; nobody may be writing."""
         file, self._file = self._file, None
         if file is not None:
-            if self._blocks is None or not file.size():
+            if self._blocks is None or file.is_empty():
                 file.remove()
             file.close()
 

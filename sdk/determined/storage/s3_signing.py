@@ -7,9 +7,9 @@ so once a minute, and what its addresses have in common is signed on with other 
 import hashlib
 import hmac
 import time
-import urllib.parse
 from datetime import timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 if TYPE_CHECKING:
     from minio import Minio
@@ -32,7 +32,7 @@ class Signer:
         self._pattern: _Pattern | None = None
         self._until = 0.0
 
-    def address(self, key: str) -> str:
+    def address(self, key: str) -> SplitResult:
         """Return the URL of an object, which is valid for an hour."""
         if time.monotonic() >= self._until:
             sample = self._by_client(_SAMPLE)
@@ -43,20 +43,18 @@ class Signer:
         pattern_now = self._pattern
         return pattern_now.address(key) if pattern_now else self._by_client(key)
 
-    def _by_client(self, key: str) -> str:
-        url: str = self._client.get_presigned_url("GET", self._bucket, key, expires=VALID)
-        return url
+    def _by_client(self, key: str) -> SplitResult:
+        return urlsplit(self._client.get_presigned_url("GET", self._bucket, key, expires=VALID))
 
 
 class _Pattern:
     """What the addresses that are signed at one time have in common (AWS signature, version 4)."""
 
-    def __init__(self, sample: str, secret_key: str) -> None:
-        url = urllib.parse.urlsplit(sample)
-        self._origin = f"{url.scheme}://{url.netloc}"
+    def __init__(self, url: SplitResult, secret_key: str) -> None:
+        self._scheme, self._netloc = url.scheme, url.netloc
         self._folder = url.path.removesuffix(_SAMPLE)
         self._query = url.query.partition(_SIGNATURE)[0]
-        asked = dict(urllib.parse.parse_qsl(url.query))
+        asked = dict(parse_qsl(url.query))
         scope = asked.get("X-Amz-Credential", "").partition("/")[2]
         self._head = f"AWS4-HMAC-SHA256\n{asked.get('X-Amz-Date')}\n{scope}\n"
         ordered = "&".join(sorted(self._query.split("&")))
@@ -65,8 +63,8 @@ class _Pattern:
         for part in scope.split("/"):
             self._key = hmac.digest(self._key, part.encode(), "sha256")
 
-    def address(self, key: str) -> str:
-        path = self._folder + urllib.parse.quote(key)
+    def address(self, key: str) -> SplitResult:
+        path = self._folder + quote(key)
         asked = hashlib.sha256(f"GET\n{path}{self._tail}".encode()).hexdigest()
         signature = hmac.digest(self._key, (self._head + asked).encode(), "sha256").hex()
-        return f"{self._origin}{path}?{self._query}{_SIGNATURE}{signature}"
+        return SplitResult(self._scheme, self._netloc, path, self._query + _SIGNATURE + signature, "")

@@ -17,7 +17,7 @@ import struct
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, cast
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult
 
 import certifi
 
@@ -77,14 +77,14 @@ class _Parsed:
         self._response = response
 
     def readinto(self, buffer: memoryview, /) -> int:
-        with _network():
+        with _NETWORK:
             return self._response.readinto(buffer)
 
 
 class _Connection:
     def __init__(self, url: SplitResult, trust: ssl.SSLContext | None) -> None:
         host = url.hostname or ""
-        with _network():
+        with _NETWORK:
             made = socket.create_connection((host, url.port or (443 if trust else 80)), _CONNECT_S)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if trust:
@@ -101,7 +101,7 @@ class _Connection:
         self._socket.close()
 
     def receive(self, buffer: memoryview) -> int:
-        with _network():
+        with _NETWORK:
             return self._socket.recv_into(buffer, 0, self._flags)
 
     def get(self, key: str, url: SplitResult, offset: int, length: int) -> _Plain | _Parsed:
@@ -109,7 +109,7 @@ class _Connection:
             f"GET {url.path}?{url.query} HTTP/1.1\r\nHost: {url.netloc}\r\nAccept-Encoding: identity\r\n"
             f"Range: bytes={offset}-{offset + length - 1}\r\n\r\n"
         )
-        with _network():
+        with _NETWORK:
             self._socket.sendall(request.encode())
             come, head_end = self._answer()
             begun = self._head[:come]
@@ -173,20 +173,23 @@ class Streams:
         self._idle: collections.deque[_Connection] = collections.deque()
 
     def close(self) -> None:
-        """Close what is open; nobody may be using it."""
-        while self._idle:
-            self._idle.pop().close()
+        """Close all connections but those in use."""
+        while connection := self._taken():
+            connection.close()
 
     @contextlib.contextmanager
     def get(self, key: str, offset: int, length: int) -> Iterator[Body]:
         """Ask for bytes of an object; raises `StoreError`."""
-        url = urlsplit(self._signer.address(key))
+        url = self._signer.address(key)
         connection = self._taken() or _Connection(url, self._trust if url.scheme == "https" else None)
         try:
             body = connection.get(key, url, offset, length)
             yield body
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if isinstance(error, Broken):
+                # Those that have lain idle as long are not better.
+                self.close()
             raise
         if body.left:
             connection.close()
@@ -203,14 +206,20 @@ class Streams:
         return ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or certifi.where())
 
 
-@contextlib.contextmanager
-def _network() -> Iterator[None]:
-    try:
-        yield
-    except BlockingIOError as error:
-        raise Broken(f"nothing came for {_READ_S:.0f} s") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise Broken(f"the connection broke: {error!r}") from error
+class _Network:
+    """Around what may fail with the connection. No generator: it is entered for everything that arrives."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, BlockingIOError):
+            raise Broken(f"nothing came for {_READ_S:.0f} s") from error
+        if isinstance(error, OSError | http.client.HTTPException):
+            raise Broken(f"the connection broke: {error!r}") from error
+
+
+_NETWORK = _Network()
 
 
 def _is_expected(head: bytes, offset: int, length: int) -> bool:

@@ -56,7 +56,7 @@ class Storage:
     def hears(self):
         os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGINT)
-        (self.folder / "went on").write_text(str(os.nice(0)))
+        (self.folder / "went on").write_text(f"{os.nice(0)} {os.sched_getscheduler(0)}")
 
     def sleeps(self):
         while True:
@@ -95,7 +95,25 @@ def test_what_it_prints_is_no_answer(tmp_path):
 
 def test_it_yields_to_training_and_leaves_signals_to_its_starter(tmp_path):
     odd(tmp_path, "hears")
-    assert int((tmp_path / "went on").read_text()) == min(os.nice(0) + NICE, 19)
+    assert (tmp_path / "went on").read_text() == f"{min(os.nice(0) + NICE, 19)} {os.SCHED_BATCH}"
+
+
+def test_a_process_that_training_forks_meanwhile_does_not_hold_it_up(tmp_path, monkeypatch):
+    begun, forked = subprocess.Popen, []
+
+    def forking(*given, **named):
+        # As a data loader that starts in the same moment: it has the files of the other process open, too.
+        inherited = [named["stdout"].fileno()]
+        made = begun(*given, **named)
+        inherited.append(made.stdin.fileno())
+        forked.append(begun([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=inherited))
+        return made
+
+    monkeypatch.setattr(subprocess, "Popen", forking)
+    try:
+        odd(tmp_path, "prints")
+    finally:
+        forked[0].communicate(b"\n")
 
 
 def test_failures_keep_their_kind(tmp_path):

@@ -1,5 +1,6 @@
 """Files on their way: one bringer at a time, and nothing under a name before it is whole."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -63,7 +64,7 @@ def test_the_second_waits_for_the_first_and_begins_anew(tmp_path):
     first.close()
     second.join(PATIENCE_S)
     (file,) = got
-    assert file.size() == 0, "what has its name already is not written to"
+    assert not file.begun(), "what has its name already is not written to"
     file.close()
     assert (tmp_path / "f").read_bytes() == b"12345"
 
@@ -79,6 +80,19 @@ def test_what_somebody_took_away_gets_no_name(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [".f.partial"]
 
 
+def test_a_full_disk_is_told_with_the_file(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    store = Store(b"0123456789")
+    store.gate.set()
+    with pytest.raises(OSError, match=r"No space left on device: '.*/\.f\.partial'"):
+        s3_download.download(store, "id/", tmp_path, {"f": 10}, {}, SILENT)
+    assert len(store.asked) == 1, "another try would not help"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_what_a_killed_process_left_is_free(tmp_path):
     script = (
         "import os, pathlib, sys; from determined.storage.partial import PartialFile\n"
@@ -88,7 +102,7 @@ def test_what_a_killed_process_left_is_free(tmp_path):
     )
     assert subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False).returncode == -9
     file = arriving(tmp_path)
-    assert (file.size(), file.waited) == (1, False)
+    assert (file.begun(), file.waited) == (True, False)
     file.close()
 
 

@@ -143,6 +143,20 @@ def test_a_connection_that_ends_early_gives_less(talk):
     assert read(streams) == TEXT[:-3]
 
 
+def test_connections_that_have_died_are_not_tried_one_after_another(talk):
+    _, streams = talk([PLAIN, b""], PLAIN)
+    read(streams)
+    idle = streams._idle[0]
+    for _ in range(8):
+        dead, _far = socket.socketpair()
+        _far.close()
+        streams._idle.append(s3_streams._Connection.__new__(s3_streams._Connection))
+        streams._idle[-1].__dict__ = {**idle.__dict__, "_socket": dead}
+    with pytest.raises(Broken):
+        read(streams)
+    assert read(streams) == TEXT
+
+
 def test_a_store_that_says_nothing_is_not_waited_for_forever(talk, monkeypatch):
     monkeypatch.setattr(s3_streams, "_READ_S", 1)
     _, streams = talk([PLAIN[:-3]], PLAIN)
@@ -172,7 +186,7 @@ def test_addresses_are_those_of_the_client(monkeypatch, endpoint, token):
     at_noon(client, monkeypatch)
     signer = Signer(client, BUCKET, provider)
     keys = ["id/weights.bin", "a b/ü+&=%~-_.*'()!$@,;:", "sample/sample"]
-    found = [signer.address(key) for key in keys]
+    found = [signer.address(key).geturl() for key in keys]
     assert signer._pattern is not None
     assert found == [client.get_presigned_url("GET", BUCKET, key, expires=timedelta(hours=1)) for key in keys]
     assert ("X-Amz-Security-Token" in parse_qs(urlsplit(found[0]).query)) == (token is not None)
@@ -182,7 +196,7 @@ def test_a_client_with_other_keys_signs_for_itself(monkeypatch):
     client = s3_transfer.connect("127.0.0.1:9000", False, StaticProvider(KEY, SECRET), "us-east-1")
     at_noon(client, monkeypatch)
     signer = Signer(client, BUCKET, StaticProvider(KEY, "another"))
-    assert signer.address("id/f") == client.get_presigned_url(
+    assert signer.address("id/f").geturl() == client.get_presigned_url(
         "GET", BUCKET, "id/f", expires=timedelta(hours=1)
     )
 
