@@ -18,9 +18,11 @@ def _path(args: argparse.Namespace) -> str:
     return f"/api/v1/experiments/{args.experiment_id}"
 
 
-def _patch(session: Session, args: argparse.Namespace, changes: dict[str, Any], done: str) -> None:
+def _patch(
+    session: Session, args: argparse.Namespace, changes: dict[str, Any], what: str, to: object
+) -> None:
     session.patch(_path(args), changes)
-    print(f"{done} of experiment {args.experiment_id}")
+    print(f"Set {what} of experiment {args.experiment_id} to {to}")
 
 
 def archive(session: Session, args: argparse.Namespace) -> None:
@@ -50,28 +52,27 @@ def delete(session: Session, args: argparse.Namespace) -> None:
 
 def set_name(session: Session, args: argparse.Namespace) -> None:
     """Rename it."""
-    _patch(session, args, {"name": args.name}, f"Set name to '{args.name}'")
+    _patch(session, args, {"name": args.name}, "name", f"'{args.name}'")
 
 
 def set_description(session: Session, args: argparse.Namespace) -> None:
     """Describe it."""
-    _patch(session, args, {"description": args.description}, "Set description")
+    _patch(session, args, {"description": args.description}, "description", f"'{args.description}'")
 
 
 def set_priority(session: Session, args: argparse.Namespace) -> None:
     """Where it stands in the queue of a pool with priorities."""
-    _patch(session, args, {"resources": {"priority": args.priority}}, f"Set priority to {args.priority}")
+    _patch(session, args, {"resources": {"priority": args.priority}}, "`priority`", args.priority)
 
 
 def set_weight(session: Session, args: argparse.Namespace) -> None:
     """Its share under fair share."""
-    _patch(session, args, {"resources": {"weight": args.weight}}, f"Set weight to {args.weight:g}")
+    _patch(session, args, {"resources": {"weight": args.weight}}, "`weight`", args.weight)
 
 
 def set_max_slots(session: Session, args: argparse.Namespace) -> None:
     """Most slots of all its trials together."""
-    told = "none" if args.max_slots is None else args.max_slots
-    _patch(session, args, {"resources": {"maxSlots": args.max_slots}}, f"Set max slots to {told}")
+    _patch(session, args, {"resources": {"maxSlots": args.max_slots}}, "`max_slots`", args.max_slots)
 
 
 def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
@@ -90,7 +91,8 @@ def set_gc_policy(session: Session, args: argparse.Namespace) -> None:
     if not args.yes and not output.confirm(question):
         print("Aborting.")
         return
-    _patch(session, args, {"checkpointStorage": kept}, "Set GC policy")
+    session.patch(_path(args), {"checkpointStorage": kept})
+    print(f"Set GC policy of experiment {args.experiment_id}")
 
 
 def _show_what_goes(session: Session, args: argparse.Namespace) -> None:

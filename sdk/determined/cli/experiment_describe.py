@@ -48,7 +48,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     experiments = [answer["experiment"] for answer in answers]
     trials = [trial for one in experiments for trial in _trials(session, one)]
     workloads = [(trial, workload) for trial in trials for workload in read_workloads(session, trial["id"])]
-    sheets = [experiment_sheet(experiments), trial_sheet(trials), workload_sheet(workloads, args.metrics)]
+    sheets = [experiment_sheet(experiments), trial_sheet(trials), step_sheet(workloads, args.metrics)]
     if args.outdir:
         _write_files(args.outdir, sheets)
         return
@@ -91,18 +91,46 @@ def experiment_sheet(experiments: list[Object]) -> Sheet:
 
 
 def trial_sheet(trials: list[Object]) -> Sheet:
-    """One row per trial."""
-    headers = ["Trial ID", "Experiment ID", "State", "Started", "Ended", "Restarts", "# of Batches"]
-    return Sheet("Trials", [*headers, "H-Params"], [_trial_row(one) for one in trials])
+    """One row per trial; what version 0.25 shows comes first."""
+    headers = [
+        "Trial ID",
+        "Experiment ID",
+        "State",
+        "Started",
+        "Ended",
+        "H-Params",
+        "Restarts",
+        "# of Batches",
+    ]
+    return Sheet("Trials", headers, [_trial_row(one) for one in trials])
 
 
-def workload_sheet(workloads: list[tuple[Object, Object]], with_metrics: bool) -> Sheet:
-    """One row per (trial, workload); with metrics, one column per kind and name."""
-    items = [(trial["id"], *_kind_and_body(workload)) for trial, workload in workloads]
-    names = _metric_names(items) if with_metrics else []
-    headers = ["Trial ID", "# of Batches", "Workload", "State", "Report Time", "Checkpoint UUID"]
-    headers += [f"{kind.capitalize()}: {name}" for kind, name in names]
-    return Sheet("Workloads", headers, [_workload_row(*item, names) for item in items])
+def step_sheet(workloads: list[tuple[Object, Object]], with_metrics: bool) -> Sheet:
+    """One row per trial and number of batches; with metrics, one column for each."""
+    steps: dict[tuple[int, int], Object] = {}
+    for trial, workload in workloads:
+        kind, body = kind_and_body(workload)
+        steps.setdefault((trial["id"], body.get("totalBatches") or 0), {})[kind] = body
+    training, validation = (
+        _names(steps, kind) if with_metrics else [] for kind in ("training", "validation")
+    )
+    headers = ["Trial ID", "# of Batches", "State", "Report Time"]
+    headers += [f"Training Metric: {name}" for name in training]
+    headers += ["Checkpoint State", "Checkpoint Report Time", "Validation State", "Validation Report Time"]
+    headers += [f"Validation Metric: {name}" for name in validation]
+    rows = [
+        [
+            *at,
+            *_state_and_time(step.get("training")),
+            *_values(step.get("training"), training),
+            *_state_and_time(step.get("checkpoint")),
+            *_state_and_time(step.get("validation")),
+            *_values(step.get("validation"), validation),
+            step.get("checkpoint", {}).get("uuid"),
+        ]
+        for at, step in steps.items()
+    ]
+    return Sheet("Workloads", [*headers, "Checkpoint UUID"], rows)
 
 
 def _trials(session: Session, experiment: Object) -> list[Object]:
@@ -133,13 +161,14 @@ def _trial_row(one: Object) -> list[Any]:
         wording.state(one["state"]),
         wording.when(one.get("startTime")),
         wording.when(one.get("endTime")),
+        wording.compact(one.get("hparams")),
         one.get("restarts"),
         one.get("totalBatchesProcessed"),
-        wording.compact(one.get("hparams")),
     ]
 
 
-def _kind_and_body(workload: Object) -> tuple[str, Object]:
+def kind_and_body(workload: Object) -> tuple[str, Object]:
+    """What a workload is, and what is known of it."""
     for kind in ("training", "validation", "checkpoint"):
         if workload.get(kind):
             return kind, workload[kind]
@@ -150,21 +179,19 @@ def _metrics(body: Object) -> Object:
     return (body.get("metrics") or {}).get("avgMetrics") or {}
 
 
-def _metric_names(items: list[tuple[int, str, Object]]) -> list[tuple[str, str]]:
-    return sorted({(kind, name) for _, kind, body in items for name in _metrics(body)})
+def _names(steps: dict[tuple[int, int], Object], kind: str) -> list[str]:
+    return sorted({name for step in steps.values() for name in _metrics(step.get(kind) or {})})
 
 
-def _workload_row(trial_id: int, kind: str, body: Object, names: list[tuple[str, str]]) -> list[Any]:
-    values = [_metrics(body).get(name) if kind == of else None for of, name in names]
-    return [
-        trial_id,
-        body.get("totalBatches"),
-        kind,
-        wording.state(body.get("state") or "COMPLETED"),
-        wording.when(body.get("endTime")),
-        body.get("uuid"),
-        *(wording.compact(value) if isinstance(value, dict | list) else value for value in values),
-    ]
+def _state_and_time(body: Object | None) -> list[Any]:
+    if body is None:
+        return [None, None]
+    return [wording.state(body.get("state") or "COMPLETED"), wording.when(body.get("endTime"))]
+
+
+def _values(body: Object | None, names: list[str]) -> list[Any]:
+    found = [_metrics(body or {}).get(name) for name in names]
+    return [wording.compact(value) if isinstance(value, dict | list) else value for value in found]
 
 
 def _write_files(directory: Path, sheets: list[Sheet]) -> None:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from determined.cli import download as downloads
-from determined.cli import output, trial_logs, trial_metrics
-from determined.cli.experiment_describe import Sheet, show_reasons, show_sheets, trial_sheet, workload_sheet
+from determined.cli import output, trial_logs, trial_metrics, wording
+from determined.cli.experiment_describe import Object, Sheet, kind_and_body, show_reasons, show_sheets
 from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
@@ -25,13 +25,42 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     if args.json:
         output.print_json({"trial": trial, "workloads": workloads})
         return
-    sheets = [trial_sheet([trial])._replace(title="Trial")]
+    sheets = [_trial(trial)]
     if args.metrics_summary:
         sheets.append(_summary(trial.get("summaryMetrics") or {}))
-    sheets.append(workload_sheet([(trial, workload) for workload in workloads], args.metrics))
+    sheets.append(_workloads(workloads, args.metrics))
     show_sheets(sheets, args.csv)
     if not args.csv:
         show_reasons("Trial", [trial])
+
+
+def _trial(one: Object) -> Sheet:
+    headers = ["Experiment ID", "State", "H-Params", "Started", "Ended", "Restarts", "# of Batches"]
+    row = [
+        one.get("experimentId"),
+        wording.state(one["state"]),
+        wording.compact(one.get("hparams")),
+        wording.when(one.get("startTime")),
+        wording.when(one.get("endTime")),
+        one.get("restarts"),
+        one.get("totalBatchesProcessed"),
+    ]
+    return Sheet("Trial", headers, [row])
+
+
+def _workloads(found: list[Object], with_metrics: bool) -> Sheet:
+    """One row each; validations show their metrics in any case, training with `with_metrics`."""
+    headers = ["# of Batches", "Report Time", "Checkpoint", "Checkpoint UUID", "Checkpoint Metadata"]
+    headers += ["Validation Metrics", *["Workload Metrics"] * with_metrics]
+    rows = []
+    for kind, body in map(kind_and_body, found):
+        metrics = wording.compact(body.get("metrics"))
+        row = [body.get("totalBatches"), wording.when(body.get("endTime"))]
+        row += [wording.state(body.get("state", "")) or None if kind == "checkpoint" else None]
+        row += [body.get("uuid"), wording.compact(body.get("metadata"))]
+        row += [metrics if kind == "validation" else None]
+        rows.append(row + [metrics if kind == "training" else None] * with_metrics)
+    return Sheet("Workloads", headers, rows)
 
 
 def _summary(groups: dict[str, dict[str, dict[str, object]]]) -> Sheet:

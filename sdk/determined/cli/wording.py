@@ -20,9 +20,9 @@ def when(text: str | None) -> str | None:
     return instant.parse(text).strftime("%Y-%m-%d %H:%M:%S%z") if text else None
 
 
-def percent(share: float | None) -> str:
-    """A share from 0 to 1 as `43.2%`; `N/A` if there is none."""
-    return "N/A" if share is None else f"{share * 100:.1f}%"
+def percent(share: float | None) -> str | None:
+    """A share from 0 to 1 as `43.2%`; None if there is none."""
+    return None if share is None else f"{share * 100:.1f}%"
 
 
 def size(count: float) -> str:

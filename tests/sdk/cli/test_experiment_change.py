@@ -14,15 +14,15 @@ def sent(master, method, path=ONE):
 @pytest.mark.parametrize(
     ("words", "changes", "told"),
     [
-        (["name", 7, "new one"], {"name": "new one"}, "Set name to 'new one' of experiment 7"),
-        (["description", 7, "d"], {"description": "d"}, "Set description of experiment 7"),
-        (["priority", 7, 3], {"resources": {"priority": 3}}, "Set priority to 3 of experiment 7"),
-        (["weight", 7, 2.5], {"resources": {"weight": 2.5}}, "Set weight to 2.5 of experiment 7"),
-        (["max-slots", 7, 4], {"resources": {"maxSlots": 4}}, "Set max slots to 4 of experiment 7"),
+        (["name", 7, "new one"], {"name": "new one"}, "Set name of experiment 7 to 'new one'"),
+        (["description", 7, "d"], {"description": "d"}, "Set description of experiment 7 to 'd'"),
+        (["priority", 7, 3], {"resources": {"priority": 3}}, "Set `priority` of experiment 7 to 3"),
+        (["weight", 7, 2.5], {"resources": {"weight": 2.5}}, "Set `weight` of experiment 7 to 2.5"),
+        (["max-slots", 7, 4], {"resources": {"maxSlots": 4}}, "Set `max_slots` of experiment 7 to 4"),
         (
             ["max-slots", 7, "none"],
             {"resources": {"maxSlots": None}},
-            "Set max slots to none of experiment 7",
+            "Set `max_slots` of experiment 7 to None",
         ),
     ],
 )

@@ -36,6 +36,7 @@ WORKLOADS = [
     },
     {"validation": {"totalBatches": 64, "metrics": {"avgMetrics": {"accuracy": 0.9}}}},
     {"checkpoint": {"totalBatches": 64, "uuid": "u-1", "state": "STATE_DELETED"}},
+    {"training": {"totalBatches": 128, "metrics": {"avgMetrics": {"loss": 0.25}}}},
 ]
 
 
@@ -52,7 +53,7 @@ def test_three_tables_and_the_reason(described, det):
     assert result.status == 0
     experiment, trials, workloads, reason = result.out.split("\n\n")
     assert experiment.startswith("Experiment:\n")
-    assert "| ERROR | N/A      | 2023-08-01 12:00:00+0000 | 2023-08-01 12:10:00+0000 | mnist" in experiment
+    assert "| ERROR |          | 2023-08-01 12:00:00+0000 | 2023-08-01 12:10:00+0000 | mnist" in experiment
     assert "a, b" in experiment
     assert trials.startswith("Trials:\n")
     assert '{"lr": 0.1}' in trials
@@ -65,11 +66,11 @@ def test_three_tables_and_the_reason(described, det):
 def test_metrics_have_a_column_each(described, det):
     out = det("e", "describe", "7", "--metrics", "--csv").out
     assert out.split("\n\n")[2].splitlines() == [
-        "Trial ID,# of Batches,Workload,State,Report Time,Checkpoint UUID"
-        ",Training: loss,Validation: accuracy",
-        "2,64,training,COMPLETED,2023-08-01 12:05:00+0000,,0.5,",
-        "2,64,validation,COMPLETED,,,,0.9",
-        "2,64,checkpoint,DELETED,,u-1,,",
+        "Trial ID,# of Batches,State,Report Time,Training Metric: loss,Checkpoint State"
+        ",Checkpoint Report Time,Validation State,Validation Report Time,Validation Metric: accuracy"
+        ",Checkpoint UUID",
+        "2,64,COMPLETED,2023-08-01 12:05:00+0000,0.5,DELETED,,COMPLETED,,0.9,u-1",
+        "2,128,COMPLETED,,0.25,,,,,,",
     ]
     assert "can't open" not in out
 

@@ -82,7 +82,7 @@ def test_values_in_tables():
     assert wording.when("2023-08-01T12:00:00.123456789Z") == "2023-08-01 12:00:00+0000"
     assert wording.when(None) is None
     assert wording.percent(0.4321) == "43.2%"
-    assert wording.percent(None) == "N/A"
+    assert wording.percent(None) is None
     assert wording.state("STATE_STOPPING_KILLED") == "STOPPING_KILLED"
     assert wording.compact({"b": 1, "a": [2]}) == '{"a": [2], "b": 1}'
     assert wording.compact({}) is None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
@@ -15,7 +17,9 @@ TRIAL = {
     "summaryMetrics": {"validation_metrics": {"loss": {"count": 2, "min": 0.1, "max": 0.3, "last": 0.1}}},
 }
 WORKLOADS = [
-    {"training": {"totalBatches": 8, "metrics": {"avgMetrics": {"loss": 1}, "batchMetrics": [{"loss": 1}]}}}
+    {"training": {"totalBatches": 8, "metrics": {"avgMetrics": {"loss": 1}, "batchMetrics": [{"loss": 1}]}}},
+    {"validation": {"totalBatches": 8, "metrics": {"avgMetrics": {"loss": 2}}}},
+    {"checkpoint": {"totalBatches": 8, "uuid": "u-1", "state": "STATE_COMPLETED", "metadata": {"a": 1}}},
 ]
 
 
@@ -30,9 +34,24 @@ def test_describe_shows_tables_and_the_reason(described, det):
     result = det("t", "describe", "2")
     trial, workloads, reason = result.out.split("\n\n")
     assert trial.startswith("Trial:\n")
-    assert "training" in workloads
+    assert "u-1" in workloads
     assert reason == "Trial 2 is ERROR: exited with 1\n"
     assert described.calls[-1].query == {"limit": ["1000"], "offset": ["0"]}
+
+
+def test_describe_has_the_columns_of_the_published_command(described, det):
+    trial, workloads = det("t", "describe", "2", "--metrics", "--csv").out.split("\n\n")
+    assert trial.startswith("Experiment ID,State,H-Params,Started,Ended,")
+    training, validation, checkpoint = csv.DictReader(io.StringIO(workloads))
+    assert list(training) == [
+        *("# of Batches", "Report Time", "Checkpoint", "Checkpoint UUID", "Checkpoint Metadata"),
+        *("Validation Metrics", "Workload Metrics"),
+    ]
+    assert json.loads(training["Workload Metrics"])["avgMetrics"] == {"loss": 1}
+    assert json.loads(validation["Validation Metrics"]) == {"avgMetrics": {"loss": 2}}
+    assert (checkpoint["Checkpoint"], checkpoint["Checkpoint UUID"]) == ("COMPLETED", "u-1")
+    assert (checkpoint["Checkpoint Metadata"], checkpoint["Validation Metrics"]) == ('{"a": 1}', "")
+    assert "Workload Metrics" not in det("t", "describe", "2", "--csv").out
 
 
 def test_describe_summarises_metrics(described, det):
