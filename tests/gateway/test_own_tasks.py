@@ -82,6 +82,16 @@ def test_the_same_key_starts_one(here):
     assert len(here.get("/api/v1/commands")["commands"]) == 1
 
 
+def test_those_of_one_workspace(here):
+    space = here.post("/api/v1/workspaces", {"name": "vision"})["workspace"]["id"]
+    start(here)
+    there = start(here, workspaceId=space)["command"]
+    assert there["workspaceId"] == space
+    found = here.get("/api/v1/commands", workspaceId=space)
+    assert ([one["id"] for one in found["commands"]], found["pagination"]["total"]) == ([there["id"]], 1)
+    assert len(here.get("/api/v1/commands", workspaceId=0)["commands"]) == 2
+
+
 def test_files_come_along(here):
     content = base64.b64encode(b"print()").decode()
     start(here, files=[{"path": "x.py", "type": 48, "content": content}])

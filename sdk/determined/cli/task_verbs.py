@@ -13,8 +13,9 @@ from determined import context, yamlfile
 from determined.cli import output, trial_logs, wording
 from determined.cli.experiment_create import merged
 from determined.cli.failure import Failure
-from determined.cli.grammar import Run, Verb, arg
+from determined.cli.grammar import Noun, Run, Verb, arg
 from determined.cli.task import meant
+from determined.common.api import errors
 from determined.transport import identity, log_stream
 from determined.transport.rest import Session
 
@@ -43,6 +44,7 @@ CONFIG_ARGS = (
     arg("-c", "--context", type=Path, metavar="DIR", help="directory that becomes its working directory"),
     arg("-i", "--include", action="append", type=Path, default=[], metavar="PATH", help="also send this"),
     arg("--template", metavar="NAME", help="template that fills in what the configuration leaves out"),
+    arg("-w", "--workspace-name", metavar="NAME", help="workspace that it belongs to"),
     arg("-d", "--detach", action="store_true", help="only print the id"),
 )
 
@@ -52,6 +54,7 @@ def start(session: Session, kind: Kind, args: argparse.Namespace, config: Object
     given = _config_file(args.config_file) if args.config_file else {}
     body = {"config": {**merged(given, args.config), **config}, "files": _files(args), **more}
     body |= {"templateName": args.template} if args.template else {}
+    body |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
     answer = session.post(kind.path, body, headers={"Idempotency-Key": str(uuid.uuid4())})
     for warning in answer.get("warnings") or []:
         output.warn(f"Warning: {warning}")
@@ -67,20 +70,35 @@ def follow(session: Session, task_id: str) -> None:
     trial_logs.say_ended(source)
 
 
-def verbs(kind: Kind) -> tuple[Verb, ...]:
+def workspace_id(session: Session, name: str) -> int:
+    """Of the workspace of that name; raises `NotFoundException`."""
+    from determined.experimental import _model
+
+    return _model.workspace_id(session, name)
+
+
+def verbs(kind: Kind) -> tuple[Noun | Verb, ...]:
     """The verbs that every kind has."""
     one = arg("task_id", help=f"id of the {kind.shown}, or how it begins")
     several = arg("task_ids", nargs="+", metavar="task_id", help="ids, or how they begin")
+    force = arg("-f", "--force", action="store_true", help="go on after one that cannot be killed")
+    priority = arg("priority", type=int, help="1 to 99, smaller goes first")
     listing = (
         arg("-q", "--quiet", action="store_true", help="only the ids"),
         arg("-a", "--all", action="store_true", help="also those of others"),
+        arg("-w", "--workspace-name", metavar="NAME", help="only of this workspace"),
         arg("--csv", action="store_true", help="write CSV"),
         arg("--json", action="store_true", help="write the master's answer"),
     )
     return (
         Verb("list ls", f"list {kind.shown}s", _list(kind), listing),
         Verb("logs", f"show the log of a {kind.shown}", _logs(kind), (one, *trial_logs.LOG_ARGS)),
-        Verb("kill", f"kill a {kind.shown}", _kill(kind), (several,)),
+        Verb("kill", f"kill a {kind.shown}", _kill(kind), (several, force)),
+        Noun(
+            "set",
+            f"change a {kind.shown}",
+            (Verb("priority", f"set the priority of a {kind.shown}", _set_priority(kind), (one, priority)),),
+        ),
         Verb("config", f"show the configuration of a {kind.shown}", _show_config(kind), (one,)),
     )
 
@@ -93,7 +111,8 @@ def find(session: Session, kind: Kind, start: str) -> str:
 
 def _list(kind: Kind) -> Run:
     def run(session: Session, args: argparse.Namespace) -> None:
-        params = {} if args.all else {"users": identity.current_user(session)}
+        params: Object = {} if args.all else {"users": identity.current_user(session)}
+        params |= {"workspaceId": workspace_id(session, args.workspace_name)} if args.workspace_name else {}
         found = session.get(kind.path, params)[f"{kind.noun}s"]
         if args.quiet:
             for one in found:
@@ -101,17 +120,21 @@ def _list(kind: Kind) -> Run:
         elif args.json:
             output.print_json(found)
         else:
-            output.table(_headers(kind), [_row(kind, one) for one in found], as_csv=args.csv)
+            spaces = {one["id"]: one["name"] for one in session.get("/api/v1/workspaces")["workspaces"]}
+            rows = [_row(kind, one, spaces) for one in found]
+            output.table(_headers(kind), rows, as_csv=args.csv)
 
     return run
 
 
 def _headers(kind: Kind) -> list[str]:
+    # The names of version 0.25, which scripts read from CSV.
     more = [name for name, _ in kind.columns]
-    return ["ID", "Owner", "Description", "State", *more, "Exit Status", "Resource Pool"]
+    state = ["id", "username", "description", "state"]
+    return [*state, *more, "exitStatus", "resourcePool", "workspaceName"]
 
 
-def _row(kind: Kind, one: Object) -> list[Any]:
+def _row(kind: Kind, one: Object, spaces: dict[int, str]) -> list[Any]:
     more = [read(one) for _, read in kind.columns]
     state = wording.state(one["state"])
     return [
@@ -120,8 +143,9 @@ def _row(kind: Kind, one: Object) -> list[Any]:
         one.get("description"),
         state,
         *more,
-        one.get("exitStatus") or "N/A",
+        one.get("exitStatus"),
         one.get("resourcePool"),
+        spaces.get(one.get("workspaceId", 0)),
     ]
 
 
@@ -135,9 +159,24 @@ def _logs(kind: Kind) -> Run:
 def _kill(kind: Kind) -> Run:
     def run(session: Session, args: argparse.Namespace) -> None:
         for start in args.task_ids:
-            id = find(session, kind, start)
-            session.post(f"{kind.path}/{id}/kill")
+            try:
+                id = find(session, kind, start)
+                session.post(f"{kind.path}/{id}/kill")
+            except (errors.BadRequestException, Failure) as error:
+                if not args.force:
+                    raise
+                output.warn(f"{kind.shown} {start} was not killed: {error}")
+                continue
             print(f"Killed {kind.shown} {id}")
+
+    return run
+
+
+def _set_priority(kind: Kind) -> Run:
+    def run(session: Session, args: argparse.Namespace) -> None:
+        id = find(session, kind, args.task_id)
+        session.post(f"{kind.path}/{id}/set_priority", {"priority": args.priority})
+        print(f"Set priority of {kind.shown} {id} to {args.priority}")
 
     return run
 

@@ -19,13 +19,13 @@ _POLL_S = 0.5
 
 
 def _joined(name: str) -> Any:
-    return lambda one: wording.listed([str(id) for id in one.get(name) or []]) or "N/A"
+    return lambda one: wording.listed([str(id) for id in one.get(name) or []])
 
 
 KIND = task_verbs.Kind(
     "tensorboard",
     "TensorBoard",
-    (("Experiment ID", _joined("experimentIds")), ("Trial ID", _joined("trialIds"))),
+    (("experimentIds", _joined("experimentIds")), ("trialIds", _joined("trialIds"))),
 )
 
 

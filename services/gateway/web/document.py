@@ -73,10 +73,10 @@ QUERY = {
     "/templates": f"{PAGE} name",
     "/workspaces": f"{SORTED} name name_case_sensitive archived",
     "/workspaces/{id}/projects": f"{SORTED} name name_case_sensitive archived",
-    "/commands": f"{PAGE} users user_ids",
+    "/commands": f"{PAGE} users user_ids workspace_id",
     "/notebooks": PAGE,
     "/shells": PAGE,
-    "/tensorboards": f"{PAGE} users user_ids",
+    "/tensorboards": f"{PAGE} users user_ids workspace_id",
     "/why/{kind}/{id}": "all before limit",
     "/live": "topics after",
 }

@@ -66,11 +66,13 @@ COMMAND = {
     "state": "STATE_RUNNING",
     "exitStatus": "",
     "resourcePool": "default",
+    "workspaceId": 9,
 }
 
 
 @pytest.fixture
 def commands(tasks):
+    tasks.answer("GET", "/api/v1/workspaces", {"workspaces": [{"id": 9, "name": "vision"}]})
     tasks.answer("POST", "/api/v1/commands", {"command": COMMAND, "config": {}})
     tasks.answer("GET", "/api/v1/commands", {"commands": [COMMAND, {**COMMAND, "id": "d-1"}]})
     tasks.answer("GET", "/api/v1/commands/c-1", {"command": COMMAND, "config": {"entrypoint": ["ls"]}})
@@ -93,11 +95,11 @@ def test_run_a_command(commands, det, tmp_path):
 def test_run_a_command_and_leave_it(commands, det, tmp_path):
     (tmp_path / "c.yaml").write_text("description: x\n")
     (tmp_path / "one").write_text("1")
-    words = ("--config-file", tmp_path / "c.yaml", "-i", tmp_path / "one", "--template", "t")
+    words = ("--config-file", tmp_path / "c.yaml", "-i", tmp_path / "one", "--template", "t", "-w", "vision")
     assert det("command", "run", *words, "-d", "--", "ls", "-l").out == "c-1\n"
     body = commands.asked("POST", "/api/v1/commands")[0].json
     assert body["config"] == {"description": "x", "entrypoint": ["ls", "-l"]}
-    assert body["templateName"] == "t"
+    assert (body["templateName"], body["workspaceId"]) == ("t", 9)
     assert [item["path"] for item in body["files"]] == ["one"]
     assert det("cmd", "run").status == 1
 
@@ -105,10 +107,22 @@ def test_run_a_command_and_leave_it(commands, det, tmp_path):
 def test_list_and_end_commands(commands, det):
     assert det("cmd", "list", "-q").out == "c-1\nd-1\n"
     assert commands.calls[-1].query == {"users": ["determined"]}
-    assert det("cmd", "--csv").out.splitlines()[1] == "c-1,ann,a command,RUNNING,N/A,default"
+    assert det("cmd", "--csv").out.splitlines()[:2] == [
+        "id,username,description,state,exitStatus,resourcePool,workspaceName",
+        "c-1,ann,a command,RUNNING,,default,vision",
+    ]
     assert det("cmd", "ls", "-a", "--json").status == 0
     assert commands.calls[-1].query == {}
+    assert det("cmd", "ls", "-a", "-q", "-w", "vision").status == 0
+    assert commands.calls[-1].query == {"workspaceId": ["9"]}
     assert det("cmd", "kill", "c").out == "Killed command c-1\n"
+    done = det("cmd", "kill", "-f", "d", "c")
+    assert (done.status, done.out) == (0, "Killed command c-1\n")
+    assert "command d was not killed" in done.err
+    assert det("cmd", "kill", "d", "c").status == 1
+    commands.answer("POST", "/api/v1/commands/c-1/set_priority", {})
+    assert det("cmd", "set", "priority", "c", 7).out == "Set priority of command c-1 to 7\n"
+    assert commands.asked("POST", "/api/v1/commands/c-1/set_priority")[0].json == {"priority": 7}
     assert det("cmd", "config", "c-").out == "entrypoint:\n- ls\n"
     assert det("cmd", "logs", "c-1").out.splitlines()[0] == "hello"
 
@@ -142,9 +156,10 @@ def test_a_tensorboard_that_is_left_opened_or_ends(boards, det):
     done = det("tensorboard", "open", "b")
     assert (done.status, "has ended" in done.err) == (1, True)
     assert det("tensorboard", "start").status == 1
+    boards.answer("GET", "/api/v1/workspaces", {"workspaces": []})
     assert det("tensorboard", "--csv").out.splitlines() == [
-        "ID,Owner,Description,State,Experiment ID,Trial ID,Exit Status,Resource Pool",
-        'b-1,,,RUNNING,"1, 2",N/A,N/A,',
+        "id,username,description,state,experimentIds,trialIds,exitStatus,resourcePool,workspaceName",
+        'b-1,,,RUNNING,"1, 2",,,,',
     ]
 
 
