@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any
 
 from determined.cli import output, wording
 from determined.cli.failure import Failure
-from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.grammar import Noun, Verb, arg, one_of
+from determined.cli.task import agents_of, show_tasks
 from determined.transport.rest import Session
 
 FORMATS = (
@@ -23,8 +25,7 @@ def list_agents(session: Session, args: argparse.Namespace) -> None:
         output.print_json(found)
         return
     headers = ["Agent ID", "Version", "Registered Time", "Slots", "Containers", "Resource Pool", "Enabled"]
-    rows = [[_shown(value) for value in record.values()] for record in found]
-    output.table([*headers, "Draining", "Addresses"], rows, as_csv=args.csv)
+    output.table([*headers, "Draining", "Addresses"], [list(one.values()) for one in found], as_csv=args.csv)
 
 
 def _record(agent: dict[str, Any]) -> dict[str, Any]:
@@ -34,15 +35,11 @@ def _record(agent: dict[str, Any]) -> dict[str, Any]:
         "registered_time": wording.when(agent.get("registeredTime")),
         "num_slots": len(agent.get("slots") or {}),
         "num_containers": len(agent.get("containers") or {}),
-        "resource_pools": agent.get("resourcePools") or [],
+        "resource_pools": wording.listed(agent.get("resourcePools")),
         "enabled": agent.get("enabled"),
         "draining": agent.get("draining"),
-        "addresses": agent.get("addresses") or [],
+        "addresses": wording.listed(agent.get("addresses")),
     }
-
-
-def _shown(value: Any) -> Any:
-    return wording.listed(value) if isinstance(value, list) else value
 
 
 def enable(session: Session, args: argparse.Namespace) -> None:
@@ -54,11 +51,13 @@ def enable(session: Session, args: argparse.Namespace) -> None:
 
 def disable(session: Session, args: argparse.Namespace) -> None:
     """Let no work come; what runs is killed, or comes to its end with `--drain`."""
-    for id in _chosen(session, args):
+    chosen = _chosen(session, args)
+    for id in chosen:
         session.post(f"/api/v1/agents/{id}/disable", {"drain": args.drain})
-        print(f"{'Draining' if args.drain else 'Disabled'} agent {id}")
-        if args.drain:
-            _list_running(session, id)
+        told = "Draining" if args.drain else "Disabled"
+        print(f"{told} agent {id}", file=sys.stderr if args.csv or args.json else sys.stdout)
+    if args.drain:
+        _list_running(session, chosen, args)
 
 
 def _chosen(session: Session, args: argparse.Namespace) -> list[str]:
@@ -69,14 +68,14 @@ def _chosen(session: Session, args: argparse.Namespace) -> list[str]:
     return [args.agent_id]
 
 
-def _list_running(session: Session, agent_id: str) -> None:
-    mine = set(session.get(f"/api/v1/agents/{agent_id}")["agent"].get("containers") or {})
-    running = [
-        task["name"]
-        for task in session.get("/tasks").values()
-        if any(resource.get("container_id") in mine for resource in task.get("resources") or [])
-    ]
-    print("Still running there: " + ", ".join(running) if running else "Nothing runs there.")
+def _list_running(session: Session, agent_ids: list[str], args: argparse.Namespace) -> None:
+    """Tasks that are still on some agents."""
+    tasks = session.get("/api/v1/tasks")["allocationIdToSummary"]
+    running = {id: one for id, one in tasks.items() if set(agents_of(one)) & set(agent_ids)}
+    if not running and not (args.json or args.csv):
+        print("No tasks in progress on draining agents.")
+        return
+    show_tasks(running, args)
 
 
 _AGENT = (
@@ -91,7 +90,7 @@ NOUN = Noun(
     (
         Verb("list ls", "list agents", list_agents, FORMATS),
         Verb("enable", "enable agents", enable, _AGENT),
-        Verb("disable", "disable agents", disable, (*_AGENT, DRAIN)),
+        Verb("disable", "disable agents", disable, (*_AGENT, DRAIN, one_of(*FORMATS))),
     ),
     default="list",
 )

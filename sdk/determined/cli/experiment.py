@@ -33,12 +33,17 @@ def list_experiments(session: Session, args: argparse.Namespace) -> None:
     params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
     params["lean"] = "true"
     found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
+    show_list(found, args.show_project, args.all, args.csv)
+
+
+def show_list(found: list[Object], places: bool, archived: bool, as_csv: bool = False) -> None:
+    """Experiments as a table, where asked for with workspace and project, and whether each is archived."""
     headers = ["ID", "Owner", "Name", "Parent ID", "State", "Progress", "Started", "Ended", "Resource Pool"]
-    headers = ["Workspace", "Project"] * args.show_project + headers + ["Archived"] * args.all
-    output.table(headers, [_list_row(one, args) for one in found], as_csv=args.csv)
+    headers = ["Workspace", "Project"] * places + headers + ["Archived"] * archived
+    output.table(headers, [_list_row(one, places, archived) for one in found], as_csv=as_csv)
 
 
-def _list_row(one: Object, args: argparse.Namespace) -> list[Any]:
+def _list_row(one: Object, places: bool, archived: bool) -> list[Any]:
     row = [
         one["id"],
         one["username"],
@@ -50,8 +55,8 @@ def _list_row(one: Object, args: argparse.Namespace) -> list[Any]:
         wording.when(one.get("endTime")),
         one.get("resourcePool"),
     ]
-    place = [one.get("workspaceName"), one.get("projectName")] if args.show_project else []
-    return place + row + ([one.get("archived")] if args.all else [])
+    place = [one.get("workspaceName"), one.get("projectName")] if places else []
+    return place + row + ([one.get("archived")] if archived else [])
 
 
 def logs(session: Session, args: argparse.Namespace) -> None:

@@ -27,39 +27,38 @@ def list_jobs(session: Session, args: argparse.Namespace) -> None:
     params |= {"orderBy": "ORDER_BY_DESC"} if args.reverse else {}
     found = read_pages(session, "/api/v1/job-queues", "jobs", args, params)
     if args.json:
-        output.print_json(found)
+        output.print_json({"jobs": found})
     elif args.yaml:
-        output.print_yaml(found)
+        output.print_yaml({"jobs": found})
     else:
-        headers = [
-            "#",
-            "ID",
-            "Type",
-            "Job Name",
-            "Priority",
-            "Weight",
-            "Submitted",
-            "Slots (acquired/needed)",
-        ]
-        headers += ["Resource Pool", "State", "User", "Waits for"]
-        output.table(headers, [_row(job) for job in found], as_csv=args.csv)
+        share = _share(session, args.resource_pool)
+        headers = ["#", "ID", "Type", "Job Name", share, "Submitted", "Slots (acquired/needed)", "State"]
+        headers += ["User", "Resource Pool", "Waits for"]
+        output.table(headers, [_row(job, share.lower()) for job in found], as_csv=args.csv)
 
 
-def _row(job: Object) -> list[Any]:
+def _share(session: Session, pool: str | None) -> str:
+    """What the order of a pool comes of; without a name that of the default pool."""
+    pools = session.get("/api/v1/resource-pools")["resourcePools"]
+    meant = [one for one in pools if (one["name"] == pool if pool else one.get("defaultComputePool"))]
+    by_weight = any(one.get("schedulerType") == "SCHEDULER_TYPE_FAIR_SHARE" for one in meant)
+    return "Weight" if by_weight else "Priority"
+
+
+def _row(job: Object, share: str) -> list[Any]:
     ahead = job["summary"]["jobsAhead"]
     name = f"{job['name']} ({job['entityId']})" if job.get("entityId") else job["name"]
     return [
-        None if ahead < 0 else ahead,
+        "N/A" if ahead < 0 else ahead,
         job["jobId"],
         str(job["type"]).removeprefix("TYPE_"),
         name,
-        job.get("priority"),
-        job.get("weight"),
+        job.get(share),
         wording.when(job.get("submissionTime")),
         f"{job['allocatedSlots']}/{job['requestedSlots']}",
-        job.get("resourcePool"),
         wording.state(job["summary"]["state"]),
         job.get("username"),
+        job.get("resourcePool"),
         job.get("waitsFor"),
     ]
 
@@ -110,6 +109,7 @@ NOUN = Noun(
                 one_of(
                     arg("--json", action="store_true", help="write JSON"),
                     arg("--yaml", action="store_true", help="write YAML"),
+                    arg("--table", action="store_true", help="write a table, as without an option"),
                     arg("--csv", action="store_true", help="write CSV"),
                 ),
             ),

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from determined.cli import output, wording
+from determined.cli.failure import Failure
 from determined.cli.grammar import Noun, Verb, arg
 from determined.cli.paging import paging_args, read_pages
 from determined.transport.identity import in_path
@@ -17,20 +18,17 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 _NAME = arg("name", help="name or id of the model")
 _JSON = arg("--json", action="store_true", help="write the master's answer")
-_SORTS = {
-    "name": "NAME",
-    "description": "DESCRIPTION",
-    "creation-time": "CREATION_TIME",
-    "last-updated-time": "LAST_UPDATED_TIME",
-    "num-versions": "NUM_VERSIONS",
-    "workspace": "WORKSPACE",
-}
+_SORTS = ("name", "description", "creation_time", "last_updated_time", "num_versions", "workspace")
+
+
+def _sort(text: str) -> str:
+    return text.replace("-", "_")
 
 
 def list_models(session: Session, args: argparse.Namespace) -> None:
     """All models, or those of some workspaces."""
     params: Object = {
-        "sortBy": f"SORT_BY_{_SORTS[args.sort_by]}",
+        "sortBy": f"SORT_BY_{args.sort_by.upper()}",
         "orderBy": f"ORDER_BY_{args.order_by.upper()}",
     }
     if args.workspace_names:
@@ -44,7 +42,7 @@ def list_models(session: Session, args: argparse.Namespace) -> None:
 
 def create(session: Session, args: argparse.Namespace) -> None:
     """Make one; there must be none of the name."""
-    body = {"name": args.name, "workspaceName": args.workspace_name}
+    body = {"name": args.name, "workspaceName": args.workspace_name, "description": args.description}
     made = session.post("/api/v1/models", {key: value for key, value in body.items() if value is not None})
     if args.json:
         output.print_json(made["model"])
@@ -57,7 +55,7 @@ def describe(session: Session, args: argparse.Namespace) -> None:
     path = f"/api/v1/models/{in_path(args.name)}"
     model = session.get(path)["model"]
     if args.version is None:
-        versions = _versions(session, path)[:1]
+        versions = _versions(session, path)["modelVersions"][:1]
     else:
         versions = [session.get(f"{path}/versions/{args.version}")["modelVersion"]]
     if args.json:
@@ -74,24 +72,27 @@ def register_version(session: Session, args: argparse.Namespace) -> None:
     path = f"/api/v1/models/{in_path(args.name)}/versions"
     made = session.post(path, {"checkpointUuid": args.uuid})["modelVersion"]
     if args.json:
-        output.print_json(made)
+        output.print_json({"modelVersion": made})
     else:
         print(f"Registered checkpoint {args.uuid} as version {made['version']} of model {args.name}")
 
 
 def list_versions(session: Session, args: argparse.Namespace) -> None:
     """All versions, the newest first."""
-    found = _versions(session, f"/api/v1/models/{in_path(args.name)}")
+    answer = _versions(session, f"/api/v1/models/{in_path(args.name)}")
     if args.json:
-        output.print_json(found)
+        output.print_json(answer)
     else:
-        _show_versions(found)
+        _show_versions(answer["modelVersions"])
 
 
 def move(session: Session, args: argparse.Namespace) -> None:
     """Into another workspace."""
-    _model(session, args.name).move_to_workspace(args.workspace_name)
-    print(f"Moved model {args.name} to workspace {args.workspace_name}")
+    name = args.workspace_name or args.workspace
+    if not name:
+        raise Failure("say where to: -w WORKSPACE")
+    _model(session, args.name).move_to_workspace(name)
+    print(f"Moved model {args.name} to workspace {name}")
 
 
 def _model(session: Session, name: str) -> Model:
@@ -100,9 +101,10 @@ def _model(session: Session, name: str) -> Model:
     return _model.get(session, name)
 
 
-def _versions(session: Session, path: str) -> list[Object]:
+def _versions(session: Session, path: str) -> Object:
+    """A model and its versions, the newest first."""
     params = {"sortBy": "SORT_BY_VERSION", "orderBy": "ORDER_BY_DESC"}
-    found: list[Object] = session.get(f"{path}/versions", params)["modelVersions"]
+    found: Object = session.get(f"{path}/versions", params)
     return found
 
 
@@ -154,7 +156,7 @@ NOUN = Noun(
             "list models",
             list_models,
             (
-                arg("--sort-by", choices=sorted(_SORTS), default="last-updated-time", help="what to sort by"),
+                arg("--sort-by", type=_sort, choices=_SORTS, default="last_updated_time", help="by what"),
                 arg("--order-by", choices=("asc", "desc"), default="asc", help="which way, default asc"),
                 arg("-w", "--workspace-names", metavar="NAMES", help="of these workspaces, with commas"),
                 _JSON,
@@ -168,6 +170,7 @@ NOUN = Noun(
             (
                 arg("name", help="name of the model"),
                 arg("-w", "--workspace-name", metavar="NAME", help="workspace to put it into"),
+                arg("--description", metavar="TEXT"),
                 _JSON,
             ),
         ),
@@ -184,7 +187,16 @@ NOUN = Noun(
             (_NAME, arg("uuid", help="id of the checkpoint"), _JSON),
         ),
         Verb("list-versions", "list the versions of a model", list_versions, (_NAME, _JSON)),
-        Verb("move", "move a model", move, (_NAME, arg("workspace_name", help="where to"))),
+        Verb(
+            "move",
+            "move a model",
+            move,
+            (
+                _NAME,
+                arg("workspace", nargs="?", help="where to"),
+                arg("-w", "--workspace-name", metavar="NAME", help="the same"),
+            ),
+        ),
     ),
     default="list",
 )

@@ -13,8 +13,8 @@ from determined.transport.rest import Session
 
 Object = dict[str, Any]
 
-FREE = "FREE"
-OTHER = "OTHER"
+FREE = {"allocation_id": "FREE", "name": "FREE"}
+OTHER = {"allocation_id": "OTHER", "name": "OTHER"}
 
 
 def list_slots(session: Session, args: argparse.Namespace) -> None:
@@ -42,16 +42,16 @@ def _records(agent: Object, users: dict[str, Object]) -> Iterator[Object]:
     slots = (agent.get("slots") or {}).values()
     for slot in sorted(slots, key=lambda slot: (len(slot["id"]), slot["id"])):
         container, device = slot.get("container"), slot.get("device") or {}
-        task = users.get(container["id"], {"allocation_id": OTHER}) if container else {"allocation_id": FREE}
+        task = users.get(container["id"], OTHER) if container else FREE
         yield {
             "agent_id": agent["id"],
-            "resource_pool": wording.listed(agent.get("resourcePools")),
+            "resource_pools": wording.listed(agent.get("resourcePools")),
             "slot_id": slot["id"],
             "enabled": slot.get("enabled"),
             "draining": slot.get("draining"),
             "allocation_id": task["allocation_id"],
-            "task_name": task.get("name"),
-            "type": str(device.get("type", "")).removeprefix("TYPE_"),
+            "task_name": task["name"],
+            "type": str(device.get("type", "")).removeprefix("TYPE_").lower(),
             "device": device.get("brand"),
         }
 

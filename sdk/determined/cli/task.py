@@ -27,7 +27,11 @@ _HEADERS = [
 
 def list_tasks(session: Session, args: argparse.Namespace) -> None:
     """One row per allocation."""
-    found = _summaries(session)
+    show_tasks(_summaries(session), args)
+
+
+def show_tasks(found: dict[str, Object], args: argparse.Namespace) -> None:
+    """Allocations by their ids, as a table, as CSV or as JSON."""
     if args.json:
         output.print_json(found)
     else:
@@ -54,10 +58,12 @@ def _summaries(session: Session) -> dict[str, Object]:
     return found
 
 
+def agents_of(one: Object) -> list[str]:
+    """Agents that an allocation has slots of."""
+    return sorted({agent for part in one.get("resources") or [] for agent in part.get("agentDevices") or {}})
+
+
 def _row(one: Object) -> list[Any]:
-    agents = sorted(
-        {agent for part in one.get("resources") or [] for agent in part.get("agentDevices") or {}}
-    )
     ports = [str(port.get("port")) for port in one.get("proxyPorts") or []]
     return [
         one["taskId"],
@@ -65,7 +71,7 @@ def _row(one: Object) -> list[Any]:
         one["name"],
         one.get("slotsNeeded"),
         wording.when(one.get("registeredTime")),
-        wording.listed(agents) or "unassigned",
+        wording.listed(agents_of(one)) or "unassigned",
         one.get("priority") if one.get("schedulerType") == "priority" else "N/A",
         one.get("resourcePool"),
         wording.listed(ports),

@@ -24,11 +24,16 @@ def _path(name: str) -> str:
 def list_templates(session: Session, args: argparse.Namespace) -> None:
     """Their names; with `-d` what is in them."""
     found = session.get("/api/v1/templates")["templates"]
+    spaces = {one["id"]: one["name"] for one in session.get("/api/v1/workspaces")["workspaces"]}
     if args.details:
-        rows = [[one["name"], yamlfile.dump(one.get("config") or {})] for one in found]
-        output.table(["Name", "Configuration"], rows)
+        rows = [[*_named(one, spaces), yamlfile.dump(one.get("config") or {})] for one in found]
+        output.table(["Name", "Workspace", "Config"], rows)
     else:
-        output.table(["Name"], [[one["name"]] for one in found])
+        output.table(["Name", "Workspace"], [_named(one, spaces) for one in found])
+
+
+def _named(one: dict[str, Any], spaces: dict[int, str]) -> list[Any]:
+    return [one["name"], spaces.get(one.get("workspaceId", 0))]
 
 
 def describe(session: Session, args: argparse.Namespace) -> None:
@@ -38,7 +43,12 @@ def describe(session: Session, args: argparse.Namespace) -> None:
 
 def create(session: Session, args: argparse.Namespace) -> None:
     """Make one; there must be none of the name."""
-    session.post("/api/v1/templates", {"name": args.name, "config": _read(args.config_file)})
+    body = {"name": args.name, "config": _read(args.config_file)}
+    if args.workspace_name:
+        from determined.experimental import _model
+
+        body["workspaceId"] = _model.workspace_id(session, args.workspace_name)
+    session.post("/api/v1/templates", body)
     print(f"Created template {args.name}")
 
 
@@ -83,7 +93,12 @@ NOUN = Noun(
             (arg("-d", "--details", action="store_true", help="also what is in them"),),
         ),
         Verb("describe", "describe a template", describe, (_NAME,)),
-        Verb("create", "create a template", create, (_NAME, _FILE)),
+        Verb(
+            "create",
+            "create a template",
+            create,
+            (_NAME, _FILE, arg("-w", "--workspace-name", metavar="NAME", help="workspace to put it into")),
+        ),
         Verb("set", "create or replace a template", put, (_NAME, _FILE)),
         Noun(
             "set-value",

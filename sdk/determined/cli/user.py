@@ -46,14 +46,14 @@ def who_am_i(session: Session, args: argparse.Namespace) -> None:
 
 def list_users(session: Session, args: argparse.Namespace) -> None:
     """All users of the cluster."""
-    headers = ["User ID", "Username", "Display Name", "Admin", "Active", "Remote"]
-    headers += ["Agent User", "Agent Group"]
+    headers = ["User Id", "Username", "Admin", "Active", "Remote", "Agent Uid", "Agent Gid", "Agent User"]
     rows = []
     for one in session.get("/api/v1/users")["users"]:
         agent = one.get("agentUserGroup") or {}
-        row = [one.get(field) for field in ("id", "username", "displayName", "admin", "active", "remote")]
-        rows.append([*row, agent.get("agentUser"), agent.get("agentGroup")])
-    output.table(headers, rows)
+        row = [one.get(field) for field in ("id", "username", "admin", "active", "remote")]
+        row += [agent.get(field, "N/A") for field in ("agentUid", "agentGid", "agentUser", "agentGroup")]
+        rows.append([*row, one.get("displayName")])
+    output.table([*headers, "Agent Group", "Display Name"], rows)
 
 
 NOUN = Noun(

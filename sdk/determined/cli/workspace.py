@@ -8,6 +8,7 @@ from typing import Any
 from determined.cli import output
 from determined.cli.grammar import Arg, Noun, Run, Verb, arg
 from determined.cli.paging import paging_args, read_pages
+from determined.transport import identity
 from determined.transport.rest import Session
 
 Object = dict[str, Any]
@@ -15,6 +16,7 @@ _JSON = arg("--json", action="store_true", help="write the master's answer")
 _WORKSPACE = arg("workspace_name", help="name of the workspace")
 _PROJECT = arg("project_name", help="name of the project")
 _YES = arg("--yes", action="store_true", help="do not ask")
+_ALL = arg("-a", "--all", action="store_true", help="also those of others, and archived ones")
 _SORT: tuple[Arg, ...] = (
     arg("--sort-by", choices=("id", "name"), default="id", help="default: id"),
     arg("--order-by", choices=("asc", "desc"), default="asc", help="default: asc"),
@@ -45,9 +47,12 @@ def create_workspace(session: Session, args: argparse.Namespace) -> None:
 
 
 def describe_workspace(session: Session, args: argparse.Namespace) -> None:
-    """One workspace."""
-    found = session.get(f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}")["workspace"]
-    _show(args, _workspace_table, [found], one=True)
+    """One workspace and its projects."""
+    path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
+    _show(args, _workspace_table, [session.get(path)["workspace"]], one=True)
+    if not args.json:
+        print("\nAssociated Projects")
+        _project_table(session.get(f"{path}/projects")["projects"])
 
 
 def edit_workspace(session: Session, args: argparse.Namespace) -> None:
@@ -74,9 +79,35 @@ def create_project(session: Session, args: argparse.Namespace) -> None:
 
 
 def describe_project(session: Session, args: argparse.Namespace) -> None:
-    """One project."""
-    found = session.get(f"/api/v1/projects/{project_id(session, args)}")["project"]
-    _show(args, _project_table, [found], one=True)
+    """One project and its experiments."""
+    id = project_id(session, args)
+    _show(args, _project_table, [session.get(f"/api/v1/projects/{id}")["project"]], one=True)
+    if not args.json:
+        print("\nAssociated Experiments")
+        found = session.get("/api/v1/experiments", _own(session, args, id) | {"limit": -1})["experiments"]
+        _experiment_table(found, args)
+
+
+def list_experiments(session: Session, args: argparse.Namespace) -> None:
+    """The experiments of a project."""
+    params = _own(session, args, project_id(session, args)) | _params(args)
+    found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
+    if args.json:
+        output.print_json(found)
+    else:
+        _experiment_table(found, args)
+
+
+def _own(session: Session, args: argparse.Namespace, project: int) -> Object:
+    """Which experiments of a project are meant."""
+    mine = {"archived": "false", "users": identity.current_user(session)}
+    return {"projectId": project} | ({} if args.all else mine) | ({} if args.json else {"lean": "true"})
+
+
+def _experiment_table(found: list[Object], args: argparse.Namespace) -> None:
+    from determined.cli.experiment import show_list
+
+    show_list(found, False, args.all)
 
 
 def edit_project(session: Session, args: argparse.Namespace) -> None:
@@ -176,7 +207,13 @@ PROJECT = Noun(
             create_project,
             (_WORKSPACE, arg("name"), arg("--description", default="", metavar="TEXT"), _JSON),
         ),
-        Verb("describe", "describe a project", describe_project, (_WORKSPACE, _PROJECT, _JSON)),
+        Verb("describe", "describe a project", describe_project, (_WORKSPACE, _PROJECT, _ALL, _JSON)),
+        Verb(
+            "list-experiments",
+            "list the experiments of a project",
+            list_experiments,
+            (_WORKSPACE, _PROJECT, _ALL, *_SORT, *paging_args(), _JSON),
+        ),
         Verb(
             "edit",
             "change a project",

@@ -54,7 +54,7 @@ def test_agents(master, det, words):
 def test_agents_as_json_and_csv(master, det):
     master.answer("GET", "/api/v1/agents", {"agents": [AGENT]})
     (agent,) = json.loads(det("a", "ls", "--json").out)
-    assert (agent["id"], agent["num_slots"], agent["addresses"]) == ("a1", 3, ["10.0.0.1", "fe80::1"])
+    assert (agent["id"], agent["num_slots"], agent["addresses"]) == ("a1", 3, "10.0.0.1, fe80::1")
     (row,) = rows(det("a", "list", "--csv").out)
     assert list(row) == [
         *("Agent ID", "Version", "Registered Time", "Slots", "Containers"),
@@ -74,10 +74,11 @@ def test_slots_show_what_runs_on_them(master, det):
     found = rows(det("slot", "list", "--csv").out)
     assert [(row["Slot ID"], row["Allocation ID"], row["Task Name"]) for row in found] == [
         ("0", "1.1.1", "Trial 1 (Experiment 1)"),
-        ("1", "FREE", ""),
-        ("10", "OTHER", ""),
+        ("1", "FREE", "FREE"),
+        ("10", "OTHER", "OTHER"),
     ]
-    assert (found[0]["Type"], found[0]["Device"]) == ("CUDA", "H200")
+    assert (found[0]["Type"], found[0]["Device"]) == ("cuda", "H200")
+    assert json.loads(det("slot", "list", "--json").out)[0]["resource_pools"] == "default"
 
 
 def test_slots_of_an_empty_cluster(master, det):

@@ -135,6 +135,8 @@ def test_workspaces(places, det):
     assert det("w", "create", "vision").status == 0
     assert places.asked("POST", "/api/v1/workspaces")[0].json == {"name": "vision"}
     assert json.loads(det("w", "describe", "vision", "--json").out) == SPACE
+    assert "Associated Projects" in (told := det("w", "describe", "vision").out)
+    assert "digits" in told
     assert det("w", "edit", "vision", "--name", "eyes").status == 0
     assert places.asked("PATCH", "/api/v1/workspaces/9")[0].json == {"name": "eyes"}
     assert det("w", "archive", "vision").out == "Archived workspace vision\n"
@@ -148,6 +150,15 @@ def test_projects(places, det, monkeypatch):
     sent = places.asked("POST", "/api/v1/workspaces/9/projects")[0].json
     assert sent == {"name": "digits", "description": "d"}
     assert json.loads(det("project", "describe", "vision", "digits", "--json").out) == PROJECT
+    one = {"id": 7, "username": "ann", "name": "mnist", "state": "STATE_ACTIVE", "archived": False}
+    places.answer("GET", "/api/v1/experiments", {"experiments": [one], "pagination": {"total": 1}})
+    for words in (["describe"], ["list-experiments"]):
+        assert "mnist" in det("project", *words, "vision", "digits").out
+        query = places.calls[-1].query
+        assert (query["projectId"], query["archived"], query["users"]) == (["11"], ["false"], ["determined"])
+        assert "Archived" in det("project", *words, "vision", "digits", "-a").out
+        assert "users" not in places.calls[-1].query
+    assert json.loads(det("p", "list-experiments", "vision", "digits", "--json").out) == [one]
     assert det("p", "edit", "vision", "digits", "--new_name", "n").status == 0
     assert places.asked("PATCH", "/api/v1/projects/11")[0].json == {"name": "n"}
     assert det("p", "unarchive", "vision", "digits").out == "Unarchived project digits\n"
@@ -187,9 +198,19 @@ def test_models(models, places, det):
     assert told == {"model": MODEL, "modelVersions": [VERSION]}
     assert "version 2 of model mnist" in det("m", "register-version", "mnist", "u-1").out
     assert models.asked("POST", "/api/v1/models/mnist/versions")[0].json == {"checkpointUuid": "u-1"}
-    assert json.loads(det("m", "list-versions", "mnist", "--json").out) == [VERSION]
+    told = json.loads(det("m", "register-version", "mnist", "u-1", "--json").out)
+    assert told == {"modelVersion": VERSION}
+    told = json.loads(det("m", "list-versions", "mnist", "--json").out)
+    assert told["modelVersions"] == [VERSION]
     models.answer("POST", "/api/v1/models/5/move", {})
-    assert det("m", "move", "mnist", "vision").out == "Moved model mnist to workspace vision\n"
+    for words in (["vision"], ["-w", "vision"]):
+        assert det("m", "move", "mnist", *words).out == "Moved model mnist to workspace vision\n"
+    assert "say where to: -w WORKSPACE" in det("m", "move", "mnist").err
+    det("m", "create", "mnist", "--description", "d")
+    assert models.asked("POST", "/api/v1/models")[-1].json == {"name": "mnist", "description": "d"}
+    for name in ("creation_time", "creation-time"):
+        det("m", "list", "--sort-by", name)
+        assert models.calls[-1].query["sortBy"] == ["SORT_BY_CREATION_TIME"]
     assert det("m", "describe", "none").status == 1
 
 

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import json
 
 import pytest
 
+from determined import yamlfile
 from tests.sdk.fake_gateway import Status
 
 QUEUE = "/api/v1/job-queues"
@@ -29,15 +31,43 @@ def bodies(master, method, path):
     return [call.json for call in master.asked(method, path)]
 
 
-def test_the_queue_tells_what_each_waits_for(master, det):
+@pytest.fixture
+def pools(master):
+    """Three pools, each with a scheduler of its own; the first is the default."""
+    kinds = {"default": "PRIORITY", "shared": "FAIR_SHARE", "turns": "ROUND_ROBIN"}
+    found = [
+        {"name": name, "schedulerType": f"SCHEDULER_TYPE_{kind}", "defaultComputePool": name == "default"}
+        for name, kind in kinds.items()
+    ]
+    master.answer("GET", "/api/v1/resource-pools", {"resourcePools": found})
+    return master
+
+
+def test_the_queue_tells_what_each_waits_for(pools, master, det):
     unordered = JOB | {"summary": {"state": "STATE_SCHEDULED", "jobsAhead": -1}, "waitsFor": ""}
     master.answer("GET", QUEUE, {"jobs": [JOB, unordered], "pagination": {"total": 2}})
     first, second = csv.DictReader(io.StringIO(det("job", "list", "--csv", "-p", "default").out))
     assert (first["#"], first["Job Name"], first["Slots (acquired/needed)"]) == ("2", "mnist (7)", "1/4")
     assert first["Waits for"] == "It needs 4 slots, 1 of 8 is free."
-    assert (second["#"], second["State"]) == ("", "SCHEDULED")
+    assert (second["#"], second["State"]) == ("N/A", "SCHEDULED")
     assert master.asked("GET", QUEUE)[0].query["resourcePool"] == ["default"]
-    assert '"jobId": "experiment-7"' in det("j", "ls", "--json").out
+    assert json.loads(det("j", "ls", "--json").out)["jobs"][0]["jobId"] == "experiment-7"
+    assert yamlfile.parse(det("j", "ls", "--yaml").out)["jobs"][1]["entityId"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown", "hidden"),
+    [
+        ([], ("Priority", "42"), "Weight"),
+        (["-p", "shared"], ("Weight", "1"), "Priority"),
+        (["-p", "turns"], ("Priority", "42"), "Weight"),
+    ],
+)
+def test_the_queue_shows_what_its_order_comes_of(pools, det, words, shown, hidden):
+    pools.answer("GET", QUEUE, {"jobs": [JOB], "pagination": {"total": 1}})
+    (row,) = csv.DictReader(io.StringIO(det("job", "list", "--csv", *words).out))
+    assert (shown in row.items(), hidden in row) == (True, False)
+    assert list(row)[:4] == ["#", "ID", "Type", "Job Name"]
 
 
 @pytest.mark.parametrize(
@@ -109,16 +139,22 @@ def test_pools_in_one_table(master, det):
 
 
 def test_agents_are_switched_one_or_all(master, det):
-    agents = [{"id": "a1", "containers": {"c1": {}}}, {"id": "a2"}]
+    agents = [{"id": "a1"}, {"id": "a2"}]
     master.answer("GET", "/api/v1/agents", {"agents": agents})
-    master.answer("GET", "/api/v1/agents/a1", {"agent": agents[0]})
-    master.answer("GET", "/tasks", {"t": {"name": "Trial 1", "resources": [{"container_id": "c1"}]}})
+    task = {"taskId": "t", "allocationId": "t.1", "name": "Trial 1", "registeredTime": "2023-08-01T12:00:00Z"}
+    task["resources"] = [{"agentDevices": {"a1": {}}}]
+    master.answer("GET", "/api/v1/tasks", {"allocationIdToSummary": {"t.1": task}})
     for id in ("a1", "a2"):
         master.answer("POST", f"/api/v1/agents/{id}/enable", {"agent": {}})
         master.answer("POST", f"/api/v1/agents/{id}/disable", {"agent": {}})
     done = det("agent", "disable", "a1", "--drain")
-    assert done.out == "Draining agent a1\nStill running there: Trial 1\n"
+    assert done.out.startswith("Draining agent a1\n Task ID | ")
+    assert "Trial 1" in done.out
     assert bodies(master, "POST", "/api/v1/agents/a1/disable") == [{"drain": True}]
+    assert json.loads(det("agent", "disable", "a1", "--drain", "--json").out) == {"t.1": task}
+    (row,) = csv.DictReader(io.StringIO(det("agent", "disable", "a1", "--drain", "--csv").out))
+    assert (row["Task ID"], row["Agent"]) == ("t", "a1")
+    assert "No tasks in progress" in det("agent", "disable", "a2", "--drain").out
     assert det("agent", "enable", "--all").out == "Enabled agent a1\nEnabled agent a2\n"
     for words in ([], ["a1", "--all"]):
         done = det("agent", "enable", *words)
@@ -138,6 +174,8 @@ def test_templates(master, det, tmp_path):
     file = tmp_path / "t.yaml"
     file.write_text("max_restarts: 2\n")
     path, found = "/api/v1/templates/my%20lab", {"name": "my lab", "config": {"max_restarts": 2}}
+    found["workspaceId"] = 9
+    master.answer("GET", "/api/v1/workspaces", {"workspaces": [{"id": 9, "name": "vision"}]})
     master.answer("GET", "/api/v1/templates", {"templates": [found]})
     for method in ("GET", "PATCH", "PUT"):
         master.answer(method, path, {"template": found})
@@ -145,7 +183,12 @@ def test_templates(master, det, tmp_path):
     master.answer("DELETE", path, {})
     assert "max_restarts: 2" in det("template", "list", "-d").out
     assert "max_restarts: 2" in det("tpl", "describe", "my lab").out
-    assert det("template", "create", "my lab", file).status == 0
+    assert [cell.strip() for cell in det("template", "list").out.splitlines()[-1].split("|")] == [
+        "my lab",
+        "vision",
+    ]
+    assert det("template", "create", "my lab", file, "-w", "vision").status == 0
+    assert bodies(master, "POST", "/api/v1/templates")[0]["workspaceId"] == 9
     assert det("template", "set", "my lab", file).status == 0
     assert det("template", "set-value", "config", "my lab", file).status == 0
     assert det("template", "remove", "my lab").status == 0

@@ -90,7 +90,14 @@ def test_list(master, det, store):
     user = {"id": 1, "username": "ann", "displayName": "Ann", "admin": True, "active": True, "remote": False}
     group = {"agentUserGroup": {"agentUser": "root", "agentGroup": "wheel"}}
     master.answer("GET", "/api/v1/users", {"users": [{**user, **group}]})
-    assert "ann      | Ann          | True  | True   | False  | root       | wheel" in det("u", "list").out
+    (header, _, row) = (
+        [cell.strip() for cell in line.split("|")] for line in det("u", "list").out.splitlines()
+    )
+    assert header == [
+        *("User Id", "Username", "Admin", "Active", "Remote"),
+        *("Agent Uid", "Agent Gid", "Agent User", "Agent Group", "Display Name"),
+    ]
+    assert row == ["1", "ann", "True", "True", "False", "N/A", "N/A", "root", "wheel", "Ann"]
 
 
 def test_two_masters_have_users_of_their_own(master, det, store, typed):
