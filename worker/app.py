@@ -18,7 +18,7 @@ from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
 from det_contracts.events.worker import AllocationExited, Slot
 from services.kit import blobs, health, logging, process, tracing
-from services.kit.connection import connect
+from services.kit.connection import connect, leave, until_closed
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures, Reading
@@ -114,7 +114,7 @@ class Worker:
 
     async def leave(self) -> None:
         """End everything that runs here and tell the cluster that this worker is gone."""
-        for run in self._runs.values():
+        for run in list(self._runs.values()):
             await run.kill(run.order.killed or STOPPED)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=LEAVE_S)
@@ -285,14 +285,16 @@ async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int
     measures.read(worker.readings)
     await health.show(measures, settings, worker.unwell)
     work = asyncio.ensure_future(worker.work())
+    closed = asyncio.ensure_future(until_closed(connection))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-    await asyncio.wait([work])
+    await asyncio.wait([work, closed], return_when=asyncio.FIRST_COMPLETED)
     if not work.cancelled():
-        log.critical("worker.failed", exc_info=work.exception())
+        log.critical("worker.failed", exc_info=(work if work.done() else closed).exception())
         process.leave(1)
+    closed.cancel()
     await worker.leave()
-    await connection.close()
+    await leave(connection)
     if tracer is not None:
         tracer.flush()
     return 0

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import nats
 import structlog
 from nats.aio.client import Client
 
 from services.kit.settings import ServiceSettings
 
+LOOK_EVERY_S = 0.5
+PING_EVERY_S = 10
+"""A broker that vanished without a word is given up after three of these."""
+CLOSE_S = 2.0
+
 log = structlog.get_logger()
+
+
+class ClosedForGood(Exception):
+    """The broker has shown this connection the door; the client does not come back from that."""
 
 
 async def connect(settings: ServiceSettings, name: str) -> Client:
@@ -24,5 +36,22 @@ async def connect(settings: ServiceSettings, name: str) -> Client:
         user_credentials=credentials,
         max_reconnect_attempts=-1,
         reconnect_time_wait=0.1,
+        ping_interval=PING_EVERY_S,
         error_cb=on_error,
     )
+
+
+async def until_closed(connection: Client) -> None:
+    """Raise `ClosedForGood` when the broker refuses the connection itself, not only a message.
+
+    Without it a process would go on as if the broker were away for a moment, and never hear it again.
+    """
+    while not connection.is_closed:
+        await asyncio.sleep(LOOK_EVERY_S)
+    raise ClosedForGood(f"the broker has closed the connection: {connection.last_error}")
+
+
+async def leave(connection: Client) -> None:
+    """Close a connection; a broker that is away, or takes nothing, is not waited for."""
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(connection.close(), CLOSE_S)

@@ -20,7 +20,7 @@ from nats.aio.subscription import Subscription
 from det_contracts import commands
 from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
-from services.kit.connection import connect
+from services.kit.connection import connect, leave, until_closed
 from services.kit.database import Database
 from services.kit.health import show
 from services.kit.lease import Lease
@@ -96,7 +96,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         if tracer is not None:
             stack.callback(tracer.flush)
         connection = await connect(settings, service.rules.owner)
-        stack.push_async_callback(connection.close)
+        stack.push_async_callback(leave, connection)
         await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas)
         database = migrate.open_database(settings.database_url, service.rules.owner)
         stack.callback(database.close)
@@ -105,6 +105,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         _read_numbers(service, parts)
         stack.push_async_callback(await show(parts.measures, settings, lambda: _unwell(parts.runner)))
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(until_closed(connection))
             tasks.create_task(parts.runner.run())
             tasks.create_task(lease.hold())
             tasks.create_task(_hear(service, parts, lease))

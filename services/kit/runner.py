@@ -51,11 +51,10 @@ class Pending:
         self.command = command
         self.call = call
         self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
-        self.value: Any = None
-        self.batch = ""
-        """What was last sent for it; stored or not, when no answer came."""
-        self.stored = 0
-        """Position of its last event, once that batch was read back."""
+        self.sent: dict[str, Any] = {}
+        """What was sent for it: the value by batch. Stored or not, where no answer came."""
+        self.stored: tuple[int, Any] | None = None
+        """Position of its last event, once one of these was read back, and its value."""
 
 
 class Runner(Generic[S]):
@@ -194,8 +193,9 @@ class Runner(Generic[S]):
         if type(event) is Decision:
             if event.owner == self.rules.owner:
                 self._fence = recorded.position
-                if self._commands and self._commands[0].batch == recorded.id:
-                    self._commands[0].stored = recorded.position + event.count
+                # One that was given up may have been on its way all the time: any of them counts.
+                if self._commands and recorded.id in (sent := self._commands[0].sent):
+                    self._commands[0].stored = (recorded.position + event.count, sent[recorded.id])
             return
         if type(event) is Unknown:
             self._measures.skipped(event.name)
@@ -261,8 +261,8 @@ class Runner(Generic[S]):
         return decided[:BATCH_LIMIT]
 
     async def _rule(self, pending: Pending) -> bool:
-        if pending.stored:
-            return self._answer(pending, pending.stored)
+        if pending.stored is not None:
+            return self._answer(pending, *pending.stored)
         if pending.answer.done():
             # Its asker was told that nobody answered: done now, it would undo what was asked for since.
             self._commands.popleft()
@@ -273,21 +273,21 @@ class Runner(Generic[S]):
             self._commands.popleft()
             pending.answer.set_exception(refusal)
             return True
-        pending.value = ruling.value
         position = self.positions[subjects.CONTROL]
         if ruling.events:
-            pending.batch = self._new_id()
+            batch = self._new_id()
+            pending.sent[batch] = ruling.value
             caused = [(event, pending.call.id) for event in ruling.events]
             actor = f"user:{getattr(pending.command, 'user', '')}"
-            if not await self._append(caused, actor=actor, batch=pending.batch):
+            if not await self._append(caused, actor=actor, batch=batch):
                 return False
             position = self._appended
-        return self._answer(pending, position)
+        return self._answer(pending, position, ruling.value)
 
-    def _answer(self, pending: Pending, position: int) -> bool:
+    def _answer(self, pending: Pending, position: int, value: Any) -> bool:
         self._commands.popleft()
         if not pending.answer.done():
-            pending.answer.set_result((position, pending.value))
+            pending.answer.set_result((position, value))
         return True
 
     async def _append(self, events: Sequence[tuple[Any, str]], *, actor: str, batch: str) -> bool:

@@ -221,6 +221,35 @@ def test_a_command_of_unknown_outcome_is_obeyed_once():
     asyncio.run(work())
 
 
+class Late(MemoryLog):
+    """Stores the first batch only when the second is sent, which then comes too late."""
+
+    def __init__(self):
+        super().__init__()
+        self.on_its_way = None
+
+    async def append_batch(self, drafts, *, fence):
+        if self.on_its_way is None:
+            self.on_its_way = drafts
+            raise OutcomeUnknown("no answer yet")
+        if self.on_its_way:
+            late, self.on_its_way = self.on_its_way, ()
+            await super().append_batch(late, fence=fence)
+        return await super().append_batch(drafts, fence=fence)
+
+
+def test_a_command_that_was_stored_late_is_obeyed_once():
+    async def work():
+        log = Late()
+        async with running(log) as runner:
+            _, value = await runner.command(Bump(1), Call("c", 0.0), within_s=5)
+            assert value == 0.0
+            await until(lambda: answered(runner) == 1)
+        assert len(decided(log)) == 1
+
+    asyncio.run(work())
+
+
 def test_a_command_that_was_given_up_is_not_obeyed_later():
     async def work():
         log, leads = MemoryLog(), False

@@ -29,6 +29,8 @@ logger = logging.getLogger("determined.transport")
 ACK_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 HEARTBEAT_S = 5.0
+PING_EVERY_S = 10
+"""A broker that vanished without a word is given up after three of these."""
 AWAY = (NatsError, APIError, TimeoutError, OSError)
 """What a broker that is away, or in the middle of choosing a leader, looks like."""
 
@@ -47,7 +49,9 @@ class BusThread:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
-        self._reconnected = asyncio.Event()
+        self._reconnected = False
+        self._heard = asyncio.Event()
+        """Something came for whoever follows, or over another connection nothing will."""
         self._leaving = False
         self._warned = False
 
@@ -66,7 +70,7 @@ class BusThread:
             self._note_trouble(error)
 
         async def on_reconnect() -> None:
-            self._reconnected.set()
+            self._note_reconnected()
 
         while True:
             try:
@@ -76,6 +80,7 @@ class BusThread:
                     inbox_prefix=self._inbox_prefix.encode(),
                     max_reconnect_attempts=-1,
                     reconnect_time_wait=RETRY_S,
+                    ping_interval=PING_EVERY_S,
                     pending_size=16 * 1024 * 1024,
                     error_cb=on_error,
                     reconnected_cb=on_reconnect,
@@ -145,11 +150,15 @@ class BusThread:
         """
         if self._connected is None or (self._is_of_no_use(self._connected) and not self._leaving):
             self._connected = self._loop.create_task(self._connect())
-            self._reconnected.set()
+            self._note_reconnected()
         return await asyncio.shield(self._connected)
 
     def _is_of_no_use(self, connected: "asyncio.Task[Client]") -> bool:
         return connected.done() and (connected.exception() is not None or connected.result().is_closed)
+
+    def _note_reconnected(self) -> None:
+        self._reconnected = True
+        self._heard.set()
 
     async def store(self, subject: str, body: bytes, id: str) -> None:
         """Have a message stored in its stream exactly once, however long that takes."""
@@ -189,30 +198,29 @@ class BusThread:
 
         Goes on for ever. After a break the last messages are heard again.
         """
+
+        async def on(message: Msg) -> None:
+            self._heard.set()
+            if message.headers and "Status" in message.headers:
+                return
+            try:
+                on_message(message.subject, message.data, message.metadata.num_pending)
+            except Exception:
+                logger.exception("what came on %s was not understood; please report", message.subject)
+
         while True:
-            heard = asyncio.Event()
-            self._reconnected.clear()
-
-            async def on(message: Msg, heard: asyncio.Event = heard) -> None:
-                heard.set()
-                if message.headers and "Status" in message.headers:
-                    return
-                try:
-                    on_message(message.subject, message.data, message.metadata.num_pending)
-                except Exception:
-                    logger.exception("what came on %s was not understood; please report", message.subject)
-
+            self._reconnected = False
             subscription = await self._until_done(partial(_consume, stream, subjects, on))
-            await self._while_alive(heard)
+            await self._while_alive()
             with contextlib.suppress(*AWAY):
                 await subscription.unsubscribe()
 
-    async def _while_alive(self, heard: asyncio.Event) -> None:
+    async def _while_alive(self) -> None:
         """Return when the consumer has to be made anew: no heartbeat, or another connection."""
-        while not self._reconnected.is_set():
-            heard.clear()
+        while not self._reconnected:
+            self._heard.clear()
             try:
-                await asyncio.wait_for(heard.wait(), 3 * HEARTBEAT_S)
+                await asyncio.wait_for(self._heard.wait(), 3 * HEARTBEAT_S)
             except TimeoutError:
                 return
 

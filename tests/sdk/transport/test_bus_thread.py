@@ -1,12 +1,19 @@
 """The connection that comes back by itself."""
 
+import asyncio
 import json
+import queue
 from types import SimpleNamespace
 
 import pytest
 from nats.errors import ConnectionClosedError
 
+from det_contracts import subjects
+from determined.transport import bus_thread
 from determined.transport.bus_thread import BusThread
+from services.kit.credentials import trial_inbox
+from services.kit.log import Draft
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
 
 
 class Client:
@@ -81,3 +88,36 @@ def test_what_was_closed_by_leaving_is_not_made_anew(started):
     assert len(thread.clients) == 1
     with pytest.raises(RuntimeError, match="does not run in this process"):
         thread.send(b"two")
+
+
+@pytest.mark.live
+@pytest.mark.timeout(60)
+def test_who_follows_hears_on_at_once_when_the_broker_is_back(broker, tmp_path, monkeypatch):
+    # No heartbeat is ever missed: that there is another connection is all there is to go by.
+    monkeypatch.setattr(bus_thread, "HEARTBEAT_S", 1000.0)
+    path = tmp_path / "trial.creds"
+    path.write_text(broker.trial_credentials(12))
+    heard = queue.SimpleQueue()
+
+    async def state(what):
+        service = await broker.connect()
+        await ensure_streams(service.jetstream())
+        await JetStreamLog(service).append(Draft("control.searcher.trial.12.news", what, what.decode()))
+        await service.close()
+
+    thread = BusThread([broker.url], str(path), trial_inbox(12))
+    asyncio.run(state(b"one"))
+    thread.start()
+    try:
+        about = [subjects.about_trial(12)]
+        thread.keep_going(
+            lambda: thread.follow(subjects.CONTROL, about, lambda _, body, __: heard.put(body)), "listening"
+        )
+        assert heard.get(timeout=20) == b"one"
+        broker.kill9()
+        broker.start()
+        asyncio.run(state(b"two"))
+        while heard.get(timeout=20) != b"two":
+            pass
+    finally:
+        thread.stop()

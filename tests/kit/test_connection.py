@@ -1,0 +1,120 @@
+"""The connection to the broker, and what becomes of a process that has lost it for good."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from services.checkpoints.app import SERVICE
+from services.kit import host
+from services.kit.connection import ClosedForGood, connect, leave
+from worker import app
+from worker.settings import WorkerSettings
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+def settings(broker, tmp_path):
+    path = tmp_path / "service.creds"
+    path.write_text(broker.authority.service())
+    database = f"sqlite:///{tmp_path}/checkpoints.db"
+    return SERVICE.settings(nats_url=broker.url, nats_credentials=path, database_url=database)
+
+
+async def shown_the_door(connection):
+    """Say what the broker answers by ending the conversation; its client does not come back from that."""
+    connection._transport.write(b"NONSENSE\r\n")
+    async with asyncio.timeout(10):
+        while not connection.is_closed:
+            await asyncio.sleep(0.01)
+
+
+def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeypatch):
+    made = []
+
+    async def kept(*arguments):
+        made.append(await connect(*arguments))
+        return made[0]
+
+    async def work():
+        serving = asyncio.ensure_future(host.serve(SERVICE, settings, None))
+        async with asyncio.timeout(30):
+            # It answers queries: all that it is made of runs.
+            while not made or len(made[0]._subs) < 4:
+                await asyncio.sleep(0.01)
+            await shown_the_door(made[0])
+            with pytest.raises(ExceptionGroup) as failure:
+                await serving
+        return failure.value.exceptions
+
+    monkeypatch.setattr(host, "connect", kept)
+    (error,) = asyncio.run(work())
+    assert isinstance(error, ClosedForGood)
+    assert "unknown protocol operation" in str(error).lower()
+
+
+def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, monkeypatch):
+    path = tmp_path / "worker.creds"
+    path.write_text(broker.authority.worker())
+    mine = WorkerSettings(
+        nats_url=broker.url,
+        nats_credentials=path,
+        worker_id="w",
+        worker_home=tmp_path / "home",
+        worker_slots=1,
+        worker_gpu=False,
+        worker_address="10.0.0.1",
+        blobs=str(tmp_path / "blobs"),
+    )
+
+    class Left(BaseException):
+        pass
+
+    def left(status):
+        raise Left(status)
+
+    async def kept(*arguments):
+        connection = await connect(*arguments)
+        asyncio.get_running_loop().call_later(0.1, connection._transport.write, b"NONSENSE\r\n")
+        return connection
+
+    async def work():
+        service = await connect(settings, "tests")
+        await host.ensure_streams(service.jetstream())
+        try:
+            async with asyncio.timeout(30):
+                await app._until_stopped(mine, None)
+        finally:
+            await leave(service)
+
+    monkeypatch.setattr(app, "connect", kept)
+    monkeypatch.setattr(app.process, "leave", left)
+    with pytest.raises(Left, match="1"):
+        asyncio.run(work())
+
+
+def test_a_service_stops_though_the_broker_does_not_answer(broker, settings):
+    environment = os.environ | {
+        "STEADFAST_NATS_URL": broker.url,
+        "STEADFAST_NATS_CREDENTIALS": str(settings.nats_credentials),
+        "STEADFAST_DATABASE_URL": settings.database_url,
+    }
+    service = subprocess.Popen(
+        [sys.executable, "-m", "services.checkpoints"], env=environment, stderr=subprocess.PIPE
+    )
+    try:
+        for line in service.stderr:
+            if b"service.leads" in line:
+                break
+        broker._process.send_signal(signal.SIGSTOP)
+        service.terminate()
+        assert service.wait(30) == 0
+    finally:
+        broker._process.send_signal(signal.SIGCONT)
+        service.kill()
+        service.wait()
+        service.stderr.close()
