@@ -123,6 +123,15 @@ class PoolRow(msgspec.Struct, frozen=True):
     jobs: int
 
 
+class Ranks(msgspec.Struct, frozen=True):
+    """What the order comes of in which work is placed."""
+
+    schedulers: dict[str, str]
+    """By the name of the pool."""
+    priorities: dict[int, int]
+    """By the owner of the job; only where a pool goes by priorities."""
+
+
 class Peers:
     """The other services, seen from here."""
 
@@ -163,6 +172,16 @@ class Peers:
         """All resource pools; raises `Refused` while the scheduler is away."""
         answer = await self._asker.query(queries.Pools(), min_position=self._catalogue.position)
         return msgspec.convert(answer.value, list[PoolRow])
+
+    async def ranks(self) -> Ranks:
+        """How the pools order their work; nothing of what the scheduler does not tell in time."""
+        schedulers: dict[str, str] = {}
+        with contextlib.suppress(Refused, TimeoutError):
+            async with asyncio.timeout(SOFT_WAIT_S):
+                schedulers = {row.name: row.settings.scheduler for row in await self.pools()}
+                jobs = await self.jobs() if "priority" in schedulers.values() else []
+                return Ranks(schedulers, {job.experiment_id: job.priority for job in jobs})
+        return Ranks(schedulers, {})
 
     async def fits(self, pool: str, slots: int) -> str:
         """Empty when a pool could ever place a trial of that size, else what would fit; raises `Refused`."""

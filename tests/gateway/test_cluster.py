@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from det_contracts import queries
 from det_contracts.events import checkpoints, scheduler, searcher, worker
+from det_contracts.problems import unavailable
 from tests.gateway import stories as story
 
 
@@ -93,6 +95,23 @@ def test_tasks_are_what_waits_or_runs(busy):
     busy.given(story.allocation_ended(1))
     assert list(busy.get("/tasks")) == ["1.r2.1"]
     assert busy.get("/api/v1/tasks/count")["notebooks"] == 0
+
+
+def test_a_task_tells_what_its_pool_goes_by(busy):
+    def told():
+        new, old = busy.get("/api/v1/tasks")["allocationIdToSummary"]["1.r1.1"], busy.get("/tasks")["1.r1.1"]
+        assert (new["schedulerType"], new["priority"]) == (old["scheduler_type"], old["priority"])
+        return new["schedulerType"], new["priority"]
+
+    assert told()[0] == "fair_share"
+    settings = scheduler.PoolSettings(scheduler="priority")
+    busy.given(scheduler.PoolConfigured(pool="default", settings=settings, reason="configured"))
+    assert told() == ("priority", 42)
+    moved = {"pool": "default", "weight": 1.0, "max_slots": None, "position": "1", "reason": "asked"}
+    busy.given(scheduler.JobChanged(experiment_id=1, priority=17, **moved))
+    assert told() == ("priority", 17)
+    busy.peers.values[queries.Pools] = unavailable("the scheduler is away")
+    assert told()[0] == ""
 
 
 def test_a_task_keeps_the_memory_of_its_runs(busy):

@@ -7,6 +7,7 @@ from typing import Any
 
 from det_contracts.ids import container_id
 from services.gateway.domain import Allocation, State
+from services.gateway.peers import Ranks
 from services.gateway.present.agent import live_allocations
 from services.gateway.present.values import instant, maybe_instant
 
@@ -14,14 +15,14 @@ KINDS = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}
 SHOWN = {"PENDING": "QUEUED", "ASSIGNED": "QUEUED"}
 
 
-def summaries(state: State) -> dict[str, dict[str, Any]]:
+def summaries(state: State, ranks: Ranks) -> dict[str, dict[str, Any]]:
     """Live allocations by id."""
-    return {one.id: _summary(one) for one in live_allocations(state)}
+    return {one.id: _summary(one, ranks) for one in live_allocations(state)}
 
 
-def raw_summaries(state: State) -> dict[str, dict[str, Any]]:
+def raw_summaries(state: State, ranks: Ranks) -> dict[str, dict[str, Any]]:
     """The same in the older form, outside `/api/v1`."""
-    return {one.id: _raw_summary(one) for one in live_allocations(state)}
+    return {one.id: _raw_summary(one, ranks) for one in live_allocations(state)}
 
 
 def name(allocation: Allocation) -> str:
@@ -39,7 +40,7 @@ def places_of(containers: Sequence[str], runs: Sequence[Allocation]) -> list[tup
     return [place for place in places if container_id(*place) in containers]
 
 
-def _summary(one: Allocation) -> dict[str, Any]:
+def _summary(one: Allocation, ranks: Ranks) -> dict[str, Any]:
     return {
         "taskId": one.task_id,
         "allocationId": one.id,
@@ -56,13 +57,13 @@ def _summary(one: Allocation) -> dict[str, Any]:
             }
             for part in one.members
         ],
-        "schedulerType": "priority",
-        "priority": one.priority,
+        "schedulerType": ranks.schedulers.get(one.pool, ""),
+        "priority": ranks.priorities.get(one.experiment_id, one.priority),
         "proxyPorts": [],
     }
 
 
-def _raw_summary(one: Allocation) -> dict[str, Any]:
+def _raw_summary(one: Allocation, ranks: Ranks) -> dict[str, Any]:
     return {
         "task_id": one.task_id,
         "allocation_id": one.id,
@@ -78,8 +79,8 @@ def _raw_summary(one: Allocation) -> dict[str, Any]:
             }
             for part in one.members
         ],
-        "scheduler_type": "priority",
-        "priority": one.priority,
+        "scheduler_type": ranks.schedulers.get(one.pool, ""),
+        "priority": ranks.priorities.get(one.experiment_id, one.priority),
         "proxy_ports": [],
     }
 

@@ -19,13 +19,14 @@ root = APIRouter()
 @router.get("/tasks")
 async def list_tasks(visit: Asked) -> Response:
     """What waits or runs."""
-    return visit.answer({"allocationIdToSummary": task.summaries(visit.catalogue.state)})
+    ranks = await visit.peers.ranks()
+    return visit.answer({"allocationIdToSummary": task.summaries(visit.catalogue.state, ranks)})
 
 
 @root.get("/tasks")
 async def list_raw(visit: Asked) -> Response:
     """The same in the older form: a map, in snake_case."""
-    return visit.answer(task.raw_summaries(visit.catalogue.state))
+    return visit.answer(task.raw_summaries(visit.catalogue.state, await visit.peers.ranks()))
 
 
 @router.get("/tasks/count")
