@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
+from det_contracts import states
 from services.gateway.domain import Experiment, Trial
+from services.gateway.domain.state import CheckpointState
 
 DISPLAY_STATES = ("QUEUED", "PULLING", "STARTING", "RUNNING")
+STATES = (*states.STATES, *DISPLAY_STATES)
+"""What experiments and trials may be asked for by."""
+CHECKPOINT_STATES = ("ACTIVE", *get_args(CheckpointState))
 
 
 def experiment_state(experiment: Experiment) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from det_contracts.problems import invalid
 from services.gateway import paging
 from services.gateway.domain import Checkpoint, Trial
 from services.gateway.paging import Span
@@ -20,9 +19,7 @@ Workload = dict[str, object]
 
 async def workloads(visit: UserVisit, trial: Trial) -> tuple[list[Workload], dict[str, int]]:
     """The page that the query asks for, and which page it is."""
-    kinds = (visit.params.names("filter", "FILTER_OPTION_") or ["ALL"])[-1]
-    if kinds not in FILTERS:
-        raise invalid(f"filter must be FILTER_OPTION_ and one of {', '.join(FILTERS)}, not '{kinds}'")
+    kinds = (visit.params.names("filter", "FILTER_OPTION_", FILTERS) or ["ALL"])[-1]
     checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial)
     group = VALIDATION if kinds != "ALL" else visit.params.text("group") or None
     if visit.params.text("sort_key") not in BATCHES:

@@ -149,12 +149,46 @@ def test_experiments_refuse_limits_without_a_meaning():
 
 def test_parameters_come_in_either_form():
     params = Params([("sortBy", "SORT_BY_ID"), ("user_ids", "1"), ("userIds", "2"), ("a.bC", "x")])
-    assert params.sort("NAME") == "ID"
+    assert params.sort(("ID", "NAME"), "NAME") == "ID"
     assert params.integers("user_ids") == [1, 2]
     assert params.text("a.b_c") == "x"
     assert params.flag("missing") is None
     assert Params([("follow", "True")]).flag("follow") is True
-    assert Params([("sortBy", "SORT_BY_UNSPECIFIED")]).sort("NAME") == "NAME"
+    assert Params([("sortBy", "SORT_BY_UNSPECIFIED")]).sort(("NAME",), "NAME") == "NAME"
+    assert Params([("states", "0"), ("states", "STATE_A")]).names("states", "STATE_", ("A",)) == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("experiments", "states=STATE_FOO"),
+        ("experiments", "sortBy=7"),
+        ("experiments/1/trials", "states=STATE_FOO"),
+        ("experiments/1/trials", "sortBy=SORT_BY_FOO"),
+        ("experiments/1/checkpoints", "states=STATE_FOO"),
+        ("experiments/1/checkpoints", "sort_by=SORT_BY_FOO"),
+        ("trials/1/checkpoints", "states=STATE_RUNNING"),
+        ("trials/1/workloads", "filter=FILTER_OPTION_FOO"),
+        ("trials/1/logs", "levels=LOG_LEVEL_FOO"),
+        ("job-queues", "states=STATE_FOO"),
+        ("job-queues-v2", "states=STATE_FOO"),
+        ("agents", "sortBy=SORT_BY_FOO"),
+        ("models", "sortBy=SORT_BY_FOO"),
+        ("workspaces", "sortBy=SORT_BY_FOO"),
+    ],
+)
+def test_names_that_mean_nothing_are_refused_and_the_known_ones_told(gateway, path, query):
+    gateway.given(story.created(1), story.trial_created(1))
+    message = gateway.refused(400, "GET", f"/api/v1/{path}?{query}")
+    assert " and one of " in message
+    assert query.partition("=")[2].rpartition("_")[2] in message
+
+
+def test_a_bulk_action_on_a_state_that_is_none_is_refused(gateway):
+    gateway.given(story.created(1))
+    body = {"filters": {"states": ["STATE_ACTIV"]}}
+    assert "'ACTIV'" in gateway.refused(400, "POST", "/api/v1/experiments/kill", body)
+    assert gateway.peers.commands == []
 
 
 def test_times_may_have_nanoseconds_and_zones():

@@ -226,7 +226,9 @@ def test_a_list_is_cut_at_a_hundred_unless_asked_for_more(gateway):
 def test_bad_questions_are_400(five):
     path = "/api/v1/experiments"
     assert "whole number" in five.refused(400, "GET", path, params={"limit": "many"})
-    assert "cannot sort" in five.refused(400, "GET", path, params={"sortBy": "SORT_BY_LUCK"})
+    assert "sort_by must be SORT_BY_ and one of ID," in five.refused(
+        400, "GET", path, params={"sortBy": "SORT_BY_LUCK"}
+    )
     assert "order_by" in five.refused(400, "GET", path, params={"orderBy": "UP"})
     assert "archived" in five.refused(400, "GET", path, params={"archived": "maybe"})
     assert five.refused(404, "GET", f"{path}/77") == "experiment '77' not found"

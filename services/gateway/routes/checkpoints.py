@@ -20,6 +20,7 @@ from services.gateway.peers import Report
 from services.gateway.present.checkpoint import checkpoint
 from services.gateway.present.metrics import VALIDATION
 from services.gateway.reported import report_at
+from services.gateway.shown import CHECKPOINT_STATES
 from services.gateway.web.bodies import (
     CheckpointFiles,
     CheckpointMetadata,
@@ -60,7 +61,8 @@ async def _list(visit: UserVisit, **of: int) -> Response:
 
 
 def _query(visit: UserVisit, **of: int) -> Callable[[sa.Connection], Found]:
-    states, sort = visit.params.names("states", "STATE_"), visit.params.sort("END_TIME")
+    states = visit.params.names("states", "STATE_", CHECKPOINT_STATES)
+    sort = visit.params.sort(listing.CHECKPOINT_SORTS, "END_TIME")
     window: Window = visit.params.window()
     return lambda connection: listing.checkpoints(connection, states, sort, window, **of)
 

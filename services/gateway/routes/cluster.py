@@ -21,7 +21,7 @@ router = APIRouter()
 async def agents(visit: Asked) -> Response:
     """All workers that are here, by id or by when they registered."""
     found = agent.agents(visit.catalogue.state)
-    if visit.params.sort("ID") == "TIME":
+    if visit.params.sort(("ID", "TIME")) == "TIME":
         found.sort(key=lambda one: (one["registeredTime"], one["id"]))
     window = visit.params.window()
     page, pagination = paging.cut(found[::-1] if window.descending else found, window)

@@ -19,12 +19,13 @@ from services.gateway.listing import ExperimentFilter, Found
 from services.gateway.paging import experiments_span
 from services.gateway.present import job
 from services.gateway.present.experiment import EMPTY, experiment
-from services.gateway.shown import experiment_state
+from services.gateway.shown import STATES, experiment_state
 from services.gateway.submit import archive
 from services.gateway.web.bodies import CreateExperiment
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
+SORTS = (*listing.EXPERIMENT_SORTS, listing.PROGRESS)
 
 
 @router.post("/experiments")
@@ -68,8 +69,8 @@ async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
 @router.get("/experiments")
 async def list_experiments(visit: Asked) -> Response:
     """A page of experiments (REST spec, 3.2); ours adds `lean`, without their configurations."""
-    wanted, sort, window = _filter(visit), visit.params.sort("ID"), visit.params.window()
-    if sort == "PROGRESS":
+    wanted, sort, window = _filter(visit), visit.params.sort(SORTS), visit.params.window()
+    if sort == listing.PROGRESS:
         found = await _by_progress(visit, wanted)
     else:
         found = await visit.catalogue.read(
@@ -92,7 +93,7 @@ def _filter(visit: UserVisit) -> ExperimentFilter:
         description=params.text("description"),
         labels=params.texts("labels"),
         archived=params.flag("archived"),
-        states=params.names("states", "STATE_"),
+        states=params.names("states", "STATE_", STATES),
         users=users.names_of(state, params.texts("users"), params.integers("user_ids")),
         project_id=params.integer("project_id"),
         ids=params.integers("experiment_id_filter.incl") or params.integers("experiment_id_filter"),

@@ -9,6 +9,8 @@ from services.gateway.routes.tasks import runs_of
 from services.gateway.web.visit import UserVisit
 from services.kit import patterns
 
+LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
 
 def asked_for(visit: UserVisit, task_id: str) -> LogPage:
     """The question that the request's parameters make; raises `Refused` for one that makes no sense."""
@@ -27,7 +29,7 @@ def asked_for(visit: UserVisit, task_id: str) -> LogPage:
         allocation_ids=allocations,
         worker_ids=workers,
         ranks=params.integers("rank_ids"),
-        levels=params.names("levels", "LOG_LEVEL_"),
+        levels=params.names("levels", "LOG_LEVEL_", LEVELS),
         stdtypes=params.texts("stdtypes"),
         sources=params.texts("sources"),
         before_at=params.instant("timestamp_before"),

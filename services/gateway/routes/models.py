@@ -58,9 +58,7 @@ def _shown(visit: UserVisit, id: int) -> Response:
 async def models(visit: Asked) -> Response:
     """A page of models."""
     state, params = visit.catalogue.state, visit.params
-    sort, window = params.sort("ID"), params.window()
-    if sort not in SORTS:
-        raise invalid(f"cannot sort by '{sort}'; known are, each after SORT_BY_: {', '.join(SORTS)}")
+    sort, window = params.sort(SORTS), params.window()
     found = [present.model(one, state) for one in state.models.values()]
     found = [one for one in found if all(check(one) for check in _checks(visit))]
     found.sort(key=lambda one: (one[SORTS[sort]], one["id"]), reverse=window.descending)

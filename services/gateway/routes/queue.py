@@ -17,6 +17,7 @@ from services.gateway.web.bodies import QueueUpdate, QueueUpdates
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
+JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
 
 
 @router.get("/resource-pools")
@@ -33,7 +34,7 @@ async def pools(visit: Asked) -> Response:
 
 async def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]:
     rows = await visit.peers.jobs(visit.params.text("resource_pool") or None)
-    states = visit.params.names("states", "STATE_")
+    states = visit.params.names("states", "STATE_", JOB_STATES)
     wanted = [row for row in rows if not states or row.state in states]
     found = job.jobs(wanted, visit.catalogue.state)
     window = visit.params.window()

@@ -16,7 +16,9 @@ from services.gateway import listing, users
 from services.gateway.listing import ExperimentFilter
 from services.gateway.present.experiment import present_config
 from services.gateway.routes.experiments import show
+from services.gateway.shown import STATES
 from services.gateway.web.bodies import Bulk, BulkMove, ExperimentMove
+from services.gateway.web.params import enum_names
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -186,7 +188,7 @@ async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
         description=filters.description,
         labels=filters.labels,
         archived=filters.archived,
-        states=[state.removeprefix("STATE_") for state in filters.states],
+        states=enum_names("filters.states", filters.states, "STATE_", STATES),
         users=users.names_of(visit.catalogue.state, [], filters.user_ids),
         project_id=filters.project_id,
         ids=wish.experiment_ids,

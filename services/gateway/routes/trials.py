@@ -14,18 +14,19 @@ from services.gateway import listing
 from services.gateway.domain import Trial
 from services.gateway.peers import Summary
 from services.gateway.present.trial import trial
-from services.gateway.shown import trial_state
+from services.gateway.shown import STATES, trial_state
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.workloads import workloads
 
 router = APIRouter()
+SORTS = (*listing.TRIAL_SORTS, listing.DURATION)
 
 
 @router.get("/experiments/{experiment_id}/trials")
 async def of_experiment(visit: Asked, experiment_id: int) -> Response:
     """A page of an experiment's trials; ours adds `lean`, without statistics of every metric."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
-    states, sort = visit.params.names("states", "STATE_"), visit.params.sort("ID")
+    states, sort = visit.params.names("states", "STATE_", STATES), visit.params.sort(SORTS)
     window = visit.params.window()
     found = await visit.catalogue.read(
         lambda connection: listing.trials(

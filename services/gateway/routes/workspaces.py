@@ -36,7 +36,7 @@ def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
     exactly = params.text("name_case_sensitive")
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
     found = [one for one in found if exactly in ("", one["name"])]
-    by = SORTS.get(params.sort("ID"), "id")
+    by = SORTS[params.sort(SORTS)]
     found.sort(key=lambda one: (not one.get("pinned", False), one[by], one["id"]))
     page, pagination = paging.cut(found[::-1] if window.descending else found, window)
     return visit.answer({noun: page, "pagination": pagination})

@@ -12,6 +12,7 @@ from services.gateway.paging import Window
 
 LARGEST = 2**63 - 1
 _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
+_UNSPECIFIED = ("", "UNSPECIFIED", "0")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FRACTION = re.compile(r"\.(\d+)")
 _ORDERS = {"": False, "UNSPECIFIED": False, "ASC": False, "DESC": True, "0": False, "1": False, "2": True}
@@ -64,10 +65,12 @@ class Params:
         except KeyError:
             raise invalid(f"{name} must be true or false, not '{self.text(name)}'") from None
 
-    def names(self, name: str, prefix: str) -> list[str]:
-        """Values of an enum without their prefix; "unspecified" counts as not given."""
-        found = [text.removeprefix(prefix) for text in self.texts(name)]
-        return [one for one in found if one not in ("", "UNSPECIFIED")]
+    def names(self, name: str, prefix: str, known: Iterable[str]) -> list[str]:
+        """Values of an enum without their prefix; "unspecified" counts as not given.
+
+        Raises `Refused` for what is not known.
+        """
+        return enum_names(name, self.texts(name), prefix, known)
 
     def instant(self, name: str) -> float | None:
         """A time in RFC 3339 as seconds since the epoch; raises `Refused` for anything else."""
@@ -82,9 +85,9 @@ class Params:
             raise invalid(f"{name} must be a time like 2023-08-01T12:00:00Z, not '{text}'") from None
         return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
-    def sort(self, default: str) -> str:
-        """What to sort by, without `SORT_BY_`."""
-        return (self.names("sort_by", "SORT_BY_") or [default])[-1]
+    def sort(self, known: Iterable[str], default: str = "ID") -> str:
+        """What to sort by, without `SORT_BY_`; raises `Refused` for what is not known."""
+        return (self.names("sort_by", "SORT_BY_", known) or [default])[-1]
 
     def window(self) -> Window:
         """Offset, limit and direction."""
@@ -96,6 +99,20 @@ class Params:
         if order not in _ORDERS:
             raise invalid(f"order_by must be ORDER_BY_ASC or ORDER_BY_DESC, not '{order}'")
         return _ORDERS[order]
+
+
+def enum_names(name: str, given: Iterable[str], prefix: str, known: Iterable[str]) -> list[str]:
+    """Values without their prefix; "unspecified" counts as not given.
+
+    Raises `Refused` for what is not known.
+    """
+    found = [text.removeprefix(prefix) for text in given]
+    found = [one for one in found if one not in _UNSPECIFIED]
+    known = tuple(known)
+    for one in found:
+        if one not in known:
+            raise invalid(f"{name} must be {prefix} and one of {', '.join(known)}, not '{one[:40]}'")
+    return found
 
 
 def _integer(name: str, text: str) -> int:
