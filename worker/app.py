@@ -236,7 +236,9 @@ class Worker:
         except Exception:
             log.exception("run.failed", allocation=run.id)
             await run.report_failure("the worker failed on this task; see the worker's log")
-        run.done.set()
+        finally:
+            # Others may wait for its slots.
+            run.done.set()
         self._clear_away(run.id)
 
     async def _turn_of(self, run: Run) -> None:

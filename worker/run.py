@@ -61,6 +61,7 @@ class Run:
         self._shipper = Shipper(journal, assigned.task_id, assigned.allocation_id, worker)
         self._turn = turn
         self._kill_ordered = asyncio.Event()
+        self._kill_sent = False
         if order.killed:
             self._kill_ordered.set()
         self.trace: LaunchTrace | None = None
@@ -136,7 +137,10 @@ class Run:
         header = self.trace.started() if self.trace is not None else ""
         await self._state(AllocationStarted(self._worker, self.id), "started", header)
         if self.order.killed:
-            await asyncio.to_thread(process.kill, self.folder)
+            await self._send_kill()
+
+    async def _send_kill(self) -> None:
+        self._kill_sent = await asyncio.to_thread(process.kill, self.folder)
 
     async def _wait_for_turn(self) -> None:
         """Until its slots are free and nothing in the log speaks against it any more, or it is killed."""
@@ -162,6 +166,9 @@ class Run:
                 found = process.read_exit(self.folder)
                 if found is not None:
                     return found
+            if state == "running" and self.order.killed and not self._kill_sent:
+                # The shim was about to start when it was to be told, and could not be found yet.
+                await self._send_kill()
             if state == "lost":
                 return await asyncio.to_thread(process.bury, self.folder, EXITS_FOR_NOTHING)
             await self._shim_ended()
@@ -190,7 +197,7 @@ class Run:
         self._note(killed=reason or "killed")
         self._kill_ordered.set()
         with contextlib.suppress(OSError):
-            await asyncio.to_thread(process.kill, self.folder)
+            await self._send_kill()
 
     def let_go(self) -> None:
         """The cluster knows that it is over."""

@@ -12,10 +12,12 @@ import structlog
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, LogLine, log_id
 from services.kit.log import Draft, Log, OutcomeUnknown
-from worker.output import Batch, SpoolReader
+from worker.output import SpoolReader
 
 QUICK_S, SLOW_S = 0.02, 0.25
 """How soon to look again after output, and when there has been none for a while."""
+TRIES = 40
+"""So often the rest of an ended run's output is looked for on a disk that fails."""
 
 log = structlog.get_logger()
 
@@ -32,15 +34,22 @@ class Shipper:
         """Called once, when the first lines of the run's own are stored."""
 
     async def ship(self, reader: SpoolReader, ended: asyncio.Event) -> None:
-        """Ship until `ended` is set and nothing is left."""
-        pause = QUICK_S
+        """Ship until `ended` is set and nothing is left, or what is left cannot be read."""
+        pause, failures = QUICK_S, 0
         while True:
             last_look = ended.is_set()
-            batch = await self._read(reader)
-            if batch is not None:
-                await self._store("task", batch.offset, batch.lines)
-                self._tell_first()
-                await asyncio.to_thread(reader.acknowledge, batch)
+            try:
+                shipped = await self._ship_next(reader)
+            except OSError as error:
+                log.warning("output.unread", allocation=self._allocation_id, error=str(error))
+                failures += 1
+                if last_look and failures > TRIES:
+                    await self.say(1, "ERROR", f"the rest of the output cannot be read: {error}")
+                    return
+                await asyncio.sleep(SLOW_S)
+                continue
+            failures = 0
+            if shipped:
                 pause = QUICK_S
             elif last_look:
                 return
@@ -48,18 +57,20 @@ class Shipper:
                 pause = min(pause * 1.5, SLOW_S)
                 await _first(ended, pause)
 
+    async def _ship_next(self, reader: SpoolReader) -> bool:
+        """Ship the next batch; False when there is none. Raises OSError, and then nothing is lost."""
+        batch = await asyncio.to_thread(reader.read)
+        if batch is None:
+            return False
+        await self._store("task", batch.offset, batch.lines)
+        self._tell_first()
+        await asyncio.to_thread(reader.acknowledge, batch)
+        return True
+
     def _tell_first(self) -> None:
         if self.on_first is not None:
             self.on_first()
             self.on_first = None
-
-    async def _read(self, reader: SpoolReader) -> Batch | None:
-        try:
-            return await asyncio.to_thread(reader.read)
-        except OSError as error:
-            log.warning("output.unread", allocation=self._allocation_id, error=str(error))
-            await asyncio.sleep(SLOW_S)
-            return None
 
     async def say(self, offset: int, level: str, *texts: str) -> None:
         """Add lines of the worker's own; `offset` is their place among these, and grows."""

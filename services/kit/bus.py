@@ -14,7 +14,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
-from nats.errors import NoRespondersError
+from nats.errors import MaxPayloadError, NoRespondersError
 
 from det_contracts import commands, queries, subjects
 from det_contracts.commands import Answer
@@ -77,6 +77,8 @@ class Asker:
                 if left < 0.2:
                     raise unavailable(f"the {owner} service is not running; try again later") from None
                 await asyncio.sleep(0.1)
+            except MaxPayloadError:
+                raise invalid(f"the request is too large: {len(body):,} bytes; make it smaller") from None
             except (NatsError, TimeoutError, OSError):
                 raise unavailable(f"the {owner} service did not answer within {PATIENCE_S:.0f} s") from None
         answer = msgspec.json.decode(message.data, type=Answer)
@@ -106,7 +108,6 @@ class Answerer:
         self._owner = owner
         self._measures = measures or Measures(owner)
         self._tracer = tracer
-        self._hearing: list[Subscription] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def hear_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
@@ -143,9 +144,7 @@ class Answerer:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-        subscription = await self._connection.subscribe(subject, queue=self._owner, cb=on_message)
-        self._hearing.append(subscription)
-        return subscription
+        return await self._connection.subscribe(subject, queue=self._owner, cb=on_message)
 
     def _span(self, name: str, within: str) -> Span | None:
         """What this task does from now on belongs to the span, where the question came in one."""
@@ -154,6 +153,21 @@ class Answerer:
         span = self._tracer.begin(f"{self._owner} {name}", within, kind="server")
         CURRENT.set(span.header)
         return span
+
+    async def _respond(self, message: Msg, answer: Answer) -> Answer:
+        """Send an answer, or the reason why it cannot be sent; returns what was sent."""
+        body = msgspec.json.encode(answer)
+        try:
+            await message.respond(body)
+        except MaxPayloadError:
+            problem = Problem(
+                "exhausted", f"the answer is too large: {len(body):,} bytes; ask for less at once"
+            )
+            return await self._respond(message, Answer(problem=problem))
+        except NatsError as error:
+            # Whoever asked hears of it by waiting in vain, and asks again.
+            log.warning("answer.unsent", subject=message.subject, error=repr(error))
+        return answer
 
     async def _answer(self, message: Msg, work: Callable[[Msg], Awaitable[tuple[int, Any]]]) -> None:
         began = time.perf_counter()
@@ -167,7 +181,7 @@ class Answerer:
         except Exception as error:
             log.exception("answer.failed", subject=message.subject)
             answer = Answer(problem=Problem("internal", f"{self._owner} failed on this request: {error!r}"))
-        await message.respond(msgspec.json.encode(answer))
+        answer = await self._respond(message, answer)
         outcome = answer.problem.code if answer.problem else "ok"
         if span is not None:
             span.end("" if outcome == "ok" else outcome)

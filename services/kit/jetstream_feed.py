@@ -116,13 +116,14 @@ class JetStreamFeed:
             await self._drop()
             try:
                 await self._consume()
-            except (LogTruncated, asyncio.CancelledError) as error:
-                self._failure = error
-                self._news.set()
-                raise
             except (*AWAY, Broken):
                 self._broken.set()
                 await asyncio.sleep(RETRY_S)
+            except BaseException as error:
+                # Whoever reads must hear of it: nobody would ever wake them.
+                self._failure = error
+                self._news.set()
+                raise
 
     async def _consume(self) -> None:
         self._reconnects = self._connection.stats["reconnects"]
@@ -140,6 +141,7 @@ class JetStreamFeed:
         }
         self._broken.clear()
         self._asked = self._sequence = 0
+        self._consumer = ""
         self._inbox = self._connection.new_inbox()
         inbox = self._inbox
         self._subscription = await self._connection.subscribe(

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.api import KeyValueConfig
 from nats.js.errors import Error as JetStreamError
-from nats.js.errors import KeyWrongLastSequenceError
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
 BUCKET = "leases"
@@ -71,8 +71,17 @@ class Lease:
             else:
                 self._revision = await self._bucket.create(self._name, self._holder)
         except KeyWrongLastSequenceError:
-            return False
+            return await self._is_mine(self._bucket)
         return True
+
+    async def _is_mine(self, bucket: KeyValue) -> bool:
+        """Whether the last claim was stored though its answer got lost."""
+        try:
+            entry = await bucket.get(self._name)
+        except KeyNotFoundError:
+            return False
+        self._revision = entry.revision or 0
+        return entry.value == self._holder
 
     async def _give_back(self) -> None:
         if self.active and self._bucket is not None:

@@ -90,8 +90,8 @@ class JetStreamLog:
         self, stream: str, *, after: int, subjects: Sequence[str] = ()
     ) -> AsyncIterator[JetStreamFeed]:
         feed = JetStreamFeed(self._connection, stream, after, subjects)
-        await feed.open()
         try:
+            await feed.open()
             yield feed
         finally:
             await feed.close()

@@ -258,6 +258,24 @@ def test_a_hole_is_noticed(broker):
     asyncio.run(_with(jetstream(broker), work))
 
 
+@pytest.mark.live
+@pytest.mark.timeout(60)
+def test_a_reader_hears_of_whatever_ends_its_reading(broker):
+    async def work(log):
+        async with log.read(subjects.CONTROL, after=0) as feed:
+            assert (await feed.batch()).caught_up
+
+            async def fails():
+                raise KeyError("state")
+
+            feed._consume = fails
+            feed._broken.set()
+            with pytest.raises(KeyError):
+                await asyncio.wait_for(feed.batch(), 20)
+
+    asyncio.run(_with(jetstream(broker), work))
+
+
 def test_reading_once_ends_at_the_end_or_at_a_position(run):
     async def work(log):
         assert await read_once(log, subjects.CONTROL) == []

@@ -114,5 +114,31 @@ def test_one_leads_and_another_takes_over(broker):
     asyncio.run(work())
 
 
+def test_who_leads_goes_on_when_only_the_answer_got_lost(broker):
+    async def work():
+        connection = await broker.connect()
+        lease = Lease(connection, "searcher", "a")
+        task = asyncio.create_task(lease.hold())
+        await eventually(lambda: lease.active)
+        renewed, states = [], []
+        update, told = lease._bucket.update, lease._set
+
+        async def without_answer(*arguments, **options):
+            renewed.append(await update(*arguments, **options))
+            if len(renewed) == 1:
+                raise TimeoutError
+            return renewed[-1]
+
+        lease._bucket.update = without_answer
+        lease._set = lambda active: (states.append(active), told(active))
+        await eventually(lambda: len(renewed) == 3)
+        assert set(states) == {True}
+        task.cancel()
+        await asyncio.wait([task])
+        await connection.close()
+
+    asyncio.run(work())
+
+
 async def _nothing():
     return None

@@ -8,8 +8,11 @@ import sys
 
 import pytest
 
+from det_contracts.problems import Refused
+from det_contracts.queries import LogPage
 from services.checkpoints.app import SERVICE
 from services.kit import host
+from services.kit.bus import Answerer, Asker
 from services.kit.connection import ClosedForGood, connect, leave
 from worker import app
 from worker.settings import WorkerSettings
@@ -95,6 +98,23 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
     monkeypatch.setattr(app.process, "leave", left)
     with pytest.raises(Left, match="1"):
         asyncio.run(work())
+
+
+def test_what_is_too_large_for_the_broker_is_said_at_once(settings):
+    async def page(query, stream, position):
+        return 0, "x" * 9_000_000
+
+    async def work():
+        connection = await connect(settings, "tests")
+        await Answerer(connection, "metrics").hear_queries({LogPage: page})
+        asker = Asker(connection)
+        with pytest.raises(Refused, match=r"the answer is too large: 9,000,\d+ bytes; ask for less"):
+            await asker.query(LogPage(task_id="1.t"))
+        with pytest.raises(Refused, match=r"the request is too large: 9,000,\d+ bytes"):
+            await asker.query(LogPage(task_id="x" * 9_000_000))
+        await leave(connection)
+
+    asyncio.run(work())
 
 
 def test_a_service_stops_though_the_broker_does_not_answer(broker, settings):

@@ -90,6 +90,23 @@ async def until(true):
             await asyncio.sleep(0.005)
 
 
+class Emptied(Late):
+    """All that REPORTS held has grown too old."""
+
+    async def bounds(self, stream):
+        return (8, 7) if stream == subjects.REPORTS else await super().bounds(stream)
+
+
+def test_reports_that_are_kept_no_longer_hold_up_no_settling(tables):
+    async def work():
+        log = Emptied()
+        await log.put(searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason="done"))
+        async with running(log, tables):
+            await until(log.control)
+
+    asyncio.run(work())
+
+
 def test_a_trial_is_settled_only_after_all_its_reports(tables):
     async def work():
         log = Late()

@@ -1,7 +1,10 @@
 """A worker that starts again: what it says first of the runs that it finds."""
 
 import asyncio
+import fcntl
 import os
+import signal
+import subprocess
 
 import msgspec
 import pytest
@@ -154,6 +157,32 @@ def test_what_ends_with_its_worker_has_not_failed(host):
     assert isinstance(left[-1], WorkerLeft)
     assert after[-1].running == ()
     assert not exited(after)
+
+
+@pytest.mark.live
+def test_a_kill_that_came_while_the_shim_began_is_not_forgotten(host, runs):
+    folder = host.order("early", (0,), killed="enough")
+    process.prepare(folder, ["true"], folder, {"PATH": os.environ["PATH"]})
+    # A shim has claimed the run, and has not yet said who it is.
+    shim = subprocess.Popen(["sleep", "600"])
+    begun = process.processes.started(shim.pid)
+    claim = os.open(folder / process.LOCK, os.O_WRONLY | os.O_CREAT)
+    fcntl.flock(claim, fcntl.LOCK_EX)
+
+    def announced(events):
+        if any(isinstance(e, AllocationStarted) for e in events):
+            me = process.Identity(shim.pid, begun)
+            (folder / "running.json.new").write_bytes(msgspec.json.encode(process.Running(me, me)))
+            (folder / "running.json.new").rename(folder / "running.json")
+        return shim.poll() is not None
+
+    try:
+        asyncio.run(host.work_until(announced))
+        assert shim.returncode == -signal.SIGQUIT
+    finally:
+        shim.kill()
+        shim.wait()
+        os.close(claim)
 
 
 def test_given_up_for_lost_it_registers_again(host):
