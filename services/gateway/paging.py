@@ -65,6 +65,7 @@ def experiments_span(window: Window, total: int) -> Span:
 
 
 def cut(items: list[Any], window: Window) -> tuple[list[Any], dict[str, int]]:
-    """One page of a list that is whole in memory, and its pagination."""
+    """One page of a list that is whole in memory and ascends, and its pagination."""
     part = span(window, len(items))
-    return items[part.start : part.end], part.pagination
+    ordered = items[::-1] if window.descending else items
+    return ordered[part.start : part.end], part.pagination

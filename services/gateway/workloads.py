@@ -88,4 +88,5 @@ async def _by_metric(
     ranked.sort(key=lambda one: one[:2], reverse=window.descending)
     others.sort(key=lambda one: one[0], reverse=window.descending)
     found = [shown for *_, shown in ranked] + [shown for _, shown in others]
-    return paging.cut(found, window)
+    part = paging.span(window, len(found))
+    return found[part.start : part.end], part.pagination

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from det_contracts.events import scheduler
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import paging
 from services.gateway.paging import Window
@@ -140,6 +141,37 @@ def test_most_lists_refuse_what_lies_outside(window):
     with pytest.raises(Refused) as refused:
         paging.span(window, 10)
     assert refused.value.problem.code == "invalid_argument"
+
+
+@pytest.mark.parametrize(
+    ("noun", "answer", "key"),
+    [
+        ("users", "users", "id"),
+        ("workspaces", "workspaces", "id"),
+        ("agents", "agents", "id"),
+        ("resource-pools", "resourcePools", "name"),
+        ("templates", "templates", "name"),
+        ("job-queues", "jobs", "jobId"),
+    ],
+)
+def test_every_list_has_a_direction(gateway, noun, answer, key):
+    gateway.given(story.worker_here("w-1"), story.worker_here("w-2"), story.created(1), story.created(2))
+    settings = scheduler.PoolSettings()
+    gateway.given(scheduler.PoolConfigured(pool="other", settings=settings, reason="configured"))
+    gateway.given(
+        *(one for id in (1, 2) for one in (story.trial_created(id, id), story.run_requested(id, id)))
+    )
+    gateway.post("/api/v1/workspaces", {"name": "vision"})
+    for name in ("a", "b"):
+        gateway.post("/api/v1/templates", {"name": name, "config": {}})
+
+    def listed(**params):
+        return [one[key] for one in gateway.get(f"/api/v1/{noun}", **params)[answer]]
+
+    up = listed()
+    assert len(up) == 2
+    assert listed(orderBy="ORDER_BY_DESC") == up[::-1]
+    assert listed(orderBy="ORDER_BY_DESC", limit=1) == up[-1:]
 
 
 def test_experiments_refuse_limits_without_a_meaning():

@@ -77,6 +77,7 @@ def test_retention_changes_in_one_command(three):
         ({"resources": {"priority": 100}}, "priority"),
         ({"checkpointStorage": {"saveTrialBest": -1}}, "save_trial_best"),
         ({"labels": 3}, "labels"),
+        ({"resources": 5}, "resources: a JSON object is expected, not 5"),
         ([1], "a JSON object is expected"),
         (b"{", "no JSON"),
     ],

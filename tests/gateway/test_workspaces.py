@@ -100,6 +100,14 @@ def test_what_is_archived_takes_nothing(filed):
 def test_pins_are_ones_own_and_come_first(filed):
     filed.post("/api/v1/workspaces/2/pin")
     assert [one["id"] for one in filed.get("/api/v1/workspaces")["workspaces"]] == [2, 1]
+    down = filed.get("/api/v1/workspaces", orderBy="ORDER_BY_DESC")["workspaces"]
+    assert [one["id"] for one in down] == [2, 1]
+    filed.post("/api/v1/workspaces/1/pin")
+    filed.post("/api/v1/workspaces/2/unpin")
+    down = filed.get("/api/v1/workspaces", orderBy="ORDER_BY_DESC")["workspaces"]
+    assert [one["id"] for one in down] == [1, 2]
+    filed.post("/api/v1/workspaces/1/unpin")
+    filed.post("/api/v1/workspaces/2/pin")
     filed.log_in("admin")
     assert [one["id"] for one in filed.get("/api/v1/workspaces")["workspaces"]] == [1, 2]
     filed.log_in()

@@ -23,8 +23,7 @@ async def agents(visit: Asked) -> Response:
     found = agent.agents(visit.catalogue.state)
     if visit.params.sort(("ID", "TIME")) == "TIME":
         found.sort(key=lambda one: (one["registeredTime"], one["id"]))
-    window = visit.params.window()
-    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    page, pagination = paging.cut(found, visit.params.window())
     return visit.answer({"agents": page, "pagination": pagination})
 
 

@@ -58,11 +58,11 @@ def _shown(visit: UserVisit, id: int) -> Response:
 async def models(visit: Asked) -> Response:
     """A page of models."""
     state, params = visit.catalogue.state, visit.params
-    sort, window = params.sort(SORTS), params.window()
+    sort = params.sort(SORTS)
     found = [present.model(one, state) for one in state.models.values()]
     found = [one for one in found if all(check(one) for check in _checks(visit))]
-    found.sort(key=lambda one: (one[SORTS[sort]], one["id"]), reverse=window.descending)
-    page, pagination = paging.cut(found, window)
+    found.sort(key=lambda one: (one[SORTS[sort]], one["id"]))
+    page, pagination = paging.cut(found, params.window())
     return visit.answer({"models": page, "pagination": pagination})
 
 
@@ -179,10 +179,10 @@ async def _shown_version(visit: UserVisit, id: int) -> Response:
 @router.get("/models/{name}/versions")
 async def versions(visit: Asked, name: str) -> Response:
     """A page of the versions of a model."""
-    state, window = visit.catalogue.state, visit.params.window()
+    state = visit.catalogue.state
     one = find(state, name)
     found = sorted((state.versions[id] for id in one.versions), key=lambda version: version.number)
-    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    page, pagination = paging.cut(found, visit.params.window())
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
     told = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
     shown = [present.version(version, state, told.get(version.checkpoint, {})) for version in page]

@@ -80,7 +80,7 @@ def _add(kind: OwnKind) -> None:
         own = [one for one in own if not wanted or one.user in wanted]
         space = params.integer("workspace_id")
         own = [one for one in own if space in (0, one.workspace_id)]
-        own.sort(key=lambda one: one.number, reverse=params.descending())
+        own.sort(key=lambda one: one.number)
         page, pagination = paging.cut([own_task(one, state) for one in own], params.window())
         return visit.answer({f"{noun}s": page, "pagination": pagination})
 

@@ -37,8 +37,7 @@ async def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]
     states = visit.params.names("states", "STATE_", JOB_STATES)
     wanted = [row for row in rows if not states or row.state in states]
     found = job.jobs(wanted, visit.catalogue.state)
-    window = visit.params.window()
-    return paging.cut(found[::-1] if window.descending else found, window)
+    return paging.cut(found, visit.params.window())
 
 
 @router.get("/job-queues")

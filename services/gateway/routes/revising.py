@@ -66,7 +66,9 @@ def _changes(body: Any) -> dict[str, Any]:
         if len(names) == 1:
             found |= {group: given[0]} if given else {}
             continue
-        inner = given[0] if given and isinstance(given[0], dict) else {}
+        inner = given[0] if given and given[0] is not None else {}
+        if not isinstance(inner, dict):
+            raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
         for name in names:
             value = _either(inner, name)
             found |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}

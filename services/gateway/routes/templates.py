@@ -33,8 +33,7 @@ async def templates(visit: Asked) -> Response:
     part = visit.params.text("name").lower()
     known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
     found = [_shown(one) for one in known if part in one.name.lower()]
-    window = visit.params.window()
-    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    page, pagination = paging.cut(found, visit.params.window())
     return visit.answer({"templates": page, "pagination": pagination})
 
 

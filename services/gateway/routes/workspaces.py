@@ -37,8 +37,9 @@ def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
     found = [one for one in found if exactly in ("", one["name"])]
     by = SORTS[params.sort(SORTS)]
-    found.sort(key=lambda one: (not one.get("pinned", False), one[by], one["id"]))
-    page, pagination = paging.cut(found[::-1] if window.descending else found, window)
+    # Pinned ones come first in either direction.
+    found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by], one["id"]))
+    page, pagination = paging.cut(found, window)
     return visit.answer({noun: page, "pagination": pagination})
 
 
