@@ -95,8 +95,7 @@ def main() -> int:
     order = json.loads((info_directory() / "tensorboard.json").read_text())
     # In the task's working directory, which goes with the run.
     root, scratch = pathlib.Path("shown").absolute(), pathlib.Path("fetched").absolute()
-    for source in (found := sources(order, info.cluster_id, root, scratch)):
-        source.fetch()
+    fetch_all(found := sources(order, info.cluster_id, root, scratch))
     address, port = order.get("host") or "127.0.0.1", c10d_port()
     threading.Thread(target=_fetch, args=(found,), daemon=True).start()
     threading.Thread(target=_announce, args=(info, address, port), daemon=True).start()
@@ -109,14 +108,19 @@ def main() -> int:
     )
 
 
+def fetch_all(found: list[Source]) -> None:
+    """Copy what has grown; what fails, as it was just being stored again, has its turn the next time."""
+    for source in found:
+        try:
+            source.fetch()
+        except Exception as error:
+            logger.warning("event files could not be fetched: %s; trying again", error)
+
+
 def _fetch(found: list[Source]) -> None:
     while True:
         time.sleep(EVERY_S)
-        for source in found:
-            try:
-                source.fetch()
-            except Exception as error:
-                logger.warning("event files could not be fetched: %s; trying again", error)
+        fetch_all(found)
 
 
 def _announce(info: det.ClusterInfo, address: str, port: int) -> None:

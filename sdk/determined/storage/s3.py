@@ -43,7 +43,7 @@ def _naming_the_place(place: str) -> Iterator[None]:
     from minio.error import MinioException
     from urllib3.exceptions import HTTPError
 
-    from determined.storage.s3_streams import StoreError
+    from determined.storage.s3_answers import StoreError
 
     try:
         yield
@@ -52,6 +52,16 @@ def _naming_the_place(place: str) -> Iterator[None]:
         raise OSError(
             f"the checkpoint storage {place} refuses: {reason}; check the bucket, the endpoint and the keys"
         ) from e
+
+
+def _check_places(names: Iterable[str]) -> None:
+    """ValueError for what no file system holds; another program may have stored it."""
+    taken: dict[str, str] = {}
+    for name in names:
+        place = inside(name)
+        other = taken.setdefault(place, name)
+        if other != name and not (other.endswith("/") and name.endswith("/")):
+            raise ValueError(f"objects {other!r} and {name!r} would both become {place!r}; select one")
 
 
 class S3StorageManager(StorageManager):
@@ -98,7 +108,10 @@ class S3StorageManager(StorageManager):
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         if not region and self._endpoint_url != _AWS:
             region = _REGION_ELSEWHERE
-        return s3_transfer.connect(url.netloc, url.scheme == "https", self._provider, region)
+        try:
+            return s3_transfer.connect(url.netloc, url.scheme == "https", self._provider, region)
+        except ValueError as e:
+            raise ValueError(f"checkpoint_storage.endpoint_url {self._endpoint_url!r}: {e}") from e
 
     @cached_property
     def _provider(self) -> "Provider":
@@ -149,10 +162,8 @@ class S3StorageManager(StorageManager):
         from determined.storage import s3_download, s3_transfer
 
         names = choose(self.list_resources(src), selector)
+        _check_places(names)
         target = pathlib.Path(dst)
-        for name in names:
-            # Another program may have stored what no file system holds.
-            inside(name)
         for directory in {name if name.endswith("/") else posixpath.dirname(name) for name in names}:
             (target / directory).mkdir(parents=True, exist_ok=True)
         files = {n: s for n, s in names.items() if not n.endswith("/")}

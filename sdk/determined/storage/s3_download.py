@@ -14,13 +14,14 @@ from determined.storage.checksums import Blocks, crc32, good_blocks
 from determined.storage.parallel import Job, run_all
 from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
-from determined.storage.s3_streams import Broken, Streams
+from determined.storage.s3_answers import Broken, Origin
+from determined.storage.s3_streams import Streams
 from determined.storage.s3_transfer import MIB, PARALLEL_OBJECTS
 from determined.storage.tree import Resources
 
 RANGE_SIZE_BYTES = 32 * MIB
 _CHUNK_BYTES = 256 << 10
-_PAUSES_S = (0.0, 0.2, 0.4, 0.8)
+_PAUSES_S = (0.0, 0.2, 0.5, 1.0, 2.0)
 """Before the next tries, where the connection broke: at once first, as the store closes idle connections."""
 
 
@@ -30,6 +31,10 @@ class ShortRead(OSError):
 
 class Corrupt(OSError):
     """What arrived is not what was stored."""
+
+
+class Changed(OSError):
+    """An object has another content than when the download began."""
 
 
 class _Arriving:
@@ -43,6 +48,7 @@ class _Arriving:
         self.size = size
         self._file: PartialFile | None = None
         self._left = 0
+        self._etag: str | None = None
         self._lock = threading.Lock()
 
     def missing(self) -> list[tuple[int, int]]:
@@ -87,6 +93,14 @@ class _Arriving:
         step = self._blocks.block_size if self._blocks else RANGE_SIZE_BYTES
         for offset in range(0, self.size, step):
             yield offset, min(step, self.size - offset)
+
+    def comes_from(self, key: str, origin: Origin) -> None:
+        """Raise `Changed` unless the bytes belong to the object that was listed and to those before."""
+        with self._lock:
+            if self._etag is None:
+                self._etag = origin.etag
+        if origin.size not in (None, self.size) or origin.etag != self._etag:
+            raise Changed(f"object {key} was replaced while it was fetched; download it again")
 
     def write(self, data: memoryview, offset: int) -> None:
         """Put bytes to their place."""
@@ -174,6 +188,7 @@ def _get_range(streams: Streams, key: str, file: _Arriving, offset: int, length:
     buffer = memoryview(bytearray(min(length, _CHUNK_BYTES)))
     try:
         with streams.get(key, offset, length) as body:
+            file.comes_from(key, body.origin)
             while received < length and (count := body.readinto(buffer[: length - received])):
                 crc = crc32(buffer[:count], crc)
                 file.write(buffer[:count], offset + received)

@@ -8,17 +8,24 @@ import hashlib
 import hmac
 import time
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 if TYPE_CHECKING:
     from minio import Minio
+    from minio.credentials.credentials import Credentials
     from minio.credentials.providers import Provider
 
 VALID = timedelta(hours=1)
 _RENEWED_S = 60.0
 _SAMPLE = "sample"
 _SIGNATURE = "&X-Amz-Signature="
+
+
+class _Common(NamedTuple):
+    pattern: "_Pattern | None"
+    credentials: "Credentials"
+    until: float
 
 
 class Signer:
@@ -29,19 +36,19 @@ class Signer:
         self._client = client
         self._bucket = bucket
         self._provider = provider
-        self._pattern: _Pattern | None = None
-        self._until = 0.0
+        self._common: _Common | None = None
 
     def address(self, key: str) -> SplitResult:
-        """Return the URL of an object, which is valid for an hour."""
-        if time.monotonic() >= self._until:
+        """Return the URL of an object, which is valid for an hour, or as long as the credentials."""
+        common, credentials = self._common, self._provider.retrieve()
+        # Those of a role end, and are replaced in time.
+        if not common or time.monotonic() >= common.until or credentials != common.credentials:
             sample = self._by_client(_SAMPLE)
-            pattern = _Pattern(sample, self._provider.retrieve().secret_key)
+            pattern = _Pattern(sample, credentials.secret_key)
             # A client that signs in another way, or has got other keys meanwhile, signs for itself.
-            self._pattern = pattern if pattern.address(_SAMPLE) == sample else None
-            self._until = time.monotonic() + _RENEWED_S
-        pattern_now = self._pattern
-        return pattern_now.address(key) if pattern_now else self._by_client(key)
+            usable = pattern if pattern.address(_SAMPLE) == sample else None
+            common = self._common = _Common(usable, credentials, time.monotonic() + _RENEWED_S)
+        return common.pattern.address(key) if common.pattern else self._by_client(key)
 
     def _by_client(self, key: str) -> SplitResult:
         return urlsplit(self._client.get_presigned_url("GET", self._bucket, key, expires=VALID))

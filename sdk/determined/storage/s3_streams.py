@@ -8,19 +8,18 @@ store says is left to `http.client`. Imported on first use only, with the client
 import collections
 import contextlib
 import http.client
-import io
 import os
-import re
 import socket
 import ssl
 import struct
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import SplitResult
 
 import certifi
 
+from determined.storage.s3_answers import Broken, Origin, checked, expected, parsed
 from determined.storage.s3_signing import Signer
 
 if TYPE_CHECKING:
@@ -28,21 +27,15 @@ if TYPE_CHECKING:
     from minio.credentials.providers import Provider
 
 _CONNECT_S, _READ_S = 10.0, 300.0
-_BUSY = (500, 502, 503, 504)
 _HEAD_BYTES = 16 << 10
 _HEAD_END = b"\r\n\r\n"
 
 
-class StoreError(Exception):
-    """The store does not give what it was asked for."""
-
-
-class Broken(StoreError):
-    """The connection failed, or the store is busy: worth another try."""
-
-
 class Body(Protocol):
     """What arrives."""
+
+    origin: Origin
+    """What it is a part of."""
 
     def readinto(self, buffer: memoryview, /) -> int:
         """Fill the buffer as far as there is anything; 0 at the end. Raises `Broken`."""
@@ -51,9 +44,10 @@ class Body(Protocol):
 class _Plain:
     """The bytes that were asked for, as they come from a connection."""
 
-    def __init__(self, connection: "_Connection", begun: memoryview, length: int) -> None:
+    def __init__(self, connection: "_Connection", begun: memoryview, length: int, origin: Origin) -> None:
         self._connection = connection
         self._begun = begun
+        self.origin = origin
         self.left = length
 
     def readinto(self, buffer: memoryview, /) -> int:
@@ -73,8 +67,9 @@ class _Parsed:
     left = 1
     """Its connection is not used again: what is left of an answer would be taken for the next one."""
 
-    def __init__(self, response: http.client.HTTPResponse) -> None:
+    def __init__(self, response: http.client.HTTPResponse, origin: Origin) -> None:
         self._response = response
+        self.origin = origin
 
     def readinto(self, buffer: memoryview, /) -> int:
         with _NETWORK:
@@ -113,14 +108,13 @@ class _Connection:
             self._socket.sendall(request.encode())
             come, head_end = self._answer()
             begun = self._head[:come]
-            if head_end >= 0 and _is_expected(bytes(begun[:head_end]), offset, length):
-                return _Plain(self, begun[head_end + len(_HEAD_END) :], length)
+            origin = expected(bytes(begun[:head_end]), offset, length) if head_end >= 0 else None
+            if origin:
+                return _Plain(self, begun[head_end + len(_HEAD_END) :], length, origin)
             if head_end < 0 and come < _HEAD_BYTES:
                 raise Broken("the connection broke before an answer had come")
-            response = http.client.HTTPResponse(cast("socket.socket", _Again(bytes(begun), self._socket)))
-            response.begin()
-            _check(response, key, offset, length)
-            return _Parsed(response)
+            response = parsed(bytes(begun), self._socket)
+            return _Parsed(response, checked(response, key, offset, length))
 
     def _answer(self) -> tuple[int, int]:
         """Receive the beginning of an answer: how many bytes have come, and where its head ends, or -1."""
@@ -142,27 +136,6 @@ def _wait_in_the_kernel(made: socket.socket) -> None:
     limit = struct.pack("@ll", int(_READ_S), 0)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-
-
-class _Again(io.RawIOBase):
-    """A connection whose first bytes have been read already, as `http.client` wants it."""
-
-    def __init__(self, begun: bytes, connection: socket.socket) -> None:
-        self._begun = begun
-        self._connection = connection
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "bytearray | memoryview") -> int:  # type: ignore[override]
-        if not self._begun:
-            return self._connection.recv_into(buffer)
-        count = min(len(self._begun), len(buffer))
-        buffer[:count], self._begun = self._begun[:count], self._begun[count:]
-        return count
 
 
 class Streams:
@@ -220,30 +193,3 @@ class _Network:
 
 
 _NETWORK = _Network()
-
-
-def _is_expected(head: bytes, offset: int, length: int) -> bool:
-    """Whether an answer is just what was asked for, and the connection stays open after it."""
-    first, *lines = head.lower().split(b"\r\n")
-    fields = {name: value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-    return (
-        first[:12] in (b"http/1.1 200", b"http/1.1 206")
-        and fields.get(b"content-length") == b"%d" % length
-        and fields.get(b"content-range", b"bytes 0-").startswith(b"bytes %d-" % offset)
-        and fields.get(b"connection", b"keep-alive") == b"keep-alive"
-        and b"transfer-encoding" not in fields
-    )
-
-
-def _check(response: http.client.HTTPResponse, key: str, offset: int, length: int) -> None:
-    """Raise `StoreError` unless the answer is what was asked for."""
-    status = response.status
-    if status in (200, 206):
-        # Some stores call a range 200; one that knows no ranges gives all of it.
-        begins = (response.getheader("Content-Range") or "bytes 0-").startswith(f"bytes {offset}-")
-        if begins and response.length in (length, None):
-            return
-        raise StoreError(f"object {key}: the store gave other bytes than {length} from {offset}")
-    told = re.findall(r"<(?:Code|Message)>([^<]*)<", response.read().decode(errors="replace"))
-    kind = Broken if status in _BUSY else StoreError
-    raise kind(": ".join([f"object {key}", f"{status} {response.reason}", *told]))

@@ -17,6 +17,7 @@ from typing import BinaryIO, cast
 import certifi
 import urllib3
 from minio import Minio
+from minio.credentials.credentials import Credentials
 from minio.credentials.providers import (
     AWSConfigProvider,
     ChainedProvider,
@@ -27,10 +28,13 @@ from minio.credentials.providers import (
     StaticProvider,
 )
 from minio.deleteobjects import DeleteObject
+from minio.error import MinioException
+from urllib3.exceptions import HTTPError
 
 from determined.storage.checksums import Blocks, SummedReader, decode, encode
 from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
+from determined.storage.s3_answers import BUSY
 from determined.storage.tree import Resources
 
 MIB = 1 << 20
@@ -40,12 +44,23 @@ PARALLEL_OBJECTS = 8
 _MOST_PARTS = 9_000
 
 
+class _Search(ChainedProvider):
+    def retrieve(self) -> Credentials:
+        try:
+            return super().retrieve()
+        except (ValueError, HTTPError) as error:
+            raise MinioException(
+                f"no keys are found ({error}): give access_key and secret_key, "
+                "or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            ) from error
+
+
 def connect(endpoint: str, secure: bool, credentials: Provider, region: str | None) -> Minio:
     """Make a client; no packet is sent yet."""
     pool = urllib3.PoolManager(
         maxsize=2 * PARALLEL_OBJECTS,
         timeout=urllib3.Timeout(connect=10, read=300),
-        retries=urllib3.Retry(total=4, backoff_factor=0.2, status_forcelist=[500, 502, 503, 504]),
+        retries=urllib3.Retry(total=4, backoff_factor=0.2, status_forcelist=BUSY),
         cert_reqs="CERT_REQUIRED",
         ca_certs=os.environ.get("SSL_CERT_FILE") or certifi.where(),
     )
@@ -57,7 +72,7 @@ def provider(keys: tuple[str | None, str | None]) -> Provider:
     access, secret = keys
     if access and secret:
         return StaticProvider(access, secret)
-    return ChainedProvider([EnvAWSProvider(), EnvMinioProvider(), AWSConfigProvider(), IamAwsProvider()])
+    return _Search([EnvAWSProvider(), EnvMinioProvider(), AWSConfigProvider(), IamAwsProvider()])
 
 
 def _part_size(size_bytes: int) -> int:

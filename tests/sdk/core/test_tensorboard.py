@@ -13,6 +13,7 @@ from determined.core import _tensorboard_auto
 from determined.core._tensorboard import TensorboardUpload
 from determined.core._tensorboard_auto import AutomaticTensorboard, events_of
 from determined.core._tensorboard_events import EventFile, masked_crc32c
+from determined.exec.tensorboard import Source, fetch_all
 from determined.storage import SharedFSStorageManager
 from determined.tensorboard.util import get_rank_aware_path
 from determined.transport.protocol import MetricReport
@@ -208,3 +209,32 @@ RANKED = {
 @pytest.mark.parametrize("name", RANKED)
 def test_files_of_a_profiler_carry_the_rank(name):
     assert get_rank_aware_path(pathlib.Path("a/b", name), 3) == pathlib.Path("a/b", RANKED[name])
+
+
+def test_files_that_are_being_stored_again_are_shown_later_and_hold_up_no_others(tmp_path, caplog):
+    storage, (busy, calm) = SharedFSStorageManager(tmp_path / "storage"), ("trial/1", "trial/2")
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "e").write_text("1")
+    for stored in (busy, calm):
+        storage.upload(tmp_path / "events", stored)
+
+    class Changing(SharedFSStorageManager):
+        failures = 1
+
+        def download(self, *given, **named):
+            if self.failures:
+                self.failures -= 1
+                raise OSError("object e was replaced while it was fetched")
+            super().download(*given, **named)
+
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    sources = [
+        Source(manager, stored, tmp_path / "shown" / stored, scratch)
+        for manager, stored in ((Changing(tmp_path / "storage"), busy), (storage, calm))
+    ]
+    fetch_all(sources)
+    assert "object e was replaced while it was fetched; trying again" in caplog.text
+    assert [p.parent.name for p in (tmp_path / "shown").rglob("e")] == ["2"]
+    fetch_all(sources)
+    assert (tmp_path / "shown" / busy / "e").read_text() == "1"

@@ -1,3 +1,4 @@
+import io
 import shutil
 import socket
 import subprocess
@@ -8,9 +9,18 @@ from pathlib import Path
 import pytest
 
 from determined.storage import S3StorageManager, SharedFSStorageManager
+from determined.storage.s3_answers import Origin
 from services.kit.broker import held_port, port_of
 
 KEY, SECRET, BUCKET = "AKEY", "SKEY", "checkpoints"
+
+
+class Given(io.BytesIO):
+    """The body of an answer that a test makes up."""
+
+    def __init__(self, content, origin=None):
+        super().__init__(content)
+        self.origin = origin or Origin(None, "")
 
 
 def _answers(port):
@@ -30,18 +40,34 @@ def s3_root(tmp_path_factory):
 @pytest.fixture(scope="session")
 def s3_url(s3_root):
     """A real S3 server with one bucket, keeping its objects as files."""
+    (s3_root / BUCKET).mkdir()
+    with held_port() as held:
+        yield from _served(s3_root, port_of(held))
+
+
+@pytest.fixture(scope="session")
+def s3_tls(s3_url, s3_root, tmp_path_factory):
+    """The same by TLS: gives the URL and whom to trust for it."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = (str(folder / name) for name in ("key.pem", "certificate.pem"))
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+         "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=localhost",
+         "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    with held_port() as held:
+        for url in _served(s3_root, port_of(held), "--cert", certificate, "--key", key):
+            yield url.replace("http:", "https:"), certificate
+
+
+def _served(root, port, *options):
     program = shutil.which("rclone", path=str(Path(sys.executable).parent)) or shutil.which("rclone")
     if program is None:
         pytest.skip("rclone is not installed")
-    (s3_root / BUCKET).mkdir()
-    with held_port() as held:
-        yield from _served(program, s3_root, port_of(held))
-
-
-def _served(program, root, port):
     server = subprocess.Popen(
         [program, "serve", "s3", str(root), "--addr", f"127.0.0.1:{port}", "--auth-key", f"{KEY},{SECRET}",
-         "--config", str(root.parent / "no-rclone.conf")],
+         "--config", str(root.parent / "no-rclone.conf"), *options],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:

@@ -13,6 +13,7 @@ from determined.storage import SharedFSStorageManager, copying, s3_download
 from determined.storage.checksums import Blocks, SummedReader
 from determined.storage.partial import PartialFile, partial_name
 from determined.storage.progress import Meter
+from determined.storage.s3_answers import Origin
 from determined.storage.tree import list_directory
 
 PATIENCE_S = 60
@@ -108,6 +109,8 @@ def test_what_a_killed_process_left_is_free(tmp_path):
 
 class Store:
     """One object; whoever asks first for a range is held up until `gate` opens."""
+
+    origin = Origin(None, "")
 
     def __init__(self, content):
         self.content, self.asked, self.gate = content, [], threading.Event()

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from minio.credentials.providers import StaticProvider
+from minio.credentials.credentials import Credentials
+from minio.credentials.providers import Provider, StaticProvider
 
 from determined.storage import S3StorageManager, s3_signing, s3_streams, s3_transfer
+from determined.storage.s3_answers import Broken, StoreError
 from determined.storage.s3_signing import Signer
-from determined.storage.s3_streams import Broken, StoreError, Streams
+from determined.storage.s3_streams import Streams
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
 TEXT = b"0123456789"
@@ -118,6 +120,8 @@ def test_a_body_that_is_not_read_to_its_end_is_not_mixed_with_the_next(talk):
     [
         (b"HTTP/1.1 416 Range Not Satisfiable\r\nContent-Length: 0\r\n\r\n", StoreError, "416 Range Not"),
         (PLAIN.replace(b"bytes 5-14", b"bytes 0-9"), StoreError, "other bytes than 10 from 5"),
+        (PLAIN.replace(b"bytes 5-14", b"bytes 5-13"), StoreError, "from 5: bytes 5-13/99, length 10"),
+        (PLAIN.replace(b"/99", b"/" + b"9" * 9_000), StoreError, "other bytes than 10 from 5"),
         (PLAIN.replace(b"Length: 10", b"Length: 11"), StoreError, "other bytes than 10 from 5"),
         (
             b"HTTP/1.1 403 Forbidden\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -126,6 +130,7 @@ def test_a_body_that_is_not_read_to_its_end_is_not_mixed_with_the_next(talk):
             "id/f: 403 Forbidden: ExpiredToken",
         ),
         (b"HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n", Broken, "503 Slow Down"),
+        (b"HTTP/1.1 204 No Content\r\n\r\n", StoreError, "204 No Content"),
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", Broken, "the connection broke: BadStatusLine"),
         (b"HTTP/1.1 206 Par", Broken, "the connection broke"),
         (b"", Broken, "the connection broke"),
@@ -172,24 +177,57 @@ def at_noon(client, monkeypatch):
     )
 
 
+@pytest.mark.parametrize("token", [None, "a/b+c="])
 @pytest.mark.parametrize(
-    ("endpoint", "token"),
+    ("endpoint", "bucket", "region"),
     [
-        ("http://127.0.0.1:9000", None),
-        ("https://s3.amazonaws.com", None),
-        ("https://s3.amazonaws.com", "a/b+c="),
+        ("http://127.0.0.1:9000", BUCKET, "us-east-1"),
+        ("http://[::1]:9000", BUCKET, "us-east-1"),
+        ("https://Store.example:443", "sample", "garage"),
+        ("https://s3.amazonaws.com", BUCKET, "eu-central-1"),
+        ("https://s3.eu-west-1.amazonaws.com", "with.dots", None),
+        ("https://oss-cn.aliyuncs.com", BUCKET, "us-east-1"),
+        ("https://storage.googleapis.com", BUCKET, "us-east-1"),
     ],
 )
-def test_addresses_are_those_of_the_client(monkeypatch, endpoint, token):
+def test_addresses_are_those_of_the_client(monkeypatch, endpoint, bucket, region, token):
     url, provider = urlsplit(endpoint), StaticProvider(KEY, SECRET, token)
-    client = s3_transfer.connect(url.netloc, url.scheme == "https", provider, "eu-central-1")
+    client = s3_transfer.connect(url.netloc, url.scheme == "https", provider, region)
     at_noon(client, monkeypatch)
-    signer = Signer(client, BUCKET, provider)
-    keys = ["id/weights.bin", "a b/ü+&=%~-_.*'()!$@,;:", "sample/sample"]
+    signer = Signer(client, bucket, provider)
+    keys = [
+        "id/weights.bin",
+        "a b/ü+&=%~-_.*'()!$@,;:",
+        "sample/sample",
+        "a//b///",
+        "%2F%25/?#[]",
+        "日本\t\n",
+    ]
     found = [signer.address(key).geturl() for key in keys]
-    assert signer._pattern is not None
-    assert found == [client.get_presigned_url("GET", BUCKET, key, expires=timedelta(hours=1)) for key in keys]
+    assert signer._common.pattern is not None
+    assert found == [client.get_presigned_url("GET", bucket, key, expires=timedelta(hours=1)) for key in keys]
     assert ("X-Amz-Security-Token" in parse_qs(urlsplit(found[0]).query)) == (token is not None)
+
+
+class Role(Provider):
+    """Credentials that end, and are replaced."""
+
+    def __init__(self):
+        self.time = 1
+
+    def retrieve(self):
+        return Credentials(f"KEY{self.time}", SECRET, f"token{self.time}")
+
+
+def test_credentials_that_are_replaced_are_signed_with_at_once():
+    role = Role()
+    signer = Signer(s3_transfer.connect("127.0.0.1:9000", False, role, "us-east-1"), BUCKET, role)
+    for time in (1, 1, 2):
+        role.time = time
+        asked = parse_qs(signer.address("id/f").query)
+        assert asked["X-Amz-Security-Token"] == [f"token{time}"]
+        assert asked["X-Amz-Credential"][0].startswith(f"KEY{time}/")
+    assert signer._common.pattern is not None
 
 
 def test_a_client_with_other_keys_signs_for_itself(monkeypatch):
@@ -229,5 +267,5 @@ def test_odd_names_are_signed_as_a_real_store_checks_them(s3_url, tmp_path):
     streams = storage._streams()
     storage._streams = lambda: streams
     storage.download("one", tmp_path / "back")
-    assert streams._signer._pattern is not None
+    assert streams._signer._common.pattern is not None
     assert {p.name: p.read_text() for p in (tmp_path / "back").iterdir()} == {name: name for name in names}

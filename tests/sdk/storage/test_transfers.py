@@ -2,7 +2,6 @@
 
 import contextlib
 import http.server
-import io
 import os
 import random
 import subprocess
@@ -14,8 +13,9 @@ import pytest
 from determined.storage import S3StorageManager, s3_download, s3_transfer
 from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
-from determined.storage.s3_streams import StoreError, Streams
-from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
+from determined.storage.s3_answers import StoreError
+from determined.storage.s3_streams import Streams
+from tests.sdk.storage.conftest import BUCKET, KEY, SECRET, Given
 
 MIB = 1 << 20
 SILENT = Meter(0, None)
@@ -31,7 +31,7 @@ class Flaky:
     def get(self, key, offset, length):
         self.calls += 1
         whole = self.content[offset : offset + length]
-        yield io.BytesIO(whole if self.calls > self.after else whole[:-1])
+        yield Given(whole if self.calls > self.after else whole[:-1])
 
 
 def test_a_cut_off_range_is_fetched_again(tmp_path):
@@ -150,7 +150,7 @@ class Watched:
                 return
             buffer = memoryview(bytearray(length))
             content = bytes(buffer[: body.readinto(buffer)])
-            yield io.BytesIO(content[:-7] if self.cut_off(offset) else b"?" + content[1:])
+            yield Given(content[:-7] if self.cut_off(offset) else b"?" + content[1:], body.origin)
 
 
 @pytest.fixture
