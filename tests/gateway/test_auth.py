@@ -95,6 +95,18 @@ def test_tokens_expire_and_cannot_be_changed():
             tokens.read(KEY, broken, now)
 
 
+def test_who_logged_in_too_long_ago_is_told_to_log_in_again(gateway):
+    for age, told in ((1, None), (tokens.VALID_S + 1, "the token is too old; run 'det user login'")):
+        token = tokens.issue(KEY, "determined", time.time() - age)
+        gateway.client.headers["Authorization"] = f"Bearer {token}"
+        if told is None:
+            assert gateway.get("/api/v1/me")["user"]["username"] == "determined"
+        else:
+            assert gateway.refused(401, "GET", "/api/v1/me") == told
+            assert gateway.refused(401, "POST", "/api/v1/experiments/1/kill") == told
+    assert gateway.peers.commands == []
+
+
 def test_users_are_listed_and_found(gateway):
     assert [user["username"] for user in gateway.get("/api/v1/users")["users"]] == ["admin", "determined"]
     assert gateway.get("/api/v1/users/1")["user"]["username"] == "admin"

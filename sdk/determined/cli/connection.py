@@ -45,11 +45,22 @@ def ask_password(user: str) -> str:
 
 
 def ask_secret(prompt: str) -> str:
-    """A line that is not echoed."""
-    if sys.stdin.isatty():
-        return getpass.getpass(prompt)
+    """A line that is not echoed; raises `Failure` where nobody answers."""
+    try:
+        return getpass.getpass(prompt) if sys.stdin.isatty() else _piped(prompt)
+    except EOFError:
+        print(file=sys.stderr)
+        raise Failure(
+            "nobody typed the password; run 'det user login', or set DET_USER and DET_PASS"
+        ) from None
+
+
+def _piped(prompt: str) -> str:
     print(prompt, end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().rstrip("\n")
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\n")
 
 
 def _look_for_master(session: Session) -> None:

@@ -57,6 +57,26 @@ def test_a_wrong_password_stores_nothing(master, det, store, typed):
     assert store.users() == []
 
 
+def test_an_expired_login_is_asked_for_again(master, det, store, typed):
+    store.save("ann", "old", activate=True)
+    master.answer("GET", "/api/v1/me", Status(401, {"error": {"error": "the token is too old"}}))
+    master.answer("GET", "/api/v1/experiments", {"experiments": [], "pagination": {"total": 0}})
+    typed("secret\n")
+    result = det("e", "list")
+    assert (result.status, result.err) == (0, "Password for user 'ann': ")
+    assert store.token("ann") == "token of ann"
+
+
+def test_an_expired_login_of_a_script_is_a_failure_that_says_what_to_do(master, det, store, typed):
+    store.save("ann", "old", activate=True)
+    master.answer("GET", "/api/v1/me", Status(401, {"error": {"error": "the token is too old"}}))
+    typed("")
+    result = det("e", "kill", 1)
+    assert (result.status, result.out) == (1, "")
+    assert "nobody typed the password; run 'det user login'" in result.err
+    assert master.asked("POST", LOGIN) == master.asked("POST", "/api/v1/experiments/1/kill") == []
+
+
 def test_whoami(master, det, store):
     assert det("user", "whoami").out == "You are logged in as user 'determined'\n"
     store.save("ann", "token of ann", activate=True)
