@@ -115,6 +115,8 @@ def test_what_is_archived_does_not_change(registry):
     body = {"checkpointUuid": UUIDS[0]}
     assert "is archived" in registry.refused(400, "POST", "/api/v1/models/digits/versions", body)
     registry.post("/api/v1/models/digits/unarchive")
+    refused = registry.refused(400, "PATCH", "/api/v1/models/digits", {"labels": 3})
+    assert refused == "labels: Input should be a valid list"
     changed = registry.send("PATCH", "/api/v1/models/digits", {"description": "x", "labels": []}).json()
     assert (changed["model"]["description"], changed["model"]["labels"]) == ("x", [])
 

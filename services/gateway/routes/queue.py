@@ -59,6 +59,9 @@ async def stats(visit: Asked) -> Response:
     """How many wait and run, per pool."""
     wanted = visit.params.texts("resource_pools")
     queue, names = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    for name in wanted:
+        if name not in names:
+            raise not_found("resource pool", name)
     found = [
         {
             "resourcePool": name,

@@ -13,6 +13,7 @@ from det_contracts import expconf
 from det_contracts.commands import Action, ChangeExperiment, ChangeJob, MoveExperiment, ReviseExperiment
 from det_contracts.problems import Refused, invalid, precondition
 from services.gateway import listing, users
+from services.gateway.domain import Experiment
 from services.gateway.listing import ExperimentFilter
 from services.gateway.present.experiment import present_config
 from services.gateway.routes.experiments import show
@@ -44,8 +45,8 @@ async def revise(visit: Asked, experiment_id: int) -> Response:
         expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
-    if one.unmanaged and any(field in _JOB for field in changes):
-        raise precondition(f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue")
+    if any(field in _JOB for field in changes):
+        _needs_job(one)
     user = visit.user.username
     share = {_JOB[field]: value for field, value in changes.items() if field in _JOB}
     rest = {field: value for field, value in changes.items() if field not in _JOB}
@@ -54,6 +55,13 @@ async def revise(visit: Asked, experiment_id: int) -> Response:
     if rest:
         await visit.peers.command(ReviseExperiment(experiment_id=experiment_id, changes=rest, user=user))
     return visit.answer({"experiment": await show(visit, experiment_id)})
+
+
+def _needs_job(one: Experiment) -> None:
+    if one.unmanaged:
+        raise precondition(f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue")
+    if one.ended_at is not None:
+        raise precondition(f"experiment {one.id} is {one.state}: it has no place in the queue any more")
 
 
 def _changes(body: Any) -> dict[str, Any]:

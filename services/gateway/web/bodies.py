@@ -29,7 +29,12 @@ class Body(BaseModel):
 
 def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:
     """What does not fit in a request, each with its path, whose first `skip` parts tell nothing."""
-    return "; ".join(f"{_path(one['loc'][skip:])}: {one['msg']}" for one in problems)
+    return "; ".join(f"{_path(one['loc'][skip:])}: {_said(one)}" for one in problems)
+
+
+def _said(problem: Mapping[str, Any]) -> str:
+    # JSON has no tuples.
+    return "Input should be a valid list" if problem["type"] == "tuple_type" else str(problem["msg"])
 
 
 def _path(parts: tuple[int | str, ...]) -> str:
