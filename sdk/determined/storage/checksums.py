@@ -52,10 +52,15 @@ class SummedReader:
         self._position = 0
 
     def read(self, size_bytes: int = -1) -> bytes:
-        """Return the next bytes; never more than what is left of the block."""
+        """Return the next bytes; never more than what is left of the block. OSError if it ends early."""
         left = self._block_size - self._position % self._block_size
         data = self._file.read(left if size_bytes < 0 else min(left, size_bytes))
         if not data:
+            if self._position < self._size and size_bytes:
+                name = getattr(self._file, "name", "a file")
+                raise OSError(
+                    f"{name} became shorter while it was stored: {self._position} of {self._size} bytes"
+                )
             return data
         if not self._position % self._block_size:
             self._crcs.append(0)

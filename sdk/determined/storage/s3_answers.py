@@ -8,7 +8,8 @@ import re
 import socket
 from typing import NamedTuple, cast
 
-BUSY = (429, 500, 502, 503, 504)
+BUSY = (408, 429, 500, 502, 503, 504)
+"""Worth another try; 408 is what some say before they close a connection that was idle for long."""
 _MOST_TEXT_BYTES = 64 << 10
 _PLACE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19}|\*)$", re.IGNORECASE)
 

@@ -4,6 +4,7 @@ Imported on first use only: loading the client costs a tenth of a second. The cl
 memory, hence the explicit part size.
 """
 
+import errno
 import io
 import os
 import pathlib
@@ -56,13 +57,16 @@ class _Search(ChainedProvider):
 
 
 def connect(endpoint: str, secure: bool, credentials: Provider, region: str | None) -> Minio:
-    """Make a client; no packet is sent yet."""
+    """Make a client; no packet is sent yet. FileNotFoundError for an SSL_CERT_FILE that is not there."""
+    trusted = os.environ.get("SSL_CERT_FILE") or certifi.where()
+    if secure and not os.path.exists(trusted):
+        raise FileNotFoundError(errno.ENOENT, "SSL_CERT_FILE names a file that is not there", trusted)
     pool = urllib3.PoolManager(
         maxsize=2 * PARALLEL_OBJECTS,
         timeout=urllib3.Timeout(connect=10, read=300),
         retries=urllib3.Retry(total=4, backoff_factor=0.2, status_forcelist=BUSY),
         cert_reqs="CERT_REQUIRED",
-        ca_certs=os.environ.get("SSL_CERT_FILE") or certifi.where(),
+        ca_certs=trusted,
     )
     return Minio(endpoint, credentials=credentials, secure=secure, region=region, http_client=pool)
 

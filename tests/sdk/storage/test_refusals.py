@@ -96,6 +96,7 @@ def test_an_object_that_nobody_touches(storage, tmp_path, monkeypatch):
         (400, "InvalidRequest", 1),
         (403, "AccessDenied", 1),
         (404, "NoSuchKey", 1),
+        (408, "RequestTimeout", 3),
         (412, "PreconditionFailed", 1),
         (416, "InvalidRange", 1),
         (429, "TooManyRequests", 3),
@@ -205,6 +206,12 @@ def test_no_keys_anywhere(monkeypatch, error):
     storage = S3StorageManager(BUCKET, endpoint_url="http://127.0.0.1:1")
     with pytest.raises(OSError, match=r"refuses: no keys are found .*: give access_key and secret_key"):
         storage.list_resources("one")
+
+
+def test_trust_that_is_not_there(monkeypatch, tmp_path):
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "absent.pem"))
+    with pytest.raises(FileNotFoundError, match=r"SSL_CERT_FILE names .* '.*/absent.pem'"):
+        S3StorageManager(BUCKET, KEY, SECRET, "https://127.0.0.1:1").list_resources("one")
 
 
 @pytest.mark.live

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from determined.storage import S3StorageManager, s3_download, s3_transfer
+from determined.storage import S3StorageManager, s3, s3_download, s3_transfer
 from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
 from determined.storage.s3_answers import StoreError
@@ -319,6 +319,18 @@ def test_files_stored_again_under_one_id_have_their_last_checksum(storage, sourc
     storage.upload(source, "one", ["sub/small"], checksums=False)
     storage.download("one", tmp_path / "back")
     assert (tmp_path / "back" / "sub" / "small").read_bytes() == b"longer than before"
+
+
+@pytest.mark.live
+def test_a_file_that_becomes_shorter_meanwhile_is_told(storage, source, monkeypatch):
+    listed = s3.list_directory
+    monkeypatch.setattr(s3, "list_directory", lambda root: {**listed(root), "sub/small": 50})
+    with pytest.raises(OSError, match=r"sub/small became shorter while it was stored: 5 of 50 bytes"):
+        storage.upload(source, "one")
+    monkeypatch.setattr(s3, "list_directory", lambda root: {"large": 30 * MIB})
+    with pytest.raises(OSError, match=r"large became shorter while it was stored"):
+        storage.upload(source, "two")
+    assert list(storage._client.list_objects(BUCKET, prefix=f"{storage._prefix}/two/", recursive=True)) == []
 
 
 @pytest.mark.live
