@@ -8,7 +8,7 @@ import pytest
 from determined.transport import identity
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
 SCRIPT = """
 import determined as det
@@ -184,7 +184,7 @@ def test_users(cluster):
     admin = cluster.api("POST", "auth/login", json={"username": "admin", "password": "", "isHashed": True})
     body = {"user": {"username": "ann", "active": True}, "password": identity.hashed("p"), "isHashed": True}
     headers = {"Authorization": f"Bearer {admin['token']}"}
-    cluster._session.post(f"{cluster.address}/api/v1/users", json=body, headers=headers, timeout=15)
+    cluster._session.post(f"{cluster.address}/api/v1/users", json=body, headers=headers, timeout=60)
     assert "ann" in cluster.det("u", "list").stdout
     refused = cluster.det("u", "deactivate", "ann", check=False)
     assert (refused.returncode, "Forbidden(" in refused.stderr) == (1, True)

@@ -10,7 +10,7 @@ from determined.errors import CheckpointStateException
 from determined.experimental import client
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
 SCRIPT = """
 import determined as det

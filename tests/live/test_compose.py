@@ -282,7 +282,7 @@ def working_inside(folder):
 
 
 @pytest.mark.live
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_url):
     model = tmp_path / "model"
     model.mkdir()
@@ -311,8 +311,8 @@ def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_
     assert positions(postgres_url).keys() == set(SERVICES)
     assert min(positions(postgres_url).values()) > 0
     for name, port in stack.health_ports.items():
-        assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=10).text == "ok\n", name
-        numbers = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
+        assert requests.get(f"http://127.0.0.1:{port}/healthz", timeout=60).text == "ok\n", name
+        numbers = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
         sizes = re.findall(rf'^steadfast_database_bytes{{owner="{name}"}} (\S+)$', numbers, re.MULTILINE)
         assert len(sizes) == (name in SERVICES)
         assert all(float(size) > 0 for size in sizes)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.fixtures.local_cluster import processes_below, wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_search"
 
@@ -55,7 +55,7 @@ def test_it_comes_to_its_end_whatever_is_killed(cluster, search):
     first.send_signal(signal.SIGKILL)
     first.communicate()
     second = search()
-    output, _ = second.communicate(timeout=150)
+    output, _ = second.communicate(timeout=240)
     assert second.returncode == 0, output
     assert "experiment 1 is over" in output
     experiment = cluster.experiment(1)
@@ -73,7 +73,7 @@ def test_while_it_is_paused_nothing_is_decided(cluster, search):
     (event,) = cluster.get("experiments/1/searcher_events")["searcherEvents"]
     assert event == {"id": -1, "experimentInactive": {"experimentState": "STATE_PAUSED"}}
     cluster.api("POST", "experiments/1/kill")
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 0, output
 
 

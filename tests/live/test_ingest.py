@@ -58,7 +58,7 @@ async def every_report(asker, trial, group):
     return found
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_no_point_is_missing_or_doubled(metrics, broker, credentials):
     asyncio.run(_with_kills(metrics, broker.url, credentials))
 

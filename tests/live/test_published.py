@@ -39,7 +39,7 @@ def theirs(published, tmp_path):
         }
         command = [published.python, "-c", python] if python else [published.det, *map(str, words)]
         done = subprocess.run(
-            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=180, input=typed
+            command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=240, input=typed
         )
         assert done.returncode == status, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout

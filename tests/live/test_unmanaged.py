@@ -9,7 +9,7 @@ import pytest
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(400), pytest.mark.xdist_group("published")]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(900), pytest.mark.xdist_group("published")]
 
 PLAIN = """
 import json, os, sys, urllib.request
@@ -18,7 +18,7 @@ def call(method, path, body=None, token=""):
     request = urllib.request.Request(os.environ["DET_MASTER"] + path, method=method)
     request.add_header("Authorization", f"Bearer {token}")
     data = json.dumps(body).encode() if body is not None else None
-    with urllib.request.urlopen(request, data, timeout=30) as answer:
+    with urllib.request.urlopen(request, data, timeout=60) as answer:
         return json.load(answer)
 
 token = call("POST", "/api/v1/auth/login", {"username": "determined", "password": ""})["token"]
@@ -89,7 +89,7 @@ def run(cluster, python, script, folder, *words, status=0):
     }
     command = [str(python), str(file), *map(str, words)]
     done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout

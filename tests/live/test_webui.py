@@ -16,7 +16,7 @@ AXE = ROOT / "webui" / "node_modules" / "axe-core" / "axe.min.js"
 EXAMPLES = ROOT / "examples" / "core_api"
 pytestmark = [
     pytest.mark.live,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(not BUILT.exists(), reason="the web UI is not built: make setup"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
 ]
@@ -42,8 +42,8 @@ def page(cluster, browser):
     """Signed in, on the dashboard."""
     context = browser.new_context(base_url=cluster.address, viewport={"width": 1280, "height": 850})
     page = context.new_page()
-    page.set_default_timeout(20 * SECONDS)
-    expect.set_options(timeout=20 * SECONDS)
+    page.set_default_timeout(60 * SECONDS)
+    expect.set_options(timeout=60 * SECONDS)
     page.goto("/experiments")
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     page.keyboard.press("Enter")
@@ -161,7 +161,7 @@ def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
     cluster.kill("gateway")
     cluster.get("me")
     cluster.create("1_metrics.yaml", examples, "--config", "name=after-the-gateway")
-    expect(page.get_by_role("row", name=re.compile("after-the-gateway"))).to_be_visible(timeout=40 * SECONDS)
+    expect(page.get_by_role("row", name=re.compile("after-the-gateway"))).to_be_visible(timeout=60 * SECONDS)
 
 
 PLACES = (("e", "Experiments"), ("c", "Cluster"), ("q", "Job queue"), ("m", "Models"))

@@ -16,7 +16,7 @@ from tests.fixtures.painting import NOTE, reporting, until_painted_s
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = playwright.expect
-expect.set_options(timeout=20 * SECONDS)
+expect.set_options(timeout=60 * SECONDS)
 pytestmark = MARKS
 
 SEARCH = """
@@ -169,7 +169,7 @@ TOPS = """
 """Where in the uppermost third of a chart something blue, as the first line is, was drawn."""
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_a_spike_among_a_million_points_is_seen_and_its_value_is_found(cluster, signed_in, long_run):
     page = signed_in(cluster)
     page.goto(f"/det/trials/{long_run}")
@@ -193,7 +193,7 @@ def test_a_spike_among_a_million_points_is_seen_and_its_value_is_found(cluster, 
     expect(page).to_have_url(re.compile(r"q=noise$"))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 def test_three_thousand_metrics_leave_the_page_light(cluster, signed_in, long_run):
     page = signed_in(cluster)
     page.goto(f"/det/trials/{long_run}")

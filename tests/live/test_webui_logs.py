@@ -68,7 +68,7 @@ def failed(cluster, tmp_path_factory):
 @pytest.fixture
 def page(cluster, failed, signed_in):
     page = signed_in(cluster)
-    expect.set_options(timeout=20 * SECONDS)
+    expect.set_options(timeout=60 * SECONDS)
     id, trial = failed
     page.goto(f"/det/experiments/{id}/trials/{trial}/logs")
     expect(page.locator(".log .line").first).to_be_visible()
