@@ -221,7 +221,7 @@ class BusThread:
             self._heard.clear()
             try:
                 await asyncio.wait_for(self._heard.wait(), 3 * HEARTBEAT_S)
-            except TimeoutError:
+            except asyncio.TimeoutError:
                 return
 
     def stop(self) -> None:

@@ -1,6 +1,7 @@
 """Reports on their way out: gathered, sent together, kept until they are stored."""
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -43,8 +44,11 @@ class Outbox:
         """Batches that were taken out of `_waiting` and are not stored yet."""
         self._numbered = 0
         self._news = asyncio.Event()
-        self._awake = self._urgent = False
+        self._awake = False
+        """The sender looks by itself whether more has come."""
         self._made = self._settled = 0
+        self._wanted = 0
+        """So many of those made are waited for."""
         self._lock = threading.Condition()
 
     def put(self, report: MetricReport) -> None:
@@ -60,7 +64,7 @@ class Outbox:
         upto = self._made
         if self._settled >= upto:
             return
-        self._urgent = True
+        self._wanted = max(self._wanted, upto)
         self._thread.wake(self._news)
         with self._lock:
             while self._settled < upto:
@@ -71,15 +75,27 @@ class Outbox:
     async def send_for_ever(self) -> None:
         """Send what comes. Begun again after a failure, it goes on with what was under way."""
         while True:
-            while self._under_way or self._waiting:
+            await self._gather()
+            # Not what comes meanwhile: a script that reports all the time would make of each few a message.
+            left = len(self._waiting)
+            while self._under_way or left > 0:
                 if not self._under_way:
                     self._under_way.append(self._gathered())
+                    left -= len(self._under_way[0])
                 await self._send(self._under_way[0])
-            await self._news.wait()
-            if not self._urgent:
-                await asyncio.sleep(GATHER_S)
-            self._news.clear()
-            self._awake = self._urgent = False
+
+    async def _gather(self) -> None:
+        """Return when a report has come and its neighbours, or somebody waits for it, or there are many."""
+        self._news.clear()
+        if not (self._under_way or self._waiting):
+            self._awake = False
+            # One that came just before has woken nobody.
+            if not self._waiting:
+                await self._news.wait()
+                self._news.clear()
+        if self._settled >= self._wanted and len(self._waiting) < BATCH_REPORTS:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._news.wait(), GATHER_S)
 
     def _gathered(self) -> list[Timed]:
         return [self._waiting.popleft() for _ in range(self._fitting())]

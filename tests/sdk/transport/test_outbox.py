@@ -9,6 +9,7 @@ import pytest
 
 from det_contracts.reports import ReportBatch
 from determined import ClusterInfo, TrialInfo
+from determined.transport import outbox
 from determined.transport.bus import BusTransport
 from determined.transport.bus_thread import BusThread, TooLarge
 from determined.transport.outbox import BATCH_REPORTS, BATCH_VALUES
@@ -104,6 +105,27 @@ def test_a_batch_ends_by_values(transport):
     for _ in range(3):
         waiting(transport, dict.fromkeys(range(BATCH_VALUES // 2 + 1), 1.0))
     assert transport._outbox._fitting() == 1
+
+
+def test_what_comes_while_a_message_is_stored_waits_for_its_neighbours_unless_it_is_waited_for(
+    thread, transport, monkeypatch
+):
+    monkeypatch.setattr(outbox, "GATHER_S", 1000.0)
+    keep = thread._keep
+
+    def and_another(body, id):
+        keep(body, id)
+        if len(thread.batches) == 1:
+            transport.report(report(2))
+
+    monkeypatch.setattr(thread, "_keep", and_another)
+    transport.start()
+    transport.report(report(1))
+    transport.flush()
+    for step in range(3, 7):
+        transport.report(report(step))
+    transport.flush()
+    assert [batch.series[0].steps for _, batch in thread.batches] == [[1], [2, 3, 4, 5, 6]]
 
 
 @pytest.mark.parametrize("stored", [False, True])
