@@ -2,12 +2,19 @@
 
 import signal
 
+from hypothesis import HealthCheck, settings
+
 pytest_plugins = [
     "tests.fixtures.broker",
     "tests.fixtures.local_cluster",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
 ]
+
+
+# A busy machine is no failure.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 
 def pytest_configure():

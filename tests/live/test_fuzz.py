@@ -17,7 +17,6 @@ LEFT_OUT = {
 }
 SETTINGS = hypothesis.settings(
     max_examples=EXAMPLES,
-    deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=list(hypothesis.HealthCheck),

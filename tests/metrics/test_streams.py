@@ -47,7 +47,7 @@ def live(world, choose):
             world.step(open_[choose(len(open_))])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(batches(), st.randoms(use_true_random=False))
 def test_any_interleaving_ends_the_same_and_states_everything_once(found, chance):
     ended = [searcher.TrialEnded(trial_id=1, state="COMPLETED", restarts=0, reason="done")]
@@ -63,7 +63,7 @@ def test_any_interleaving_ends_the_same_and_states_everything_once(found, chance
         assert stated == list(range(1, len(stated) + 1))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(batches(), st.randoms(use_true_random=False))
 def test_halfway_the_same_decisions_are_open(found, chance):
     """Positions alone say what is pending, not how the service came there."""

@@ -96,7 +96,7 @@ def test_trials_have_all_hyperparameters(searched):
     assert all(hparams.keys() == space.keys() for hparams in made)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=6)
 @given(seed=st.integers(0, 2**32 - 1), exits=st.integers(0, 12))
 def test_early_exits_hold_no_search_up(searched, histories, seed, exits):
     config, space = searched

@@ -58,7 +58,7 @@ searches = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(searches, seeds, st.integers(0, 12))
 def test_every_search_comes_to_its_end(histories, config, seed, exits):
     history = histories(config, SPACE, seed, exits)
@@ -71,7 +71,7 @@ def test_every_search_comes_to_its_end(histories, config, seed, exits):
     assert not history.waiting
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(searches, seeds, st.integers(0, 6))
 def test_a_step_changes_nothing_but_its_answer(histories, config, seed, exits):
     history = histories(config, SPACE, seed, exits)
@@ -84,7 +84,7 @@ def test_a_step_changes_nothing_but_its_answer(histories, config, seed, exits):
         assert msgspec.json.encode(step(before, event)[0]) == msgspec.json.encode(history.search)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     brackets,
     st.integers(0, 2**32 - 1),
