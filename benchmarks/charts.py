@@ -1,4 +1,4 @@
-"""Charts in a browser: from a report to the screen, and a million points.
+"""A browser: from a report and a printed line to the screen, and a million points.
 
 Needs chromium and the built web UI:
 
@@ -12,11 +12,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
+from benchmarks.browser import signed_in
 from benchmarks.table import head, median, percentile, row
 from services.kit import broker
-from tests.fixtures.browser import CHROMIUM
 from tests.fixtures.local_cluster import LocalCluster
 from tests.fixtures.outside import Outside
 from tests.fixtures.painting import NOTE, reporting, until_painted_s
@@ -34,6 +34,34 @@ with det.core.init() as core:
         op.report_completed(0.0)
 """
 CONFIG = "{name: long, entrypoint: python3 long.py, searcher: {name: single, metric: x, max_length: 1}}"
+TALK = f"""
+import time
+
+# Until a page looks on.
+time.sleep(5)
+for n in range({REPORTS}):
+    print(f"said at {{time.time():.4f}}", flush=True)
+    # Not in step with anything that gathers lines.
+    time.sleep(0.2 + n % 7 / 50)
+print("that is all", flush=True)
+"""
+NOTE_LINES = """
+() => {
+  window.seen = [];
+  const known = new Set();
+  const note = () => {
+    for (const [, at] of document.querySelector(".log").textContent.matchAll(/said at ([0-9.]+)/g)) {
+      if (known.has(at)) continue;
+      known.add(at);
+      requestAnimationFrame(() => seen.push(Date.now() / 1000 - Number(at)));
+    }
+  };
+  note();
+  seen.length = 0;
+  const all = { subtree: true, childList: true, characterData: true };
+  new MutationObserver(note).observe(document.querySelector(".log"), all);
+}
+"""
 FIRST = """
 () => [
   performance.getEntriesByName("first-contentful-paint")[0].startTime,
@@ -46,21 +74,16 @@ FIRST = """
 def main() -> None:
     """Print the rows."""
     head()
-    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder, sync_playwright() as tool:
+    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
         script = Path(folder, "script")
         script.mkdir()
         cluster = LocalCluster(Path(folder, "cluster"), port=broker.free_port(), slots=1).up()
-        browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:
-            page = browser.new_page(base_url=cluster.address, viewport={"width": 1280, "height": 850})
-            page.goto("/")
-            page.get_by_role("button", name="Sign in").click()
-            page.wait_for_url("**/dashboard")
-            weight(page)
-            live(cluster, page)
-            long(cluster, page, script)
+            with signed_in(cluster.address) as page:
+                weight(page)
+                live(cluster, page, script)
+                long(cluster, page, script)
         finally:
-            browser.close()
             cluster.down()
 
 
@@ -76,8 +99,8 @@ def weight(page: Page) -> None:
     row("dashboard: first contentful paint", median(painted), "ms")
 
 
-def live(cluster: Any, page: Page) -> None:
-    """A report reaches the screen."""
+def live(cluster: Any, page: Page, folder: Path) -> None:
+    """A report, and a line of a log, reach the screen."""
     outside = Outside(cluster, "a-hundred", trials=TRIALS)
     watched, *others = outside.trials
     outside.report(watched, 1, loss=1)
@@ -86,8 +109,26 @@ def live(cluster: Any, page: Page) -> None:
     page.evaluate(NOTE)
     with reporting(outside, others):
         waited = [until_painted_s(page, outside, watched, value) for value in range(100, 100 + REPORTS)]
+        printed = lines(cluster, page, folder)
     row("report to painted, 100 active trials, p50", 1000 * median(waited), "ms")
     row("report to painted, 100 active trials, p95", 1000 * percentile(waited, 0.95), "ms", "< 1,000")
+    row("line printed to painted, 100 active trials, p50", median(printed), "ms")
+    row("line printed to painted, 100 active trials, p95", percentile(printed, 0.95), "ms", "< 1,000")
+
+
+def lines(cluster: Any, page: Page, folder: Path) -> list[float]:
+    """Milliseconds from a line's print to the frame after it is on the page."""
+    (folder / "talk.py").write_text(TALK)
+    (folder / "config.yaml").write_text(CONFIG.replace("long", "talk"))
+    id = cluster.create("config.yaml", folder)
+    page.goto(f"/det/trials/{cluster.first_trial(id)}")
+    page.get_by_role("link", name="Logs").click()
+    page.locator(".log").wait_for()
+    page.evaluate(NOTE_LINES)
+    page.locator(".log").get_by_text("that is all").wait_for(timeout=120_000)
+    cluster.wait_for_end(id)
+    seen = page.evaluate("seen")
+    return [1000 * took for took in seen]
 
 
 def long(cluster: Any, page: Page, folder: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ import httpx
 import msgspec
 import nats
 
+from benchmarks.browser import CHROMIUM, signed_in
 from benchmarks.cluster import address, broker_url, running_cluster
 from benchmarks.logs import NEEDLE, batches
 from benchmarks.table import head, median, percentile, row
@@ -32,7 +32,6 @@ from services.kit.log_jetstream import JetStreamLog
 from services.local.home import Home
 
 DET = Path(sys.executable).parent / "det"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CONFIG = """
 name: talks
 entrypoint: echo first line
@@ -58,7 +57,7 @@ def main(lines: int) -> None:
         row("largest memory of the metrics service meanwhile", peak.stop() / 1e6, "MB", "< 300 MB")
         http(client, f"trials/{trial}/logs")
         if CHROMIUM:
-            browse(client, home, trial, lines)
+            browse(home, trial, lines)
 
 
 def log_in(client: httpx.Client) -> None:
@@ -150,14 +149,8 @@ def http(client: httpx.Client, path: str) -> None:
         row(f"{measure}, by HTTP", median(times), "ms", aim, f"p95 {percentile(times, 0.95):,.0f} ms")
 
 
-def browse(client: httpx.Client, home: Home, trial: int, lines: int) -> None:
-    from playwright.sync_api import sync_playwright
-
-    token = client.headers["Authorization"].removeprefix("Bearer ")
-    with sync_playwright() as made:
-        browser = made.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        page = browser.new_page(base_url=address(home), viewport={"width": 1280, "height": 850})
-        page.context.add_cookies([{"name": "auth", "value": token, "url": address(home)}])
+def browse(home: Home, trial: int, lines: int) -> None:
+    with signed_in(address(home)) as page:
         opened, jumped = [], []
         for turn in range(ROUNDS):
             began = time.perf_counter()
@@ -174,7 +167,6 @@ def browse(client: httpx.Client, home: Home, trial: int, lines: int) -> None:
             row(
                 f"{measure}, lines painted", median(times), "ms", "", f"p95 {percentile(times, 0.95):,.0f} ms"
             )
-        browser.close()
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from playwright.sync_api import Page
+
+from benchmarks.browser import CHROMIUM, signed_in
 from benchmarks.cluster import address
 from benchmarks.table import head, median, percentile, row
 from determined.experimental import client
@@ -43,6 +46,14 @@ CONFIG = {
     "hyperparameters": {"number": {"type": "int", "minval": 0, "maxval": SERIES - 1, "count": SERIES}},
     "searcher": {"name": "grid", "metric": "loss", "max_length": {"batches": 1}, "max_concurrent_trials": 4},
 }
+NOTE_TASKS = """
+() => {
+  window.tasks = [0];
+  const note = (list) => list.getEntries().forEach((one) => tasks.push(one.duration));
+  new PerformanceObserver(note).observe({ type: "longtask" });
+}
+"""
+LONGEST = "new Promise((tell) => setTimeout(() => tell(Math.max(...tasks)), 500))"
 COPIED = ("strands", "chunks", "columns")
 
 
@@ -126,6 +137,8 @@ def main() -> None:
             source = copy(home, trials)
             up(plan, home)
             measure(Api(home), source, trials)
+            if CHROMIUM:
+                browse(home)
         finally:
             down(home)
 
@@ -151,6 +164,32 @@ def measure(api: Api, trial: int, trials: list[int]) -> None:
     row(f"{SERIES} series of 1,000,000 points, first time", first, "ms")
     again = [api.series(trialIds=trials)[0] for _ in range(5)]
     row(f"{SERIES} series of 1,000,000 points, p50", median(again), "ms", "< 500")
+
+
+def browse(home: Home) -> None:
+    """All of them on one chart in a browser: from the click, and while the pointer runs over it."""
+    drawn = []
+    with signed_in(address(home)) as page:
+        for _ in range(7):
+            page.goto(f"/det/experiments/compare?e=1&n={SERIES}&v=details")
+            page.get_by_role("table", name="Details").wait_for()
+            began = time.perf_counter()
+            page.get_by_role("button", name="Metrics").click()
+            page.locator("figure[aria-label=loss][aria-busy=false] canvas").first.wait_for()
+            drawn.append((time.perf_counter() - began) * 1e3)
+        row(f"{SERIES} series of 1,000,000 points: click to drawn", median(drawn), "ms", "< 1,500")
+        row("longest pause of the page while the pointer runs over them", hovering(page), "ms", "< 50")
+
+
+def hovering(page: Page) -> float:
+    """Milliseconds of the longest task of a page while the pointer goes over its first chart."""
+    page.evaluate(NOTE_TASKS)
+    box = page.locator(".u-over, .drawing").first.bounding_box()
+    assert box
+    for at in range(200):
+        x, y = box["x"] + box["width"] * at / 200, box["y"] + box["height"] * (at * 7 % 200) / 200
+        page.mouse.move(x, y)
+    return float(page.evaluate(LONGEST))
 
 
 if __name__ == "__main__":

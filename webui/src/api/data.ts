@@ -24,9 +24,13 @@ export function afresh(client: QueryClient, queryKey: QueryKey): Promise<void> {
   return round;
 }
 
+const REST_SHARE = 2;
+const wait = (ms: number) => new Promise((go) => setTimeout(go, ms));
+
 /**
  * Asks questions again when one of the topics has changed: one round at a time, and one more if something changed meanwhile. So an
- * answer that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds.
+ * answer that takes longer than the next change is shown all the same. `rest` is the least time between two, in milliseconds; after
+ * answers that take long it is longer, so that neither the cluster nor the page is kept busy by them all the time.
  */
 export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
   const client = useQueryClient();
@@ -39,8 +43,9 @@ export function useAgain(topics: string[], questions: QueryKey[], rest = 0) {
     now.busy = true;
     while (now.changed) {
       now.changed = false;
+      const began = performance.now();
       await Promise.all(now.questions.map((one) => afresh(client, one)));
-      if (rest) await new Promise((go) => setTimeout(go, rest));
+      await wait(Math.max(rest, (performance.now() - began) * REST_SHARE));
     }
     now.busy = false;
   }, [client, rest]);

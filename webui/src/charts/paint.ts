@@ -33,15 +33,11 @@ export function paint(u: uPlot, what: What) {
 
 /** On a canvas above, which is there only for that: the trial that is lit, and a veil over all others. */
 export function paintLit(u: uPlot, what: What, lit: number | null) {
-  const below = u.ctx.canvas;
-  const before = below.nextElementSibling;
-  if (before instanceof HTMLCanvasElement) before.remove();
-  const mine = what.lines.filter((line) => line.trial === lit);
-  if (!mine.length || mine.length === what.lines.length) return;
-  const above = below.cloneNode() as HTMLCanvasElement;
-  Object.assign(above.style, { position: "absolute", inset: "0", pointerEvents: "none" });
-  below.after(above);
-  const ctx = above.getContext("2d")!;
+  const mine = lit === null ? [] : what.lines.filter((line) => line.trial === lit);
+  const apart = mine.length > 0 && mine.length < what.lines.length;
+  const ctx = canvasAbove(u, apart)?.getContext("2d");
+  ctx?.reset();
+  if (!ctx || !apart) return;
   const { toX, toY } = scalesOf(u, what);
   within(ctx, u.bbox, () => {
     ctx.fillStyle = css("--card");
@@ -51,6 +47,20 @@ export function paintLit(u: uPlot, what: What, lit: number | null) {
     for (const line of mine) draw(u, ctx, line, what.band, 1, toX, toY, 1.8);
     for (const mark of what.marks) if (mark.trial === lit) star(ctx, toX(mark.x), toY(mark.y), 7 * devicePixelRatio);
   });
+}
+
+/** As large as the chart's own; there only while it is needed. */
+function canvasAbove(u: uPlot, needed: boolean): HTMLCanvasElement | null {
+  const below = u.ctx.canvas;
+  const { nextElementSibling: next } = below;
+  const before = next instanceof HTMLCanvasElement ? next : null;
+  if (needed && before?.width === below.width && before.height === below.height) return before;
+  before?.remove();
+  if (!needed) return null;
+  const made = below.cloneNode() as HTMLCanvasElement;
+  Object.assign(made.style, { position: "absolute", inset: "0", pointerEvents: "none" });
+  below.after(made);
+  return made;
 }
 
 const scalesOf = ({ bbox }: uPlot, { extent, log }: What) => ({

@@ -6,7 +6,7 @@ import "uplot/dist/uPlot.min.css";
 
 import { duration } from "../parts/format";
 import { tickText } from "./export";
-import { light, lighted, useLit } from "./light";
+import { light, lighted, onLit } from "./light";
 import { type Extent, type Line, nearestOf } from "./lines";
 import { paint, paintLit, roomFor } from "./paint";
 import { css, onTheme } from "./theme";
@@ -48,7 +48,6 @@ export function Plot(props: PlotProps) {
   const plot = useRef<uPlot | null>(null);
   const now = useRef(props);
   const waits = useRef(false);
-  const lit = useLit();
   now.current = props;
   const { axis, log, height } = props;
 
@@ -86,9 +85,7 @@ export function Plot(props: PlotProps) {
     };
   }, []);
   // Many lines are drawn once; what is lit lies above them.
-  useEffect(() => {
-    if (plot.current) paintLit(plot.current, now.current, lit);
-  }, [lit]);
+  useEffect(() => onLit((lit) => plot.current && paintLit(plot.current, now.current, lit)), []);
 
   return <div ref={box} className="plot" role="img" aria-label={props.name} style={{ height }} />;
 }

@@ -1,6 +1,17 @@
 /** Colours of the page for what is drawn by hand. */
 
-export const css = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+let known: Map<string, string> | undefined;
+
+/** A colour by its name; asking the browser for one makes it work out the styles of the whole page. */
+export function css(name: string): string {
+  if (!known) {
+    known = new Map();
+    onTheme(() => known!.clear());
+  }
+  let found = known.get(name);
+  if (found === undefined) known.set(name, (found = getComputedStyle(document.documentElement).getPropertyValue(name).trim()));
+  return found;
+}
 
 /** Calls back when the page turns light or dark; returns how to stop that. */
 export function onTheme(again: () => void): () => void {

@@ -4,7 +4,8 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 const told = new Map<Element, (seen: boolean) => void>();
 let observer: IntersectionObserver | undefined;
 
-function watch(element: Element, tell: (seen: boolean) => void): () => void {
+/** Tells whether an element is in view, or nearly; returns how to stop that. */
+export function watch(element: Element, tell: (seen: boolean) => void): () => void {
   observer ??= new IntersectionObserver((entries) => entries.forEach((one) => told.get(one.target)?.(one.isIntersecting)), { rootMargin: "200px" });
   told.set(element, tell);
   observer.observe(element);

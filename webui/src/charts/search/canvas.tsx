@@ -1,8 +1,10 @@
 /** A drawing with as many marks as there are trials, and one above it for the one that is lit. */
 
-import { type PointerEvent, useEffect, useRef } from "react";
+import { type PointerEvent, useCallback, useEffect, useRef } from "react";
 
+import { lighted, onLit } from "../light";
 import { onTheme } from "../theme";
+import { watch } from "../visible";
 
 export interface Frame {
   ctx: CanvasRenderingContext2D;
@@ -20,62 +22,82 @@ export interface CanvasProps {
   name: string;
   height: number;
   draw: (frame: Frame) => void;
-  /** Drawn above, again whenever it changes. */
-  above?: (frame: Frame) => void;
-  faint?: boolean;
+  /** Drawn above the rest, again whenever another trial is lit or this is another function. */
+  above?: (frame: Frame, lit: number | null) => void;
+  /** Whether the rest is faint beside a trial that is lit. */
+  faint?: (lit: number | null) => boolean;
   onMove?: (where: Where) => void;
   onLeave?: () => void;
   onDown?: (where: Where) => void;
   onUp?: (where: Where) => void;
-  cursor?: string;
+  cursor?: string | ((lit: number | null) => string);
 }
 
 export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDown, onUp, cursor }: CanvasProps) {
+  const box = useRef<HTMLDivElement>(null);
   const [below, top] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
-  useDrawing(below, height, draw);
-  useDrawing(top, height, above);
+  const now = useRef({ draw, above, faint, cursor, width: 0, seen: false });
+  Object.assign(now.current, { draw, above, faint, cursor });
+
+  // What is lit changes with every move of the pointer: it is drawn without asking React or the layout, and where it can be seen.
+  const shine = useCallback(() => {
+    const { above, faint, cursor, width, seen } = now.current;
+    if (!seen) return;
+    const lit = lighted();
+    paint(top.current!, width, height, above && ((frame) => above(frame, lit)));
+    restyle(below.current!, "opacity", faint?.(lit) ? "0.3" : "1");
+    restyle(box.current!, "cursor", typeof cursor === "function" ? cursor(lit) : (cursor ?? ""));
+  }, [height]);
+
+  useEffect(() => {
+    const again = () => {
+      paint(below.current!, now.current.width, height, now.current.draw);
+      shine();
+    };
+    const resize = (width: number) => {
+      if (width === now.current.width) return;
+      now.current.width = width;
+      again();
+    };
+    resize(box.current!.clientWidth);
+    const size = new ResizeObserver(([entry]) => resize(entry!.contentRect.width));
+    size.observe(box.current!);
+    const look = (seen: boolean) => {
+      now.current.seen = seen;
+      shine();
+    };
+    const stops = [onTheme(again), onLit(shine), watch(box.current!, look), () => size.disconnect()];
+    return () => stops.forEach((stop) => stop());
+  }, [height, shine]);
+  useEffect(() => paint(below.current!, now.current.width, height, draw), [height, draw]);
+  useEffect(shine, [shine, above, faint, cursor]);
+
   const where = (act?: (where: Where) => void) => (event: PointerEvent) => {
     const box = event.currentTarget.getBoundingClientRect();
     act?.({ x: event.clientX - box.left, y: event.clientY - box.top, width: box.width, height: box.height, event });
   };
   return (
     <div
-      className="drawing" role="img" aria-label={name} style={{ height, cursor }}
+      ref={box} className="drawing" role="img" aria-label={name} style={{ height }}
       onPointerMove={where(onMove)} onPointerLeave={onLeave} onPointerDown={where(onDown)} onPointerUp={where(onUp)}
     >
-      <canvas ref={below} style={{ opacity: faint ? 0.3 : 1 }} />
+      <canvas ref={below} />
       <canvas ref={top} />
     </div>
   );
 }
 
-function useDrawing(canvas: { current: HTMLCanvasElement | null }, height: number, draw?: (frame: Frame) => void) {
-  const now = useRef(draw);
-  now.current = draw;
-  const seen = useRef(0);
-  useEffect(() => paint(canvas.current!, height, now.current), [canvas, height, draw]);
-  useEffect(() => {
-    const again = () => paint(canvas.current!, height, now.current);
-    const size = new ResizeObserver(([entry]) => {
-      const width = entry!.contentRect.width;
-      if (width !== seen.current) again();
-      seen.current = width;
-    });
-    seen.current = canvas.current!.clientWidth;
-    size.observe(canvas.current!);
-    const stop = onTheme(again);
-    return () => {
-      size.disconnect();
-      stop();
-    };
-  }, [canvas, height]);
+function restyle({ style }: HTMLElement, name: "opacity" | "cursor", value: string) {
+  if (style[name] !== value) style[name] = value;
 }
 
-function paint(element: HTMLCanvasElement, height: number, draw?: (frame: Frame) => void) {
-  const width = element.clientWidth;
+function paint(element: HTMLCanvasElement, width: number, height: number, draw?: (frame: Frame) => void) {
   const ratio = devicePixelRatio;
-  [element.width, element.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   const ctx = element.getContext("2d")!;
+  // To set its size, even to what it is, costs a canvas its memory and the page its layout.
+  if (element.width === wide && element.height === high) ctx.reset();
+  else [element.width, element.height] = [wide, high];
   ctx.scale(ratio, ratio);
   if (width) draw?.({ ctx, width, height });
 }

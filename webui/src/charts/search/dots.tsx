@@ -1,11 +1,12 @@
 /** Trials as dots over two axes. */
 
-import { useCallback } from "react";
+import { useCallback, useMemo } from "react";
 
+import { light } from "../light";
 import { css } from "../theme";
-import { light, useLit } from "../light";
-import { type Axis, placeOf, ticksOf } from "./axes";
+import { type Axis, ticksOf } from "./axes";
 import { Canvas, type Frame, mark, type Where } from "./canvas";
+import { nearestSpot, placesOn } from "./near";
 import type { Row } from "./rows";
 
 const PAD = { left: 58, right: 14, top: 10, bottom: 34 };
@@ -25,52 +26,45 @@ export interface DotsProps {
 }
 
 export function Dots({ name, rows, x, y, tint, onOpen, height = 240, small = false, ground }: DotsProps) {
-  const lit = useLit();
-  const place = useCallback(
-    (row: Row, width: number): [number, number] | null => {
-      const [left, up] = [placeOf(x, row), placeOf(y, row)];
-      return left === null || up === null ? null : at(width, height)(left, up);
-    },
-    [x, y, height],
-  );
+  const [xs, ys] = useMemo(() => placesOn([x, y], rows) as [Float64Array, Float64Array], [x, y, rows]);
+  const byTrial = useMemo(() => new Map(rows.map((row, at) => [row.trial.id, at])), [rows]);
+  const spot = useCallback((index: number, width: number) => at(width, height)(xs[index]!, ys[index]!), [xs, ys, height]);
   const draw = useCallback(
     (frame: Frame) => {
       ground?.(frame, at(frame.width, height));
       axes(frame, x, y, small);
-      for (const row of rows) {
-        const found = place(row, frame.width);
-        if (found) mark(frame.ctx, ...found, small || rows.length > 500 ? 2.2 : 3.6, tint(row), row.ending);
-      }
+      const size = small || rows.length > 500 ? 2.2 : 3.6;
+      rows.forEach((row, index) => {
+        const found = spot(index, frame.width);
+        if (!found.some(Number.isNaN)) mark(frame.ctx, ...found, size, tint(row), row.ending);
+      });
     },
-    [rows, x, y, tint, place, height, small, ground],
+    [rows, x, y, tint, spot, height, small, ground],
   );
   const above = useCallback(
-    ({ ctx, width }: Frame) => {
-      const row = rows.find((one) => one.trial.id === lit);
-      const found = row && place(row, width);
-      if (!found) return;
-      mark(ctx, ...found, 6, tint(row), row.ending);
+    ({ ctx, width }: Frame, lit: number | null) => {
+      const index = byTrial.get(lit ?? NaN);
+      if (index === undefined) return;
+      const found = spot(index, width);
+      if (found.some(Number.isNaN)) return;
+      mark(ctx, ...found, 6, tint(rows[index]!), rows[index]!.ending);
       ctx.strokeStyle = css("--ink");
       ctx.lineWidth = 2;
       ctx.beginPath();
       ctx.arc(...found, 8, 0, 7);
       ctx.stroke();
     },
-    [rows, lit, place, tint],
+    [rows, byTrial, spot, tint],
   );
-  const under = (where: Where): Row | null => {
-    let [best, reach]: [Row | null, number] = [null, REACH];
-    for (const row of rows) {
-      const found = place(row, where.width);
-      const away = found ? Math.hypot(found[0] - where.x, found[1] - where.y) : reach;
-      if (away < reach) [best, reach] = [row, away];
-    }
-    return best;
+  const under = ({ x, y, width }: Where): Row | undefined => {
+    const [[left, bottom], [right, top]] = [at(width, height)(0, 0), at(width, height)(1, 1)];
+    return rows[nearestSpot(xs, ys, [left, right], [bottom, top], x, y, REACH)];
   };
-  const known = lit !== null && rows.some((row) => row.trial.id === lit);
+  const known = useCallback((lit: number | null) => byTrial.has(lit ?? NaN), [byTrial]);
+  const cursor = useCallback((lit: number | null) => (known(lit) ? "pointer" : "default"), [known]);
   return (
     <Canvas
-      name={name} height={height} draw={draw} above={above} faint={known} cursor={known ? "pointer" : "default"}
+      name={name} height={height} draw={draw} above={above} faint={known} cursor={cursor}
       onMove={(where) => light(under(where)?.trial.id ?? null)}
       onLeave={() => light(null)}
       onUp={(where) => {

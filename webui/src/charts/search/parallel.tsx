@@ -1,12 +1,13 @@
 /** Each trial is a line over its hyperparameters and the metric; a brush on an axis chooses trials on the whole page. */
 
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 
 import { number } from "../../parts/format";
+import { light } from "../light";
 import { css } from "../theme";
-import { light, useLit } from "../light";
-import { type Axis, type Brush, onAxis, placeOf, share, ticksOf, valueAt } from "./axes";
+import { type Axis, type Brush, onAxis, share, ticksOf, valueAt } from "./axes";
 import { Canvas, type Frame, ramp, type Where } from "./canvas";
+import { nearestLine, placesOn } from "./near";
 import type { Row } from "./rows";
 
 const HEIGHT = 340;
@@ -29,39 +30,40 @@ interface Props {
 type Drag = { axis: number; from: number; to: number; kind: "brush" | "move" };
 
 export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, onOpen }: Props) {
-  const lit = useLit();
   const [drag, setDrag] = useState<Drag | null>(null);
-  const width = useRef(1000);
-  const lines = useMemo(() => rows.map((row) => ({ row, places: axes.map((axis) => placeOf(axis, row)) })), [rows, axes]);
+  const columns = useMemo(() => placesOn(axes, rows), [axes, rows]);
+  const byTrial = useMemo(() => new Map(rows.map((row, at) => [row.trial.id, at])), [rows]);
   const inside = useMemo(() => new Set(chosen.map((row) => row.trial.id)), [chosen]);
   const draw = useCallback(
     (frame: Frame) => {
-      width.current = frame.width;
       const to = places(frame.width, axes.length);
-      const order = [...lines].reverse().sort((a, b) => Number(inside.has(a.row.trial.id)) - Number(inside.has(b.row.trial.id)));
-      for (const { row, places } of order) {
-        const fits = inside.has(row.trial.id);
+      const stroke = (fits: boolean) => {
         frame.ctx.globalAlpha = fits ? (chosen.length > 300 ? 0.35 : 0.8) : 0.08;
-        line(frame.ctx, places, to, row, fits ? ramp(tint(row)) : css("--soft"), 1.4);
-      }
+        // The best come last, above the others.
+        for (let at = rows.length - 1; at >= 0; at--)
+          if (inside.has(rows[at]!.trial.id) === fits) line(frame.ctx, columns, at, to, rows[at]!, fits ? ramp(tint(rows[at]!)) : css("--soft"), 1.4);
+      };
+      stroke(false);
+      stroke(true);
       frame.ctx.globalAlpha = 1;
       axes.forEach((axis, at) => drawAxis(frame, axis, to(at, 0)[0], brushes.find((one) => one.name === axis.name)));
     },
-    [lines, inside, chosen.length, axes, brushes, tint],
+    [rows, columns, inside, chosen.length, axes, brushes, tint],
   );
   const above = useCallback(
-    (frame: Frame) => {
+    (frame: Frame, lit: number | null) => {
       const to = places(frame.width, axes.length);
-      const found = lines.find(({ row }) => row.trial.id === lit);
-      if (found) {
-        line(frame.ctx, found.places, to, found.row, ramp(tint(found.row)), 3.5);
+      const at = byTrial.get(lit ?? NaN);
+      if (at !== undefined) {
+        const row = rows[at]!;
+        line(frame.ctx, columns, at, to, row, ramp(tint(row)), 3.5);
         frame.ctx.fillStyle = css("--ink");
         frame.ctx.font = "600 12px system-ui, sans-serif";
-        frame.ctx.fillText(`trial ${found.row.trial.id}: ${number(found.row.value, 5)}`, 4, HEIGHT - 4);
+        frame.ctx.fillText(`trial ${row.trial.id}: ${number(row.value, 5)}`, 4, HEIGHT - 4);
       }
       if (drag) drawDrag(frame, drag, axes, to);
     },
-    [lines, lit, axes, tint, drag],
+    [rows, columns, byTrial, axes, tint, drag],
   );
   const axisAt = (where: Where) => {
     const to = places(where.width, axes.length);
@@ -93,24 +95,22 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
     } else if (Math.abs(drag.to - drag.from) < 4) onBrush(others);
     else onBrush([...others, brushOf(axis, drag.from, drag.to)]);
   };
-  const under = (where: Where): Row | null => {
-    const to = places(where.width, axes.length);
-    let [best, reach]: [Row | null, number] = [null, REACH];
-    for (const { row, places } of lines) {
-      if (!inside.has(row.trial.id)) continue;
-      const away = distance(places, to, where);
-      if (away < reach) [best, reach] = [row, away];
-    }
-    return best;
+  const under = ({ x, y, width }: Where): Row | undefined => {
+    const to = places(width, axes.length);
+    const across = axes.map((_, at) => to(at, 0)[0]);
+    return rows[nearestLine(columns, across, [to(0, 0)[1], to(0, 1)[1]], x, y, REACH, (at) => !inside.has(rows[at]!.trial.id))];
   };
+  const faint = useCallback((lit: number | null) => inside.has(lit ?? NaN), [inside]);
   return (
     <Canvas
       name="Hyperparameters of the trials and their metric, a line for each trial; the table below has the same"
-      height={HEIGHT} draw={draw} above={above} faint={lit !== null && inside.has(lit)} cursor={drag ? "grabbing" : lit === null ? "crosshair" : "pointer"}
+      height={HEIGHT} draw={draw} above={above} faint={faint} cursor={drag ? "grabbing" : hand}
       onDown={down} onMove={move} onUp={up} onLeave={() => !drag && light(null)}
     />
   );
 }
+
+const hand = (lit: number | null) => (lit === null ? "crosshair" : "pointer");
 
 const places = (width: number, count: number) => (axis: number, place: number): [number, number] => [
   SIDE + (axis * (width - 2 * SIDE)) / Math.max(1, count - 1),
@@ -128,18 +128,19 @@ function brushOf(axis: Axis, from: number, to: number): Brush {
 
 type To = (axis: number, place: number) => [number, number];
 
-function line(ctx: CanvasRenderingContext2D, places: (number | null)[], to: To, row: Row, tint: string, width: number) {
+function line(ctx: CanvasRenderingContext2D, columns: Float64Array[], row: number, to: To, { ending }: Row, tint: string, width: number) {
   ctx.beginPath();
   let open = false;
-  places.forEach((place, at) => {
-    if (place === null) return void (open = false);
+  columns.forEach((column, at) => {
+    const place = column[row]!;
+    if (Number.isNaN(place)) return void (open = false);
     if (open) ctx.lineTo(...to(at, place));
     else ctx.moveTo(...to(at, place));
     open = true;
   });
   ctx.strokeStyle = tint;
   ctx.lineWidth = width;
-  ctx.setLineDash(row.ending === "stopped" ? [6, 3] : row.ending === "failed" ? [2, 4] : []);
+  ctx.setLineDash(ending === "stopped" ? [6, 3] : ending === "failed" ? [2, 4] : []);
   ctx.stroke();
   ctx.setLineDash([]);
 }
@@ -182,18 +183,6 @@ function drawDrag({ ctx, height }: Frame, drag: Drag, axes: Axis[], to: To) {
   else ctx.fillRect(drag.to - 1, TOP, 2, height - TOP - BOTTOM);
   ctx.globalAlpha = 1;
   if (drag.kind === "move") ctx.fillText(axes[drag.axis]!.name, drag.to + 6, TOP + 12);
-}
-
-/** How far a point is from the line of a trial, measured up and down between its two axes. */
-function distance(places: (number | null)[], to: To, where: { x: number; y: number }): number {
-  for (let at = 0; at + 1 < places.length; at++) {
-    const [a, b] = [places[at], places[at + 1]];
-    if (a === null || b === null || a === undefined || b === undefined) continue;
-    const [[x0, y0], [x1, y1]] = [to(at, a), to(at + 1, b)];
-    if (where.x < x0 || where.x > x1) continue;
-    return Math.abs(y0 + ((y1 - y0) * (where.x - x0)) / (x1 - x0 || 1) - where.y);
-  }
-  return Infinity;
 }
 
 /** The same by keyboard: which axes are shown, in which order, and between which values. */

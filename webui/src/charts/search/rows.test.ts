@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 
 import type { Trial } from "../../api/types";
 import { axisOf, fits, placeOf, readBrushes, ticksOf, valueAt, writeBrushes } from "./axes";
-import { bestSoFar, histogram, hyperparameters, ranks, type Row, toRows } from "./rows";
+import { bestSoFar, histogram, hyperparameters, looksSame, ranks, type Row, toRows } from "./rows";
 
 const trial = (id: number, hparams: Record<string, unknown>, second = id) =>
   ({ id, hparams, state: id === 3 ? "STATE_ERROR" : "STATE_COMPLETED", totalBatchesProcessed: 8,
@@ -15,6 +15,14 @@ test("rows are trials with a value, best first, with nested names", () => {
   expect(rows[0]!.hp).toEqual({ lr: 0.1, "net.kind": "b" });
   expect(rows.map((row) => row.ending)).toEqual(["", "", "failed"]);
   expect(toRows(trials, new Map([[1, null]]), new Map(), true)).toEqual([]);
+});
+
+test("rows look the same until something that is drawn changes", () => {
+  const again = toRows(trials.map((one) => ({ ...one, restarts: 7, hparams: { ...one.hparams } })), new Map([[1, 5], [2, 2], [3, 5]]), new Map(), true);
+  expect(looksSame(rows, again)).toBe(true);
+  expect(looksSame(rows, again.slice(1))).toBe(false);
+  for (const change of [{ value: 4 }, { at: 1 }, { ending: "stopped" as const }, { trial: { ...trials[1]!, hparams: {} }, hp: {} }])
+    expect(looksSame(rows, [{ ...again[0]!, ...change }, ...again.slice(1)])).toBe(false);
 });
 
 test("what never differs comes last", () => {

@@ -12,7 +12,6 @@ export interface Row {
   value: number;
   /** When it was reported, in seconds since 1970; NaN where that is not known. */
   at: number;
-  batches: number;
   ending: Ending;
 }
 
@@ -45,10 +44,22 @@ export function toRows(trials: Trial[], values: Map<number, number | null>, endi
     if (value === null || value === undefined) return [];
     const at = Date.parse(trial.bestValidation?.endTime ?? trial.endTime ?? "") / 1000;
     const ending = endings.get(trial.id) ?? (trial.state === "STATE_ERROR" ? "failed" : "");
-    return [{ trial, hp: flat(trial.hparams), value, at, batches: trial.totalBatchesProcessed, ending }];
+    return [{ trial, hp: flat(trial.hparams), value, at, ending }];
   });
   return found.sort((a, b) => (smaller ? a.value - b.value : b.value - a.value) || a.trial.id - b.trial.id);
 }
+
+/** Whether they look the same in every plot; what else of their trials has changed counts for tables only. */
+export const looksSame = (some: Row[], others: Row[]) =>
+  some.length === others.length &&
+  some.every((one, at) => {
+    const other = others[at]!;
+    return (
+      one.trial.id === other.trial.id && one.value === other.value && one.ending === other.ending && Object.is(one.at, other.at) &&
+      one.trial.bestCheckpoint?.uuid === other.trial.bestCheckpoint?.uuid &&
+      (one.trial.hparams === other.trial.hparams || JSON.stringify(one.hp) === JSON.stringify(other.hp))
+    );
+  });
 
 /** Names of hyperparameters that differ between trials first, then those that are the same in all. */
 export function hyperparameters(rows: Row[]): { name: string; varies: boolean }[] {

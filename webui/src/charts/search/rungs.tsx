@@ -3,7 +3,7 @@
 import { useCallback, useMemo } from "react";
 
 import { colour, number } from "../../parts/format";
-import { light, useLit } from "../light";
+import { light } from "../light";
 import { css } from "../theme";
 import { axisOf, share } from "./axes";
 import { Canvas, type Frame, mark, type Where } from "./canvas";
@@ -77,7 +77,6 @@ interface Dot extends Entry {
 }
 
 function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onOpen: (trial: number) => void }) {
-  const lit = useLit();
   const dots = useMemo(() => rungs.flatMap((rung, at) => rung.entries.filter((one) => one.metric !== null).map((one): Dot => ({ ...one, rung: at }))), [rungs]);
   const scale = useMemo(() => axisOf(metric, dots as never[], (row) => (row as unknown as Dot).metric), [dots, metric]);
   const place = useCallback(
@@ -96,13 +95,15 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
       ctx.fillText("trained to", LEFT + (width - LEFT) / 2, HEIGHT - 4);
       ctx.textAlign = "right";
       for (const end of [scale.low, scale.high]) ctx.fillText(number(end, 3), LEFT - 6, place({ rung: 0, metric: end } as Dot, width)[1] + 4);
-      for (const dot of dots) ladder(ctx, dots.filter((one) => one.trialId === dot.trialId && one.rung === dot.rung + 1), dot, width, place);
+      const key = (trial: number, rung: number) => `${trial} ${rung}`;
+      const known = new Map(dots.map((dot) => [key(dot.trialId, dot.rung), dot]));
+      for (const dot of dots) ladder(ctx, known.get(key(dot.trialId, dot.rung + 1)), dot, width, place);
       for (const dot of dots) mark(ctx, ...place(dot, width), 4, colour(dot.trialId), SHAPES[dot.verdict]);
     },
     [dots, rungs, place, scale],
   );
   const above = useCallback(
-    ({ ctx, width }: Frame) => {
+    ({ ctx, width }: Frame, lit: number | null) => {
       const mine = dots.filter((one) => one.trialId === lit);
       ctx.strokeStyle = css("--ink");
       ctx.lineWidth = 2;
@@ -115,7 +116,7 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
       ctx.font = "600 12px system-ui, sans-serif";
       if (last) ctx.fillText(`trial ${last.trialId} ${last.verdict} at ${number(last.metric, 5)}`, LEFT, 11);
     },
-    [dots, lit, place],
+    [dots, place],
   );
   const under = (where: Where) => dots.find((dot) => Math.hypot(place(dot, where.width)[0] - where.x, place(dot, where.width)[1] - where.y) < 8);
   return (
@@ -130,14 +131,13 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
   );
 }
 
-function ladder(ctx: CanvasRenderingContext2D, next: Dot[], dot: Dot, width: number, place: (dot: Dot, width: number) => [number, number]) {
+function ladder(ctx: CanvasRenderingContext2D, next: Dot | undefined, dot: Dot, width: number, place: (dot: Dot, width: number) => [number, number]) {
+  if (!next) return;
   ctx.globalAlpha = 0.35;
   ctx.strokeStyle = colour(dot.trialId);
-  for (const one of next) {
-    ctx.beginPath();
-    ctx.moveTo(...place(dot, width));
-    ctx.lineTo(...place(one, width));
-    ctx.stroke();
-  }
+  ctx.beginPath();
+  ctx.moveTo(...place(dot, width));
+  ctx.lineTo(...place(next, width));
+  ctx.stroke();
   ctx.globalAlpha = 1;
 }

@@ -1,6 +1,6 @@
 /** A search as a whole: what its trials came to, by their hyperparameters. */
 
-import { type ReactNode, useEffect, useMemo } from "react";
+import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import { useNavigate, useParams } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
@@ -14,7 +14,7 @@ import { Dots } from "../../charts/search/dots";
 import { JudgeControls, useJudge, useValues } from "../../charts/search/judge";
 import { Pairs } from "../../charts/search/pairs";
 import { AxisControls, Parallel } from "../../charts/search/parallel";
-import { type Ending, hyperparameters, ranks, type Row, toRows } from "../../charts/search/rows";
+import { type Ending, hyperparameters, looksSame, ranks, type Row, toRows } from "../../charts/search/rows";
 import { Distribution, History, Importances } from "../../charts/search/summary";
 import { Visible } from "../../charts/visible";
 import { Card, Empty } from "../../parts/basics";
@@ -39,14 +39,14 @@ interface Props {
 export function Hyperparameters({ one, trials, names, endings, topics }: Props) {
   const judge = useJudge(one);
   const values = useValues(trials, judge, topics);
-  const all = useMemo(() => toRows(trials, values, endings, judge.smaller), [trials, values, endings, judge.smaller]);
+  const all = useSameLooking(useMemo(() => toRows(trials, values, endings, judge.smaller), [trials, values, endings, judge.smaller]));
   const rows = useMemo(() => (judge.top ? all.slice(0, judge.top) : all), [all, judge.top]);
   useScroll();
   return (
     <>
       <JudgeControls one={one} names={names} total={all.length} />
       {rows.length ? (
-        <Views one={one} rows={rows} names={names} topics={topics} />
+        <Views one={one} rows={rows} trials={trials} names={names} topics={topics} />
       ) : (
         <Empty>
           No trial has reported {judge.name}
@@ -55,6 +55,13 @@ export function Hyperparameters({ one, trials, names, endings, topics }: Props) 
       )}
     </>
   );
+}
+
+/** The former rows as long as nothing of them that is drawn has changed: trials that run change all the time. */
+function useSameLooking(rows: Row[]): Row[] {
+  const held = useRef(rows);
+  if (held.current !== rows && !looksSame(held.current, rows)) held.current = rows;
+  return held.current;
 }
 
 /** The old address of a view, and `v` in ours, lead to its part of the page. */
@@ -67,7 +74,7 @@ function useScroll() {
   }, [wanted]);
 }
 
-function Views({ one, rows, names, topics }: { one: Experiment; rows: Row[]; names: Name[]; topics: string[] }) {
+function Views({ one, rows, trials, names, topics }: { one: Experiment; rows: Row[]; trials: Trial[]; names: Name[]; topics: string[] }) {
   const { params, set } = useLink();
   const judge = useJudge(one);
   const navigate = useNavigate();
@@ -81,6 +88,10 @@ function Views({ one, rows, names, topics }: { one: Experiment; rows: Row[]; nam
   const brush = (next: Brush[]) => set({ f: writeBrushes(next) });
   const pair: [string, string] = [params.get("px") ?? found.shown[0]?.name ?? "", params.get("py") ?? found.shown[1]?.name ?? ""];
   const curves = useMemo(() => chosen.map((row) => curveOf(row.trial, { end: row.ending })), [chosen]);
+  const listed = useMemo(() => {
+    const fresh = new Map(trials.map((trial) => [trial.id, trial]));
+    return chosen.map((row) => fresh.get(row.trial.id) ?? row.trial);
+  }, [chosen, trials]);
   return (
     <>
       <nav className="tabs" aria-label="Views">
@@ -148,7 +159,7 @@ function Views({ one, rows, names, topics }: { one: Experiment; rows: Row[]; nam
         <Distribution rows={chosen} name={judge.name} />
       </View>
       <View id="table">
-        <TrialTable one={one} trials={useMemo(() => chosen.map((row) => row.trial), [chosen])} />
+        <TrialTable one={one} trials={listed} />
       </View>
     </>
   );

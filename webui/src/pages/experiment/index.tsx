@@ -17,13 +17,15 @@ import { Trials } from "./trials";
 
 /** Between two looks at the trials of an experiment that reports; their curves are asked for at once. */
 const REST_MS = 1000;
+/** Of the experiment itself: thousands of trials change it hundreds of times a second. */
+const STATE_REST_MS = 300;
 
 export function ExperimentPage() {
   const { id: text, tab: named, view } = useParams();
   const id = Number(text);
   const tab = named ?? (view ? "visualization" : "overview");
   const topics = [`experiment.${id}`, `experiment.${id}.series`];
-  const found = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(`experiments/${id}`, [...topics.slice(0, 1), "queue"]);
+  const found = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(`experiments/${id}`, [...topics.slice(0, 1), "queue"], false, STATE_REST_MS);
   const trials = useData<{ trials: Trial[] }>(
     `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true`,
     topics,
@@ -54,7 +56,8 @@ export function ExperimentPage() {
 /** Tabs that need nothing of the trials, and so do not wait for them. */
 const OWN_TABS = ["checkpoints", "code", "notes", "story"];
 
-const isSingle = (one: Experiment) => one.searcherType === "single";
+/** Scripts outside of the cluster may make many trials of a search that is called single. */
+const isSingle = (one: Experiment) => one.searcherType === "single" && one.numTrials <= 1;
 
 /** Where a search has one trial only, its tabs are at hand at once. */
 const ONLY_TABS = ["hyperparameters", "metrics", "profiler"];
