@@ -187,7 +187,7 @@ def test_a_spike_among_a_million_points_is_seen_and_its_value_is_found(cluster, 
         zoom(page, figure, place - 0.015, place + 0.015)
         expect(page).not_to_have_url(before)
     chart(page, "noise").get_by_role("button", name="Show as table").click()
-    expect(figure.get_by_role("row", name=re.compile(f"training {SPIKE:,} 1,000$"))).to_have_count(1)
+    expect(figure.get_by_role("row", name=re.compile(f"training {SPIKE:,} 1,000 log"))).to_have_count(1)
     figure.get_by_role("button", name="Show as chart").click()
     figure.locator(".u-over").dblclick()
     expect(page).to_have_url(re.compile(r"q=noise$"))
@@ -273,6 +273,56 @@ def test_charts_are_taken_away_and_say_what_is_no_number(cluster, signed_in, sea
     assert sum(int(row["non_finite"]) for row in rows) == 8
     assert len(ElementTree.fromstring(content["SVG"]).findall(".//{*}path")) > 16
     assert content["PNG"].startswith(b"\x89PNG")
+
+
+SAYS = """
+import time
+import determined as det
+
+with det.core.init() as core:
+    for step in range(1, 5):
+        print(f"before step {step}", flush=True)
+        # What is printed and what is reported later must differ in time.
+        time.sleep(0.3)
+        core.train.report_training_metrics(steps_completed=step, metrics={"loss": 10 - step})
+        print(f"behind step {step}", flush=True)
+        time.sleep(0.3)
+    for op in core.searcher.operations():
+        op.report_completed(0.0)
+"""
+SAYS_CONFIG = LONG_CONFIG.replace("long.py", "says.py").replace("a-long-run", "says")
+
+
+def test_a_point_of_a_curve_leads_to_the_log_at_that_time(cluster, signed_in, tmp_path):
+    id = submitted(cluster, tmp_path, SAYS, SAYS_CONFIG, "says.py")
+    cluster.wait_for_end(id)
+    page = signed_in(cluster)
+    page.goto(f"/det/experiments/{id}/trials/{cluster.first_trial(id)}/overview")
+    figure = chart(page, "loss")
+    box = figure.locator(".u-over").bounding_box()
+    # The first point is at the left edge, at the top but for the margin of the axis.
+    figure.locator(".u-over").click(position={"x": 2, "y": box["height"] * 0.05})
+    expect(figure.locator(".picked")).to_contain_text("training · batches 1 · 9")
+    figure.get_by_role("button", name="log at this time").click()
+    expect(page).to_have_url(re.compile(r"/logs\?at=2"))
+    expect(page.locator(".line", has_text="behind step 1")).to_be_in_viewport()
+    page.go_back()
+    chart(page, "loss").get_by_role("button", name="Show as table").click()
+    row = figure.get_by_role("row", name=re.compile("training 3 7"))
+    row.get_by_role("button", name="log at this time").click()
+    expect(page.locator(".line", has_text="behind step 3")).to_be_in_viewport()
+
+
+def test_trials_that_a_script_makes_outside_are_all_shown(cluster, signed_in):
+    """Their experiment is called a single one, whatever their number."""
+    outside = Outside(cluster, "several-outside", trials=3)
+    for trial in outside.trials:
+        outside.report(trial, 1, loss=trial)
+    page = signed_in(cluster)
+    page.goto(f"/det/experiments/{outside.id}")
+    expect(chart(page, "loss").locator(".legend output")).to_have_count(3)
+    page.get_by_role("link", name="Trials", exact=True).click()
+    expect(page.get_by_role("table", name="Trials").locator("tbody tr")).to_have_count(3)
 
 
 def test_trials_tell_what_the_search_decided_and_are_compared(cluster, signed_in, search):

@@ -2,11 +2,12 @@
 
 import { useCallback, useMemo, useRef, useState } from "react";
 
-import { duration, number } from "../parts/format";
+import { number } from "../parts/format";
 import { save, toCsv, toPng, toSvg } from "./export";
 import { useLit } from "./light";
-import { extent, type Line, nearestOf } from "./lines";
+import { axisName, extent, type Line, nearestOf, xText } from "./lines";
 import { type Mark, Plot, type Ticks } from "./plot";
+import { Picked, type Spot, ToLog } from "./point";
 import { css } from "./theme";
 
 export interface ChartProps {
@@ -22,17 +23,15 @@ export interface ChartProps {
   zoom: [number, number] | null;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
+  /** Path of a trial's page; a click on a point leads to its log where that is given. */
+  place?: (trial: number) => string;
 }
 
 const LEGEND = 8;
-const AXES: Record<string, string> = { since: "since start" };
-export const axisName = (axis: string) => AXES[axis] ?? axis.replace(/^metric:/, "");
-export const xText = (axis: string, x: number) =>
-  axis === "time" ? new Date(x * 1000).toLocaleString() : axis === "since" ? duration(x) : number(x, 8);
-
-export function Chart({ title, lines, axis, log = false, band = true, marks = [], height = 240, busy = false, zoom, onZoom, onOpen }: ChartProps) {
+export function Chart({ title, lines, axis, log = false, band = true, marks = [], height = 240, busy = false, zoom, onZoom, onOpen, place }: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
+  const [picked, setPicked] = useState<Spot | null>(null);
   const ticks = useRef<() => Ticks>(() => ({ x: [], y: [] }));
   const span = useMemo(() => {
     const found = extent(lines, log, band);
@@ -75,17 +74,19 @@ export function Chart({ title, lines, axis, log = false, band = true, marks = []
         </span>
       </figcaption>
       {asTable ? (
-        <PointTable axis={axis} lines={lines} />
+        <PointTable axis={axis} lines={lines} place={place} />
       ) : span ? (
         <Plot
           lines={lines} extent={span} axis={axis} log={log} band={band} marks={marks} height={height} ticks={ticks}
           name={`${title} over ${axisName(axis)}; the same as text: Show as table`} onCursor={setCursor} onZoom={onZoom} onOpen={onOpen}
+          onPick={place && setPicked}
         />
       ) : (
         <p className="empty" style={{ minHeight: height }}>
           {zoom ? "Nothing was reported in this range." : `No point has ${axisName(axis)} yet.`}
         </p>
       )}
+      {picked && place && !asTable && <Picked spot={picked} axis={axis} place={place} onClose={() => setPicked(null)} />}
       {!asTable && <Legend lines={lines} axis={axis} cursor={cursor} />}
     </figure>
   );
@@ -133,7 +134,7 @@ function Entry({ line, cursor }: { line: Line; cursor: number | null }) {
 
 const ROWS = 500;
 
-function PointTable({ axis, lines }: { axis: string; lines: Line[] }) {
+function PointTable({ axis, lines, place }: { axis: string; lines: Line[]; place?: (trial: number) => string }) {
   const rows = lines.flatMap((line) => line.xs.map((_, at) => ({ line, at })));
   return (
     <div className="scroll" tabIndex={0}>
@@ -147,6 +148,7 @@ function PointTable({ axis, lines }: { axis: string; lines: Line[] }) {
             <th className="num">minimum</th>
             <th className="num">maximum</th>
             <th className="num">not finite</th>
+            {place && <th><span className="hidden">Log</span></th>}
           </tr>
         </thead>
         <tbody>
@@ -158,6 +160,11 @@ function PointTable({ axis, lines }: { axis: string; lines: Line[] }) {
               <td className="num">{number(line.low?.[at], 8)}</td>
               <td className="num">{number(line.high?.[at], 8)}</td>
               <td className="num">{line.gaps[at] || ""}</td>
+              {place && (
+                <td className="num">
+                  <ToLog spot={{ line, at }} place={place} />
+                </td>
+              )}
             </tr>
           ))}
         </tbody>

@@ -1,6 +1,6 @@
 /** Series as lines of a chart. */
 
-import { colour } from "../parts/format";
+import { colour, duration, number } from "../parts/format";
 import type { Series } from "./series";
 import { smooth } from "./smooth";
 
@@ -153,3 +153,8 @@ export function nearestOf(line: Line, x: number): number {
   });
   return best;
 }
+
+const AXES: Record<string, string> = { since: "since start" };
+export const axisName = (axis: string) => AXES[axis] ?? axis.replace(/^metric:/, "");
+export const xText = (axis: string, x: number) =>
+  axis === "time" ? new Date(x * 1000).toLocaleString() : axis === "since" ? duration(x) : number(x, 8);

@@ -65,6 +65,8 @@ function marksOf(lines: Line[], trials: Curve[], open: (trial: Curve) => void): 
   });
 }
 
+const placeOf = (trial: Curve) => `/experiments/${trial.experimentId}/trials/${trial.id}`;
+
 /** One chart for a metric's name: all groups together, of one trial or of several. */
 export function MetricChart({ trials, metric, topics, group = "", profile = false, searched = false, height }: {
   trials: Curve[];
@@ -83,20 +85,20 @@ export function MetricChart({ trials, metric, topics, group = "", profile = fals
     const shown = (found.data ?? []).filter((one) => isProfile(one.group) === profile);
     return toLines(shown, trials, { weight: smooth, sinceStart: x === "since" });
   }, [found.data, trials, x, smooth, profile]);
-  const place = (trial: Curve) => `/experiments/${trial.experimentId}/trials/${trial.id}`;
   const marks = useMemo(
-    () => (searched ? marksOf(lines, trials, (trial) => navigate(`${place(trial)}/checkpoints?checkpoint=${trial.best!.uuid}`)) : []),
+    () => (searched ? marksOf(lines, trials, (trial) => navigate(`${placeOf(trial)}/checkpoints?checkpoint=${trial.best!.uuid}`)) : []),
     [lines, trials, searched, navigate],
   );
   const open = (id: number) => {
     const trial = trials.find((one) => one.id === id);
-    if (trial && trials.length > 1) navigate(`${place(trial)}/overview`);
+    if (trial && trials.length > 1) navigate(`${placeOf(trial)}/overview`);
   };
   if (found.error && !found.data) return <Failure error={found.error} />;
   return (
     <Chart
       title={metric} lines={lines} axis={view.x} log={view.log} band={view.band} marks={marks} zoom={view.zoom} height={height} busy={found.isPending || found.isPlaceholderData}
       onZoom={(range) => view.set({ z: writeRange(range) })} onOpen={trials.length > 1 ? open : undefined}
+      place={profile ? undefined : (id) => placeOf(trials.find((one) => one.id === id)!)}
     />
   );
 }

@@ -36,6 +36,8 @@ export interface PlotProps {
   onCursor: (x: number | null) => void;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
+  /** A click on a point that opens nothing. */
+  onPick?: (spot: { line: Line; at: number }) => void;
   /** Gives what stands at the axes, for a drawing that is saved. */
   ticks: { current: () => Ticks };
 }
@@ -179,15 +181,15 @@ function under(u: uPlot, { lines, extent, log, marks }: PlotProps, left: number,
   const [toX, toY] = [scaleTo(extent.x, 0, width / ratio), scaleTo(extent.y, height / ratio, 0, log)];
   const mark = marks.find((one) => Math.hypot(toX(one.x) - left, toY(one.y) - top) < 12);
   const x = u.posToVal(left, "x");
-  let [best, reach]: [Line | null, number] = [null, REACH_PX];
+  let [best, place, reach]: [Line | null, number, number] = [null, -1, REACH_PX];
   for (const line of lines) {
     const at = nearestOf(line, x);
     const y = line.ys[at];
     if (y === null || y === undefined) continue;
     const away = Math.hypot(toY(y) - top, Math.max(0, Math.abs(toX(line.xs[at]!) - left) - 30));
-    if (away < reach) [best, reach] = [line, away];
+    if (away < reach) [best, place, reach] = [line, at, away];
   }
-  return { mark, line: best };
+  return { mark, line: best, at: place };
 }
 
 function listen(plot: uPlot, now: { current: PlotProps }): () => void {
@@ -196,14 +198,16 @@ function listen(plot: uPlot, now: { current: PlotProps }): () => void {
   const move = (event: MouseEvent) => {
     const { mark, line } = where(event);
     light(line?.trial ?? null);
-    plot.over.style.cursor = mark || (line && now.current.onOpen) ? "pointer" : "crosshair";
+    plot.over.style.cursor = mark || (line && (now.current.onOpen ?? now.current.onPick)) ? "pointer" : "crosshair";
     plot.over.title = mark?.label ?? "";
   };
   const click = (event: MouseEvent) => {
     if (Math.abs(event.clientX - pressed) > CLICK_PX) return;
-    const { mark, line } = where(event);
+    const { mark, line, at } = where(event);
+    const { onOpen, onPick } = now.current;
     if (mark) mark.open();
-    else if (line) now.current.onOpen?.(line.trial);
+    else if (line && onOpen) onOpen(line.trial);
+    else if (line) onPick?.({ line, at });
   };
   const events: [string, (event: any) => void][] = [
     ["mousemove", move],

@@ -1,13 +1,12 @@
 /** Colours of the page for what is drawn by hand. */
 
-let known: Map<string, string> | undefined;
+const known = new Map<string, string>();
+let watched = false;
 
 /** A colour by its name; asking the browser for one makes it work out the styles of the whole page. */
 export function css(name: string): string {
-  if (!known) {
-    known = new Map();
-    onTheme(() => known!.clear());
-  }
+  if (!watched) onTheme(() => {});
+  watched = true;
   let found = known.get(name);
   if (found === undefined) known.set(name, (found = getComputedStyle(document.documentElement).getPropertyValue(name).trim()));
   return found;
@@ -16,11 +15,16 @@ export function css(name: string): string {
 /** Calls back when the page turns light or dark; returns how to stop that. */
 export function onTheme(again: () => void): () => void {
   const scheme = matchMedia("(prefers-color-scheme: dark)");
-  const theme = new MutationObserver(again);
+  // Before anybody draws again, whoever was here first.
+  const fresh = () => {
+    known.clear();
+    again();
+  };
+  const theme = new MutationObserver(fresh);
   theme.observe(document.documentElement, { attributeFilter: ["style"] });
-  scheme.addEventListener("change", again);
+  scheme.addEventListener("change", fresh);
   return () => {
     theme.disconnect();
-    scheme.removeEventListener("change", again);
+    scheme.removeEventListener("change", fresh);
   };
 }

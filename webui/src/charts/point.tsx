@@ -1,0 +1,69 @@
+/** From a point of a curve to the log of its trial at that time. */
+
+import { useState } from "react";
+import { useNavigate } from "react-router";
+
+import { get, query } from "../api/client";
+import { Failure } from "../parts/basics";
+import { number } from "../parts/format";
+import { axisName, type Line, xText } from "./lines";
+
+/** A place on a line: that of a bucket's last point. */
+export interface Spot {
+  line: Line;
+  at: number;
+}
+
+interface Found {
+  trials: { metrics: { data: { time: string }[] }[] }[];
+}
+
+/** When it was reported, in words of the API; null when that is not kept any more. */
+async function timeOf({ line, at }: Spot): Promise<string | null> {
+  const { trialId, group, name } = line.from;
+  const batches = line.batches[at];
+  const asked = { trialIds: trialId, metricNames: name, group, startBatches: batches, endBatches: batches, maxDatapoints: 1 };
+  const found = await get<Found>(`trials/time-series${query(asked)}`);
+  return found.trials[0]?.metrics.flatMap((one) => one.data)[0]?.time ?? null;
+}
+
+export function ToLog({ spot, place }: { spot: Spot; place: (trial: number) => string }) {
+  const navigate = useNavigate();
+  const [state, setState] = useState<{ busy?: boolean; gone?: boolean; error?: unknown }>({});
+  const go = async () => {
+    setState({ busy: true });
+    try {
+      const time = await timeOf(spot);
+      if (time) navigate(`${place(spot.line.trial)}/logs?at=${encodeURIComponent(time)}`);
+      else setState({ gone: true });
+    } catch (error) {
+      setState({ error });
+    }
+  };
+  return (
+    <>
+      <button type="button" className="link" disabled={state.busy} onClick={() => void go()}>
+        log at this time
+      </button>
+      {state.gone && <span role="alert">When it was reported is not kept any more.</span>}
+      {state.error ? <Failure error={state.error} /> : null}
+    </>
+  );
+}
+
+/** The point that was clicked. */
+export function Picked({ spot, axis, place, onClose }: { spot: Spot; axis: string; place: (trial: number) => string; onClose: () => void }) {
+  const { line, at } = spot;
+  return (
+    <div className="picked" role="status">
+      <span>
+        {line.label} · {axisName(axis)} {xText(axis, line.xs[at]!)}
+        {axis === "batches" ? "" : ` · ${number(line.batches[at])} batches`} · <strong>{number(line.from.last[at], 8)}</strong>
+      </span>
+      <ToLog key={`${line.key} ${at}`} spot={spot} place={place} />
+      <button type="button" className="link" aria-label="Close" onClick={onClose}>
+        ×
+      </button>
+    </div>
+  );
+}
