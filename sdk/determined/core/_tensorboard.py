@@ -39,7 +39,11 @@ def tensorboard_path(allocation_id: str) -> pathlib.Path:
     """Return where this process writes its event files; the directory is not made."""
     # Ranks of torch share one directory; only horovod tells its rank this way.
     rank = os.environ.get("HOROVOD_RANK") or "0"
-    return pathlib.Path(tempfile.gettempdir()) / f"tensorboard-{allocation_id}-{rank}"
+    # In the folder of the run, which goes away with it: another cluster on this host, or one that was here
+    # before, may have an allocation of the same id.
+    info = os.environ.get("DET_INFO_DIR")
+    folder = pathlib.Path(info).parent if info else pathlib.Path(tempfile.gettempdir())
+    return folder / f"tensorboard-{allocation_id}-{rank}"
 
 
 def stored_under(cluster_id: str, experiment_id: int, trial_id: int) -> str:

@@ -4,13 +4,14 @@ import logging
 import math
 import pathlib
 import struct
+import tempfile
 import time
 
 import pytest
 
 from determined import core
 from determined.core import _tensorboard_auto
-from determined.core._tensorboard import TensorboardUpload
+from determined.core._tensorboard import TensorboardUpload, tensorboard_path
 from determined.core._tensorboard_auto import AutomaticTensorboard, events_of
 from determined.core._tensorboard_events import EventFile, masked_crc32c
 from determined.exec.tensorboard import Source, fetch_all
@@ -158,6 +159,14 @@ def test_by_hand_nothing_is_written(on_cluster, tmp_path):
         (context.train.get_tensorboard_path() / "mine").write_text("1")
         context.train.upload_tensorboard_files()
     assert [p.name for p in (tmp_path / STORED).iterdir()] == ["mine"]
+
+
+def test_event_files_go_away_with_their_run(fresh_info, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "of all"))
+    name = "tensorboard-1.c0ffee.1-0"
+    assert tensorboard_path("1.c0ffee.1") == fresh_info.parent / name
+    monkeypatch.delenv("DET_INFO_DIR")
+    assert tensorboard_path("1.c0ffee.1") == tmp_path / "of all" / name
 
 
 def test_files_are_sent_while_training_goes_on(tmp_path, monkeypatch):
