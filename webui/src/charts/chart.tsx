@@ -162,7 +162,7 @@ function PointTable({ axis, lines, place }: { axis: string; lines: Line[]; place
               <td className="num">{line.gaps[at] || ""}</td>
               {place && (
                 <td className="num">
-                  <ToLog spot={{ line, at }} place={place} />
+                  <ToLog spot={{ line, at }} place={place} text="log" />
                 </td>
               )}
             </tr>

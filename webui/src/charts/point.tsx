@@ -27,7 +27,7 @@ async function timeOf({ line, at }: Spot): Promise<string | null> {
   return found.trials[0]?.metrics.flatMap((one) => one.data)[0]?.time ?? null;
 }
 
-export function ToLog({ spot, place }: { spot: Spot; place: (trial: number) => string }) {
+export function ToLog({ spot, place, text = "log at this time" }: { spot: Spot; place: (trial: number) => string; text?: string }) {
   const navigate = useNavigate();
   const [state, setState] = useState<{ busy?: boolean; gone?: boolean; error?: unknown }>({});
   const go = async () => {
@@ -42,8 +42,8 @@ export function ToLog({ spot, place }: { spot: Spot; place: (trial: number) => s
   };
   return (
     <>
-      <button type="button" className="link" disabled={state.busy} onClick={() => void go()}>
-        log at this time
+      <button type="button" className="link" aria-label="log at this time" disabled={state.busy} onClick={() => void go()}>
+        {text}
       </button>
       {state.gone && <span role="alert">When it was reported is not kept any more.</span>}
       {state.error ? <Failure error={state.error} /> : null}
