@@ -169,6 +169,9 @@ class Run:
             if state == "running" and self.order.killed and not self._kill_sent:
                 # The shim was about to start when it was to be told, and could not be found yet.
                 await self._send_kill()
+                if not self._kill_sent:
+                    await asyncio.sleep(LOOK_S)
+                    continue
             if state == "lost":
                 return await asyncio.to_thread(process.bury, self.folder, EXITS_FOR_NOTHING)
             await self._shim_ended()

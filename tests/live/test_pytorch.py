@@ -46,18 +46,18 @@ def reported(cluster, id):
 
 
 def weights(cluster, id):
-    """Of each trial, those of its last checkpoint."""
+    """Of each trial, those of its last checkpoint: by trial and steps."""
     found = {}
     for one in cluster.get(f"experiments/{id}/checkpoints")["checkpoints"]:
         trial, done = one["training"]["trialId"], one["metadata"]["steps_completed"]
         found[trial] = max(found.get(trial, (0, "")), (done, one["uuid"]))
     # By their names: older ones are just being removed, and a search would come across them.
     folder = cluster.home.path / "checkpoints"
-    return [_first_model(folder / uuid / "state_dict.pth") for _, (_, uuid) in sorted(found.items())]
+    return {(trial, at): _first_model(folder / uuid) for trial, (at, uuid) in found.items()}
 
 
-def _first_model(path):
-    return torch.load(path, weights_only=False)["models_state_dict"][0]
+def _first_model(checkpoint):
+    return torch.load(checkpoint / "state_dict.pth", weights_only=False)["models_state_dict"][0]
 
 
 def steps(cluster, id):
@@ -111,9 +111,11 @@ def test_a_disturbed_search_ends_as_a_calm_one(local_cluster, example):
     assert rough.wait_for_end(id, 240)["state"] == "STATE_COMPLETED"
     assert reported(rough, id) == expected
     again = weights(rough, id)
-    assert len(last) == len(again) == 4
-    for calm_one, rough_one in zip(last, again, strict=True):
-        assert all(torch.equal(calm_one[name], rough_one[name]) for name in calm_one)
+    # What is searched for is told first, so the machine may have taken a trial's last checkpoint along.
+    both = last.keys() & again.keys()
+    assert len(both) >= 3
+    for at in both:
+        assert all(torch.equal(last[at][name], again[at][name]) for name in last[at])
 
 
 def test_one_trial_over_two_workers(local_cluster, example):
@@ -132,7 +134,7 @@ def test_one_trial_over_two_workers(local_cluster, example):
     # then differ in their last bit.
     assert found.keys() == expected.keys()
     assert all(found[at] == pytest.approx(metrics, rel=1e-4) for at, metrics in expected.items())
-    (last,), (again,) = weights(cluster, calm), weights(cluster, rough)
+    (last,), (again,) = (weights(cluster, id).values() for id in (calm, rough))
     for name in last:
         torch.testing.assert_close(last[name], again[name], rtol=1e-3, atol=1e-5)
 
