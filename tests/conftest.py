@@ -18,6 +18,7 @@ settings.load_profile("busy")
 
 
 def pytest_configure():
-    """Let what tests start hear Ctrl-C: a shell that runs the tests in its background has it ignored."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let what tests start be interrupted: a shell that runs the tests in its background has that ignored."""
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
