@@ -185,7 +185,7 @@ class DatabaseSaver:
         await self._announce()
         return True
 
-    async def reach(self, position: int = 0, within_s: float = 10.0) -> None:
+    async def reach(self, position: int = 0, within_s: float = 30.0) -> None:
         """Wait until the read model shows all that is folded by now, and CONTROL up to `position`.
 
         Raises `Refused` (unavailable) when it takes too long.
