@@ -1,12 +1,13 @@
 """Fixtures that several folders share; each plug-in says what it starts."""
 
 import signal
+from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
     "tests.fixtures.broker",
-    "tests.fixtures.local_cluster",
+    "tests.fixtures.clusters",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
 ]
@@ -15,6 +16,16 @@ pytest_plugins = [
 # A busy machine is no failure.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+
+ROOT = Path(__file__).parent
+
+
+def pytest_itemcollected(item):
+    """All in `live` and `full` starts real servers and processes, and all in `full` is for the full tier."""
+    folder = item.path.relative_to(ROOT).parts[0] if item.path.is_relative_to(ROOT) else ""
+    for name in {"live": ("live",), "full": ("live", "full")}.get(folder, ()):
+        item.add_marker(name)
 
 
 def pytest_configure():

@@ -10,7 +10,7 @@ from determined.errors import CheckpointStateException
 from determined.experimental import client
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SCRIPT = """
 import determined as det
@@ -38,12 +38,6 @@ CONFIG = {
 }
 
 
-@pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    """One for the module: its tests change nothing that others look at."""
-    return shared_cluster
-
-
 @pytest.fixture(autouse=True)
 def connected(cluster, monkeypatch, tmp_path):
     """A fresh process' worth of client."""
@@ -53,14 +47,14 @@ def connected(cluster, monkeypatch, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def finished(cluster, tmp_path_factory):
+def finished(shared_cluster, tmp_path_factory):
     """The id of an experiment with two trials, created with the client and waited for."""
     code = tmp_path_factory.mktemp("code")
     (code / "train.py").write_text(SCRIPT)
     configuration = tmp_path_factory.mktemp("configuration")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_DEBUG_CONFIG_PATH", str(configuration))
-        connection = client.Determined(cluster.address)
+        connection = client.Determined(shared_cluster.address)
         experiment = connection.create_experiment(CONFIG, code)
         assert experiment.await_first_trial().id >= 1
         assert experiment.wait(interval=0.1) is client.ExperimentState.COMPLETED
@@ -156,8 +150,8 @@ def test_metadata_survives(finished):
 
 def test_the_registry(finished):
     checkpoint = client.get_experiment(finished).top_checkpoint()
-    model = client.create_model("digits small", "small", {"owner": "ann"})
-    assert client.get_model("digits small").model_id == model.model_id
+    model = client.create_model("letters small", "small", {"owner": "ann"})
+    assert client.get_model("letters small").model_id == model.model_id
     assert client.get_model(model.model_id).to_json() == model.to_json()
     assert model.get_version() is None
     version = model.register_version(checkpoint.uuid)
@@ -172,15 +166,19 @@ def test_the_registry(finished):
         checkpoint.delete()
     model.add_metadata({"size": 3})
     model.remove_metadata(["owner"])
-    model.set_labels(["a", "b"])
+    model.set_labels(["of letters", "small one"])
     model.set_description("smaller")
     model.archive()
     found = client.get_model(model.model_id)
-    assert (found.metadata, sorted(found.labels), found.description) == ({"size": 3}, ["a", "b"], "smaller")
+    assert (found.metadata, sorted(found.labels), found.description) == (
+        {"size": 3},
+        ["of letters", "small one"],
+        "smaller",
+    )
     assert found.archived
     model.unarchive()
-    assert [one.name for one in client.get_models(name="digits")] == ["digits small"]
-    assert set(client.get_model_labels()) == {"a", "b"}
+    assert [one.name for one in client.get_models(name="letters")] == ["letters small"]
+    assert {"of letters", "small one"} <= set(client.get_model_labels())
     version.delete()
     model.delete()
     with pytest.raises(NotFoundException):
@@ -228,8 +226,8 @@ def test_unknown_things(finished):
     assert client.whoami().username == client.get_session_username() == "determined"
     assert "determined" in {one.username for one in client.list_users()}
     with pytest.raises(NotFoundException):
-        client.get_experiment(9999).wait()
+        client.get_experiment(999_999).wait()
     with pytest.raises(NotFoundException):
-        client.get_trial(9999).kill()
+        client.get_trial(999_999).kill()
     with pytest.raises(NotFoundException):
         client.get_checkpoint("00000000-0000-0000-0000-000000000000")

@@ -281,7 +281,6 @@ def working_inside(folder):
     return found
 
 
-@pytest.mark.live
 @pytest.mark.timeout(900)
 def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_url):
     model = tmp_path / "model"

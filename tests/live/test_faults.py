@@ -8,7 +8,7 @@ import pytest
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 CONFIG = """
 name: faults
@@ -21,11 +21,6 @@ import determined as det
 with det.core.init() as core:
     for op in core.searcher.operations():
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    return shared_cluster
 
 
 @pytest.fixture
@@ -259,7 +254,7 @@ def test_a_checkpoint_store_that_refuses_is_told_at_submit(cluster, tmp_path):
         (CONFIG.replace("single", "psychic"), "is not an object where object"),
         (CONFIG.replace("max_restarts: 0", "max_restart: 0"), "max_restart"),
         (CONFIG.replace("entrypoint: python3 train.py", ""), "entrypoint"),
-        (CONFIG.replace("max_length: 3", "max_length: 3, source_trial_id: 777"), "777"),
+        (CONFIG.replace("max_length: 3", "max_length: 3, source_trial_id: 999999"), "999999"),
     ],
 )
 def test_configurations_that_make_no_sense(cluster, tmp_path, config, word):

@@ -18,7 +18,6 @@ from tests.fixtures.metrics_service import asked
 from tests.fixtures.metrics_service import credentials as credentials
 from tests.fixtures.metrics_service import metrics as metrics
 
-pytestmark = pytest.mark.live
 REPORTS = 20_000
 TRIALS = (1, 2)
 KILLS = 6

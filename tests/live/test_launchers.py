@@ -12,7 +12,7 @@ import pytest
 
 from tests.fixtures.local_cluster import processes_below, wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

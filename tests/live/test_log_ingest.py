@@ -18,7 +18,7 @@ from worker.output import SpoolReader
 from worker.shim.spool import STDOUT, Spool
 from worker.shipping import Shipper
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 LINES = 60_000
 TASKS = ("1.a", "1.b")
 KILLS = 6

@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 SCRIPT = """
 import determined as det
@@ -38,11 +38,6 @@ info = det.get_cluster_info()
 with det.core.init() as core:
     main(core, info)
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    return shared_cluster
 
 
 @pytest.fixture

@@ -7,12 +7,7 @@ import requests
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    return shared_cluster
+pytestmark = pytest.mark.timeout(900)
 
 
 def state(cluster, noun, id):
@@ -103,7 +98,7 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
 
     wait_for(lambda: any("loss" in found for found in tags().values()), 90, "the curve")
     assert "text/html" in requests.get(address, headers=headers, timeout=60).headers["content-type"]
-    (one,) = cluster.get("tensorboards")["tensorboards"]
+    (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
     cluster.det("tensorboard", "kill", one["id"])
     wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 30, "the end")
 
@@ -112,5 +107,6 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
 
     assert stored()
     cluster.det("e", "delete", experiment, "--yes")
-    wait_for(lambda: not cluster.get("experiments")["experiments"], 60, "the deletion")
+    listed = lambda: {one["id"] for one in cluster.get("experiments")["experiments"]}  # noqa: E731
+    wait_for(lambda: experiment not in listed(), 60, "the deletion")
     assert not stored()

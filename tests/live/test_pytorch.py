@@ -12,7 +12,7 @@ from tests.fixtures.local_cluster import wait_for
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pytorch_mnist"
 SEEDED = ("--config", "reproducibility.experiment_seed=7")
 SMALL_SEARCH = (

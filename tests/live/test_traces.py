@@ -5,7 +5,7 @@ import pytest
 from tests.fixtures.local_cluster import wait_for
 
 collecting = pytest.importorskip("tests.fixtures.collector", reason="opentelemetry is not installed")
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 CONFIG = """
 name: traced
 entrypoint: python3 train.py

@@ -75,11 +75,6 @@ searcher: {name: single, metric: x, max_length: 1}
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    return shared_cluster
-
-
 def submitted(cluster, folder, script, config, name):
     (folder / name).write_text(script)
     (folder / "config.yaml").write_text(config)
@@ -87,19 +82,19 @@ def submitted(cluster, folder, script, config, name):
 
 
 @pytest.fixture(scope="module")
-def search(cluster, tmp_path_factory):
+def search(shared_cluster, tmp_path_factory):
     """A search of eight trials that is over."""
-    id = submitted(cluster, tmp_path_factory.mktemp("search"), SEARCH, SEARCH_CONFIG, "search.py")
-    assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    id = submitted(shared_cluster, tmp_path_factory.mktemp("search"), SEARCH, SEARCH_CONFIG, "search.py")
+    assert shared_cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     return id
 
 
 @pytest.fixture(scope="module")
-def long_run(cluster, tmp_path_factory):
+def long_run(shared_cluster, tmp_path_factory):
     """The trial of a million points, and of 3,000 metric names at its end."""
-    id = submitted(cluster, tmp_path_factory.mktemp("long"), LONG, LONG_CONFIG, "long.py")
-    assert cluster.wait_for_end(id, within_s=500)["state"] == "STATE_COMPLETED"
-    return cluster.trials(id)[0]["id"]
+    id = submitted(shared_cluster, tmp_path_factory.mktemp("long"), LONG, LONG_CONFIG, "long.py")
+    assert shared_cluster.wait_for_end(id, within_s=500)["state"] == "STATE_COMPLETED"
+    return shared_cluster.trials(id)[0]["id"]
 
 
 def chart(page, name):

@@ -48,20 +48,17 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    return shared_cluster
-
-
-@pytest.fixture(scope="module")
-def failed(cluster, tmp_path_factory):
+def failed(shared_cluster, tmp_path_factory):
     """Path of the log page of a trial that has written a lot and failed."""
     folder = tmp_path_factory.mktemp("writes")
     (folder / "writes.py").write_text(WRITES)
     (folder / "config.yaml").write_text(CONFIG)
-    id = cluster.create("config.yaml", folder)
-    cluster.wait_for_end(id)
-    trial = cluster.first_trial(id)
-    wait_for(lambda: cluster.get(f"trials/{trial}/logs/summary")["lines"] > COUNT + 30, 30, "all lines")
+    id = shared_cluster.create("config.yaml", folder)
+    shared_cluster.wait_for_end(id)
+    trial = shared_cluster.first_trial(id)
+    wait_for(
+        lambda: shared_cluster.get(f"trials/{trial}/logs/summary")["lines"] > COUNT + 30, 30, "all lines"
+    )
     return id, trial
 
 

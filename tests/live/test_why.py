@@ -6,7 +6,7 @@ import pytest
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 CONFIG = """
 name: why
@@ -27,11 +27,6 @@ with det.core.init() as core:
             break
         op.report_completed(0.5)
 """
-
-
-@pytest.fixture(scope="module")
-def cluster(shared_cluster):
-    return shared_cluster
 
 
 @pytest.fixture
@@ -100,6 +95,6 @@ def test_paused_and_killed_by_whom(cluster, submit):
 
 
 def test_what_is_not_there(cluster):
-    done = cluster.det("why", "trial", 77, check=False)
+    done = cluster.det("why", "trial", 999_999, check=False)
     assert done.returncode == 1
-    assert "trial '77' not found" in done.stderr
+    assert "trial '999999' not found" in done.stderr

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.local_cluster import LocalCluster, wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 POOLS = """
 resource_pools:
@@ -39,21 +39,32 @@ with det.core.init() as core:
 """
 
 
-@pytest.fixture
-def cluster(local_cluster, tmp_path):
+@pytest.fixture(scope="module")
+def by_priority(tmp_path_factory):
     """One worker of two slots, where priority decides."""
-    (tmp_path / "pools.yaml").write_text(POOLS)
-    return local_cluster(pools_file=str(tmp_path / "pools.yaml"))
+    folder = tmp_path_factory.mktemp("by-priority")
+    (folder / "pools.yaml").write_text(POOLS)
+    cluster = LocalCluster(folder, pools_file=str(folder / "pools.yaml"))
+    yield cluster.up()
+    cluster.down()
+
+
+@pytest.fixture
+def cluster(by_priority):
+    yield by_priority
+    by_priority.end_all()
 
 
 @pytest.fixture
 def submit(cluster, tmp_path):
-    """A function that submits trials of one slot, which wait to be asked to leave."""
+    """Submits trials of one slot, which wait to be asked to leave; returns experiment and trial ids."""
 
     def create(trials, priority, waits=True):
         (tmp_path / "train.py").write_text(SCRIPT.replace("WAITS", str(waits)))
         (tmp_path / "config.yaml").write_text(CONFIG.format(trials=trials, priority=priority))
-        return cluster.create("config.yaml", tmp_path)
+        id = cluster.create("config.yaml", tmp_path)
+        wait_for(lambda: len(cluster.trials(id)) == trials, 60, f"the trials of experiment {id}")
+        return id, [trial["id"] for trial in cluster.trials(id)]
 
     return create
 
@@ -81,48 +92,50 @@ def until_it_waits(cluster, kind, id):
 
 
 def test_a_killed_trial_and_who_got_its_slot(cluster, submit):
-    submit(3, 50)
-    wait_until(cluster, "trial", 1, "run 1 of trial 1 started")
-    wait_until(cluster, "trial", 2, "run 1 of trial 2 started")
-    until_it_waits(cluster, "trial", 3)
-    assert why(cluster, "trial", 3)[0]["state"] == "QUEUED"
-    cluster.det("trial", "kill", 1)
-    wait_until(cluster, "trial", 1, "trial 1 ended as CANCELED")
-    answer, said = why(cluster, "trial", 1)
-    assert said[-1] == "trial 1 was to end as CANCELED"
+    _, (first, second, third) = submit(3, 50)
+    wait_until(cluster, "trial", first, f"run 1 of trial {first} started")
+    wait_until(cluster, "trial", second, f"run 1 of trial {second} started")
+    until_it_waits(cluster, "trial", third)
+    assert why(cluster, "trial", third)[0]["state"] == "QUEUED"
+    cluster.det("trial", "kill", first)
+    wait_until(cluster, "trial", first, f"trial {first} ended as CANCELED")
+    answer, said = why(cluster, "trial", first)
+    assert said[-1] == f"trial {first} was to end as CANCELED"
     assert (answer["steps"][-1]["actor"], answer["state"]) == ("user:determined", "CANCELED")
     allocation = answer["steps"][1]["about"]["id"]
     assert why(cluster, "allocation", allocation)[1] == said[1:]
-    wait_until(cluster, "trial", 3, "run 1 of trial 3 started")
-    occasions = [step["what"] for step in why(cluster, "trial", 3)[0]["steps"] if step["aside"]]
-    assert occasions == ["run 1 of trial 1 was ended"]
+    wait_until(cluster, "trial", third, f"run 1 of trial {third} started")
+    occasions = [step["what"] for step in why(cluster, "trial", third)[0]["steps"] if step["aside"]]
+    assert occasions == [f"run 1 of trial {first} was ended"]
 
 
 def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
-    low = submit(2, 50)
+    low, (first, _) = submit(2, 50)
     saved = lambda: len(cluster.get(f"experiments/{low}/checkpoints")["checkpoints"]) == 4  # noqa: E731
     wait_for(saved, 60, "both trials to wait")
-    submit(2, 10)
-    for id in (3, 4):
+    high, important = submit(2, 10)
+    for id in important:
         wait_until(cluster, "trial", id, f"run 1 of trial {id} started")
-    for kind, id in (("trial", 1), ("job", low)):
+    for kind, id in (("trial", first), ("job", low)):
         until_it_waits(cluster, kind, id)
         answer, said = why(cluster, kind, id)
         assert answer["state"] == "QUEUED"
         assert any(
-            one.startswith("run 1 of trial 1 was asked to save and leave its slots to") for one in said
+            one.startswith(f"run 1 of trial {first} was asked to save and leave its slots to") for one in said
         )
-        assert "experiment 2 was created" in said
+        assert f"experiment {high} was created" in said
     (agent,) = cluster.workers()
     cluster.api("POST", f"agents/{agent}/disable")
-    wait_until(cluster, "trial", 3, "trial 3 asked for 1 slot for its run 2")
-    answer, said = why(cluster, "trial", 3)
-    assert said[-2:] == ["run 1 of trial 3 was to be killed", f"agent {agent} was disabled"]
+    killed = important[0]
+    wait_until(cluster, "trial", killed, f"trial {killed} asked for 1 slot for its run 2")
+    answer, said = why(cluster, "trial", killed)
+    assert said[-2:] == [f"run 1 of trial {killed} was to be killed", f"agent {agent} was disabled"]
     assert answer["steps"][-1]["actor"] == "user:determined"
+    cluster.api("POST", f"agents/{agent}/enable")
 
 
 def test_a_checkpoint_that_the_retention_deleted(cluster, submit):
-    id = submit(1, 42, waits=False)
+    id, _ = submit(1, 42, waits=False)
     cluster.wait_for_end(id)
     gone = []
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900), pytest.mark.xdist_group("published")]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("published")]
 LISTINGS = Path(__file__).parents[1] / "dropin" / "listings"
 SEARCH = [
     *("--config", "searcher.max_trials=3"),

@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 
 schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 EXAMPLES = 12
 FAILURES = {500, 502, 504}
 WAITING = {"follow", "timeoutSeconds", "periodSeconds"}

@@ -1,5 +1,6 @@
 """The listings of the Core API guide run as they are printed."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -7,8 +8,8 @@ import pytest
 
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
-LISTINGS = Path(__file__).parent / "listings"
+pytestmark = pytest.mark.timeout(600)
+LISTINGS = Path(__file__).parents[1] / "dropin" / "listings"
 
 
 @pytest.fixture
@@ -23,8 +24,7 @@ def metrics(cluster, trial_id, kind):
     return [(m["totalBatches"], m["metrics"]["avgMetrics"]["x"]) for m in found]
 
 
-def test_stages_0_to_2_with_a_pause_and_a_continuation(local_cluster, guide):
-    cluster = local_cluster(slots=4)
+def test_stages_0_to_2_with_a_pause_and_a_continuation(cluster, guide):
     start = cluster.create("0_start.yaml", guide)
     report = cluster.create("1_metrics.yaml", guide)
     save = cluster.create("2_checkpoints.yaml", guide)
@@ -42,15 +42,16 @@ def test_stages_0_to_2_with_a_pause_and_a_continuation(local_cluster, guide):
     for id in (start, report, save):
         assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
 
-    assert cluster.logs(1)[-1] == "x is now 100"
-    assert metrics(cluster, 2, "training") == [(n, n) for n in range(10, 101, 10)]
-    assert metrics(cluster, 2, "validation") == [(100, 100)]
-    assert metrics(cluster, 3, "training") == [(n, n) for n in range(10, 101, 10)]
-    lines = [line for line in cluster.logs(3) if line.startswith("root: x is now") or "x is now" in line]
+    begun, reporting, saving = (cluster.trials(id)[0]["id"] for id in (start, report, save))
+    assert cluster.logs(begun)[-1] == "x is now 100"
+    assert metrics(cluster, reporting, "training") == [(n, n) for n in range(10, 101, 10)]
+    assert metrics(cluster, reporting, "validation") == [(100, 100)]
+    assert metrics(cluster, saving, "training") == [(n, n) for n in range(10, 101, 10)]
+    lines = [line for line in cluster.logs(saving) if line.startswith("root: x is now") or "x is now" in line]
     resumed = [int(line.rpartition(" ")[2]) for line in lines]
     assert resumed == list(range(1, 101))
 
-    continued = cluster.create("2_checkpoints.yaml", guide, "--config", "searcher.source_trial_id=3")
+    continued = cluster.create("2_checkpoints.yaml", guide, "--config", f"searcher.source_trial_id={saving}")
     (trial,) = _wait_for_trials(cluster, continued)
     wait_for(lambda: metrics(cluster, trial["id"], "training"), 60, "a report of the continuation")
     assert metrics(cluster, trial["id"], "training")[0] == (10, 110)
@@ -68,13 +69,12 @@ def _wait_for_trials(cluster, id):
     return cluster.trials(id)
 
 
-def test_stage_3_follows_a_search_to_its_end(local_cluster, guide):
-    cluster = local_cluster(slots=4)
+def test_stage_3_follows_a_search_to_its_end(cluster, guide):
     done = cluster.det("e", "create", "3_hpsearch.yaml", ".", "-f", cwd=guide)
     assert done.returncode == 0
-    assert "Created experiment 1\n" in done.stdout
-    assert cluster.det("e", "wait", 1, "--polling-interval", "0.2").returncode == 0
-    trials = cluster.trials(1)
+    id = int(re.search(r"Created experiment (\d+)\n", done.stdout)[1])
+    assert cluster.det("e", "wait", id, "--polling-interval", "0.2").returncode == 0
+    trials = cluster.trials(id)
     assert len(trials) == 8
     for trial in trials:
         by = trial["hparams"]["increment_by"]

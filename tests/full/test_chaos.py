@@ -15,7 +15,7 @@ from services.local.supervisor import Cluster
 from tests.fixtures.local_cluster import wait_for
 from tests.fixtures.reading import answers, read_control
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 
 STEPS = 30
 SCRIPT = f"""

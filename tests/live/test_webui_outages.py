@@ -1,0 +1,71 @@
+"""The web UI of a new cluster, whose gateway and broker then go away: a cluster of its own."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.browser import MARKS, SECONDS
+from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+EXAMPLES = Path(__file__).parents[2] / "examples" / "core_api"
+PLAN = {"slots": 2}
+expect = playwright.expect
+pytestmark = MARKS
+
+
+@pytest.fixture
+def cluster(module_cluster):
+    return module_cluster
+
+
+@pytest.fixture
+def page(cluster, signed_in):
+    """Signed in, on the dashboard."""
+    page = signed_in(cluster)
+    expect.set_options(timeout=60 * SECONDS)
+    page.goto("/")
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    return page
+
+
+@pytest.fixture
+def examples(tmp_path):
+    return shutil.copytree(EXAMPLES, tmp_path / "core_api")
+
+
+def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page, examples):
+    expect(page.get_by_text("No experiment yet")).to_be_visible()
+    cluster.create("1_metrics.yaml", examples)
+    row = page.get_by_role("row", name=re.compile("stage-1-metrics"))
+    expect(row).to_be_visible()
+    row.get_by_role("link", name="stage-1-metrics").click()
+    chart = page.get_by_role("figure", name="weight")
+    expect(chart.locator("canvas")).to_be_visible()
+    expect(page.locator(".head .state")).to_contain_text("COMPLETED")
+    chart.get_by_role("button", name="Show as table").click()
+    expect(chart.get_by_role("row", name=re.compile("validation 50 50"))).to_be_visible()
+
+
+def test_pages_come_back_when_the_gateway_was_away(cluster, page, examples):
+    cluster.kill("gateway")
+    cluster.get("me")
+    cluster.create("1_metrics.yaml", examples, "--config", "name=after-the-gateway")
+    expect(page.get_by_role("row", name=re.compile("after-the-gateway"))).to_be_visible(timeout=60 * SECONDS)
+
+
+def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examples):
+    page.goto("/det/experiments")
+    expect(page.locator("tr[data-id]").first).to_be_visible()
+    cluster.kill("broker")
+    # Away until the page has said so.
+    cluster.stop("gateway")
+    expect(page.get_by_text("reconnecting, data of")).to_be_visible(timeout=60 * SECONDS)
+    cluster.start("gateway")
+    cluster.get("me")
+    cluster.create("1_metrics.yaml", examples, "--config", "name=after-the-fall")
+    expect(page.get_by_role("row", name=re.compile("after-the-fall"))).to_be_visible(timeout=60 * SECONDS)
+    expect(page.get_by_text("reconnecting, data of")).to_have_count(0, timeout=60 * SECONDS)
