@@ -114,7 +114,8 @@ class ClusterInfo:
         """The trial; RuntimeError in a task of another type."""
         if self.task_type != "TRIAL":
             raise RuntimeError(f"ClusterInfo.trial exists in TRIAL tasks only, not in {self.task_type} tasks")
-        assert self._trial_info, "trial.json is missing although this is a TRIAL task"
+        if self._trial_info is None:
+            raise AssertionError("trial.json is missing although this is a TRIAL task")
         return self._trial_info
 
     @property
@@ -135,12 +136,14 @@ class ClusterInfo:
     @property
     def gpu_uuids(self) -> list[str]:
         """UUIDs of this node's GPUs of the allocation."""
-        assert self._resources_info, "resources.json is missing"
+        if self._resources_info is None:
+            raise AssertionError("resources.json is missing")
         return self._resources_info.gpu_uuids
 
     @property
     def _rendezvous(self) -> RendezvousInfo:
-        assert self._rendezvous_info, "rendezvous.json is missing although this is a TRIAL task"
+        if self._rendezvous_info is None:
+            raise AssertionError("rendezvous.json is missing although this is a TRIAL task")
         return self._rendezvous_info
 
 

@@ -49,7 +49,7 @@ def parse(text: str, name: str = "the YAML text") -> Any:
     import yaml
 
     try:
-        return yaml.load(text, _loader())
+        return yaml.load(text, _loader())  # noqa: S506 - a SafeLoader with other rules for scalars
     except yaml.MarkedYAMLError as error:
         raise YamlProblem(f"{name}{_place(error)}: {error.problem or error.context}") from error
     except yaml.YAMLError as error:

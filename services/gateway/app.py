@@ -12,7 +12,7 @@ from services.gateway.peers import Peers
 from services.gateway.settings import Settings, blob_store, default_storage, signing_key, trial_signer
 from services.gateway.store import project
 from services.kit.host import Service
-from services.kit.parts import Parts
+from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 
 REBUILD_PATIENCE_S = 600.0
@@ -23,8 +23,7 @@ RULES = Rules(owner="gateway", state=State, evolve=evolve, react=lambda _, __: (
 
 async def serve_http(parts: Parts) -> None:
     """Listen once the whole log is folded, so that nothing is missing from the first answer."""
-    settings = parts.settings
-    assert isinstance(settings, Settings)
+    settings = settings_of(parts, Settings)
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
     parts.measures.read(live.readings)

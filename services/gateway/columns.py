@@ -170,7 +170,8 @@ def _parts(name: str) -> tuple[str, str, str]:
     if name.startswith(METRIC):
         return "validation", name.removeprefix(METRIC), "last"
     told = _STATISTIC.fullmatch(name)
-    assert told is not None
+    if told is None:
+        raise ValueError(f"'{name}' is no column of a metric")
     return told[1], told[2], told[3]
 
 

@@ -59,11 +59,11 @@ def _trials(one: Experiment, state: State) -> str:
 
 
 def _best_trials(state: State, experiment: Experiment) -> str:
-    def score(trial: Trial) -> float:
-        assert trial.best is not None
-        return trial.best.metric if experiment.smaller_is_better else -trial.best.metric
+    def score(measured: tuple[Trial, float]) -> float:
+        return measured[1] if experiment.smaller_is_better else -measured[1]
 
-    measured = [trial for id in experiment.trial_ids if (trial := state.trials[id]).best is not None]
+    trials = (state.trials[id] for id in experiment.trial_ids)
+    measured = [(trial, trial.best.metric) for trial in trials if trial.best is not None]
     head = ("Trial", "State", "Hyperparameters", "#Steps", f"#{escape(experiment.metric)}")
     rows = [
         (
@@ -71,9 +71,9 @@ def _best_trials(state: State, experiment: Experiment) -> str:
             _state(trial_state(trial)),
             escape(", ".join(f"{name} {_short(value)}" for name, value in trial.hparams.items())),
             str(trial.steps),
-            _metric(trial.best.metric if trial.best else None, ""),
+            _metric(best, ""),
         )
-        for trial in sorted(measured, key=score)[:BEST]
+        for trial, best in sorted(measured, key=score)[:BEST]
     ]
     title = f"Best trials of experiment {experiment.id}"
     return f"<section><h2>{title}</h2>{_table(head, rows)}</section>"

@@ -121,8 +121,8 @@ class Answerer:
                 return await reply(_read(decoder, ask.body), ask.stream, ask.min_position)
 
             name = name_of(kind)
-            for subject in (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name)):
-                heard.append(await self._hear(subject, work))
+            both = (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name))
+            heard += [await self._hear(subject, work) for subject in both]
         return heard
 
     async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:

@@ -46,7 +46,7 @@ async def until_closed(connection: Client) -> None:
 
     Without it a process would go on as if the broker were away for a moment, and never hear it again.
     """
-    while not connection.is_closed:
+    while not connection.is_closed:  # noqa: ASYNC110 - the client tells only whoever made it
         await asyncio.sleep(LOOK_EVERY_S)
     raise ClosedForGood(f"the broker has closed the connection: {connection.last_error}")
 

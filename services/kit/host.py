@@ -110,7 +110,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             tasks.create_task(lease.hold())
             tasks.create_task(_hear(service, parts, lease))
             if service.extra is not None:
-                tasks.create_task(_as_coroutine(service.extra(parts)))
+                tasks.create_task(_as_coroutine(service.extra(parts)))  # noqa: S610 - not Django's
 
 
 def _joined(

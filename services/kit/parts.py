@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from nats.aio.client import Client
 
@@ -35,3 +35,13 @@ class Parts:
     leading: Callable[[], bool]
     measures: Measures
     tracer: Tracer | None
+
+
+_Settings = TypeVar("_Settings", bound=ServiceSettings)
+
+
+def settings_of(parts: Parts, kind: type[_Settings]) -> _Settings:
+    """The settings as the service's own record; TypeError if the service was made with another."""
+    if not isinstance(parts.settings, kind):
+        raise TypeError(f"the service has {type(parts.settings).__name__}, not {kind.__name__}")
+    return parts.settings

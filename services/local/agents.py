@@ -82,7 +82,7 @@ def _check_here(host: str) -> None:
         addresses = {item[4][0] for item in socket.getaddrinfo(host, None)}
     except OSError as error:
         raise CannotStart(f"'{host}' is no host: {error}") from None
-    own = {"127.0.0.1", "::1", "0.0.0.0"}
+    own = {"127.0.0.1", "::1", "0.0.0.0"}  # noqa: S104 - compared, not listened at
     if host != socket.gethostname() and not addresses <= own:
         raise CannotStart(
             f"agent-up starts workers for a cluster of this machine, not of '{host}'; "

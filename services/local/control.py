@@ -58,7 +58,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False) -> str:
 
 
 def _reachable(host: str) -> str:
-    return "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened at
 
 
 def _check_port(plan: Plan) -> None:

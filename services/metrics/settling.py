@@ -32,8 +32,8 @@ async def settle_ended_trials(parts: Parts) -> None:
         try:
             first, last = await parts.journal.bounds(subjects.REPORTS)
             # Nothing is to come of a stream whose messages have all grown too old.
-            while first <= last and parts.runner.positions[subjects.REPORTS] < last:
-                await asyncio.sleep(LOOK_EVERY_S / 10)
+            if first <= last:
+                await parts.runner.reach(last, stream=subjects.REPORTS)
             await parts.runner.command(Settle(ended), Call(f"settle-{ended[0]}", time.time()), PATIENCE_S)
         except (Refused, OutcomeUnknown):
             continue

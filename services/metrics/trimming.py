@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from det_contracts import subjects
 from det_contracts.problems import Refused
 from services.kit.log import OutcomeUnknown
-from services.kit.parts import Parts
+from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call
 from services.metrics.commands import Drop, Trim
 from services.metrics.logs.retention import too_many, too_old
@@ -26,8 +26,7 @@ MIB = 1024 * 1024
 
 async def trim_logs(parts: Parts) -> None:
     """Trim for as long as this replica leads; returns at once where everything is kept."""
-    settings = parts.settings
-    assert isinstance(settings, MetricsSettings)
+    settings = settings_of(parts, MetricsSettings)
     if not (settings.log_keep_days or settings.log_keep_mib):
         return
     await parts.runner.ready.wait()
@@ -49,8 +48,7 @@ def wanted(connection: sa.Connection, settings: MetricsSettings, now: float) -> 
 
 async def drop_points(parts: Parts) -> None:
     """Drop curves for as long as this replica leads; returns at once where everything is kept."""
-    settings = parts.settings
-    assert isinstance(settings, MetricsSettings)
+    settings = settings_of(parts, MetricsSettings)
     days = settings.metric_keep_days
     if not days:
         return

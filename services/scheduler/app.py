@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services.kit.host import Service
-from services.kit.parts import Parts
+from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
@@ -41,12 +41,12 @@ class Settings(ServiceSettings):
 
 
 async def _beside(parts: Parts) -> None:
-    assert isinstance(parts.settings, Settings)
+    settings = settings_of(parts, Settings)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(watch(parts, parts.settings.reconnect_wait_s))
-        if parts.settings.pools is not None:
+        tasks.create_task(watch(parts, settings.reconnect_wait_s))
+        if settings.pools is not None:
             # A command waits until this replica leads; what is configured already has no effect.
-            tasks.create_task(_configure(parts, parts.settings.pools))
+            tasks.create_task(_configure(parts, settings.pools))
 
 
 async def _configure(parts: Parts, path: Path) -> None:

@@ -93,7 +93,7 @@ def follow(address: Address, rank: int, size: int, patience_s: float = PATIENCE_
         made: list[Link] = []
         try:
             for channel in (DATA, LIFE):
-                made.append(_connect(address, rank, size, channel))
+                made.append(_connect(address, rank, size, channel))  # noqa: PERF401 - closed if one fails
             _await_ready(made[0], clock)
             return Follower(rank, made[0], made[1])
         except (Gone, OSError):

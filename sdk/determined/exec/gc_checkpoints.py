@@ -42,7 +42,8 @@ def main() -> int:
 def _sweep(manager: storage.StorageManager, experiment_id: int) -> int:
     """Delete event files; 1 if they cannot be deleted."""
     info = det.get_cluster_info()
-    assert info is not None, "checkpoints are deleted by tasks of a cluster"
+    if info is None:
+        raise RuntimeError("checkpoints are deleted by tasks of a cluster")
     place = stored_under_experiment(info.cluster_id, experiment_id)
     try:
         manager.delete(place, ["**/*"])
@@ -55,7 +56,8 @@ def _sweep(manager: storage.StorageManager, experiment_id: int) -> int:
 
 def _tell(uuid: str, left: dict[str, int]) -> None:
     info = det.get_cluster_info()
-    assert info is not None, "checkpoints are deleted by tasks of a cluster"
+    if info is None:
+        raise RuntimeError("checkpoints are deleted by tasks of a cluster")
     with Session(info.master_url) as session:
         session.token = info.session_token
         listed = {"uuid": uuid, "resources": {path: str(size) for path, size in left.items()}}

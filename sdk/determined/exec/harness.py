@@ -62,8 +62,10 @@ def trial_class(name: str) -> type[Trial]:
     found: Any = importlib.import_module(module_name)
     for part in path.split("."):
         found = getattr(found, part)
-    assert isinstance(found, type), f"{name} is not a class"
-    assert issubclass(found, Trial), f"{name} is not a det.Trial subclass"
+    if not isinstance(found, type):
+        raise AssertionError(f"{name} is not a class")
+    if not issubclass(found, Trial):
+        raise AssertionError(f"{name} is not a det.Trial subclass")
     return found
 
 

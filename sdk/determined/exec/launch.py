@@ -23,12 +23,13 @@ logger = logging.getLogger("determined.exec.launch")
 def main() -> int:
     """Validate the checkpoint storage and run the entrypoint; its exit code."""
     info = det.get_cluster_info()
-    assert info is not None, "determined.exec.launch must be run on-cluster"
-    assert info.task_type == "TRIAL", (
-        f"determined.exec.launch runs trials, not tasks of type {info.task_type}"
-    )
+    if info is None:
+        raise RuntimeError("determined.exec.launch must be run on-cluster")
+    if info.task_type != "TRIAL":
+        raise RuntimeError(f"determined.exec.launch runs trials, not tasks of type {info.task_type}")
     resources_id = os.environ.get("DET_RESOURCES_ID")
-    assert resources_id, "DET_RESOURCES_ID is not set"
+    if not resources_id:
+        raise RuntimeError("DET_RESOURCES_ID is not set")
     config: dict[str, Any] = info.trial._config
     logging.basicConfig(level=logging.DEBUG if config.get("debug") else logging.INFO, format=det.LOG_FORMAT)
     logger.info(

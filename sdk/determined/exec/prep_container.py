@@ -38,6 +38,8 @@ NEEDED = (
 RESOURCES_TYPES = ("docker-container", "k8s-pod", "slurm-job", "process")
 PRISTINE = Path("/run/determined/train/model")
 ATTEMPTS = 6
+CONNECT_S = 60.0
+"""An answer has no such limit: the addresses of all nodes are there once the last has begun."""
 _GPUS = (
     ("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"),
     ("rocm-smi", "--showuniqueid", "--csv"),
@@ -172,7 +174,10 @@ def _ask(environment: Mapping[str, str], path: str) -> dict[str, Any]:
     for attempt in range(ATTEMPTS):
         try:
             answer = requests.get(
-                url, headers=headers, timeout=None, verify=environment.get("DET_MASTER_CERT_FILE") or True
+                url,
+                headers=headers,
+                timeout=(CONNECT_S, None),
+                verify=environment.get("DET_MASTER_CERT_FILE") or True,
             )
             answer.raise_for_status()
             found: dict[str, Any] = answer.json()

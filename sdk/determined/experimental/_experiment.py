@@ -129,7 +129,8 @@ class ExperimentReference(_Control):
         completed = {"states": CheckpointState.COMPLETED.value}
         told = read_all(self._session, f"{self._path}/checkpoints", "checkpoints", completed)
         found = [_checkpoint.from_wire(self._session, one) for one in told]
-        assert found, f"No checkpoint found for experiment {self.id}"
+        if not found:
+            raise AssertionError(f"No checkpoint found for experiment {self.id}")
         return _ranking.best_of_each_trial(found, order)[:limit]
 
     def get_config(self) -> dict[str, Any]:

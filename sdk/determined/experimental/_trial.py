@@ -92,9 +92,8 @@ class TrialReference:
 
         Without arguments by the searcher's metric, the best first. AssertionError for only one of the two.
         """
-        assert (sort_by is None) == (order_by is None), (
-            "sort_by and order_by are given together or not at all"
-        )
+        if (sort_by is None) != (order_by is None):
+            raise AssertionError("sort_by and order_by are given together or not at all")
         if isinstance(sort_by, CheckpointSortBy) and order_by is not None:
             return self._checkpoints(sortBy=sort_by.value, orderBy=order_by.value)
         ascending = order_by is CheckpointOrderBy.ASC
@@ -158,10 +157,12 @@ def _check_selection(
     latest: bool, best: bool, uuid: str | None, sort_by: str | None, smaller_is_better: bool | None
 ) -> None:
     given = sum((bool(latest), bool(best), uuid is not None))
-    assert given == 1, "give exactly one of latest, best and uuid"
-    together = (sort_by is None) == (smaller_is_better is None)
-    assert together, "sort_by and smaller_is_better are given together or not at all"
-    assert best or sort_by is None, "sort_by and smaller_is_better go with best only"
+    if given != 1:
+        raise AssertionError("give exactly one of latest, best and uuid")
+    if (sort_by is None) != (smaller_is_better is None):
+        raise AssertionError("sort_by and smaller_is_better are given together or not at all")
+    if sort_by is not None and not best:
+        raise AssertionError("sort_by and smaller_is_better go with best only")
 
 
 def _levels_from(least: LogLevel | str) -> list[str]:

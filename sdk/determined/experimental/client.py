@@ -126,7 +126,8 @@ def _connected(function: Callable[_Params, _Result]) -> Callable[_Params, _Resul
 
 
 def _connection() -> Determined:
-    assert _determined is not None
+    if _determined is None:
+        raise RuntimeError("there is no connection: client.login() comes first")
     return _determined
 
 

@@ -108,8 +108,9 @@ def write(
 
 
 def _bare(model: torch.nn.Module) -> torch.nn.Module:
-    inner = model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
-    assert isinstance(inner, torch.nn.Module)
+    inner: torch.nn.Module = (
+        model.module if isinstance(model, torch.nn.parallel.DistributedDataParallel) else model
+    )
     return inner
 
 

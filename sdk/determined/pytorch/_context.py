@@ -239,7 +239,8 @@ class PyTorchTrialContext:
 
     def set_stop_requested(self, stop_requested: bool) -> None:
         """Finish the window, save, and leave for good."""
-        assert isinstance(stop_requested, bool), f"set_stop_requested() takes a bool, not {stop_requested!r}"
+        if not isinstance(stop_requested, bool):
+            raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
         self._stop_requested = stop_requested
 
     def to_device(self, data: TorchData) -> Any:

@@ -77,7 +77,8 @@ class DataLoader:
             sampler = EpochShuffleSampler(length, self._seed, first_pass)
         elif sampler is None:
             sampler = torch_data.SequentialSampler(range(length))
-        assert self.batch_size is not None
+        if self.batch_size is None:
+            raise ValueError("a DataLoader without a batch_sampler needs a batch_size")
         return torch_data.BatchSampler(sampler, self.batch_size, self.drop_last)
 
     def get_data_loader(

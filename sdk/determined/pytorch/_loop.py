@@ -132,7 +132,8 @@ class Loop:
     def _goals(self) -> Iterator[Goal]:
         size = self._context._settings.known_global_batch_size
         if self._local:
-            assert self._plan.max_length is not None
+            if self._plan.max_length is None:
+                raise ValueError("a run outside of a cluster needs max_length")
             yield _plan.goal_of_run(self._plan.max_length, self._epoch_length)
             return
         unit = self._core.searcher.get_configured_units()
@@ -286,8 +287,7 @@ class Loop:
         self._metrics = self._validation.run(1 if self._plan.test_mode else None)
         self._counters.last_val = self._steps
         wanted = False
-        if self._chief:
-            assert self._metrics is not None
+        if self._metrics is not None:  # on the chief
             wanted = self._report_validation(goal, self._metrics)
         if self._context.distributed.broadcast(wanted):
             self._save()

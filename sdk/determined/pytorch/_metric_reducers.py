@@ -69,9 +69,11 @@ class Reducers:
     def wrap(self, reducer: Any, name: str | None, for_training: bool, for_validation: bool) -> MetricReducer:
         """Register a reducer, or a function as one; AssertionError for the same one twice, or none."""
         if not isinstance(reducer, MetricReducer):
-            assert callable(reducer), f"a reducer must be a MetricReducer or a function, not {reducer!r}"
+            if not callable(reducer):
+                raise AssertionError(f"a reducer must be a MetricReducer or a function, not {reducer!r}")
             reducer = SimpleMetricReducer(reducer)
-        assert all(one.reducer is not reducer for one in self._wrapped), "this reducer was wrapped before"
+        if any(one.reducer is reducer for one in self._wrapped):
+            raise AssertionError("this reducer was wrapped before")
         self._wrapped.append(Wrapped(reducer, name, for_training, for_validation))
         found: MetricReducer = reducer
         return found
@@ -102,13 +104,15 @@ class Reducers:
 
 def _named(one: Wrapped, value: Any) -> dict[str, Any]:
     if one.name is None:
-        assert isinstance(value, dict), (
-            f"{_kind(one)} was wrapped with name=None but it did not return a dict: {value!r}"
-        )
+        if not isinstance(value, dict):
+            raise AssertionError(
+                f"{_kind(one)} was wrapped with name=None but it did not return a dict: {value!r}"
+            )
         return value
-    assert not isinstance(value, dict), (
-        f"{_kind(one)} was wrapped with name set but it returned a dict anyway: {value!r}"
-    )
+    if isinstance(value, dict):
+        raise AssertionError(
+            f"{_kind(one)} was wrapped with name set but it returned a dict anyway: {value!r}"
+        )
     return {one.name: value}
 
 

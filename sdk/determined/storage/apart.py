@@ -63,7 +63,7 @@ class Apart:
         # fork just now, to load data, has it open, too.
         with tempfile.TemporaryFile() as answer:
             process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=answer)
-            assert process.stdin is not None
+            assert process.stdin is not None  # noqa: S101 - what is piped has an end; this is for mypy
             # What it cannot take it does not answer, either.
             with contextlib.suppress(BrokenPipeError), process:
                 process.stdin.write(order)

@@ -104,8 +104,7 @@ class _Arriving:
 
     def write(self, data: memoryview, offset: int) -> None:
         """Put bytes to their place."""
-        assert self._file is not None
-        self._file.write(data, offset)
+        self._open_file().write(data, offset)
 
     def check(self, offset: int, crc: int) -> None:
         """Raise `Corrupt` unless the range at `offset` has the checksum that it was stored with."""
@@ -118,8 +117,12 @@ class _Arriving:
             self._left -= 1
             last = not self._left
         if last:
-            assert self._file is not None
-            self._finish(self._file)
+            self._finish(self._open_file())
+
+    def _open_file(self) -> PartialFile:
+        if self._file is None:
+            raise ValueError(f"{self._path.name} is not open for writing")
+        return self._file
 
     def _finish(self, file: PartialFile) -> None:
         file.finish()

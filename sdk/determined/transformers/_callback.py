@@ -44,8 +44,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self.searcher_max_length: int | None = None
         self._filter = list(filter_metrics or ())
         self._user_data = user_data
-        self._info = core_context.info
-        self._active = self._info is not None and self._info.task_type == "TRIAL"
+        info = core_context.info
+        self._trial = info.trial if info is not None and info.task_type == "TRIAL" else None
         self._distributed = core_context.distributed
         self._chief = self._distributed.rank == 0
         self._pace = Pace(self._distributed)
@@ -56,17 +56,15 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._saved_at = -1
         self._resumed: pathlib.Path | None = None
         self._ops: Iterator[core.SearcherOperation] = iter(())
-        if self._active:
-            self._fetch(args)
+        if info is not None and self._trial is not None:
+            self._fetch(args, info.latest_checkpoint, self._trial.trial_id)
             self._ops = iter(core_context.searcher.operations())
             self.current_op = next(self._ops, None)
-            self._read_searcher(args)
+            self._read_searcher(args, self._trial._config.get("searcher") or {})
 
     # -- construction
 
-    def _fetch(self, args: transformers.TrainingArguments) -> None:
-        assert self._info is not None
-        uuid = self._info.latest_checkpoint
+    def _fetch(self, args: transformers.TrainingArguments, uuid: str | None, mine: int) -> None:
         # Gone in transformers 5.
         if uuid is None or getattr(args, "overwrite_output_dir", False):
             return
@@ -76,13 +74,11 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if found is None:
             logger.warning("checkpoint %s holds no folder %sN: training begins anew", uuid, _folders.PREFIX)
             return
-        self._resumed = self._for_this_trial(uuid, found)
+        self._resumed = self._for_this_trial(uuid, found, mine)
         args.resume_from_checkpoint = str(self._resumed)
 
-    def _for_this_trial(self, uuid: str, found: pathlib.Path) -> pathlib.Path:
+    def _for_this_trial(self, uuid: str, found: pathlib.Path, mine: int) -> pathlib.Path:
         """Another trial's checkpoint is a beginning: its weights count, its steps do not."""
-        assert self._info is not None
-        mine = self._info.trial.trial_id
         of = self.core_context.checkpoint.get_metadata(uuid).get("trial_id", mine) if self._chief else None
         if self._distributed.broadcast(of) == mine:
             return found
@@ -92,9 +88,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._distributed.allgather(None)
         return anew
 
-    def _read_searcher(self, args: transformers.TrainingArguments) -> None:
-        assert self._info is not None
-        searcher = self._info.trial._config.get("searcher") or {}
+    def _read_searcher(self, args: transformers.TrainingArguments, searcher: dict[str, Any]) -> None:
         unit = self.core_context.searcher.get_configured_units()
         # A bare number counts steps, and so does a search of one's own.
         self.searcher_unit = "batches" if unit is None else unit.value.lower()
@@ -123,14 +117,14 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Take up what the run before this one logged at this very step."""
-        if not self._active:
+        if self._trial is None:
             return
         if self._resumed is not None and model is not None:
             restore_renamed(model, self._resumed)
         for logs in state.log_history:
             if logs.get("step") == state.global_step:
                 self._note(logs, state.global_step)
-        while self.current_op is not None and self._is_reached(state) and self._has_all(args, state):
+        while self._is_reached(state) and self._has_all(args, state):
             self._finish(state, control)
         if self.current_op is None:
             control.should_training_stop = True
@@ -139,7 +133,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
         """Report metrics, once per kind and step."""
-        if not self._active or not logs:
+        if self._trial is None or not logs:
             return
         kind = _kind(logs)
         if kind is None:
@@ -156,7 +150,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Tell progress, look for a preemption, and close the operation when it is long enough."""
-        if not self._active:
+        if self._trial is None:
             return
         due = self._pace.is_due(state.global_step)
         if due and self._chief and self.current_op is not None:
@@ -168,16 +162,16 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The same for lengths in epochs."""
-        if self._active and self.searcher_unit == "epochs":
+        if self._trial is not None and self.searcher_unit == "epochs":
             self._close_if_reached(args, state, control)
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Store the Trainer's checkpoint; after it a preempted run stops."""
-        if not self._active:
+        if self._trial is None:
             return
         if self._saved_at != state.global_step:
             self._saved_at = state.global_step
-            self._upload(pathlib.Path(args.output_dir), state.global_step)
+            self._upload(pathlib.Path(args.output_dir), state.global_step, self._trial.trial_id)
         if self._preempted or self.core_context.preempt.should_preempt(auto_ack=False):
             if self._chief:
                 self.core_context.preempt.acknowledge_preemption_signal()
@@ -206,9 +200,9 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     # -- operations
 
     def _close_if_reached(self, args: Any, state: Any, control: Any) -> None:
-        if self.current_op is None or not self._is_reached(state):
+        if not self._is_reached(state):
             return
-        if self._chief:
+        if self._chief and self.current_op is not None:
             self.current_op.report_progress(self.current_op.length)
         self._closing = True
         if self._has_all(args, state):
@@ -222,9 +216,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         return float(state.global_step if self.searcher_unit == "batches" else state.epoch or 0)
 
     def _is_reached(self, state: Any) -> bool:
-        assert self.current_op is not None
         # The Trainer adds fractions of epochs up.
-        return self._done(state) >= self.current_op.length - 1e-6
+        return self.current_op is not None and self._done(state) >= self.current_op.length - 1e-6
 
     def _needs_evaluation(self, args: Any, state: Any) -> bool:
         if self._arrived.get(VALIDATION) == state.global_step:
@@ -241,9 +234,8 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     def _finish(self, state: Any, control: Any) -> None:
         """Complete the operation; the next one, or the end."""
-        assert self.current_op is not None
         self._closing = False
-        if self._chief:
+        if self._chief and self.current_op is not None:
             self.current_op.report_completed(self._value(state))
         self.current_op = next(self._ops, None)
         if self.current_op is None:
@@ -266,8 +258,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if self._preempted:
             control.should_save = True
 
-    def _upload(self, folder: pathlib.Path, steps: int) -> None:
-        assert self._info is not None
+    def _upload(self, folder: pathlib.Path, steps: int, trial_id: int) -> None:
         if self._chief and self._user_data is not None:
             place = folder / f"{_folders.PREFIX}{steps}" / USER_DATA
             place.write_text(json.dumps(self._user_data))
@@ -276,7 +267,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         stores = self._distributed.local_rank == 0
         self.core_context.checkpoint.upload(
             folder if stores else None,
-            {"steps_completed": steps, "trial_id": self._info.trial.trial_id},
+            {"steps_completed": steps, "trial_id": trial_id},
             shard=True,
             selector=(lambda path: _folders.belongs(path, steps)) if stores else None,
         )

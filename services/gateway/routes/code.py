@@ -105,6 +105,6 @@ def _one(visit: UserVisit, digest: str, path: str) -> bytes:
                 if member.size > LARGEST_SHOWN_BYTES:
                     raise invalid(f"'{path}' is larger than {LARGEST_SHOWN_BYTES} bytes: download the whole")
                 content = archive.extractfile(member)
-                assert content is not None
-                return content.read()
+                if content is not None:
+                    return content.read()
     raise not_found("file", path)

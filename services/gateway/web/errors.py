@@ -97,19 +97,17 @@ def response(path: str, problem: Problem, status: int | None = None) -> Response
 
 def install(app: FastAPI) -> None:
     """Make everything that goes wrong in `app` come out in these shapes."""
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(Exception, _failed)
+    app.exception_handler(Refused)(_refused)
+    app.exception_handler(HTTPException)(_http)
+    app.exception_handler(RequestValidationError)(_invalid)
+    app.exception_handler(Exception)(_failed)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
+async def _refused(request: Request, error: Refused) -> Response:
     return response(request.url.path, error.problem)
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+async def _http(request: Request, error: HTTPException) -> Response:
     code = _BY_STATUS.get(error.status_code, "internal")
     message = str(error.detail)
     if error.status_code == 404:
@@ -119,8 +117,7 @@ async def _http(request: Request, error: Exception) -> Response:
     return response(request.url.path, Problem(code, message), error.status_code)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
     return response(request.url.path, Problem("invalid_argument", told(error.errors(), skip=1)))
 
 

@@ -48,6 +48,12 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     allocation_ids: tuple[str, ...] = ()
     """The allocation itself; the present one of a trial; some that a job holds."""
 
+    def whose(self) -> int:
+        """The trial; ValueError where there is none."""
+        if self.trial_id is None:
+            raise ValueError(f"{self.kind} {self.id} is of no trial")
+        return self.trial_id
+
 
 def ends(history: History, subject: Subject) -> list[Recorded]:
     """The events that its present state comes of; notes what must be read to know."""
@@ -61,8 +67,7 @@ def _experiment(history: History, subject: Subject) -> list[Recorded | None]:
 
 
 def _trial(history: History, subject: Subject) -> list[Recorded | None]:
-    id = subject.trial_id
-    assert id is not None
+    id = subject.whose()
     own = [Thing("trial", id)]
     # What runs outside of the cluster may run again after its end.
     last = (searcher.TrialEnded, searcher.RunOpened)
@@ -114,9 +119,8 @@ def _checkpoint(history: History, subject: Subject) -> list[Recorded | None]:
     gone = history.newest(
         [Thing("deletions", subject.experiment_id)], deletions, where=lambda e: subject.id in e.uuids
     )
-    assert subject.trial_id is not None
     stored = history.newest(
-        [Thing("trial", subject.trial_id)], (trial.CheckpointStored,), where=lambda e: e.uuid == subject.id
+        [Thing("trial", subject.whose())], (trial.CheckpointStored,), where=lambda e: e.uuid == subject.id
     )
     return [gone, stored]
 

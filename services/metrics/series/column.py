@@ -128,7 +128,8 @@ class Packed(msgspec.Struct, frozen=True, array_like=True):
         """What was squeezed."""
         if self.others is not None:
             return column(msgspec.json.decode(release(self.others)))
-        assert self.numbers is not None
+        if self.numbers is None:
+            raise ValueError("a packed column holds numbers or others, and this one neither")
         whole = None
         if self.whole is not None:
             bits = np.frombuffer(release(self.whole), np.uint8)

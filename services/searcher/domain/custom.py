@@ -28,7 +28,8 @@ def post(
 ) -> tuple[Search, tuple[Operation, ...]]:
     """The search after a post, and what was asked for."""
     asked = tuple(operations)
-    assert isinstance(search.method, CustomSearch)
+    if not isinstance(search.method, CustomSearch):
+        raise TypeError(f"a {type(search.method).__name__} takes no operations from outside")
     method = search.method.answered(triggered_by)
     for operation in asked:
         if isinstance(operation, SetProgress):
