@@ -1,4 +1,4 @@
-"""Trials of several processes over two workers: preempted, resumed, and with one of them killed."""
+"""Trials of 4 slots, which span two workers: preempted, resumed, and with one of their processes killed."""
 
 import contextlib
 import os
@@ -17,13 +17,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 LONGER = ("--config", "searcher.max_length.batches=80")
-PLAN = {"agents": 2, "slots": 2}
-"""A trial of 4 slots spans both workers."""
-
-
-@pytest.fixture(scope="module")
-def two_by_two(shared_cluster):
-    return shared_cluster
 
 
 def copied(name, tmp_path):
@@ -47,48 +40,53 @@ def preempt_and_resume(cluster, id):
     cluster.tell(id, "activate")
 
 
-def test_a_launcher_of_ones_own(two_by_two, tmp_path):
-    id = two_by_two.create("4_distributed.yaml", copied("core_api", tmp_path), *LONGER)
-    trial = two_by_two.first_trial(id)
-    wait_for(lambda: len(steps(two_by_two, trial, "weight")) > 5, 60, "some steps")
-    preempt_and_resume(two_by_two, id)
-    assert two_by_two.wait_for_end(id)["state"] == "STATE_COMPLETED"
+def test_a_launcher_of_ones_own(two_workers, tmp_path):
+    id = two_workers.create("4_distributed.yaml", copied("core_api", tmp_path), *LONGER)
+    trial = two_workers.first_trial(id)
+    wait_for(lambda: len(steps(two_workers, trial, "weight")) > 5, 60, "some steps")
+    preempt_and_resume(two_workers, id)
+    assert two_workers.wait_for_end(id)["state"] == "STATE_COMPLETED"
     # One line per process, all of the same step; then nothing lost and nothing twice.
-    left = [row["log"] for row in two_by_two.stream(f"trials/{trial}/logs") if "left at step" in row["log"]]
+    left = [row["log"] for row in two_workers.stream(f"trials/{trial}/logs") if "left at step" in row["log"]]
     assert len(left) == 4
     assert len({re.search(r"left at step (\d+)", line)[1] for line in left}) == 1
-    assert ranks(two_by_two, trial, "left at step") == Counter([0, 1, 2, 3])
-    assert steps(two_by_two, trial, "weight") == [float(n) for n in range(1, 81)]
-    assert two_by_two.trials(id)[0]["restarts"] == 0
+    assert ranks(two_workers, trial, "left at step") == Counter([0, 1, 2, 3])
+    assert steps(two_workers, trial, "weight") == [float(n) for n in range(1, 81)]
+    assert two_workers.trials(id)[0]["restarts"] == 0
 
 
-def test_torch_over_two_workers(two_by_two, tmp_path):
+def test_torch_over_two_workers(two_workers, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
-    id = two_by_two.create("distributed.yaml", copied("core_api_mnist", tmp_path))
-    wait_for(lambda: two_by_two.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
-    preempt_and_resume(two_by_two, id)
-    assert two_by_two.wait_for_end(id, 200)["state"] == "STATE_COMPLETED"
-    seen = steps(two_by_two, two_by_two.first_trial(id), "epoch")
+    id = two_workers.create("distributed.yaml", copied("core_api_mnist", tmp_path))
+    wait_for(lambda: two_workers.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    preempt_and_resume(two_workers, id)
+    assert two_workers.wait_for_end(id, 200)["state"] == "STATE_COMPLETED"
+    seen = steps(two_workers, two_workers.first_trial(id), "epoch")
     assert [epoch for at, epoch in enumerate(seen) if epoch not in seen[:at]] == [1, 2, 3, 4]
     assert len(set(Counter(seen).values())) == 1
-    (trial,) = two_by_two.trials(id)
+    (trial,) = two_workers.trials(id)
     assert (trial["restarts"], trial["bestValidation"]["metrics"]["avgMetrics"]["epoch"]) == (0, 4)
     # Every process tests, under its own rank.
-    assert set(ranks(two_by_two, trial["id"], "test: loss")) == {0, 1, 2, 3}
+    assert set(ranks(two_workers, trial["id"], "test: loss")) == {0, 1, 2, 3}
 
 
-@pytest.mark.parametrize("victim", ["worker", "wrap_rank", "entrypoint"])
-def test_the_end_of_one_process_ends_all_and_counts_once(two_by_two, tmp_path, victim):
-    id = two_by_two.create("4_distributed.yaml", copied("core_api", tmp_path), *LONGER)
-    number = two_by_two.first_trial(id)
-    wait_for(lambda: len(steps(two_by_two, number, "weight")) > 3, 60, "some steps")
-    os.kill(find(two_by_two, victim), signal.SIGKILL)
-    assert two_by_two.wait_for_end(id)["state"] == "STATE_COMPLETED"
-    (trial,) = two_by_two.trials(id)
+FULL = pytest.mark.full
+
+
+@pytest.mark.parametrize(
+    "victim", ["worker", pytest.param("wrap_rank", marks=FULL), pytest.param("entrypoint", marks=FULL)]
+)
+def test_the_end_of_one_process_ends_all_and_counts_once(two_workers, tmp_path, victim):
+    id = two_workers.create("4_distributed.yaml", copied("core_api", tmp_path), *LONGER)
+    number = two_workers.first_trial(id)
+    wait_for(lambda: len(steps(two_workers, number, "weight")) > 3, 60, "some steps")
+    os.kill(find(two_workers, victim), signal.SIGKILL)
+    assert two_workers.wait_for_end(id)["state"] == "STATE_COMPLETED"
+    (trial,) = two_workers.trials(id)
     assert trial["restarts"] == 1
-    assert steps(two_by_two, number, "weight")[-80:] == [float(n) for n in range(1, 81)]
-    wait_for(lambda: not all_processes(two_by_two), 30, "the processes to be gone")
+    assert steps(two_workers, number, "weight")[-80:] == [float(n) for n in range(1, 81)]
+    wait_for(lambda: not all_processes(two_workers), 30, "the processes to be gone")
 
 
 def all_processes(cluster):

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.fixtures.browser import AXE, MARKS, SECONDS, violations
+from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
@@ -359,7 +359,7 @@ VIEWS = (
 )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_everybody_can_use_every_chart(cluster, signed_in, search, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make setup")

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.fixtures.browser import AXE, MARKS, SECONDS, violations
+from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 from tests.fixtures.local_cluster import wait_for
@@ -273,7 +273,7 @@ def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page
     assert printed.startswith(text)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_everybody_can_read_it(page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make setup")

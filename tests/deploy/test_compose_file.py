@@ -1,0 +1,92 @@
+"""The compose file: valid, complete, and each name in it one that our programs know; tests/full runs it."""
+
+import dataclasses
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+import yaml
+
+from services.kit.settings import load
+from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, read_file, volumes
+from worker.settings import WorkerSettings
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+
+
+def settings_of(name):
+    if name == "worker":
+        return WorkerSettings
+    return importlib.import_module(f"services.{name}.app").SERVICE.settings
+
+
+def test_interpolation_is_that_of_compose():
+    variables = {"A": "one", "EMPTY": ""}
+    texts = ["$A ${A} ${A:-x}", "${B:-two}", "${EMPTY:-three}", "${EMPTY-x}", "$$A", {"k": ["${A}", 4]}]
+    assert interpolated(texts, variables) == ["one one one", "two", "three", "", "$A", {"k": ["one", 4]}]
+    with pytest.raises(KeyError, match="neither value nor default"):
+        interpolated("${B}", variables)
+
+
+def test_the_file_is_valid():
+    command = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", str(FILE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_service_of_ours_is_there():
+    assert set(OURS) | {"nats", "postgres", "minio"} <= set(read_file())
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_variable_is_a_setting(name):
+    environment = read_file()[name]["environment"]
+    known = {f"STEADFAST_{field.name.upper()}" for field in dataclasses.fields(settings_of(name))}
+    # The two that are for the whole stack are the same everywhere, whether a process reads them or not.
+    assert set(environment) <= known
+    load(settings_of(name), environment)
+
+
+def test_addresses_and_passwords_fit_together():
+    services = read_file(POSTGRES_PASSWORD="p", S3_ACCESS_KEY="k", S3_SECRET_KEY="s")
+    database, store = services["postgres"]["environment"], services["minio"]["environment"]
+    for name in SERVICES:
+        url = sa.make_url(services[name]["environment"]["STEADFAST_DATABASE_URL"])
+        assert (url.host, url.username, url.password) == ("postgres", database["POSTGRES_USER"], "p")
+        assert url.database == database["POSTGRES_DB"]
+    assert (store["MINIO_ROOT_USER"], store["MINIO_ROOT_PASSWORD"]) == ("k", "s")
+    for name in ("setup", "gateway", "worker"):
+        told = services[name]["environment"]
+        assert (told["STEADFAST_S3_ACCESS_KEY"], told["STEADFAST_S3_SECRET_KEY"]) == ("k", "s")
+    checkpoints = yaml.safe_load(services["gateway"]["environment"]["STEADFAST_CHECKPOINTS"])
+    assert (checkpoints["access_key"], checkpoints["secret_key"]) == ("k", "s")
+
+
+def test_only_the_gateway_is_open_and_only_to_this_machine():
+    opened = {name: service["ports"] for name, service in read_file().items() if "ports" in service}
+    wanted = {name for name, service in read_file().items() if "profiles" in service}
+    assert all(port.startswith("127.0.0.1:") for ports in opened.values() for port in ports)
+    assert {name: ports for name, ports in opened.items() if name not in wanted} == {
+        "gateway": ["127.0.0.1:8080:8080"]
+    }
+
+
+def test_prometheus_asks_everybody_who_tells():
+    (job,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    asked = {target for static in job["static_configs"] for target in static["targets"]}
+    told = read_file()
+    assert asked == {f"{name}:{told[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in OURS}
+
+
+def test_each_container_is_given_its_own_keys_only():
+    keys = {name: {v for v in volumes(s) if "keys" in v} for name, s in read_file().items()}
+    assert keys.pop("setup") == {"broker-keys", "service-keys", "worker-keys"}
+    expected = {name: {"service-keys"} for name in SERVICES}
+    expected |= {"worker": {"worker-keys"}, "nats": {"broker-keys"}}
+    expected |= {name: set() for name in ("postgres", "minio", "prometheus", "grafana")}
+    assert keys == expected
+    assert [name for name, s in read_file().items() if "authority" in volumes(s)] == ["setup"]
