@@ -26,18 +26,26 @@ def is_decision(kind):
     return kind.name.split(".")[0] in OWNERS and kind.name not in FACTS
 
 
-@pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
-def test_every_event_is_documented(kind):
-    assert kind.record.__doc__
-    assert kind.record.__doc__.strip()
+def told_apart(faults):
+    """Each fault on a line of its own."""
+    return "\n" + "\n".join(faults)
 
 
-@pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
-def test_every_decision_carries_its_reason(kind):
-    if is_decision(kind):
-        assert typing.get_type_hints(kind.record).get("reason") is str, (
-            f"{kind.name} says not why: add a field `reason: str`, or list it among FACTS"
-        )
+def test_every_event_is_documented():
+    assert codec.kinds()
+    faults = [kind.name for kind in codec.kinds() if not (kind.record.__doc__ or "").strip()]
+    assert not faults, told_apart(faults)
+
+
+def test_every_decision_carries_its_reason():
+    decisions = [kind for kind in codec.kinds() if is_decision(kind)]
+    assert decisions
+    faults = [
+        f"{kind.name} says not why: add a field `reason: str`, or list it among FACTS"
+        for kind in decisions
+        if typing.get_type_hints(kind.record).get("reason") is not str
+    ]
+    assert not faults, told_apart(faults)
 
 
 def test_the_list_of_facts_is_short_and_true():
@@ -58,25 +66,43 @@ def test_no_recorded_decision_kept_its_reason_to_itself(path):
     assert not silent
 
 
-@pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
-def test_every_event_can_be_told_in_words(kind):
-    if kind.record is events.Decision:
-        return
-    assert kind.record in SENTENCES, f"add a sentence for {kind.name} to services/gateway/why/sentences.py"
+def clumsy(kind):
+    """What is wrong with the sentence that tells of an event of a kind."""
     event = codec.decode((GOLDEN / f"{kind.name}.v{kind.version}.json").read_bytes(), 1).event
-    said = words(event, History())
-    assert len(said.what.split()) > 2
-    assert said.what == said.what.strip()
-    assert "None" not in said.what
+    what = words(event, History()).what
+    return {
+        "says too little": len(what.split()) <= 2,
+        "has spaces around it": what != what.strip(),
+        "tells of None": "None" in what,
+    }, what
 
 
-@pytest.mark.parametrize("kind", codec.kinds(), ids=lambda k: k.name)
-def test_every_version_of_every_event_stays_readable(kind):
-    for version in range(1, kind.version + 1):
-        path = GOLDEN / f"{kind.name}.v{version}.json"
-        assert path.exists(), f"run: python tests/golden/write_missing.py ({path.name} is missing)"
-        recorded = codec.decode(path.read_bytes(), 1)
-        assert type(recorded.event) is kind.record
+def test_every_event_can_be_told_in_words():
+    kinds = [kind for kind in codec.kinds() if kind.record is not events.Decision]
+    without = [kind.name for kind in kinds if kind.record not in SENTENCES]
+    assert not without, "add a sentence to services/gateway/why/sentences.py for:" + told_apart(without)
+    faults = []
+    for kind in kinds:
+        wrong, what = clumsy(kind)
+        faults += [f"{kind.name} {fault}: {what!r}" for fault, true in wrong.items() if true]
+    assert not faults, told_apart(faults)
+
+
+def test_every_version_of_every_event_stays_readable():
+    recorded = {
+        GOLDEN / f"{kind.name}.v{version}.json": kind
+        for kind in codec.kinds()
+        for version in range(1, kind.version + 1)
+    }
+    missing = [path.name for path in recorded if not path.exists()]
+    assert not missing, "run python tests/golden/write_missing.py for:" + told_apart(missing)
+    read_as = {path: type(codec.decode(path.read_bytes(), 1).event) for path in recorded}
+    faults = [
+        f"{path.name} is read as {read_as[path]}"
+        for path, kind in recorded.items()
+        if read_as[path] is not kind.record
+    ]
+    assert not faults, told_apart(faults)
 
 
 def test_golden_files_of_forgotten_events_do_not_exist():

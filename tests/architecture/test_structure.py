@@ -1,12 +1,12 @@
 """The rules of the house, read off the source: who imports whom, what the pure cores may touch, sizes."""
 
 import ast
+import functools
 import re
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
@@ -37,13 +37,67 @@ def name_of(path):
     return path.relative_to(ROOT).as_posix()
 
 
-def imported(path):
-    """Every module that a file imports, at any depth of it."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
+class Facts(NamedTuple):
+    """What the rules ask of a file."""
+
+    lines: int
+    imports: frozenset[str]
+    """Modules that it imports, at any depth of it."""
+    calls: frozenset[str]
+    """The last name of everything that it calls."""
+    functions: tuple[tuple[str, int], ...]
+    """Each function and its lines without the docstring."""
+    classes: tuple[tuple[str, list[str]], ...]
+    """Each class and its public methods."""
+
+
+@functools.cache
+def facts(path):
+    """Each file is read and parsed once for all rules; of the tree no more than the facts is kept."""
+    text = path.read_text()
+    nodes = list(ast.walk(ast.parse(text)))
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    classes = [n for n in nodes if isinstance(n, ast.ClassDef)]
+    return Facts(
+        len(text.splitlines()),
+        frozenset(module for node in nodes for module in imported(node)),
+        frozenset(called(node.func) for node in nodes if isinstance(node, ast.Call)),
+        tuple((node.name, length(node)) for node in functions),
+        tuple((node.name, public_methods(node)) for node in classes),
+    )
+
+
+def imported(node):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [node.module]
+    return []
+
+
+def called(function):
+    match function:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def length(node):
+    """Lines of a function without its docstring."""
+    first = node.body[0]
+    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    docstring = (first.end_lineno - first.lineno + 1) if documented else 0
+    return node.end_lineno - node.lineno + 1 - docstring
+
+
+def public_methods(node):
+    methods = [n.name for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [name for name in methods if not name.startswith("_")]
+
+
+def listed(faults):
+    """One line for each file and what is wrong with it."""
+    return "\n" + "\n".join(f"{name_of(path)}: {what}" for path, what in faults)
 
 
 def part_of(module):
@@ -70,51 +124,48 @@ def allowed(path):
             return {"det_contracts", "services.kit", f"services.{words[1]}"}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_who_imports_whom(path):
-    found = {part_of(module) for module in imported(path) if module.split(".")[0] in OWN}
-    assert found <= allowed(path)
+def test_who_imports_whom():
+    faults = []
+    for path in SOURCES:
+        found = {part_of(module) for module in facts(path).imports if module.split(".")[0] in OWN}
+        if not found <= allowed(path):
+            faults.append((path, f"imports {sorted(found - allowed(path))}"))
+    assert not faults, listed(faults)
 
 
 def test_contracts_need_msgspec_and_the_standard_library_alone():
     for path in (p for p in SOURCES if "contracts" in p.parts):
-        others = {m.split(".")[0] for m in imported(path)} - set(sys.stdlib_module_names) - OWN
+        others = {m.split(".")[0] for m in facts(path).imports} - set(sys.stdlib_module_names) - OWN
         assert others <= {"msgspec"}, name_of(path)
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if PURE.match(name_of(p))], ids=name_of)
-def test_pure_cores_touch_nothing(path):
-    tree = ast.parse(path.read_text())
-    tops = {module.split(".")[0] for module in imported(path)}
+def impure(path):
+    tops = {module.split(".")[0] for module in facts(path).imports}
     if path.name == "random.py":
         tops.discard("random")
-    assert not tops & IMPURE_MODULES
-    called = {node.func for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    names = {
-        f.id if isinstance(f, ast.Name) else f.attr for f in called if isinstance(f, ast.Name | ast.Attribute)
-    }
-    assert not names & IMPURE_CALLS
+    yield from (f"imports {name}" for name in sorted(tops & IMPURE_MODULES))
+    yield from (f"calls {name}" for name in sorted(facts(path).calls & IMPURE_CALLS))
 
 
-def length(node):
-    """Lines of a function without its docstring."""
-    first = node.body[0]
-    documented = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    docstring = (first.end_lineno - first.lineno + 1) if documented else 0
-    return node.end_lineno - node.lineno + 1 - docstring
+def test_pure_cores_touch_nothing():
+    cores = [path for path in SOURCES if PURE.match(name_of(path))]
+    assert cores
+    faults = [(path, what) for path in cores for what in impure(path)]
+    assert not faults, listed(faults)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_sizes(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 600
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            assert length(node) <= 80, node.name
-        if isinstance(node, ast.ClassDef) and node.name not in LARGE_CLASSES:
-            methods = [n for n in node.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-            public = [m.name for m in methods if not m.name.startswith("_")]
-            assert len(public) <= MOST_PUBLIC_METHODS, f"{node.name}: {public}"
+def too_large(known):
+    if known.lines > 600:
+        yield f"{known.lines} lines"
+    yield from (f"{name}: {lines} lines" for name, lines in known.functions if lines > 80)
+    for name, public in known.classes:
+        if name not in LARGE_CLASSES and len(public) > MOST_PUBLIC_METHODS:
+            yield f"{name}: {public}"
+
+
+def test_sizes():
+    faults = [(path, what) for path in SOURCES for what in too_large(facts(path))]
+    assert not faults, listed(faults)
 
 
 def test_determined_comes_light():
