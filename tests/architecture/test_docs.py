@@ -16,11 +16,12 @@ def test_generated_pages_are_current():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def broken_links(page):
+    targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+    return [target for target in targets if not (page.parent / target).exists()]
+
+
 def test_links_lead_somewhere():
-    broken = []
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            if not (page.parent / target).exists():
-                broken.append(f"{page.relative_to(ROOT).as_posix()}: {target}")
     assert PAGES
+    broken = [f"{page.relative_to(ROOT).as_posix()}: {link}" for page in PAGES for link in broken_links(page)]
     assert not broken, "\n" + "\n".join(broken)
