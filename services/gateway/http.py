@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import resource
 import socket
 from collections.abc import Iterator
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from services.gateway.backend import Backend
 from services.gateway.routes import (
@@ -64,20 +65,15 @@ BACKLOG = 512
 CLOSE_PATIENCE_S = 1
 
 
-def application(backend: Backend) -> FastAPI:
-    """The REST surface over a backend."""
-    # Clients send JSON without saying so; by default that is refused.
-    app = FastAPI(
-        strict_content_type=False, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
-    )
-    app.state.backend = backend
-    errors.install(app)
-    if backend.tracer is not None:
-        from services.gateway.web.traced import Traced
+@functools.cache
+def surface() -> APIRouter:
+    """Every route of the REST surface.
 
-        app.add_middleware(Traced, tracer=backend.tracer)
-    app.add_middleware(Counting, measures=backend.measures)
-    app.add_middleware(Framing)
+    Routes look the backend up in the application that a request came to, so that one set of them, which takes
+    a while to prepare, serves all applications of a process.
+    """
+    # Clients send JSON without saying so; by default that is refused.
+    made = APIRouter(strict_content_type=False)
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (
         auth,
@@ -105,9 +101,9 @@ def application(backend: Backend) -> FastAPI:
         own_tasks,
         tasks,
     ):
-        app.include_router(part.router, prefix=errors.API)
+        made.include_router(part.router, prefix=errors.API)
     for other in (cluster, usage, queue, templates, workspaces, preview, why, events, live, document, later):
-        app.include_router(other.router, prefix=errors.API)
+        made.include_router(other.router, prefix=errors.API)
     for raw in (
         master,
         tasks,
@@ -121,7 +117,23 @@ def application(backend: Backend) -> FastAPI:
         proxy,
         page,
     ):
-        app.include_router(raw.root)
+        made.include_router(raw.root)
+    return made
+
+
+def application(backend: Backend) -> FastAPI:
+    """The REST surface over a backend."""
+    app = FastAPI(
+        routes=surface().routes, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.state.backend = backend
+    errors.install(app)
+    if backend.tracer is not None:
+        from services.gateway.web.traced import Traced
+
+        app.add_middleware(Traced, tracer=backend.tracer)
+    app.add_middleware(Counting, measures=backend.measures)
+    app.add_middleware(Framing)
     return app
 
 

@@ -14,6 +14,7 @@ from services.kit.database import Snapshot
 from services.kit.migrate import open_database
 from services.kit.rules import dump
 from services.kit.testing import Fold
+from tests.fixtures.databases import open_sqlite
 
 
 def experiment(id=1, *, best=0, trial_best=1, latest=1, smaller=True, source=None):
@@ -239,10 +240,10 @@ def test_rows_and_filters(three):
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
 def database(request, tmp_path):
-    url = (
-        f"sqlite:///{tmp_path}/c.db" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    )
-    found = open_database(url, "checkpoints")
+    if request.param == "postgresql":
+        found = open_database(request.getfixturevalue("postgres_url"), "checkpoints")
+    else:
+        found = open_sqlite(tmp_path / "checkpoints.db", "checkpoints")
     yield found
     found.close()
 

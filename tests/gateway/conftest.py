@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 import pytest
+import structlog
 
 from tests.gateway.harness import Harness
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_tracebacks():
+    """By itself structlog prints every variable of every frame: seconds, where one is an application."""
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.dev.ConsoleRenderer(colors=False)]
+    )
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.store import project
-from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
 from services.kit.credentials import Authority
 from services.kit.log import Draft, Stored
@@ -33,6 +32,7 @@ from services.kit.rules import Call
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 from services.scheduler.app import RULES as SCHEDULER
+from tests.fixtures.databases import open_sqlite
 
 OF_TASKS = (commands.SubmitTask, commands.StopTask)
 KEY = b"a key that is long enough"
@@ -114,7 +114,7 @@ class Harness:
         self._owns_loop = replica_of is None
         self.loop = replica_of.loop if replica_of else asyncio.new_event_loop()
         self.journal = replica_of.journal if replica_of else MemoryLog()
-        self.database = migrate.open_database(f"sqlite:///{folder / 'gateway.db'}", "gateway")
+        self.database = open_sqlite(folder / "gateway.db", "gateway")
         saver = DatabaseSaver(self.database, "gateway", RULES.state, project=project)
         self.runner = Runner(RULES, self.journal, saver)
         self.peers = StandIn()

@@ -8,6 +8,7 @@ from services.kit.database import Snapshot
 from services.kit.migrate import open_database
 from services.metrics.domain import State
 from services.metrics.queries import READS
+from tests.fixtures.databases import open_sqlite
 from tests.metrics.world import World
 
 
@@ -19,8 +20,8 @@ def world():
 class Tables:
     """A migrated database of the service."""
 
-    def __init__(self, url):
-        self.database = open_database(url, "metrics")
+    def __init__(self, database):
+        self.database = database
 
     def save(self, world):
         with self.database.engine.begin() as connection:
@@ -43,10 +44,11 @@ class Tables:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.live)])
 def tables(request, tmp_path):
-    url = f"sqlite:///{tmp_path}/metrics.db"
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
-    found = Tables(url)
+        database = open_database(request.getfixturevalue("postgres_url"), "metrics")
+    else:
+        database = open_sqlite(tmp_path / "metrics.db", "metrics")
+    found = Tables(database)
     yield found
     found.database.close()
 
