@@ -20,7 +20,7 @@ export function toCsv(lines: Line[], axis: string): string {
     ]),
   );
   const head = ["trial", "group", "metric", ...own, "batches", "last", "min", "max", "mean", "count", "non_finite"];
-  return [head, ...rows].map((row) => row.map(text).join(",")).join("\n") + "\n";
+  return `${[head, ...rows].map((row) => row.map(text).join(",")).join("\n")}\n`;
 }
 
 export interface Drawing {

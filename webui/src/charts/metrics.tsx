@@ -33,7 +33,8 @@ export const curveOf = (trial: Trial, more: Partial<Curve> = {}): Curve => ({
 export function useCurves(trials: Trial[]): Curve[] {
   const made = trials.map((trial) => curveOf(trial));
   const key = JSON.stringify(made);
-  return useMemo(() => made, [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as it says the same
+  return useMemo(() => made, [key]);
 }
 
 const SERVER_X: Record<string, string> = { since: "time" };

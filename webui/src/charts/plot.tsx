@@ -53,6 +53,7 @@ export function Plot(props: PlotProps) {
   now.current = props;
   const { axis, log, height } = props;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot's axes are made once, of what `now` holds
   useEffect(() => {
     const made = new uPlot(options(now, box.current!.clientWidth), [[0, 1], [null, null]], box.current!);
     const stop = listen(made, now);
@@ -69,10 +70,11 @@ export function Plot(props: PlotProps) {
   }, [axis, log, height]);
 
   // A tab in the background receives, and draws when it is looked at.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the rest of the props has nothing that is drawn here
   useEffect(() => {
     if (document.hidden) waits.current = true;
     else if (plot.current) show(plot.current, props);
-  }, [props.lines, props.extent, props.band, props.marks]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [props.lines, props.extent, props.band, props.marks]);
   useEffect(() => {
     const back = () => {
       if (document.hidden || !waits.current || !plot.current) return;

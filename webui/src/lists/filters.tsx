@@ -63,7 +63,8 @@ const same = (one: string, other: string) => one === other || (!told(one) && !to
 function Form({ tree, columns, onChange }: { tree: Group; columns: Column[]; onChange: (tree: Group) => void }) {
   const [draft, setDraft] = useState(tree);
   const said = format(tree);
-  useEffect(() => setDraft((before) => (format(before) === said ? before : tree)), [said]); // eslint-disable-line
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a tree that says the same is no other
+  useEffect(() => setDraft((before) => (format(before) === said ? before : tree)), [said]);
   const change = (next: Group) => {
     setDraft(next);
     onChange(next);

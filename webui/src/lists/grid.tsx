@@ -38,6 +38,7 @@ export function Grid({
   const box = useRef<HTMLDivElement>(null);
   const [[top, seen], setView] = useState<[number, number]>([0, 600]);
   const look = (element: HTMLElement) => setView([element.scrollTop, element.clientHeight]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `look` does the same whenever it was made
   useLayoutEffect(() => {
     const watch = new ResizeObserver(() => box.current && look(box.current));
     watch.observe(box.current!);

@@ -105,7 +105,8 @@ interface Compared {
 function Curves({ experiments, trials }: Compared) {
   const made = trials.map((trial): Curve => curveOf(trial, { label: `${trial.experimentId} / ${trial.id}` }));
   const key = JSON.stringify(made);
-  const curves = useMemo(() => made, [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as they say the same
+  const curves = useMemo(() => made, [key]);
   const of = experiments.map((one) => one.id);
   const topics = of.map((id) => `experiment.${id}.series`);
   const names = useNames(of, topics);

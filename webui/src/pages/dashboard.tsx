@@ -103,6 +103,7 @@ function useSparks(rows: Row[]): Map<number, number[]> {
   const names = [...new Set(told.map((one) => one.searcherMetric))];
   const path = `trials/time-series${query({ trialIds: told.map((one) => one.bestTrialId), metricNames: names, group: "validation", maxDatapoints: POINTS })}`;
   const found = useData<Series>(told.length ? path : null, ["experiments"], true, REST_MS);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is told comes of `rows`
   return useMemo(() => {
     const metric = new Map(told.map((one) => [one.bestTrialId, one] as const));
     return new Map(
@@ -112,7 +113,7 @@ function useSparks(rows: Row[]): Map<number, number[]> {
         return one ? [[one.id, values] as const] : [];
       }),
     );
-  }, [found.data, rows]); // eslint-disable-line
+  }, [found.data, rows]);
 }
 
 function Experiments({ name, rows }: { name: string; rows: Row[] }) {

@@ -35,7 +35,8 @@ export interface CanvasProps {
 
 export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDown, onUp, cursor }: CanvasProps) {
   const box = useRef<HTMLDivElement>(null);
-  const [below, top] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const below = useRef<HTMLCanvasElement>(null);
+  const top = useRef<HTMLCanvasElement>(null);
   const now = useRef({ draw, above, faint, cursor, width: 0, seen: false });
   Object.assign(now.current, { draw, above, faint, cursor });
 
@@ -70,6 +71,7 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
     return () => stops.forEach((stop) => stop());
   }, [height, shine]);
   useEffect(() => paint(below.current!, now.current.width, height, draw), [height, draw]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shine` reads them of `now`
   useEffect(shine, [shine, above, faint, cursor]);
 
   const where = (act?: (where: Where) => void) => (event: PointerEvent) => {

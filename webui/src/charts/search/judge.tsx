@@ -33,12 +33,13 @@ export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }
   const part = { trials: judge.isDefault ? [] : trials.map((one) => one.id), group: judge.group, x: "batches", width: 1 };
   const around = judge.batches === null ? {} : { from: judge.batches - judge.margin, to: judge.batches + judge.margin };
   const found = useSeries({ ...part, ...around }, judge.name, topics);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is made anew with every drawing, and its values are not
   return useMemo(
     () =>
       judge.isDefault
         ? new Map(trials.map((one) => [one.id, bestOf(one, judge.name)]))
         : new Map((found.data ?? []).map((one) => [one.trialId, valueIn(one, judge)])),
-    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, found.data], // eslint-disable-line react-hooks/exhaustive-deps
+    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, found.data],
   );
 }
 

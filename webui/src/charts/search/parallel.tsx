@@ -133,10 +133,10 @@ function line(ctx: CanvasRenderingContext2D, columns: Float64Array[], row: numbe
   let open = false;
   columns.forEach((column, at) => {
     const place = column[row]!;
-    if (Number.isNaN(place)) return void (open = false);
-    if (open) ctx.lineTo(...to(at, place));
-    else ctx.moveTo(...to(at, place));
-    open = true;
+    const measured = !Number.isNaN(place);
+    if (measured && open) ctx.lineTo(...to(at, place));
+    else if (measured) ctx.moveTo(...to(at, place));
+    open = measured;
   });
   ctx.strokeStyle = tint;
   ctx.lineWidth = width;

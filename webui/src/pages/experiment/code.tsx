@@ -18,7 +18,14 @@ const DIFFERENCE = " difference to another experiment";
 export function Code({ one }: { one: Experiment }) {
   const [params, setParams] = useSearchParams();
   const path = params.get("file") ?? SUBMITTED;
-  const open = (name: string) => setParams((before) => (before.set("file", name), before), { replace: true });
+  const open = (name: string) =>
+    setParams(
+      (before) => {
+        before.set("file", name);
+        return before;
+      },
+      { replace: true },
+    );
   const tree = useData<{ files: FileNode[] }>(`experiments/${one.id}/file_tree`);
   const file = useQuery({ queryKey: ["file", one.id, path], queryFn: () => fileText(one.id, path), enabled: !path.startsWith(" ") });
   const shown = path === CONFIG ? JSON.stringify(one.config, null, 2) : path === SUBMITTED ? one.originalConfig : file.data;
@@ -53,7 +60,7 @@ export function Code({ one }: { one: Experiment }) {
                 Download
               </button>
             </p>
-            <pre tabIndex={0} aria-label={path.trim()}>
+            <pre tabIndex={0} role="region" aria-label={path.trim()}>
               {highlighted(shown)}
             </pre>
           </section>

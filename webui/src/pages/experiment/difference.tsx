@@ -34,12 +34,20 @@ export function Difference({ one }: { one: Experiment }) {
     enabled: other > 0 && other !== one.id,
     queryFn: async () => ({ before: (await get<{ experiment: Experiment }>(`experiments/${other}`)).experiment, changed: await changedFiles(other, one.id) }),
   });
+  const compare = (id: string) =>
+    setParams(
+      (before) => {
+        before.set("with", id);
+        return before;
+      },
+      { replace: true },
+    );
   return (
     <section className="file">
       <form className="controls" onSubmit={(event) => event.preventDefault()}>
         <label>
           compared with experiment
-          <input type="number" min={1} value={other || ""} onChange={(event) => setParams((before) => (before.set("with", event.target.value), before), { replace: true })} />
+          <input type="number" min={1} value={other || ""} onChange={(event) => compare(event.target.value)} />
         </label>
       </form>
       {found.error ? <Failure error={found.error} /> : null}

@@ -91,6 +91,6 @@ function Ranges({ config, onChange }: { config: string; onChange: (text: string)
 
 function middle(hparam: any): number {
   const value = (hparam.minval + hparam.maxval) / 2;
-  if (hparam.type === "log") return Math.pow(hparam.base, value);
+  if (hparam.type === "log") return hparam.base ** value;
   return hparam.type === "int" ? Math.round(value) : value;
 }

@@ -96,7 +96,15 @@ function Views({ one, rows, trials, names, topics }: { one: Experiment; rows: Ro
     <>
       <nav className="tabs" aria-label="Views">
         {VIEWS.map(([id, name]) => (
-          <button key={id} type="button" className="link" onClick={() => (set({ v: id }), document.getElementById(id)?.scrollIntoView())}>
+          <button
+            key={id}
+            type="button"
+            className="link"
+            onClick={() => {
+              set({ v: id });
+              document.getElementById(id)?.scrollIntoView();
+            }}
+          >
             {name}
           </button>
         ))}
@@ -227,8 +235,9 @@ function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log"
     metric,
     hide: (name: string, away: boolean) => {
       const [asked, wanted] = [new Set(made.asked), new Set(made.wanted)];
-      if (away) asked.add(name), wanted.delete(name);
-      else asked.delete(name), wanted.add(name);
+      const [to, from] = away ? [asked, wanted] : [wanted, asked];
+      to.add(name);
+      from.delete(name);
       set({ h: writeNames(asked), i: writeNames(wanted) });
     },
     move: (name: string, to: number) => {

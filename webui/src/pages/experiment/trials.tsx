@@ -39,6 +39,7 @@ function columnsOf(one: Experiment, names: string[], decided: Map<number, Decisi
       header: "ID",
       meta: "num",
       cell: (cell) => (
+        // biome-ignore lint/a11y/noStaticElementInteractions: shows the trial in the charts, too; the link works without
         <span onMouseEnter={() => light(cell.getValue())} onMouseLeave={() => light(null)}>
           <span className="dot" style={{ background: colour(cell.getValue()) }} aria-hidden /> <TrialLink experiment={one.id} id={cell.getValue()} />
         </span>
@@ -102,10 +103,11 @@ export function TrialTable({ one, trials, decided = NO_DECISIONS, extra }: {
   const [sorted, direction] = (params.get("so") ?? "").split("..");
   const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flat(trial.hparams))))], [trials]);
   const key = names.join("\n");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `one` is another with every event, and its columns are not
   const columns = useMemo(() => {
     const plain = columnsOf(one, key ? key.split("\n") : [], decided);
     return extra ? [extra.before, ...plain, extra.after] : plain;
-  }, [one.id, one.searcherMetric, key, decided, extra]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [one.id, one.searcherMetric, key, decided, extra]);
   return (
     <>
       <Table

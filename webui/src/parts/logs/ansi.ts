@@ -72,10 +72,10 @@ export function stretches(text: string): Stretch[] {
   const put = (to: number) => {
     if (to > from) found.push({ text: pictured(text.slice(from, to)), style: pen.style });
   };
-  for (const escape of text.matchAll(ESCAPE)) {
-    put(escape.index);
-    from = escape.index + escape[0].length;
-    if (escape[1] !== undefined) pen.apply(escape[1].split(/[;:]/).map(Number));
+  for (const code of text.matchAll(ESCAPE)) {
+    put(code.index);
+    from = code.index + code[0].length;
+    if (code[1] !== undefined) pen.apply(code[1].split(/[;:]/).map(Number));
   }
   put(text.length);
   return found;

@@ -42,7 +42,13 @@ function Log({ source, command, failed, summary, onOver }: Props & { summary: Su
   const filters = filtersOf(params);
   const chosen = params.get("line") ? Number(params.get("line")) : null;
   const change = (values: Record<string, string | null>) =>
-    setParams((before) => (Object.entries(values).forEach(([name, value]) => (value ? before.set(name, value) : before.delete(name))), before), { replace: true });
+    setParams(
+      (before) => {
+        Object.entries(values).forEach(([name, value]) => (value ? before.set(name, value) : before.delete(name)));
+        return before;
+      },
+      { replace: true },
+    );
 
   const opening = useRef<Target>(openingOf(params, failed ? summary : null)).current;
   const mark = filters.text && filters.regex ? { mark: filters.text } : {};
@@ -169,7 +175,10 @@ function Place({ reading, summary, top, filtered }: { reading: Reading; summary:
   const [moved, setMoved] = useState<number | null>(null);
   useEffect(() => {
     if (moved === null) return;
-    const timer = setTimeout(() => (reading.go({ number: moved }), setMoved(null)), 150);
+    const timer = setTimeout(() => {
+      reading.go({ number: moved });
+      setMoved(null);
+    }, 150);
     return () => clearTimeout(timer);
   }, [moved, reading]);
   const end = summary.lastNumber;

@@ -50,6 +50,7 @@ interface Props {
 /** One line of the log. */
 export const LineRow = memo(function LineRow({ row: { line, times: count }, times, ranked, levelled, part, chosen, opened }: Props) {
   return (
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names the line that is chosen
     <div
       id={`line-${line.id}`}
       data-id={line.id}

@@ -46,11 +46,10 @@ export function LineList({ reading, collapse, times, wrap, columns, part, chosen
     if (number) onTop(number);
   }, [rows, onTop]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new goal moves the window
   useEffect(() => {
     if (goal) setFirstId(rows[Math.max(rowOf(rows, goal.id) - MOUNTED / 2, 0)]?.line.id ?? 0);
     anchor.current = null;
-    // Only a new goal moves the window.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [goal]);
 
   useLayoutEffect(() => {
