@@ -18,4 +18,3 @@ export function save(name: string, text: string, type = "text/csv") {
   link.click();
   URL.revokeObjectURL(link.href);
 }
-

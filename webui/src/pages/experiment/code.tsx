@@ -81,7 +81,13 @@ function Files({ files, path, onOpen }: { files: FileNode[]; path: string; onOpe
               <Files files={one.files} path={path} onOpen={onOpen} />
             </details>
           ) : (
-            <button type="button" className="link" title={size(one.contentLength)} aria-current={path === one.path} onClick={() => onOpen(one.path)}>
+            <button
+              type="button"
+              className="link"
+              title={size(one.contentLength)}
+              aria-current={path === one.path}
+              onClick={() => onOpen(one.path)}
+            >
               {one.name}
             </button>
           )}
@@ -108,7 +114,12 @@ function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (p
       const hits: Hit[] = [];
       for (const file of files(tree)) {
         const text = await fileText(id, file.path);
-        text.split("\n").forEach((line, at) => line.toLowerCase().includes(wanted.toLowerCase()) && hits.push({ path: file.path, line: at + 1, text: line.trim() }));
+        text
+          .split("\n")
+          .forEach(
+            (line, at) =>
+              line.toLowerCase().includes(wanted.toLowerCase()) && hits.push({ path: file.path, line: at + 1, text: line.trim() }),
+          );
         if (hits.length > MOST_HITS) break;
       }
       return hits.slice(0, MOST_HITS);

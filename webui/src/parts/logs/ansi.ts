@@ -12,7 +12,8 @@ const CONTROL = /[\x00-\x08\x0b-\x1f\x7f]/g;
 const WEIGHTS: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline" };
 
 /** A control character in sight: as its picture. */
-const pictured = (text: string) => text.replace(CONTROL, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
+const pictured = (text: string) =>
+  text.replace(CONTROL, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
 
 class Pen {
   private weights = new Set<string>();
@@ -82,4 +83,7 @@ export function stretches(text: string): Stretch[] {
 }
 
 /** The text alone. */
-export const plain = (text: string) => stretches(text).map((one) => one.text).join("");
+export const plain = (text: string) =>
+  stretches(text)
+    .map((one) => one.text)
+    .join("");

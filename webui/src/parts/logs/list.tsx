@@ -1,6 +1,16 @@
 /** The lines in view and some around them: the rest of the window is mounted as one scrolls to it. */
 
-import { type KeyboardEvent, type MouseEvent, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type UIEvent,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 import { LineRow } from "./line";
 import type { Reading } from "./reading";

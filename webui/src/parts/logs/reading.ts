@@ -151,7 +151,22 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     };
   }, [path, key]);
 
-  return { ...held, error, busy, searched, over, came, following, goal, told, tell: setTold, tellSearched: setSearched, go, grow, setFollowing };
+  return {
+    ...held,
+    error,
+    busy,
+    searched,
+    over,
+    came,
+    following,
+    goal,
+    told,
+    tell: setTold,
+    tellSearched: setSearched,
+    go,
+    grow,
+    setFollowing,
+  };
 }
 
 async function windowAt(source: Source, target: Target): Promise<{ stretch: Stretch; goal: number | null }> {
