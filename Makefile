@@ -54,10 +54,12 @@ test: setup ## run every test
 fast: $(VENV)/.installed ## run the tests that start no servers, and the linters
 	@$(BIN)/python -m pytest -n 2 -q -m "not live"
 
-check: $(VENV)/.installed ## ruff and mypy
+check: $(VENV)/.installed ## ruff, mypy, and Biome where `make setup` has brought it
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@test ! -e webui/node_modules/.bin/biome || \
+		{ cd webui && PATH="$$PATH:$(CURDIR)/$(BIN)" npm run lint --silent; }
 
 bench: setup ## print the table of benchmarks
 	@$(BIN)/python -m benchmarks

@@ -31,8 +31,7 @@ async function reason(answer: Response): Promise<string> {
 }
 
 export const get = async <T>(path: string): Promise<T> => (await ask("GET", path)).json();
-export const send = async <T>(method: string, path: string, body?: unknown): Promise<T> =>
-  (await ask(method, path, body ?? {})).json();
+export const send = async <T>(method: string, path: string, body?: unknown): Promise<T> => (await ask(method, path, body ?? {})).json();
 
 /** Results of a streaming answer, as they come; ends with the stream or by `signal`. */
 export async function* stream<T>(path: string, signal: AbortSignal): AsyncGenerator<T[]> {

@@ -28,7 +28,20 @@ export interface ChartProps {
 }
 
 const LEGEND = 8;
-export function Chart({ title, lines, axis, log = false, band = true, marks = [], height = 240, busy = false, zoom, onZoom, onOpen, place }: ChartProps) {
+export function Chart({
+  title,
+  lines,
+  axis,
+  log = false,
+  band = true,
+  marks = [],
+  height = 240,
+  busy = false,
+  zoom,
+  onZoom,
+  onOpen,
+  place,
+}: ChartProps) {
   const [asTable, setAsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
   const [picked, setPicked] = useState<Spot | null>(null);
@@ -39,7 +52,13 @@ export function Chart({ title, lines, axis, log = false, band = true, marks = []
   }, [lines, log, band, zoom]);
   const drawing = useCallback(
     () => ({
-      title, axis: axisName(axis), lines, extent: span!, log, band, ticks: ticks.current(),
+      title,
+      axis: axisName(axis),
+      lines,
+      extent: span!,
+      log,
+      band,
+      ticks: ticks.current(),
       colours: { ground: css("--card"), ink: css("--ink"), soft: css("--soft"), line: css("--line") },
     }),
     [title, axis, lines, span, log, band],
@@ -60,10 +79,18 @@ export function Chart({ title, lines, axis, log = false, band = true, marks = []
           <details className="menu">
             <summary>Export</summary>
             <span>
-              <button type="button" disabled={!span} onClick={() => save(`${title}.csv`, new Blob([toCsv(lines, axisName(axis))], { type: "text/csv" }))}>
+              <button
+                type="button"
+                disabled={!span}
+                onClick={() => save(`${title}.csv`, new Blob([toCsv(lines, axisName(axis))], { type: "text/csv" }))}
+              >
                 CSV
               </button>
-              <button type="button" disabled={!span || asTable} onClick={() => save(`${title}.svg`, new Blob([toSvg(drawing())], { type: "image/svg+xml" }))}>
+              <button
+                type="button"
+                disabled={!span || asTable}
+                onClick={() => save(`${title}.svg`, new Blob([toSvg(drawing())], { type: "image/svg+xml" }))}
+              >
                 SVG
               </button>
               <button type="button" disabled={!span || asTable} onClick={async () => save(`${title}.png`, await toPng(toSvg(drawing())))}>
@@ -77,8 +104,18 @@ export function Chart({ title, lines, axis, log = false, band = true, marks = []
         <PointTable axis={axis} lines={lines} place={place} />
       ) : span ? (
         <Plot
-          lines={lines} extent={span} axis={axis} log={log} band={band} marks={marks} height={height} ticks={ticks}
-          name={`${title} over ${axisName(axis)}; the same as text: Show as table`} onCursor={setCursor} onZoom={onZoom} onOpen={onOpen}
+          lines={lines}
+          extent={span}
+          axis={axis}
+          log={log}
+          band={band}
+          marks={marks}
+          height={height}
+          ticks={ticks}
+          name={`${title} over ${axisName(axis)}; the same as text: Show as table`}
+          onCursor={setCursor}
+          onZoom={onZoom}
+          onOpen={onOpen}
           onPick={place && setPicked}
         />
       ) : (
@@ -138,7 +175,11 @@ function PointTable({ axis, lines, place }: { axis: string; lines: Line[]; place
   const rows = lines.flatMap((line) => line.xs.map((_, at) => ({ line, at })));
   return (
     <div className="scroll" tabIndex={0}>
-      {rows.length > ROWS && <p className="soft">The last {ROWS} of {rows.length.toLocaleString("en")} rows; Export CSV has all.</p>}
+      {rows.length > ROWS && (
+        <p className="soft">
+          The last {ROWS} of {rows.length.toLocaleString("en")} rows; Export CSV has all.
+        </p>
+      )}
       <table>
         <thead>
           <tr>
@@ -148,7 +189,11 @@ function PointTable({ axis, lines, place }: { axis: string; lines: Line[]; place
             <th className="num">minimum</th>
             <th className="num">maximum</th>
             <th className="num">not finite</th>
-            {place && <th><span className="hidden">Log</span></th>}
+            {place && (
+              <th>
+                <span className="hidden">Log</span>
+              </th>
+            )}
           </tr>
         </thead>
         <tbody>
@@ -156,7 +201,9 @@ function PointTable({ axis, lines, place }: { axis: string; lines: Line[]; place
             <tr key={`${line.key} ${at}`}>
               <td>{line.label}</td>
               <td className="num">{xText(axis, line.xs[at]!)}</td>
-              <td className="num" title={String(line.from.last[at] ?? "")}>{number(line.from.last[at], 8)}</td>
+              <td className="num" title={String(line.from.last[at] ?? "")}>
+                {number(line.from.last[at], 8)}
+              </td>
               <td className="num">{number(line.low?.[at], 8)}</td>
               <td className="num">{number(line.high?.[at], 8)}</td>
               <td className="num">{line.gaps[at] || ""}</td>

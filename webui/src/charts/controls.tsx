@@ -38,7 +38,12 @@ export function ViewControls({ names }: { names: string[] }) {
       <label>
         smoothing
         <input
-          type="range" min={0} max={0.99} step={0.01} value={view.smooth} title={String(view.smooth)}
+          type="range"
+          min={0}
+          max={0.99}
+          step={0.01}
+          value={view.smooth}
+          title={String(view.smooth)}
           onChange={(event) => view.set({ s: event.target.value === "0" ? "" : event.target.value })}
         />
       </label>
@@ -61,10 +66,15 @@ function Range({ x, zoom, onChange }: { x: string; zoom: [number, number] | null
   };
   const field = (at: 0 | 1, name: string) => (
     <input
-      type={x === "time" ? "datetime-local" : "number"} step="any" aria-label={name} placeholder={name} value={ends[at] ?? ""}
+      type={x === "time" ? "datetime-local" : "number"}
+      step="any"
+      aria-label={name}
+      placeholder={name}
+      value={ends[at] ?? ""}
       title={x === "since" ? "in seconds" : "drag in a chart does the same"}
       onChange={(event) => setEnds(at ? [ends[0] ?? "", event.target.value] : [event.target.value, ends[1] ?? ""])}
-      onBlur={take} onKeyDown={(event) => event.key === "Enter" && take()}
+      onBlur={take}
+      onKeyDown={(event) => event.key === "Enter" && take()}
     />
   );
   return (

@@ -5,7 +5,14 @@ import { differences } from "./differences";
 
 const experiment = (id: number, config: object) => ({ id, name: "same", description: "", config }) as unknown as Experiment;
 const trial = (id: number, experimentId: number, hparams: object, loss?: number) =>
-  ({ id, experimentId, hparams, totalBatchesProcessed: 8, restarts: 0, bestValidation: loss === undefined ? null : { metrics: { avgMetrics: { loss } } } }) as unknown as Trial;
+  ({
+    id,
+    experimentId,
+    hparams,
+    totalBatchesProcessed: 8,
+    restarts: 0,
+    bestValidation: loss === undefined ? null : { metrics: { avgMetrics: { loss } } },
+  }) as unknown as Trial;
 
 test("rows that differ are marked, also where only some trials have a value", () => {
   const found = differences(
@@ -14,6 +21,10 @@ test("rows that differ are marked, also where only some trials have a value", ()
   );
   const differing = found.filter((row) => row.differs);
   expect(differing.map((row) => row.name)).toEqual(["best loss", "net.width", "config searcher.name"]);
-  expect(differing.map((row) => row.values)).toEqual([[0.5, undefined], [undefined, 3], ["grid", "random"]]);
+  expect(differing.map((row) => row.values)).toEqual([
+    [0.5, undefined],
+    [undefined, 3],
+    ["grid", "random"],
+  ]);
   expect(found.map((row) => row.name)).toContain("config entrypoint");
 });

@@ -14,13 +14,21 @@ export function toCsv(lines: Line[], axis: string): string {
   const own = axis === "batches" ? [] : [axis];
   const rows = lines.flatMap((line) =>
     line.xs.map((x, at) => [
-      line.trial, line.group, line.from.name, ...own.map(() => x), line.batches[at], line.from.last[at],
-      line.low?.[at] ?? line.from.last[at], line.high?.[at] ?? line.from.last[at], line.from.mean?.[at] ?? line.from.last[at],
-      line.from.counts?.[at] ?? (line.from.last[at] === null ? 0 : 1), line.gaps[at],
+      line.trial,
+      line.group,
+      line.from.name,
+      ...own.map(() => x),
+      line.batches[at],
+      line.from.last[at],
+      line.low?.[at] ?? line.from.last[at],
+      line.high?.[at] ?? line.from.last[at],
+      line.from.mean?.[at] ?? line.from.last[at],
+      line.from.counts?.[at] ?? (line.from.last[at] === null ? 0 : 1),
+      line.gaps[at],
     ]),
   );
   const head = ["trial", "group", "metric", ...own, "batches", "last", "min", "max", "mean", "count", "non_finite"];
-  return [head, ...rows].map((row) => row.map(text).join(",")).join("\n") + "\n";
+  return `${[head, ...rows].map((row) => row.map(text).join(",")).join("\n")}\n`;
 }
 
 export interface Drawing {
@@ -51,8 +59,14 @@ export function toSvg(one: Drawing): string {
     `<rect width="100%" height="100%" fill="${ground}"/>`,
     label(BOX.left, 26, one.title, `fill="${ink}" font-size="15" font-weight="600"`),
     `<clipPath id="box"><rect x="${BOX.left}" y="${BOX.top}" width="${BOX.right - BOX.left}" height="${BOX.bottom - BOX.top}"/></clipPath>`,
-    ...one.ticks.x.map(([at, value]) => `<path d="M${toX(at)},${BOX.top}V${BOX.bottom}" stroke="${line}"/>${label(toX(at), BOX.bottom + 18, value, 'text-anchor="middle"')}`),
-    ...one.ticks.y.map(([at, value]) => `<path d="M${BOX.left},${toY(at)}H${BOX.right}" stroke="${line}"/>${label(BOX.left - 8, toY(at) + 4, value, 'text-anchor="end"')}`),
+    ...one.ticks.x.map(
+      ([at, value]) =>
+        `<path d="M${toX(at)},${BOX.top}V${BOX.bottom}" stroke="${line}"/>${label(toX(at), BOX.bottom + 18, value, 'text-anchor="middle"')}`,
+    ),
+    ...one.ticks.y.map(
+      ([at, value]) =>
+        `<path d="M${BOX.left},${toY(at)}H${BOX.right}" stroke="${line}"/>${label(BOX.left - 8, toY(at) + 4, value, 'text-anchor="end"')}`,
+    ),
     label((BOX.left + BOX.right) / 2, HEIGHT - 12, one.axis, 'text-anchor="middle"'),
     `<g clip-path="url(#box)" fill="none">`,
     ...one.lines.flatMap((each) => strokes(each, one.band, toX, toY)),

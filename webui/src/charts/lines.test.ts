@@ -7,7 +7,16 @@ import type { Series } from "./series";
 import { spread, SvgPen, scaleTo, trace, traceBand } from "./trace";
 
 const series = (more: Partial<Series> = {}): Series => ({
-  trialId: 1, group: "training", name: "loss", count: 3, nonFinite: 0, raw: true, x: [1, 2, 3], batches: [1, 2, 3], last: [4, 2, 1], ...more,
+  trialId: 1,
+  group: "training",
+  name: "loss",
+  count: 3,
+  nonFinite: 0,
+  raw: true,
+  x: [1, 2, 3],
+  batches: [1, 2, 3],
+  last: [4, 2, 1],
+  ...more,
 });
 const bucketed = series({ raw: false, min: [0, 1, 1], max: [9, 3, 1], mean: [4, 2, 1], counts: [5, 2, 1], gaps: [0, 1, 0], nonFinite: 1 });
 const known = [{ id: 1, startTime: "1970-01-01T00:00:01Z" }];
@@ -60,7 +69,12 @@ test("a line breaks at a gap, and what is alone is seen", () => {
 test("a band has a part for each stretch without a gap", () => {
   const [line] = toLines([series({ ...bucketed, min: [0, null, 1], max: [9, null, 1] })], known, plain);
   const pen = new SvgPen();
-  traceBand(pen, line!, (x) => x, (y) => y);
+  traceBand(
+    pen,
+    line!,
+    (x) => x,
+    (y) => y,
+  );
   expect(String(pen).match(/M/g)).toHaveLength(2);
 });
 
@@ -79,7 +93,8 @@ test("labels keep their distance and stay inside", () => {
 test("a table for other tools holds every column, and quotes what needs it", () => {
   const lines = toLines([series({ ...bucketed, group: 'a,"b"' })], known, plain);
   expect(toCsv(lines, "batches").split("\n").slice(0, 2)).toEqual([
-    "trial,group,metric,batches,last,min,max,mean,count,non_finite", '1,"a,""b""",loss,1,4,0,9,4,5,0',
+    "trial,group,metric,batches,last,min,max,mean,count,non_finite",
+    '1,"a,""b""",loss,1,4,0,9,4,5,0',
   ]);
   expect(toCsv(lines, "epoch").startsWith("trial,group,metric,epoch,batches,last,")).toBe(true);
 });

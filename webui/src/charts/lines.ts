@@ -40,8 +40,7 @@ const DASHES: number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3], [1, 4]];
 const FIRST = ["training", "validation"];
 
 /** Groups in the order in which they get their dash, and, where a trial is alone, its colour. */
-export const ordered = (groups: Iterable<string>) =>
-  [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
+export const ordered = (groups: Iterable<string>) => [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
 const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
 
 const MANY = 12;

@@ -33,7 +33,8 @@ export const curveOf = (trial: Trial, more: Partial<Curve> = {}): Curve => ({
 export function useCurves(trials: Trial[]): Curve[] {
   const made = trials.map((trial) => curveOf(trial));
   const key = JSON.stringify(made);
-  return useMemo(() => made, [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as it says the same
+  return useMemo(() => made, [key]);
 }
 
 const SERVER_X: Record<string, string> = { since: "time" };
@@ -61,14 +62,24 @@ function marksOf(lines: Line[], trials: Curve[], open: (trial: Curve) => void): 
     const at = line ? nearest(line.batches, trial.best!.batches) : -1;
     const y = line?.ys[at];
     if (!line || typeof y !== "number") return [];
-    return [{ trial: trial.id, x: line.xs[at]!, y, label: `best checkpoint of trial ${trial.id}: ${trial.best!.uuid}`, open: () => open(trial) }];
+    return [
+      { trial: trial.id, x: line.xs[at]!, y, label: `best checkpoint of trial ${trial.id}: ${trial.best!.uuid}`, open: () => open(trial) },
+    ];
   });
 }
 
 const placeOf = (trial: Curve) => `/experiments/${trial.experimentId}/trials/${trial.id}`;
 
 /** One chart for a metric's name: all groups together, of one trial or of several. */
-export function MetricChart({ trials, metric, topics, group = "", profile = false, searched = false, height }: {
+export function MetricChart({
+  trials,
+  metric,
+  topics,
+  group = "",
+  profile = false,
+  searched = false,
+  height,
+}: {
   trials: Curve[];
   metric: string;
   topics: string[];
@@ -96,14 +107,29 @@ export function MetricChart({ trials, metric, topics, group = "", profile = fals
   if (found.error && !found.data) return <Failure error={found.error} />;
   return (
     <Chart
-      title={metric} lines={lines} axis={view.x} log={view.log} band={view.band} marks={marks} zoom={view.zoom} height={height} busy={found.isPending || found.isPlaceholderData}
-      onZoom={(range) => view.set({ z: writeRange(range) })} onOpen={trials.length > 1 ? open : undefined}
+      title={metric}
+      lines={lines}
+      axis={view.x}
+      log={view.log}
+      band={view.band}
+      marks={marks}
+      zoom={view.zoom}
+      height={height}
+      busy={found.isPending || found.isPlaceholderData}
+      onZoom={(range) => view.set({ z: writeRange(range) })}
+      onOpen={trials.length > 1 ? open : undefined}
       place={profile ? undefined : (id) => placeOf(trials.find((one) => one.id === id)!)}
     />
   );
 }
 
-export function Metrics({ trials, names, searched, topics, profile = false }: {
+export function Metrics({
+  trials,
+  names,
+  searched,
+  topics,
+  profile = false,
+}: {
   trials: Curve[];
   names: Name[];
   searched: string;
@@ -115,9 +141,13 @@ export function Metrics({ trials, names, searched, topics, profile = false }: {
   const mine = names.filter((one) => isProfile(one.group) === profile);
   const groups = [...new Set(mine.map((one) => one.group))].sort();
   const group = params.get("g") ?? "";
-  const all = inOrder(mine.filter((one) => !group || one.group === group), searched);
+  const all = inOrder(
+    mine.filter((one) => !group || one.group === group),
+    searched,
+  );
   const shown = all.filter((name) => name.toLowerCase().includes(view.find.toLowerCase()));
-  if (!mine.length && profile) return <Empty command="profiling: {enabled: true}">This trial is not profiled. Turn it on in the configuration.</Empty>;
+  if (!mine.length && profile)
+    return <Empty command="profiling: {enabled: true}">This trial is not profiled. Turn it on in the configuration.</Empty>;
   if (!mine.length) return <Empty>No metrics have been reported yet. They appear here as soon as the script reports some.</Empty>;
   return (
     <>
@@ -139,13 +169,17 @@ export function Metrics({ trials, names, searched, topics, profile = false }: {
           </label>
         )}
         <span className="soft" role="status">
-          {shown.length === all.length ? `${all.length.toLocaleString("en")} metrics` : `${shown.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} metrics`}
+          {shown.length === all.length
+            ? `${all.length.toLocaleString("en")} metrics`
+            : `${shown.length.toLocaleString("en")} of ${all.length.toLocaleString("en")} metrics`}
         </span>
       </div>
       <div className="charts">
         {shown.map((name) => (
           <Visible key={name} name={name} height={HEIGHT}>
-            {() => <MetricChart trials={trials} metric={name} topics={topics} group={group} profile={profile} searched={name === searched} />}
+            {() => (
+              <MetricChart trials={trials} metric={name} topics={topics} group={group} profile={profile} searched={name === searched} />
+            )}
           </Visible>
         ))}
       </div>

@@ -25,7 +25,8 @@ interface What {
 export function paint(u: uPlot, what: What) {
   const { toX, toY } = scalesOf(u, what);
   within(u.ctx, u.bbox, () => {
-    for (const line of what.lines) draw(u, u.ctx, line, what.band && what.lines.length <= BANDS, what.lines.length > 100 ? 0.6 : 1, toX, toY, 1);
+    for (const line of what.lines)
+      draw(u, u.ctx, line, what.band && what.lines.length <= BANDS, what.lines.length > 100 ? 0.6 : 1, toX, toY, 1);
     for (const mark of what.marks) star(u.ctx, toX(mark.x), toY(mark.y), 7 * devicePixelRatio);
   });
   if (what.lines.length <= LABELS) labels(u.ctx, what.lines, toY, u.bbox, devicePixelRatio);
@@ -182,7 +183,12 @@ function labels(ctx: CanvasRenderingContext2D, lines: Line[], toY: To, bbox: uPl
     const y = line.ys.findLast((one) => one !== null);
     return y === null || y === undefined ? [] : [{ line, top: toY(y) }];
   });
-  const places = spread(ended.map((one) => one.top), 13 * ratio, bbox.top, bbox.top + bbox.height);
+  const places = spread(
+    ended.map((one) => one.top),
+    13 * ratio,
+    bbox.top,
+    bbox.top + bbox.height,
+  );
   ctx.save();
   ctx.font = `${11 * ratio}px system-ui, sans-serif`;
   ctx.textBaseline = "middle";

@@ -53,8 +53,16 @@ export function Plot(props: PlotProps) {
   now.current = props;
   const { axis, log, height } = props;
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: uPlot's axes are made once, of what `now` holds
   useEffect(() => {
-    const made = new uPlot(options(now, box.current!.clientWidth), [[0, 1], [null, null]], box.current!);
+    const made = new uPlot(
+      options(now, box.current!.clientWidth),
+      [
+        [0, 1],
+        [null, null],
+      ],
+      box.current!,
+    );
     const stop = listen(made, now);
     plot.current = made;
     show(made, now.current);
@@ -69,10 +77,11 @@ export function Plot(props: PlotProps) {
   }, [axis, log, height]);
 
   // A tab in the background receives, and draws when it is looked at.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the rest of the props has nothing that is drawn here
   useEffect(() => {
     if (document.hidden) waits.current = true;
     else if (plot.current) show(plot.current, props);
-  }, [props.lines, props.extent, props.band, props.marks]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [props.lines, props.extent, props.band, props.marks]);
   useEffect(() => {
     const back = () => {
       if (document.hidden || !waits.current || !plot.current) return;
@@ -125,7 +134,9 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
         stroke: soft,
         grid,
         size: 32,
-        ...(axis === "time" ? {} : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? elapsed(splits) : tickText)) }),
+        ...(axis === "time"
+          ? {}
+          : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? elapsed(splits) : tickText)) }),
       },
       {
         stroke: soft,
@@ -134,7 +145,14 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
         values: (u, splits) => noted("y", splits, log ? logTexts(splits, u.height) : splits.map(tickText)),
       },
       // Room for the labels at the ends of the lines.
-      { side: 1, scale: "y", size: () => roomFor(now.current.lines.length), grid: { show: false }, ticks: { show: false }, values: () => [] },
+      {
+        side: 1,
+        scale: "y",
+        size: () => roomFor(now.current.lines.length),
+        grid: { show: false },
+        ticks: { show: false },
+        values: () => [],
+      },
     ],
     series: [{}, { points: { show: false } }],
     hooks: {

@@ -52,7 +52,17 @@ export function ToLog({ spot, place, text = "log at this time" }: { spot: Spot; 
 }
 
 /** The point that was clicked. */
-export function Picked({ spot, axis, place, onClose }: { spot: Spot; axis: string; place: (trial: number) => string; onClose: () => void }) {
+export function Picked({
+  spot,
+  axis,
+  place,
+  onClose,
+}: {
+  spot: Spot;
+  axis: string;
+  place: (trial: number) => string;
+  onClose: () => void;
+}) {
   const { line, at } = spot;
   return (
     <div className="picked" role="status">

@@ -30,5 +30,9 @@ test("gaps stay gaps, and what is behind them goes on", () => {
 });
 
 test("equal x and x that goes back do no harm", () => {
-  for (const xs of [[2, 2, 2], [3, 2, 1]]) expect(smooth(xs, [1, 2, 3], 0.5).every(Number.isFinite)).toBe(true);
+  for (const xs of [
+    [2, 2, 2],
+    [3, 2, 1],
+  ])
+    expect(smooth(xs, [1, 2, 3], 0.5).every(Number.isFinite)).toBe(true);
 });

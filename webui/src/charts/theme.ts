@@ -7,8 +7,10 @@ let watched = false;
 export function css(name: string): string {
   if (!watched) onTheme(() => {});
   watched = true;
-  let found = known.get(name);
-  if (found === undefined) known.set(name, (found = getComputedStyle(document.documentElement).getPropertyValue(name).trim()));
+  const before = known.get(name);
+  if (before !== undefined) return before;
+  const found = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  known.set(name, found);
   return found;
 }
 

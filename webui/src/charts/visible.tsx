@@ -6,7 +6,9 @@ let observer: IntersectionObserver | undefined;
 
 /** Tells whether an element is in view, or nearly; returns how to stop that. */
 export function watch(element: Element, tell: (seen: boolean) => void): () => void {
-  observer ??= new IntersectionObserver((entries) => entries.forEach((one) => told.get(one.target)?.(one.isIntersecting)), { rootMargin: "200px" });
+  observer ??= new IntersectionObserver((entries) => entries.forEach((one) => told.get(one.target)?.(one.isIntersecting)), {
+    rootMargin: "200px",
+  });
   told.set(element, tell);
   observer.observe(element);
   return () => {
@@ -16,7 +18,17 @@ export function watch(element: Element, tell: (seen: boolean) => void): () => vo
 }
 
 /** Mounts what it holds only while that is in view; otherwise it keeps the place. With `stays` it stays from then on. */
-export function Visible({ height, name, stays = false, children }: { height: number; name: string; stays?: boolean; children: () => ReactNode }) {
+export function Visible({
+  height,
+  name,
+  stays = false,
+  children,
+}: {
+  height: number;
+  name: string;
+  stays?: boolean;
+  children: () => ReactNode;
+}) {
   const box = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState(false);
   useEffect(() => watch(box.current!, (now) => setSeen((before) => now || (stays && before))), [stays]);

@@ -26,7 +26,8 @@ function changed(old: string[], fresh: string[]): Line[] {
   const longest = new Uint32Array((old.length + 1) * width);
   for (let i = old.length - 1; i >= 0; i -= 1)
     for (let j = fresh.length - 1; j >= 0; j -= 1)
-      longest[i * width + j] = old[i] === fresh[j] ? longest[(i + 1) * width + j + 1]! + 1 : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
+      longest[i * width + j] =
+        old[i] === fresh[j] ? longest[(i + 1) * width + j + 1]! + 1 : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
   const found: Line[] = [];
   let [i, j] = [0, 0];
   while (i < old.length && j < fresh.length) {
@@ -49,5 +50,7 @@ export function short(lines: Line[]): Line[] {
 /** Fields whose values differ, by dotted name: before and after. */
 export function fields(before: Record<string, unknown>, after: Record<string, unknown>): [string, unknown, unknown][] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
-  return names.filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name])).map((name) => [name, before[name], after[name]]);
+  return names
+    .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]))
+    .map((name) => [name, before[name], after[name]]);
 }

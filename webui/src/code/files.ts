@@ -12,8 +12,10 @@ export interface FileNode {
 const LARGEST = 500_000;
 
 /** Files that can be read as text at a glance, in order. */
-export const files = (tree: FileNode[]): FileNode[] => tree.flatMap((one) => (one.isDir ? files(one.files) : one.contentLength <= LARGEST ? [one] : []));
+export const files = (tree: FileNode[]): FileNode[] =>
+  tree.flatMap((one) => (one.isDir ? files(one.files) : one.contentLength <= LARGEST ? [one] : []));
 
 const text = (base64: string) => new TextDecoder().decode(Uint8Array.from(atob(base64), (one) => one.charCodeAt(0)));
 
-export const fileText = async (id: number, path: string): Promise<string> => text((await send<{ file: string }>("POST", `experiments/${id}/file`, { path })).file);
+export const fileText = async (id: number, path: string): Promise<string> =>
+  text((await send<{ file: string }>("POST", `experiments/${id}/file`, { path })).file);

@@ -1,7 +1,8 @@
 import type { ReactNode } from "react";
 
 // Comments, texts, numbers and words that most languages of training code have in common.
-const TOKEN = /(#[^\n]*|\/\/[^\n]*)|("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\b(\d[\w.]*)\b|\b(and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|function|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield|True|False|None|true|false|null|const|let|export)\b/g;
+const TOKEN =
+  /(#[^\n]*|\/\/[^\n]*)|("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|\b(\d[\w.]*)\b|\b(and|as|assert|async|await|break|class|continue|def|del|elif|else|except|finally|for|from|function|global|if|import|in|is|lambda|nonlocal|not|or|pass|raise|return|try|while|with|yield|True|False|None|true|false|null|const|let|export)\b/g;
 const CLASSES = ["tok-c", "tok-s", "tok-n", "tok-k"];
 const LARGEST = 200_000;
 

@@ -97,7 +97,11 @@ export function Move({ onMove }: { onMove: (project: number) => void }) {
   const spaces = useData<{ workspaces: { id: number; name: string; archived: boolean }[] }>("workspaces", ["workspaces"]);
   return (
     <div className="form">
-      {spaces.data?.workspaces.filter((one) => !one.archived).map((one) => <Projects key={one.id} id={one.id} name={one.name} onMove={onMove} />)}
+      {spaces.data?.workspaces
+        .filter((one) => !one.archived)
+        .map((one) => (
+          <Projects key={one.id} id={one.id} name={one.name} onMove={onMove} />
+        ))}
     </div>
   );
 }
@@ -106,11 +110,13 @@ function Projects({ id, name, onMove }: { id: number; name: string; onMove: (pro
   const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, ["workspaces"]);
   return (
     <>
-      {found.data?.projects.filter((one) => !one.archived).map((one) => (
-        <button key={one.id} type="button" onClick={() => onMove(one.id)}>
-          {name} / {one.name}
-        </button>
-      ))}
+      {found.data?.projects
+        .filter((one) => !one.archived)
+        .map((one) => (
+          <button key={one.id} type="button" onClick={() => onMove(one.id)}>
+            {name} / {one.name}
+          </button>
+        ))}
     </>
   );
 }

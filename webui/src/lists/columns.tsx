@@ -21,7 +21,14 @@ export interface Column {
 }
 
 const GENERAL = "General";
-const make = (id: string, label: string, kind: Column["kind"], width: number, cell: Column["cell"]): Column => ({ id, label, kind, width, of: GENERAL, cell });
+const make = (id: string, label: string, kind: Column["kind"], width: number, cell: Column["cell"]): Column => ({
+  id,
+  label,
+  kind,
+  width,
+  of: GENERAL,
+  cell,
+});
 
 const tags = ({ experiment: { labels } }: Row) =>
   labels.map((label) => (
@@ -41,7 +48,9 @@ const FIXED: Column[] = [
   make("searcherType", "Searcher", "TEXT", 130, ({ experiment: { searcherType } }) => searcherType),
   make("searcherMetric", "Metric", "TEXT", 130, ({ experiment: { searcherMetric } }) => searcherMetric),
   make("searcherMetricsVal", "Best", "NUMBER", 100, ({ experiment: { bestTrialSearcherMetric, searcherMetric } }) => (
-    <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>{number(bestTrialSearcherMetric)}</span>
+    <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
+      {number(bestTrialSearcherMetric)}
+    </span>
   )),
   make("startTime", "Started", "DATE", 120, ({ experiment: { startTime } }) => <Time at={startTime} />),
   make("duration", "Duration", "NUMBER", 110, ({ experiment }) => duration(experiment.duration)),
@@ -54,7 +63,20 @@ const FIXED: Column[] = [
 ];
 const BY_ID = new Map(FIXED.map((one) => [one.id, one]));
 
-export const DEFAULT = ["id", "name", "tags", "state", "progress", "numTrials", "searcherMetricsVal", "searcherType", "startTime", "duration", "user", "checkpointSize"];
+export const DEFAULT = [
+  "id",
+  "name",
+  "tags",
+  "state",
+  "progress",
+  "numTrials",
+  "searcherMetricsVal",
+  "searcherType",
+  "startTime",
+  "duration",
+  "user",
+  "checkpointSize",
+];
 export const isFixed = (id: string) => BY_ID.has(id);
 
 const HEADINGS: Record<string, string> = { "hp.": "Hyperparameters", "validation.": "Validation metrics", "training.": "Training metrics" };

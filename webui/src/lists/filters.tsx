@@ -4,8 +4,16 @@ import type { Column } from "./columns";
 import { empty, type Field, field, format, type Group, type Node, parse, QueryError } from "./query";
 
 const OPERATORS: Record<string, string> = {
-  "=": "is", "!=": "is not", contains: "contains", notContains: "does not contain", "<": "<", "<=": "≤", ">": ">", ">=": "≥",
-  isEmpty: "is empty", notEmpty: "is not empty",
+  "=": "is",
+  "!=": "is not",
+  contains: "contains",
+  notContains: "does not contain",
+  "<": "<",
+  "<=": "≤",
+  ">": ">",
+  ">=": "≥",
+  isEmpty: "is empty",
+  notEmpty: "is not empty",
 };
 const STATES = ["ACTIVE", "RUNNING", "QUEUED", "PAUSED", "COMPLETED", "CANCELED", "ERROR"];
 const UNARY = ["isEmpty", "notEmpty"];
@@ -63,7 +71,8 @@ const same = (one: string, other: string) => one === other || (!told(one) && !to
 function Form({ tree, columns, onChange }: { tree: Group; columns: Column[]; onChange: (tree: Group) => void }) {
   const [draft, setDraft] = useState(tree);
   const said = format(tree);
-  useEffect(() => setDraft((before) => (format(before) === said ? before : tree)), [said]); // eslint-disable-line
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a tree that says the same is no other
+  useEffect(() => setDraft((before) => (format(before) === said ? before : tree)), [said]);
   const change = (next: Group) => {
     setDraft(next);
     onChange(next);
@@ -76,7 +85,17 @@ function Form({ tree, columns, onChange }: { tree: Group; columns: Column[]; onC
   );
 }
 
-function GroupRows({ group, columns, onChange, onRemove }: { group: Group; columns: Column[]; onChange: (group: Group) => void; onRemove?: () => void }) {
+function GroupRows({
+  group,
+  columns,
+  onChange,
+  onRemove,
+}: {
+  group: Group;
+  columns: Column[];
+  onChange: (group: Group) => void;
+  onRemove?: () => void;
+}) {
   const put = (at: number, child: Node | null) =>
     onChange({ ...group, children: group.children.flatMap((one, index) => (index === at ? (child ? [child] : []) : [one])) });
   const add = (child: Node) => onChange({ ...group, children: [...group.children, child] });
@@ -113,7 +132,17 @@ function GroupRows({ group, columns, onChange, onRemove }: { group: Group; colum
   );
 }
 
-function Condition({ one, columns, onChange, onRemove }: { one: Field; columns: Column[]; onChange: (field: Field) => void; onRemove: () => void }) {
+function Condition({
+  one,
+  columns,
+  onChange,
+  onRemove,
+}: {
+  one: Field;
+  columns: Column[];
+  onChange: (field: Field) => void;
+  onRemove: () => void;
+}) {
   const known = columns.some(({ id }) => id === one.columnName);
   return (
     <span className="actions">

@@ -1,6 +1,16 @@
 /** A table of very many rows, of which only those in view are there. */
 
-import { type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode, type UIEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type PointerEvent,
+  type ReactNode,
+  type UIEvent,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "react";
 
 import type { Column, Row } from "./columns";
 
@@ -19,7 +29,18 @@ export interface Choice {
 }
 
 export function Grid({
-  columns, widths, pinned, sorts, total, rowAt, height, choice, actions, onSort, onResize, onView,
+  columns,
+  widths,
+  pinned,
+  sorts,
+  total,
+  rowAt,
+  height,
+  choice,
+  actions,
+  onSort,
+  onResize,
+  onView,
 }: {
   columns: Column[];
   widths: Record<string, number>;
@@ -38,6 +59,7 @@ export function Grid({
   const box = useRef<HTMLDivElement>(null);
   const [[top, seen], setView] = useState<[number, number]>([0, 600]);
   const look = (element: HTMLElement) => setView([element.scrollTop, element.clientHeight]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `look` does the same whenever it was made
   useLayoutEffect(() => {
     const watch = new ResizeObserver(() => box.current && look(box.current));
     watch.observe(box.current!);
@@ -56,8 +78,19 @@ export function Grid({
   };
   const spacer = (rows: number) => rows > 0 && <tr aria-hidden style={{ height: rows * height }} />;
   return (
-    <div className="grid scroll" ref={box} onScroll={(event: UIEvent<HTMLDivElement>) => look(event.currentTarget)} tabIndex={0} role="region" aria-label="Experiments, scrollable">
-      <table aria-label="Experiments" aria-rowcount={total + 1} style={{ width: (left.at(-1) ?? CHOOSE) + (columns.length ? width(columns.at(-1)!) : 0) + 60 }}>
+    <div
+      className="grid scroll"
+      ref={box}
+      onScroll={(event: UIEvent<HTMLDivElement>) => look(event.currentTarget)}
+      tabIndex={0}
+      role="region"
+      aria-label="Experiments, scrollable"
+    >
+      <table
+        aria-label="Experiments"
+        aria-rowcount={total + 1}
+        style={{ width: (left.at(-1) ?? CHOOSE) + (columns.length ? width(columns.at(-1)!) : 0) + 60 }}
+      >
         <colgroup>
           <col style={{ width: CHOOSE }} />
           {columns.map((one) => (
@@ -83,7 +116,13 @@ export function Grid({
           {Array.from({ length: last - first }, (_, at) => first + at).map((index) => {
             const row = rowAt(index);
             return (
-              <tr key={row?.experiment.id ?? `at${index}`} aria-rowindex={index + 2} style={{ height }} data-row={index} data-id={row?.experiment.id}>
+              <tr
+                key={row?.experiment.id ?? `at${index}`}
+                aria-rowindex={index + 2}
+                style={{ height }}
+                data-row={index}
+                data-id={row?.experiment.id}
+              >
                 <td className="pin" style={{ left: 0 }}>
                   {row && (
                     <input
@@ -111,7 +150,13 @@ export function Grid({
 }
 
 function Head({
-  one, at, pin, sorts, width, onSort, onResize,
+  one,
+  at,
+  pin,
+  sorts,
+  width,
+  onSort,
+  onResize,
 }: {
   one: Column;
   at: number;

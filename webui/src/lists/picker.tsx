@@ -5,7 +5,11 @@ import { type Column, DEFAULT } from "./columns";
 
 /** Which columns are shown, in which order, and how many of the first ones stay in view. */
 export function Picker({
-  offered, shown, pinned, onChange, onPin,
+  offered,
+  shown,
+  pinned,
+  onChange,
+  onPin,
 }: {
   offered: Column[];
   shown: string[];
@@ -30,7 +34,9 @@ export function Picker({
             Find a column <input value={wanted} onChange={(event) => setWanted(event.target.value)} />
           </label>
           {headings.map((heading) => {
-            const found = offered.filter((one) => one.of === heading && `${one.label} ${one.id}`.toLowerCase().includes(wanted.toLowerCase()));
+            const found = offered.filter(
+              (one) => one.of === heading && `${one.label} ${one.id}`.toLowerCase().includes(wanted.toLowerCase()),
+            );
             return (
               found.length > 0 && (
                 <fieldset key={heading}>
@@ -53,7 +59,12 @@ export function Picker({
                 <button type="button" disabled={at === 0} aria-label={`${label(id)} further left`} onClick={() => move(at, -1)}>
                   ↑
                 </button>
-                <button type="button" disabled={at === shown.length - 1} aria-label={`${label(id)} further right`} onClick={() => move(at, 1)}>
+                <button
+                  type="button"
+                  disabled={at === shown.length - 1}
+                  aria-label={`${label(id)} further right`}
+                  onClick={() => move(at, 1)}
+                >
                   ↓
                 </button>
                 {label(id)} {at < pinned && <span className="label">stays</span>}

@@ -21,15 +21,36 @@ export type Node = Field | Group;
 export class QueryError extends Error {}
 
 const ALIASES: Record<string, string> = {
-  tag: "tags", label: "tags", pool: "resourcePool", searcher: "searcherType", started: "startTime", ended: "endTime",
-  trials: "numTrials", best: "searcherMetricsVal", forked: "forkedFrom", checkpoints: "checkpointCount",
-  size: "checkpointSize", project: "projectId",
+  tag: "tags",
+  label: "tags",
+  pool: "resourcePool",
+  searcher: "searcherType",
+  started: "startTime",
+  ended: "endTime",
+  trials: "numTrials",
+  best: "searcherMetricsVal",
+  forked: "forkedFrom",
+  checkpoints: "checkpointCount",
+  size: "checkpointSize",
+  project: "projectId",
 };
-const SHORT = Object.fromEntries(Object.entries(ALIASES).reverse().map(([short, name]) => [name, short]));
+const SHORT = Object.fromEntries(
+  Object.entries(ALIASES)
+    .reverse()
+    .map(([short, name]) => [name, short]),
+);
 const PARTLY = new Set(["name", "description", "tags", "notes"]);
 const OPPOSITE: Record<string, string> = {
-  "=": "!=", "!=": "=", contains: "notContains", notContains: "contains", isEmpty: "notEmpty", notEmpty: "isEmpty",
-  "<": ">=", ">=": "<", ">": "<=", "<=": ">",
+  "=": "!=",
+  "!=": "=",
+  contains: "notContains",
+  notContains: "contains",
+  isEmpty: "notEmpty",
+  notEmpty: "isEmpty",
+  "<": ">=",
+  ">=": "<",
+  ">": "<=",
+  "<=": ">",
 };
 const NONE = "none";
 const SOME = "some";

@@ -64,7 +64,12 @@ export function Cluster() {
   const disable = (agent: Agent) => {
     const busy = Object.values(agent.slots).filter((slot) => slot.container).length;
     if (!busy) return act(agent, "disable");
-    setAsked({ title: `Disable ${agent.id}?`, text: `What runs on ${busy} of its slots ends at once and is started again elsewhere. Drain lets it come to its end.`, verb: "Disable", act: () => act(agent, "disable") });
+    setAsked({
+      title: `Disable ${agent.id}?`,
+      text: `What runs on ${busy} of its slots ends at once and is started again elsewhere. Drain lets it come to its end.`,
+      verb: "Disable",
+      act: () => act(agent, "disable"),
+    });
   };
   return (
     <>
@@ -190,7 +195,13 @@ function Pools() {
 }
 
 function SlotBox({
-  agent, slot, user, past, lit, onLight, onSwitch,
+  agent,
+  slot,
+  user,
+  past,
+  lit,
+  onLight,
+  onSwitch,
 }: {
   agent: Agent;
   slot: Slot;
@@ -206,12 +217,28 @@ function SlotBox({
   const group = experiment === null ? (user?.taskId ?? null) : String(experiment);
   const words = kind === "busy" ? (user?.name ?? "in use") : kind === "off" ? (slot.draining ? "draining" : "disabled") : "free";
   return (
-    <li className={`${kind} ${group !== null && group === lit ? "lit" : ""}`} onMouseEnter={() => onLight(group)} onMouseLeave={() => onLight(null)}>
+    <li
+      className={`${kind} ${group !== null && group === lit ? "lit" : ""}`}
+      onMouseEnter={() => onLight(group)}
+      onMouseLeave={() => onLight(null)}
+    >
       <span className="actions">
-        <span className="num">{slot.id}</span> <span className="soft">{`${slot.device.type.replace("TYPE_", "")} ${slot.device.brand}`}</span>
-        {experiment !== null ? <Link to={`/experiments/${experiment}/overview`} onFocus={() => onLight(group)} onBlur={() => onLight(null)}>{words}</Link> : words}
+        <span className="num">{slot.id}</span>{" "}
+        <span className="soft">{`${slot.device.type.replace("TYPE_", "")} ${slot.device.brand}`}</span>
+        {experiment !== null ? (
+          <Link to={`/experiments/${experiment}/overview`} onFocus={() => onLight(group)} onBlur={() => onLight(null)}>
+            {words}
+          </Link>
+        ) : (
+          words
+        )}
         {slot.enabled ? (
-          <button type="button" className="more" aria-label={`Drain slot ${slot.id} of ${agent.id}`} onClick={() => onSwitch("disable", { drain: true })}>
+          <button
+            type="button"
+            className="more"
+            aria-label={`Drain slot ${slot.id} of ${agent.id}`}
+            onClick={() => onSwitch("disable", { drain: true })}
+          >
             Drain
           </button>
         ) : (
@@ -233,11 +260,18 @@ function PastStrip({ runs }: { runs: Run[] }) {
   if (!runs.length) return null;
   const now = Date.now();
   const place = (at: string | null) => Math.max(0, Math.min(100, 100 * (1 - (now - (at ? Date.parse(at) : now)) / DAY_MS)));
-  const told = (run: Run) => `${run.name}: ${duration(((run.until ? Date.parse(run.until) : now) - Date.parse(run.since)) / 1000)}${run.outcome && `, ${run.outcome}`}`;
+  const told = (run: Run) =>
+    `${run.name}: ${duration(((run.until ? Date.parse(run.until) : now) - Date.parse(run.since)) / 1000)}${run.outcome && `, ${run.outcome}`}`;
   return (
     <svg className="past" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label={`The last day: ${runs.length} runs`}>
       {runs.map((run) => (
-        <rect key={run.since} x={place(run.since)} width={Math.max(0.3, place(run.until) - place(run.since))} height={6} className={run.outcome && run.outcome !== "succeeded" ? "failed" : ""}>
+        <rect
+          key={run.since}
+          x={place(run.since)}
+          width={Math.max(0.3, place(run.until) - place(run.since))}
+          height={6}
+          className={run.outcome && run.outcome !== "succeeded" ? "failed" : ""}
+        >
           <title>{told(run)}</title>
         </rect>
       ))}
@@ -249,12 +283,21 @@ function AwayAgent({ one }: { one: Away }) {
   return (
     <section className="lost-agent">
       <p>
-        <strong>{one.id}</strong> <span className="soft">{one.resourcePools.join(", ")}, {one.slots} slots, away since</span> <Time at={one.goneTime} />: {one.reason}
+        <strong>{one.id}</strong>{" "}
+        <span className="soft">
+          {one.resourcePools.join(", ")}, {one.slots} slots, away since
+        </span>{" "}
+        <Time at={one.goneTime} />: {one.reason}
       </p>
       <ul className="plain">
         {one.runs.map((run) => (
           <li key={`${run.trialId} ${run.since}`}>
-            {run.experimentId && run.trialId ? <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}/overview`}>{run.name}</Link> : run.name}: {run.until ? `${run.outcome.replaceAll("_", " ")}, ${run.reason}` : "not heard of yet"}
+            {run.experimentId && run.trialId ? (
+              <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}/overview`}>{run.name}</Link>
+            ) : (
+              run.name
+            )}
+            : {run.until ? `${run.outcome.replaceAll("_", " ")}, ${run.reason}` : "not heard of yet"}
           </li>
         ))}
         {!one.runs.length && <li className="soft">Nothing ran on it.</li>}

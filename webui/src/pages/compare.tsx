@@ -19,9 +19,20 @@ import { colour, duration, number } from "../parts/format";
 const REST_MS = 1000;
 /** Trials of each experiment, the best, unless more are asked for. */
 const EACH = 3;
-const VIEWS: [string, string][] = [["", "Metrics"], ["parallel", "Parallel coordinates"], ["details", "Details"]];
+const VIEWS: [string, string][] = [
+  ["", "Metrics"],
+  ["parallel", "Parallel coordinates"],
+  ["details", "Details"],
+];
 
-const ids = (text: string | null) => [...new Set((text ?? "").split(",").map(Number).filter((id) => Number.isInteger(id) && id > 0))];
+const ids = (text: string | null) => [
+  ...new Set(
+    (text ?? "")
+      .split(",")
+      .map(Number)
+      .filter((id) => Number.isInteger(id) && id > 0),
+  ),
+];
 
 interface Found {
   experiments: Experiment[];
@@ -41,7 +52,11 @@ function useCompared(experiments: number[], trials: number[], each: number): Fou
   const above = useQueries({ queries: all.map((id) => question<{ experiment: Experiment }>(`experiments/${id}`)) });
   const topics = all.flatMap((id) => [`experiment.${id}`, `experiment.${id}.series`]);
   const paths = [...trials.map((id) => `trials/${id}`), ...experiments.map(best), ...all.map((id) => `experiments/${id}`)];
-  useAgain(topics, paths.map((path) => [path]), REST_MS);
+  useAgain(
+    topics,
+    paths.map((path) => [path]),
+    REST_MS,
+  );
   const every = [...asked, ...listed, ...above];
   return {
     experiments: above.flatMap((one) => (one.data ? [one.data.experiment] : [])),
@@ -81,7 +96,13 @@ export function Compare() {
         {experiments.length > 0 && (
           <label className="soft">
             best trials of each experiment{" "}
-            <input type="number" min={1} max={1000} value={each} onChange={(event) => set({ n: event.target.value === String(EACH) ? "" : event.target.value })} />
+            <input
+              type="number"
+              min={1}
+              max={1000}
+              value={each}
+              onChange={(event) => set({ n: event.target.value === String(EACH) ? "" : event.target.value })}
+            />
           </label>
         )}
       </nav>
@@ -105,7 +126,8 @@ interface Compared {
 function Curves({ experiments, trials }: Compared) {
   const made = trials.map((trial): Curve => curveOf(trial, { label: `${trial.experimentId} / ${trial.id}` }));
   const key = JSON.stringify(made);
-  const curves = useMemo(() => made, [key]); // eslint-disable-line react-hooks/exhaustive-deps
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as they say the same
+  const curves = useMemo(() => made, [key]);
   const of = experiments.map((one) => one.id);
   const topics = of.map((id) => `experiment.${id}.series`);
   const names = useNames(of, topics);
@@ -145,7 +167,10 @@ function Coordinates({ experiments, trials }: Compared) {
   const [first] = experiments;
   const metric = first?.searcherMetric ?? "";
   const smaller = first?.config.searcher.smaller_is_better !== false;
-  const rows = useMemo(() => toRows(trials, new Map(trials.map((one) => [one.id, bestOf(one, metric)])), new Map(), smaller), [trials, metric, smaller]);
+  const rows = useMemo(
+    () => toRows(trials, new Map(trials.map((one) => [one.id, bestOf(one, metric)])), new Map(), smaller),
+    [trials, metric, smaller],
+  );
   const hidden = useMemo(() => new Set(readNames(params.get("h"))), [params]);
   const order = useMemo(() => readNames(params.get("ao")), [params]);
   const all = useMemo(() => allAxes(rows, metric), [rows, metric]);
@@ -155,7 +180,10 @@ function Coordinates({ experiments, trials }: Compared) {
   }, [all, hidden, order]);
   const value = all.at(-1)!;
   const brushes = useMemo(() => readBrushes(params.get("f")), [params]);
-  const chosen = useMemo(() => rows.filter((row) => fits(row, brushes, new Map(axes.map((axis) => [axis.name, axis])))), [rows, brushes, axes]);
+  const chosen = useMemo(
+    () => rows.filter((row) => fits(row, brushes, new Map(axes.map((axis) => [axis.name, axis])))),
+    [rows, brushes, axes],
+  );
   const tint = useMemo(() => (row: Row) => (smaller ? (placeOf(value, row) ?? 1) : 1 - (placeOf(value, row) ?? 0)), [value, smaller]);
   const shared = {
     axes,
@@ -171,10 +199,18 @@ function Coordinates({ experiments, trials }: Compared) {
   return (
     <Card title="Parallel coordinates">
       <AxisControls
-        {...shared} all={all.map((axis) => axis.name)} hidden={hidden}
+        {...shared}
+        all={all.map((axis) => axis.name)}
+        hidden={hidden}
         onHide={(name, away) => set({ h: writeNames(away ? [...hidden, name] : [...hidden].filter((one) => one !== name)) })}
       />
-      <Parallel {...shared} rows={rows} chosen={chosen} tint={tint} onOpen={(row) => navigate(`/experiments/${row.trial.experimentId}/trials/${row.trial.id}/overview`)} />
+      <Parallel
+        {...shared}
+        rows={rows}
+        chosen={chosen}
+        tint={tint}
+        onOpen={(row) => navigate(`/experiments/${row.trial.experimentId}/trials/${row.trial.id}/overview`)}
+      />
     </Card>
   );
 }
@@ -199,8 +235,8 @@ function Details({ experiments, trials }: Compared) {
       title="Details"
       more={
         <label className="soft">
-          <input type="checkbox" checked={only} onChange={(event) => set({ d: event.target.checked ? "1" : "" })} /> only what differs ({rows.filter((row) => row.differs).length} of{" "}
-          {rows.length})
+          <input type="checkbox" checked={only} onChange={(event) => set({ d: event.target.checked ? "1" : "" })} /> only what differs (
+          {rows.filter((row) => row.differs).length} of {rows.length})
         </label>
       }
     >
@@ -213,7 +249,8 @@ function Details({ experiments, trials }: Compared) {
               </th>
               {trials.map((trial) => (
                 <th key={trial.id} scope="col">
-                  <span className="dot" style={{ background: colour(trial.id) }} aria-hidden /> {trial.experimentId} / <TrialLink experiment={trial.experimentId} id={trial.id} />
+                  <span className="dot" style={{ background: colour(trial.id) }} aria-hidden /> {trial.experimentId} /{" "}
+                  <TrialLink experiment={trial.experimentId} id={trial.id} />
                 </th>
               ))}
             </tr>
@@ -249,7 +286,13 @@ const Line = ({ row }: { row: Difference }) => (
     </th>
     {row.values.map((value, at) => (
       <td key={at} title={typeof value === "string" ? value : JSON.stringify(value)}>
-        {typeof value === "number" ? number(value, 6) : typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value)}
+        {typeof value === "number"
+          ? number(value, 6)
+          : typeof value === "string"
+            ? value
+            : value === undefined
+              ? ""
+              : JSON.stringify(value)}
       </td>
     ))}
   </tr>

@@ -31,10 +31,20 @@ export function Dashboard() {
   const me = useData<{ user: { username: string } }>("me", ["users"]);
   const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
   const recent = useData<Found>(search(matching(), "id=desc", SHOWN), ["experiments"], false, REST_MS);
-  const failed = useData<Found>(search(matching(field("state", "=", "ERROR"), field("endTime", ">", since)), "endTime=desc", 10), ["experiments"], false, REST_MS);
+  const failed = useData<Found>(
+    search(matching(field("state", "=", "ERROR"), field("endTime", ">", since)), "endTime=desc", 10),
+    ["experiments"],
+    false,
+    REST_MS,
+  );
   const name = me.data?.user.username;
   const strangers = recent.data?.experiments.some((row) => row.experiment.username !== name);
-  const mine = useData<Found>(name && strangers ? search(matching(field("user", "=", name)), "id=desc", 5) : null, ["experiments"], false, REST_MS);
+  const mine = useData<Found>(
+    name && strangers ? search(matching(field("user", "=", name)), "id=desc", 5) : null,
+    ["experiments"],
+    false,
+    REST_MS,
+  );
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);
   const queue = useData<{ jobs: Job[] }>("job-queues", ["queue", "experiments"]);
   const slots = agents.data?.agents.flatMap((agent) => Object.values(agent.slots)) ?? [];
@@ -103,16 +113,19 @@ function useSparks(rows: Row[]): Map<number, number[]> {
   const names = [...new Set(told.map((one) => one.searcherMetric))];
   const path = `trials/time-series${query({ trialIds: told.map((one) => one.bestTrialId), metricNames: names, group: "validation", maxDatapoints: POINTS })}`;
   const found = useData<Series>(told.length ? path : null, ["experiments"], true, REST_MS);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what is told comes of `rows`
   return useMemo(() => {
     const metric = new Map(told.map((one) => [one.bestTrialId, one] as const));
     return new Map(
       (found.data?.trials ?? []).flatMap(({ trial, metrics }) => {
         const one = metric.get(trial.id);
-        const values = metrics.flatMap(({ data }) => data.map((point) => point.values[one?.searcherMetric ?? ""])).filter((value) => typeof value === "number");
+        const values = metrics
+          .flatMap(({ data }) => data.map((point) => point.values[one?.searcherMetric ?? ""]))
+          .filter((value) => typeof value === "number");
         return one ? [[one.id, values] as const] : [];
       }),
     );
-  }, [found.data, rows]); // eslint-disable-line
+  }, [found.data, rows]);
 }
 
 function Experiments({ name, rows }: { name: string; rows: Row[] }) {
@@ -163,7 +176,8 @@ async function lastError(id: number): Promise<{ trial: number; text: string } | 
   const { trials } = await get<{ trials: Trial[] }>(`experiments/${id}/trials?states=STATE_ERROR&limit=1`);
   if (!trials[0]) return null;
   const lines: LogLine[] = [];
-  for await (const page of stream<LogLine>(`trials/${trials[0].id}/logs?limit=50&orderBy=ORDER_BY_DESC`, new AbortController().signal)) lines.push(...page);
+  for await (const page of stream<LogLine>(`trials/${trials[0].id}/logs?limit=50&orderBy=ORDER_BY_DESC`, new AbortController().signal))
+    lines.push(...page);
   const told = lines.map((line) => line.log.trim()).filter(Boolean);
   return { trial: trials[0].id, text: told.find((text) => TELLING.test(text)) ?? told[0] ?? "" };
 }
@@ -173,8 +187,8 @@ function Failed({ one }: { one: Experiment }) {
   const to = line.data ? `/experiments/${one.id}/trials/${line.data.trial}/logs` : `/experiments/${one.id}/logs`;
   return (
     <li>
-      <State state={one.state} /> <ExperimentLink id={one.id}>{`${one.id} ${one.name}`}</ExperimentLink> <span className="soft">{one.stateReason}</span>{" "}
-      <Time at={one.endTime} /> <Link to={to}>log</Link>
+      <State state={one.state} /> <ExperimentLink id={one.id}>{`${one.id} ${one.name}`}</ExperimentLink>{" "}
+      <span className="soft">{one.stateReason}</span> <Time at={one.endTime} /> <Link to={to}>log</Link>
       {line.data?.text && (
         <>
           {" "}

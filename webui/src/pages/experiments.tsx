@@ -48,14 +48,30 @@ function useView() {
     const at = one.lastIndexOf(":");
     return [one.slice(0, at), one.slice(at + 1) === "desc"];
   });
-  const widths: Record<string, number> = Object.fromEntries((params.get("w") ?? "").split(",").filter(Boolean).map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]));
-  return { set, text, shown, sorts, widths, pinned: Number(params.get("p") ?? 2), height: params.get("h") ?? localStorage.getItem("density") ?? "roomy", archived: params.has("a") };
+  const widths: Record<string, number> = Object.fromEntries(
+    (params.get("w") ?? "")
+      .split(",")
+      .filter(Boolean)
+      .map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]),
+  );
+  return {
+    set,
+    text,
+    shown,
+    sorts,
+    widths,
+    pinned: Number(params.get("p") ?? 2),
+    height: params.get("h") ?? localStorage.getItem("density") ?? "roomy",
+    archived: params.has("a"),
+  };
 }
 
 export function Experiments() {
   const view = useView();
   const project = Number(useParams().project ?? 0);
-  const named = useData<{ project: { name: string; workspaceName: string; workspaceId: number } }>(project ? `projects/${project}` : null, ["workspaces"]);
+  const named = useData<{ project: { name: string; workspaceName: string; workspaceId: number } }>(project ? `projects/${project}` : null, [
+    "workspaces",
+  ]);
   const projectName = named.data?.project.name;
   useEffect(() => {
     if (project && projectName) seeProject(project, projectName);
@@ -83,7 +99,10 @@ export function Experiments() {
       limit,
     })}`;
   };
-  const pages = Array.from({ length: Math.floor(Math.max(0, last - 1) / PAGE) - Math.floor(first / PAGE) + 1 }, (_, at) => Math.floor(first / PAGE) + at);
+  const pages = Array.from(
+    { length: Math.floor(Math.max(0, last - 1) / PAGE) - Math.floor(first / PAGE) + 1 },
+    (_, at) => Math.floor(first / PAGE) + at,
+  );
   const found = useQueries({
     queries: pages.map((page) => {
       const asked = path(page * PAGE, PAGE);
@@ -97,7 +116,9 @@ export function Experiments() {
   const known = useRef<number>(undefined);
   known.current = told ?? known.current;
   const total = known.current;
-  const rows = new Map(found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex! + at, row] as const) ?? []));
+  const rows = new Map(
+    found.flatMap(({ data }) => data?.experiments.map((row, at) => [data.pagination.startIndex! + at, row] as const) ?? []),
+  );
   const toggle = (id: number) => {
     const next = new Set(chosen);
     if (!next.delete(id)) next.add(id);
@@ -135,7 +156,13 @@ export function Experiments() {
       </h1>
       <div className="controls">
         <Filters text={view.text} columns={cards} onChange={(text) => view.set("q", text)} />
-        <Picker offered={cards} shown={view.shown} pinned={view.pinned} onChange={(ids) => view.set("c", ids.join(","))} onPin={(count) => view.set("p", String(count))} />
+        <Picker
+          offered={cards}
+          shown={view.shown}
+          pinned={view.pinned}
+          onChange={(ids) => view.set("c", ids.join(","))}
+          onPin={(count) => view.set("p", String(count))}
+        />
         <label>
           rows
           <select value={view.height} onChange={(event) => view.set("h", event.target.value)}>
@@ -176,7 +203,14 @@ export function Experiments() {
           choice={{ chosen, toggle, all: () => void everything() }}
           actions={(row) => <ActionMenu one={row.experiment} />}
           onSort={(sorts) => view.set("s", sorts.map(([id, descending]) => `${id}:${descending ? "desc" : "asc"}`).join(","))}
-          onResize={(id, width) => view.set("w", Object.entries({ ...view.widths, [id]: Math.round(width) }).map((one) => one.join(":")).join(","))}
+          onResize={(id, width) =>
+            view.set(
+              "w",
+              Object.entries({ ...view.widths, [id]: Math.round(width) })
+                .map((one) => one.join(":"))
+                .join(","),
+            )
+          }
           onView={onView}
         />
       )}

@@ -34,7 +34,12 @@ export function Login() {
           Password
           <input name="password" type="password" autoComplete="current-password" />
         </label>
-        <button type="submit" className="main" autoFocus>
+        <button
+          type="submit"
+          className="main"
+          // biome-ignore lint/a11y/noAutofocus: most sign in as they are, with the return key
+          autoFocus
+        >
           Sign in
         </button>
         {error instanceof ApiError && error.status < 500 ? (

@@ -25,7 +25,11 @@ interface Version {
   metadata: Record<string, unknown>;
   creationTime: string;
   username: string;
-  checkpoint: { uuid: string; metadata: Record<string, unknown>; training: { experimentId: number; trialId: number; searcherMetric: number | null } | null };
+  checkpoint: {
+    uuid: string;
+    metadata: Record<string, unknown>;
+    training: { experimentId: number; trialId: number; searcherMetric: number | null } | null;
+  };
 }
 
 const TOPICS = ["models"];
@@ -78,7 +82,8 @@ export function Models() {
                   {models.filter(fits).map((model) => (
                     <tr key={model.id}>
                       <td>
-                        <Link to={`/models/${encodeURIComponent(model.name)}`}>{model.name}</Link> {model.archived && <span className="label">archived</span>}
+                        <Link to={`/models/${encodeURIComponent(model.name)}`}>{model.name}</Link>{" "}
+                        {model.archived && <span className="label">archived</span>}
                       </td>
                       <td className="wide">{model.description}</td>
                       <td>
@@ -124,7 +129,9 @@ export function ModelPage() {
             {modelVersions.length ? (
               modelVersions.map((one) => <VersionRow key={one.version} path={path} model={model} one={one} />)
             ) : (
-              <Empty command={`det model register-version ${model.name} UUID`}>No version yet. Checkpoints are registered on their page, too.</Empty>
+              <Empty command={`det model register-version ${model.name} UUID`}>
+                No version yet. Checkpoints are registered on their page, too.
+              </Empty>
             )}
           </Card>
         </>
@@ -133,7 +140,11 @@ export function ModelPage() {
   );
 }
 
-const words = (text: FormDataEntryValue | null) => String(text ?? "").split(",").map((label) => label.trim()).filter(Boolean);
+const words = (text: FormDataEntryValue | null) =>
+  String(text ?? "")
+    .split(",")
+    .map((label) => label.trim())
+    .filter(Boolean);
 
 function About({ path, model }: { path: string; model: Model }) {
   const [asked, setAsked] = useState<Asked | null>(null);
@@ -143,8 +154,16 @@ function About({ path, model }: { path: string; model: Model }) {
   const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const body = { name: form.get("name"), description: form.get("description"), notes: form.get("notes"), labels: words(form.get("labels")) };
-    change.mutate({ method: "PATCH", path, body }, { onSuccess: () => navigate(`/models/${encodeURIComponent(String(body.name))}`, { replace: true }) });
+    const body = {
+      name: form.get("name"),
+      description: form.get("description"),
+      notes: form.get("notes"),
+      labels: words(form.get("labels")),
+    };
+    change.mutate(
+      { method: "PATCH", path, body },
+      { onSuccess: () => navigate(`/models/${encodeURIComponent(String(body.name))}`, { replace: true }) },
+    );
   };
   const remove = () =>
     setAsked({
@@ -178,7 +197,10 @@ function About({ path, model }: { path: string; model: Model }) {
           <button type="submit" className="main">
             Save
           </button>
-          <button type="button" onClick={() => change.mutate({ method: "POST", path: `${path}/${model.archived ? "unarchive" : "archive"}` })}>
+          <button
+            type="button"
+            onClick={() => change.mutate({ method: "POST", path: `${path}/${model.archived ? "unarchive" : "archive"}` })}
+          >
             {model.archived ? "Unarchive" : "Archive"}
           </button>
           <button type="button" onClick={remove}>
@@ -201,7 +223,11 @@ function VersionRow({ path, model, one }: { path: string; model: Model; one: Ver
   const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    change.mutate({ method: "PATCH", path: `${path}/versions/${one.version}`, body: { name: form.get("name"), comment: form.get("comment"), notes: form.get("notes"), labels: words(form.get("labels")) } });
+    change.mutate({
+      method: "PATCH",
+      path: `${path}/versions/${one.version}`,
+      body: { name: form.get("name"), comment: form.get("comment"), notes: form.get("notes"), labels: words(form.get("labels")) },
+    });
   };
   const remove = () =>
     setAsked({
@@ -225,10 +251,13 @@ function VersionRow({ path, model, one }: { path: string; model: Model; one: Ver
       </summary>
       <Confirm asked={asked} onClose={() => setAsked(null)} />
       <p>
-        <Copyable text={one.checkpoint.uuid} /> {trained && <Link to={`/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`}>its files</Link>}
+        <Copyable text={one.checkpoint.uuid} />{" "}
+        {trained && <Link to={`/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`}>its files</Link>}
       </p>
       <p className="soft">To load it</p>
-      <pre tabIndex={0}>{`from determined.experimental import client\n\npath = client.get_model(${JSON.stringify(model.name)}).get_version(${one.version}).checkpoint.download()`}</pre>
+      <pre
+        tabIndex={0}
+      >{`from determined.experimental import client\n\npath = client.get_model(${JSON.stringify(model.name)}).get_version(${one.version}).checkpoint.download()`}</pre>
       <form className="form" onSubmit={save}>
         <label>
           Name

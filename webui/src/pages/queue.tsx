@@ -10,10 +10,13 @@ import { type Asked, Card, Confirm, Empty, Failure, Loaded, State, Time } from "
 export function Queue() {
   const pool = useParams().pool;
   const found = useData<{ jobs: Job[] }>(`job-queues${query({ resourcePool: pool })}`, ["queue", "experiments", "cluster"]);
-  const pools = useData<{ resourcePools: { name: string; schedulerType: string; stats: { queuedCount: number; scheduledCount: number } }[] }>("resource-pools", ["queue", "cluster"]);
+  const pools = useData<{
+    resourcePools: { name: string; schedulerType: string; stats: { queuedCount: number; scheduledCount: number } }[];
+  }>("resource-pools", ["queue", "cluster"]);
   const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChange();
-  const update = (job: Job, wish: object) => change.mutate({ method: "POST", path: "job-queues", body: { updates: [{ jobId: job.jobId, ...wish }] } });
+  const update = (job: Job, wish: object) =>
+    change.mutate({ method: "POST", path: "job-queues", body: { updates: [{ jobId: job.jobId, ...wish }] } });
   const scheduler = (name: string) => pools.data?.resourcePools.find((one) => one.name === name)?.schedulerType ?? "";
   return (
     <>
@@ -93,11 +96,22 @@ const NOUNS: Record<string, string> = { TYPE_EXPERIMENT: "experiments", TYPE_COM
 function ending(job: Job, verb: "cancel" | "kill", act: (path: string) => void): Asked {
   const lost = verb === "kill" ? "What it has not saved is lost." : "Its trials save their state, then they leave.";
   const text = job.allocatedSlots ? `It holds ${job.allocatedSlots} slots. ${lost}` : "It waits, so nothing of it is lost but its place.";
-  return { title: `${verb === "kill" ? "Kill" : "Cancel"} ${job.name}?`, text, verb: verb === "kill" ? "Kill" : "Cancel", act: () => act(`${NOUNS[job.type]}/${job.entityId}/${verb}`) };
+  return {
+    title: `${verb === "kill" ? "Kill" : "Cancel"} ${job.name}?`,
+    text,
+    verb: verb === "kill" ? "Kill" : "Cancel",
+    act: () => act(`${NOUNS[job.type]}/${job.entityId}/${verb}`),
+  };
 }
 
 function Row({
-  job, scheduler, before, after, first, onUpdate, onEnd,
+  job,
+  scheduler,
+  before,
+  after,
+  first,
+  onUpdate,
+  onEnd,
 }: {
   job: Job;
   scheduler: string;
@@ -112,15 +126,34 @@ function Row({
   return (
     <tr>
       <td className="num">{job.summary.jobsAhead < 0 ? "" : job.summary.jobsAhead}</td>
-      <td>{job.type === "TYPE_EXPERIMENT" ? <Link to={`/experiments/${job.entityId}/overview`}>{`${job.name} (${job.entityId})`}</Link> : <Link to={`/${NOUNS[job.type]}/${job.entityId}/logs`}>{job.name}</Link>}</td>
+      <td>
+        {job.type === "TYPE_EXPERIMENT" ? (
+          <Link to={`/experiments/${job.entityId}/overview`}>{`${job.name} (${job.entityId})`}</Link>
+        ) : (
+          <Link to={`/${NOUNS[job.type]}/${job.entityId}/logs`}>{job.name}</Link>
+        )}
+      </td>
       <td>
         <State state={job.summary.state} />
       </td>
       <td className="num">
-        <Amount label={`Priority of ${job.name} (${job.entityId})`} value={job.priority} min={1} max={99} step={1} onSet={(priority) => onUpdate({ priority })} />
+        <Amount
+          label={`Priority of ${job.name} (${job.entityId})`}
+          value={job.priority}
+          min={1}
+          max={99}
+          step={1}
+          onSet={(priority) => onUpdate({ priority })}
+        />
       </td>
       <td className="num">
-        <Amount label={`Weight of ${job.name} (${job.entityId})`} value={job.weight} min={0.01} step={0.5} onSet={(weight) => onUpdate({ weight })} />
+        <Amount
+          label={`Weight of ${job.name} (${job.entityId})`}
+          value={job.weight}
+          min={0.01}
+          step={0.5}
+          onSet={(weight) => onUpdate({ weight })}
+        />
       </td>
       <td className="num">
         {job.allocatedSlots} / {job.requestedSlots}
@@ -134,13 +167,31 @@ function Row({
       <td className="wide">{job.waitsFor}</td>
       <td>
         <span className="actions">
-          <button type="button" disabled={!before || fair} title={unordered || "To the front"} aria-label={`Move ${job.name} (${job.entityId}) to the front`} onClick={() => onUpdate({ aheadOf: first.jobId })}>
+          <button
+            type="button"
+            disabled={!before || fair}
+            title={unordered || "To the front"}
+            aria-label={`Move ${job.name} (${job.entityId}) to the front`}
+            onClick={() => onUpdate({ aheadOf: first.jobId })}
+          >
             ⤒
           </button>
-          <button type="button" disabled={!before || fair} title={unordered} aria-label={`Move ${job.name} (${job.entityId}) ahead`} onClick={() => onUpdate({ aheadOf: before!.jobId })}>
+          <button
+            type="button"
+            disabled={!before || fair}
+            title={unordered}
+            aria-label={`Move ${job.name} (${job.entityId}) ahead`}
+            onClick={() => onUpdate({ aheadOf: before!.jobId })}
+          >
             ↑
           </button>
-          <button type="button" disabled={!after || fair} title={unordered} aria-label={`Move ${job.name} (${job.entityId}) behind`} onClick={() => onUpdate({ behindOf: after!.jobId })}>
+          <button
+            type="button"
+            disabled={!after || fair}
+            title={unordered}
+            aria-label={`Move ${job.name} (${job.entityId}) behind`}
+            onClick={() => onUpdate({ behindOf: after!.jobId })}
+          >
             ↓
           </button>
           {job.type === "TYPE_EXPERIMENT" && (
@@ -158,7 +209,19 @@ function Row({
 }
 
 /** A number that is set when one leaves the field or presses Enter. */
-function Amount({ label, value, onSet, ...limits }: { label: string; value: number; min: number; max?: number; step: number; onSet: (value: number) => void }) {
+function Amount({
+  label,
+  value,
+  onSet,
+  ...limits
+}: {
+  label: string;
+  value: number;
+  min: number;
+  max?: number;
+  step: number;
+  onSet: (value: number) => void;
+}) {
   return (
     <input
       key={value}

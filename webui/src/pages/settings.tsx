@@ -61,7 +61,11 @@ function NewPassword({ user }: { user: User }) {
   const change = useChange();
   const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    change.mutate({ method: "PATCH", path: `users/${user.id}`, body: { password: new FormData(event.currentTarget).get("password"), isHashed: false } });
+    change.mutate({
+      method: "PATCH",
+      path: `users/${user.id}`,
+      body: { password: new FormData(event.currentTarget).get("password"), isHashed: false },
+    });
   };
   return (
     <form className="form" onSubmit={save}>
@@ -107,7 +111,11 @@ function Users({ admin }: { admin: boolean }) {
   const make = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const body = { user: { username: form.get("username"), admin: form.get("admin") === "on", active: true }, password: form.get("password"), isHashed: false };
+    const body = {
+      user: { username: form.get("username"), admin: form.get("admin") === "on", active: true },
+      password: form.get("password"),
+      isHashed: false,
+    };
     change.mutate({ method: "POST", path: "users", body });
     event.currentTarget.reset();
   };

@@ -24,7 +24,9 @@ export function Tasks() {
         <Loaded found={commands}>{({ commands }) => <List noun="commands" rows={commands} command="det cmd run nvidia-smi" />}</Loaded>
       </Card>
       <Card title="TensorBoards">
-        <Loaded found={boards}>{({ tensorboards }) => <List noun="tensorboards" rows={tensorboards} command="det tensorboard start 1" />}</Loaded>
+        <Loaded found={boards}>
+          {({ tensorboards }) => <List noun="tensorboards" rows={tensorboards} command="det tensorboard start 1" />}
+        </Loaded>
       </Card>
     </>
   );

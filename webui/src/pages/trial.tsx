@@ -20,7 +20,10 @@ export function TrialPage() {
   const topics = [`trial.${id}`, `trial.${id}.series`];
   const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
   const experiment = found.data?.trial.experimentId;
-  const above = useData<{ experiment: Experiment }>(experiment ? `experiments/${experiment}` : null, experiment ? [`experiment.${experiment}`] : []);
+  const above = useData<{ experiment: Experiment }>(
+    experiment ? `experiments/${experiment}` : null,
+    experiment ? [`experiment.${experiment}`] : [],
+  );
   return (
     <Loaded found={found}>
       {({ trial }) => (
@@ -57,9 +60,7 @@ export function TrialAlone() {
   const id = Number(useParams().trial);
   const found = useData<{ trial: Trial }>(`trials/${id}`);
   return (
-    <Loaded found={found}>
-      {({ trial }) => <Navigate to={`/experiments/${trial.experimentId}/trials/${id}/overview`} replace />}
-    </Loaded>
+    <Loaded found={found}>{({ trial }) => <Navigate to={`/experiments/${trial.experimentId}/trials/${id}/overview`} replace />}</Loaded>
   );
 }
 
@@ -80,7 +81,12 @@ function Head({ trial, name }: { trial: Trial; name: string }) {
         <span>ran {duration(trial.wallClockTime)}</span>
         <span>{trial.restarts} restarts</span>
         {trial.warmStartCheckpointUuid && <span>began from {trial.warmStartCheckpointUuid.slice(0, 8)}</span>}
-        <button type="button" disabled={isOver(trial.state)} title={isOver(trial.state) ? "It has ended" : ""} onClick={() => change.mutate({ method: "POST", path: `trials/${trial.id}/kill` })}>
+        <button
+          type="button"
+          disabled={isOver(trial.state)}
+          title={isOver(trial.state) ? "It has ended" : ""}
+          onClick={() => change.mutate({ method: "POST", path: `trials/${trial.id}/kill` })}
+        >
           Kill
         </button>
       </p>

@@ -10,7 +10,12 @@ import { number, size } from "../parts/format";
 const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };
 const PAGE = 100;
 const REST_MS = 2000;
-const FILTERS: [string, string][] = [["", "all"], ["VALIDATION", "validations"], ["CHECKPOINT", "checkpoints"], ["CHECKPOINT_OR_VALIDATION", "validations and checkpoints"]];
+const FILTERS: [string, string][] = [
+  ["", "all"],
+  ["VALIDATION", "validations"],
+  ["CHECKPOINT", "checkpoints"],
+  ["CHECKPOINT_OR_VALIDATION", "validations and checkpoints"],
+];
 
 interface Report {
   endTime: string;
@@ -83,7 +88,9 @@ export function Workloads({ trial, topics }: { trial: Trial; topics: string[] })
 }
 
 function Rows({ workloads, best }: { workloads: Workload[]; best?: string }) {
-  const names = [...new Set(workloads.flatMap((one) => Object.keys((one.training ?? one.validation)?.metrics.avgMetrics ?? {})))].sort().slice(0, SHOWN);
+  const names = [...new Set(workloads.flatMap((one) => Object.keys((one.training ?? one.validation)?.metrics.avgMetrics ?? {})))]
+    .sort()
+    .slice(0, SHOWN);
   return (
     <div className="scroll" tabIndex={0}>
       <table aria-label="Workloads">
@@ -119,7 +126,8 @@ function Rows({ workloads, best }: { workloads: Workload[]; best?: string }) {
                 <td>
                   {stored && (
                     <>
-                      <code>{stored.uuid.slice(0, 8)}</code> {size(Object.values(stored.resources).reduce((sum, bytes) => sum + Number(bytes), 0))} <State state={stored.state} />
+                      <code>{stored.uuid.slice(0, 8)}</code>{" "}
+                      {size(Object.values(stored.resources).reduce((sum, bytes) => sum + Number(bytes), 0))} <State state={stored.state} />
                       {stored.uuid === best && <span className="label">best</span>}
                     </>
                   )}

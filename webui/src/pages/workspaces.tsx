@@ -168,7 +168,10 @@ function Notes({ one }: { one: Project }) {
 
 /** Rename, archive, delete: the same for workspaces and projects. */
 function Manage({
-  one, path, held, described,
+  one,
+  path,
+  held,
+  described,
 }: {
   one: { name: string; archived: boolean; immutable: boolean };
   path: string;
@@ -184,7 +187,12 @@ function Manage({
     change.mutate({ method: "PATCH", path, body: Object.fromEntries(form) });
   };
   const remove = () =>
-    setAsked({ title: `Delete ${one.name}?`, text: "What is inside must be moved away first.", verb: "Delete", act: () => change.mutate({ method: "DELETE", path }, { onSuccess: () => navigate("/workspaces") }) });
+    setAsked({
+      title: `Delete ${one.name}?`,
+      text: "What is inside must be moved away first.",
+      verb: "Delete",
+      act: () => change.mutate({ method: "DELETE", path }, { onSuccess: () => navigate("/workspaces") }),
+    });
   const why = one.immutable ? "It is there from the beginning and stays" : held ? "Experiments are in it: move them first" : "";
   return (
     <>
@@ -206,7 +214,12 @@ function Manage({
         </form>
         {change.error ? <Failure error={change.error} /> : null}
       </Popup>
-      <button type="button" disabled={one.immutable} title={one.immutable ? why : ""} onClick={() => change.mutate({ method: "POST", path: `${path}/${one.archived ? "unarchive" : "archive"}` })}>
+      <button
+        type="button"
+        disabled={one.immutable}
+        title={one.immutable ? why : ""}
+        onClick={() => change.mutate({ method: "POST", path: `${path}/${one.archived ? "unarchive" : "archive"}` })}
+      >
         {one.archived ? "Unarchive" : "Archive"}
       </button>
       <button type="button" disabled={Boolean(why)} title={why} onClick={remove}>

@@ -5,8 +5,17 @@ import { ApiError } from "../api/client";
 import { ago, exact, stateName } from "./format";
 
 const ICONS: Record<string, string> = {
-  RUNNING: "▶", QUEUED: "…", PULLING: "…", STARTING: "…", ACTIVE: "▷", PAUSED: "⏸",
-  COMPLETED: "✓", CANCELED: "⊘", ERROR: "✕", DELETING: "⌫", DELETE_FAILED: "✕",
+  RUNNING: "▶",
+  QUEUED: "…",
+  PULLING: "…",
+  STARTING: "…",
+  ACTIVE: "▷",
+  PAUSED: "⏸",
+  COMPLETED: "✓",
+  CANCELED: "⊘",
+  ERROR: "✕",
+  DELETING: "⌫",
+  DELETE_FAILED: "✕",
 };
 
 export function State({ state, why }: { state: string; why?: string }) {
@@ -85,7 +94,8 @@ export const Failure = ({ error }: { error: unknown }) => (
 function advice(error: unknown): string {
   if (!(error instanceof ApiError)) return "The cluster cannot be reached. This page asks again by itself; det master info tells more.";
   if (error.status === 403) return "Ask an administrator.";
-  if (error.status >= 500) return "A service is away or has failed. This page asks again by itself; the cluster's log tells more: det master logs.";
+  if (error.status >= 500)
+    return "A service is away or has failed. This page asks again by itself; the cluster's log tells more: det master logs.";
   return "";
 }
 

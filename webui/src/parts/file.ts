@@ -8,7 +8,7 @@ export function csv(rows: unknown[][]): string {
     const text = typeof value === "object" ? JSON.stringify(value) : String(value);
     return `"${(/^[=+\-@\t\r]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
   };
-  return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+  return `${rows.map((row) => row.map(cell).join(",")).join("\n")}\n`;
 }
 
 export function save(name: string, text: string, type = "text/csv") {
@@ -18,4 +18,3 @@ export function save(name: string, text: string, type = "text/csv") {
   link.click();
   URL.revokeObjectURL(link.href);
 }
-

@@ -28,9 +28,15 @@ export function duration(seconds: number): string {
     [Math.floor(whole / 60) % 60, "min"],
     [whole % 60, "s"],
   ];
-  const from = Math.max(0, parts.findIndex(([count]) => count > 0));
+  const from = Math.max(
+    0,
+    parts.findIndex(([count]) => count > 0),
+  );
   const shown = whole ? parts.slice(from, from + 2) : parts.slice(3);
-  return shown.filter(([count], at) => count > 0 || at === 0).map(([count, unit]) => `${count} ${unit}`).join(" ");
+  return shown
+    .filter(([count], at) => count > 0 || at === 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ");
 }
 
 export function ago(at: string): string {

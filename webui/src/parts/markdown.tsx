@@ -18,7 +18,12 @@ function inline(text: string): ReactNode[] {
     if (code) found.push(<code key={key}>{code}</code>);
     else if (strong) found.push(<strong key={key}>{strong}</strong>);
     else if (soft) found.push(<em key={key}>{soft}</em>);
-    else if (safe(address!)) found.push(<a key={key} href={safe(address!)} rel="noreferrer">{name}</a>);
+    else if (safe(address!))
+      found.push(
+        <a key={key} href={safe(address!)} rel="noreferrer">
+          {name}
+        </a>,
+      );
     else found.push(whole);
     at = match.index + whole.length;
   }
@@ -28,14 +33,34 @@ function inline(text: string): ReactNode[] {
 
 function block(text: string): ReactNode {
   const heading = /^(#{1,4}) (.*)$/.exec(text);
-  if (heading) return <p className="heading"><strong>{inline(heading[2]!)}</strong></p>;
+  if (heading)
+    return (
+      <p className="heading">
+        <strong>{inline(heading[2]!)}</strong>
+      </p>
+    );
   const lines = text.split("\n");
   const items = lines.map((line) => /^\s*(?:[-*]|\d+\.) (.*)$/.exec(line)?.[1]);
   if (items.every((item) => item !== undefined)) {
     const List = /^\s*\d/.test(text) ? "ol" : "ul";
-    return <List>{items.map((item, at) => <li key={at}>{inline(item!)}</li>)}</List>;
+    return (
+      <List>
+        {items.map((item, at) => (
+          <li key={at}>{inline(item!)}</li>
+        ))}
+      </List>
+    );
   }
-  return <p>{lines.map((line, at) => <Fragment key={at}>{at > 0 && <br />}{inline(line)}</Fragment>)}</p>;
+  return (
+    <p>
+      {lines.map((line, at) => (
+        <Fragment key={at}>
+          {at > 0 && <br />}
+          {inline(line)}
+        </Fragment>
+      ))}
+    </p>
+  );
 }
 
 interface Part {
@@ -46,10 +71,26 @@ interface Part {
 /** Parts of a text: fenced code, and what blank lines or headings separate. */
 export function parts(text: string): Part[] {
   return text.split(/^```.*$/m).flatMap((part, at): Part[] =>
-    at % 2 ? [{ code: true, text: part.replace(/^\n|\n$/g, "") }] : part.split(/\n\s*\n|(?<=^#{1,4} .*)\n/m).map((one) => one.trim()).filter(Boolean).map((one) => ({ code: false, text: one })),
+    at % 2
+      ? [{ code: true, text: part.replace(/^\n|\n$/g, "") }]
+      : part
+          .split(/\n\s*\n|(?<=^#{1,4} .*)\n/m)
+          .map((one) => one.trim())
+          .filter(Boolean)
+          .map((one) => ({ code: false, text: one })),
   );
 }
 
 export const Markdown = ({ text }: { text: string }) => (
-  <div className="markdown">{parts(text).map((part, at) => (part.code ? <pre key={at} tabIndex={0}>{part.text}</pre> : <Fragment key={at}>{block(part.text)}</Fragment>))}</div>
+  <div className="markdown">
+    {parts(text).map((part, at) =>
+      part.code ? (
+        <pre key={at} tabIndex={0}>
+          {part.text}
+        </pre>
+      ) : (
+        <Fragment key={at}>{block(part.text)}</Fragment>
+      ),
+    )}
+  </div>
 );

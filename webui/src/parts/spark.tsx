@@ -2,7 +2,10 @@
 export function Spark({ values, title }: { values: number[]; title: string }) {
   if (values.length < 2) return null;
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const place = (value: number, at: number): [number, number] => [2 + (at / (values.length - 1)) * 92, 20 - ((value - low) / (high - low || 1)) * 16];
+  const place = (value: number, at: number): [number, number] => [
+    2 + (at / (values.length - 1)) * 92,
+    20 - ((value - low) / (high - low || 1)) * 16,
+  ];
   const points = values.map(place);
   const [x, y] = points.at(-1)!;
   return (

@@ -2,7 +2,8 @@ import { type ColumnDef, getCoreRowModel, getSortedRowModel, type SortingState, 
 import { Fragment, type ReactNode, useMemo, useState } from "react";
 
 /** As a function, not as a component: one that is made anew would lose what is open in a cell. */
-const drawn = <C,>(what: ReactNode | ((context: C) => ReactNode), context: C): ReactNode => (typeof what === "function" ? what(context) : what);
+const drawn = <C,>(what: ReactNode | ((context: C) => ReactNode), context: C): ReactNode =>
+  typeof what === "function" ? what(context) : what;
 
 /** A real table, sorted by a click on a heading. */
 export function Table<T>({
@@ -73,22 +74,25 @@ export function Table<T>({
           ))}
         </thead>
         <tbody>
-          {table.getRowModel().rows.slice(0, most).map((row) => (
-            <Fragment key={row.id}>
-              <tr>
-                {row.getVisibleCells().map((cell) => (
-                  <td key={cell.id} className={cell.column.columnDef.meta as string}>
-                    {drawn(cell.column.columnDef.cell, cell.getContext())}
-                  </td>
-                ))}
-              </tr>
-              {below?.(row.original) && (
+          {table
+            .getRowModel()
+            .rows.slice(0, most)
+            .map((row) => (
+              <Fragment key={row.id}>
                 <tr>
-                  <td colSpan={columns.length}>{below(row.original)}</td>
+                  {row.getVisibleCells().map((cell) => (
+                    <td key={cell.id} className={cell.column.columnDef.meta as string}>
+                      {drawn(cell.column.columnDef.cell, cell.getContext())}
+                    </td>
+                  ))}
                 </tr>
-              )}
-            </Fragment>
-          ))}
+                {below?.(row.original) && (
+                  <tr>
+                    <td colSpan={columns.length}>{below(row.original)}</td>
+                  </tr>
+                )}
+              </Fragment>
+            ))}
         </tbody>
       </table>
     </div>

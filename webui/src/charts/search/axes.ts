@@ -59,7 +59,8 @@ export function valueAt(axis: Axis, place: number): number {
 
 const KINDS = 12;
 export function ticksOf(axis: Axis): [number, string][] {
-  if (!axis.kinds) return axis.low === axis.high ? [[0.5, number(axis.low, 3)]] : [0, 0.5, 1].map((at) => [at, number(valueAt(axis, at), 3)]);
+  if (!axis.kinds)
+    return axis.low === axis.high ? [[0.5, number(axis.low, 3)]] : [0, 0.5, 1].map((at) => [at, number(valueAt(axis, at), 3)]);
   const every = Math.ceil(axis.kinds.length / KINDS);
   return axis.kinds.flatMap((kind, at): [number, string][] => (at % every ? [] : [[share(axis, at), kind.replace(/^"|"$/g, "")]]));
 }

@@ -35,7 +35,8 @@ export interface CanvasProps {
 
 export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDown, onUp, cursor }: CanvasProps) {
   const box = useRef<HTMLDivElement>(null);
-  const [below, top] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const below = useRef<HTMLCanvasElement>(null);
+  const top = useRef<HTMLCanvasElement>(null);
   const now = useRef({ draw, above, faint, cursor, width: 0, seen: false });
   Object.assign(now.current, { draw, above, faint, cursor });
 
@@ -70,6 +71,7 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
     return () => stops.forEach((stop) => stop());
   }, [height, shine]);
   useEffect(() => paint(below.current!, now.current.width, height, draw), [height, draw]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shine` reads them of `now`
   useEffect(shine, [shine, above, faint, cursor]);
 
   const where = (act?: (where: Where) => void) => (event: PointerEvent) => {
@@ -78,8 +80,15 @@ export function Canvas({ name, height, draw, above, faint, onMove, onLeave, onDo
   };
   return (
     <div
-      ref={box} className="drawing" role="img" aria-label={name} style={{ height }}
-      onPointerMove={where(onMove)} onPointerLeave={onLeave} onPointerDown={where(onDown)} onPointerUp={where(onUp)}
+      ref={box}
+      className="drawing"
+      role="img"
+      aria-label={name}
+      style={{ height }}
+      onPointerMove={where(onMove)}
+      onPointerLeave={onLeave}
+      onPointerDown={where(onDown)}
+      onPointerUp={where(onUp)}
     >
       <canvas ref={below} />
       <canvas ref={top} />
@@ -102,7 +111,11 @@ function paint(element: HTMLCanvasElement, width: number, height: number, draw?:
   if (width) draw?.({ ctx, width, height });
 }
 
-const [BEST, MIDDLE, WORST] = [[47, 111, 222], [150, 110, 150], [217, 113, 28]] as const;
+const [BEST, MIDDLE, WORST] = [
+  [47, 111, 222],
+  [150, 110, 150],
+  [217, 113, 28],
+] as const;
 /** From blue, the best, to orange, the worst: told apart with any common colour blindness, and seen on light and dark. */
 export function ramp(share: number): string {
   const clipped = Math.min(1, Math.max(0, share));

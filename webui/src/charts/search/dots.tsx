@@ -64,7 +64,12 @@ export function Dots({ name, rows, x, y, tint, onOpen, height = 240, small = fal
   const cursor = useCallback((lit: number | null) => (known(lit) ? "pointer" : "default"), [known]);
   return (
     <Canvas
-      name={name} height={height} draw={draw} above={above} faint={known} cursor={cursor}
+      name={name}
+      height={height}
+      draw={draw}
+      above={above}
+      faint={known}
+      cursor={cursor}
       onMove={(where) => light(under(where)?.trial.id ?? null)}
       onLeave={() => light(null)}
       onUp={(where) => {
@@ -75,10 +80,12 @@ export function Dots({ name, rows, x, y, tint, onOpen, height = 240, small = fal
   );
 }
 
-const at = (width: number, height: number) => (x: number, y: number): [number, number] => [
-  PAD.left + x * (width - PAD.left - PAD.right),
-  height - PAD.bottom - y * (height - PAD.top - PAD.bottom),
-];
+const at =
+  (width: number, height: number) =>
+  (x: number, y: number): [number, number] => [
+    PAD.left + x * (width - PAD.left - PAD.right),
+    height - PAD.bottom - y * (height - PAD.top - PAD.bottom),
+  ];
 
 function axes({ ctx, width, height }: Frame, x: Axis, y: Axis, small: boolean) {
   const to = at(width, height);

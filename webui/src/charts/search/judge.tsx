@@ -33,12 +33,13 @@ export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }
   const part = { trials: judge.isDefault ? [] : trials.map((one) => one.id), group: judge.group, x: "batches", width: 1 };
   const around = judge.batches === null ? {} : { from: judge.batches - judge.margin, to: judge.batches + judge.margin };
   const found = useSeries({ ...part, ...around }, judge.name, topics);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `judge` is made anew with every drawing, and its values are not
   return useMemo(
     () =>
       judge.isDefault
         ? new Map(trials.map((one) => [one.id, bestOf(one, judge.name)]))
         : new Map((found.data ?? []).map((one) => [one.trialId, valueIn(one, judge)])),
-    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, found.data], // eslint-disable-line react-hooks/exhaustive-deps
+    [judge.isDefault, judge.name, judge.smaller, judge.batches === null, trials, found.data],
   );
 }
 
@@ -51,7 +52,10 @@ export function JudgeControls({ one, names, total }: { one: Experiment; names: N
     <div className="controls">
       <label>
         metric
-        <select value={chosen} onChange={(event) => set({ m: event.target.value === `validation:${one.searcherMetric}` ? "" : event.target.value, o: "" })}>
+        <select
+          value={chosen}
+          onChange={(event) => set({ m: event.target.value === `validation:${one.searcherMetric}` ? "" : event.target.value, o: "" })}
+        >
           {[...new Set([chosen, ...metrics])].slice(0, 1000).map((each) => (
             <option key={each} value={each}>
               {each.replace(":", " ")}
@@ -68,21 +72,36 @@ export function JudgeControls({ one, names, total }: { one: Experiment; names: N
       </label>
       <label>
         at batches
-        <input type="number" min={0} placeholder="best" value={params.get("at") ?? ""} onChange={(event) => set({ at: event.target.value })} />
+        <input
+          type="number"
+          min={0}
+          placeholder="best"
+          value={params.get("at") ?? ""}
+          onChange={(event) => set({ at: event.target.value })}
+        />
       </label>
       <label>
         ±
-        <input type="number" min={0} placeholder="0" aria-label="margin in batches" value={params.get("mg") ?? ""} onChange={(event) => set({ mg: event.target.value })} />
+        <input
+          type="number"
+          min={0}
+          placeholder="0"
+          aria-label="margin in batches"
+          value={params.get("mg") ?? ""}
+          onChange={(event) => set({ mg: event.target.value })}
+        />
       </label>
       <label>
         trials
         <select value={judge.top} onChange={(event) => set({ n: event.target.value === "0" ? "" : event.target.value })}>
           <option value={0}>all {total}</option>
-          {[10, 20, 50, 100, 500].filter((count) => count < total || count === judge.top).map((count) => (
-            <option key={count} value={count}>
-              best {count}
-            </option>
-          ))}
+          {[10, 20, 50, 100, 500]
+            .filter((count) => count < total || count === judge.top)
+            .map((count) => (
+              <option key={count} value={count}>
+                best {count}
+              </option>
+            ))}
         </select>
       </label>
       <label>

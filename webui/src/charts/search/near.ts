@@ -11,7 +11,15 @@ export const placesOn = (axes: Axis[], rows: Row[]): Float64Array[] =>
 export type Ends = [number, number];
 
 /** The spot nearest to a point, less than `reach` pixels away; -1 when there is none. */
-export function nearestSpot(xs: Float64Array, ys: Float64Array, [left, right]: Ends, [bottom, top]: Ends, x: number, y: number, reach: number): number {
+export function nearestSpot(
+  xs: Float64Array,
+  ys: Float64Array,
+  [left, right]: Ends,
+  [bottom, top]: Ends,
+  x: number,
+  y: number,
+  reach: number,
+): number {
   let [best, least] = [-1, reach * reach];
   for (let at = 0; at < xs.length; at++) {
     const across = left + xs[at]! * (right - left) - x;
@@ -27,7 +35,15 @@ export function nearestSpot(xs: Float64Array, ys: Float64Array, [left, right]: E
  *
  * `columns` are the places on each axis, `across` says where the axes stand, and lines that `skip` are left out.
  */
-export function nearestLine(columns: Float64Array[], across: number[], [bottom, top]: Ends, x: number, y: number, reach: number, skip: (at: number) => boolean): number {
+export function nearestLine(
+  columns: Float64Array[],
+  across: number[],
+  [bottom, top]: Ends,
+  x: number,
+  y: number,
+  reach: number,
+  skip: (at: number) => boolean,
+): number {
   const right = across.findIndex((one) => one >= x);
   if (right < 1) return -1;
   const [from, to] = [columns[right - 1]!, columns[right]!];

@@ -43,16 +43,43 @@ export function Pairs({ rows, axes, pair, contour, tint, onPair, onOpen }: Props
   const tiles = axes.flatMap((one, at) => axes.slice(at + 1).map((other) => [one, other] as const));
   return (
     <div className="pairs">
-      {x && y && <Dots name={`${y.name} over ${x.name}, coloured by the metric`} rows={rows} x={x} y={y} tint={colour} onOpen={onOpen} height={360} ground={ground} />}
+      {x && y && (
+        <Dots
+          name={`${y.name} over ${x.name}, coloured by the metric`}
+          rows={rows}
+          x={x}
+          y={y}
+          tint={colour}
+          onOpen={onOpen}
+          height={360}
+          ground={ground}
+        />
+      )}
       {tiles.length > 1 && (
         <ul className="tiles" aria-label="Pairs of hyperparameters">
           {tiles.map(([one, other]) => (
             <li key={`${one.name} ${other.name}`}>
-              <button type="button" className="tile" aria-pressed={pair[0] === one.name && pair[1] === other.name} onClick={() => onPair([one.name, other.name])}>
+              <button
+                type="button"
+                className="tile"
+                aria-pressed={pair[0] === one.name && pair[1] === other.name}
+                onClick={() => onPair([one.name, other.name])}
+              >
                 {one.name} × {other.name}
               </button>
               <Visible name={`${one.name} ${other.name}`} height={130}>
-                {() => <Dots small name={`${other.name} over ${one.name}`} rows={rows} x={one} y={other} tint={colour} onOpen={onOpen} height={130} />}
+                {() => (
+                  <Dots
+                    small
+                    name={`${other.name} over ${one.name}`}
+                    rows={rows}
+                    x={one}
+                    y={other}
+                    tint={colour}
+                    onOpen={onOpen}
+                    height={130}
+                  />
+                )}
               </Visible>
             </li>
           ))}

@@ -41,12 +41,20 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
         frame.ctx.globalAlpha = fits ? (chosen.length > 300 ? 0.35 : 0.8) : 0.08;
         // The best come last, above the others.
         for (let at = rows.length - 1; at >= 0; at--)
-          if (inside.has(rows[at]!.trial.id) === fits) line(frame.ctx, columns, at, to, rows[at]!, fits ? ramp(tint(rows[at]!)) : css("--soft"), 1.4);
+          if (inside.has(rows[at]!.trial.id) === fits)
+            line(frame.ctx, columns, at, to, rows[at]!, fits ? ramp(tint(rows[at]!)) : css("--soft"), 1.4);
       };
       stroke(false);
       stroke(true);
       frame.ctx.globalAlpha = 1;
-      axes.forEach((axis, at) => drawAxis(frame, axis, to(at, 0)[0], brushes.find((one) => one.name === axis.name)));
+      axes.forEach((axis, at) =>
+        drawAxis(
+          frame,
+          axis,
+          to(at, 0)[0],
+          brushes.find((one) => one.name === axis.name),
+        ),
+      );
     },
     [rows, columns, inside, chosen.length, axes, brushes, tint],
   );
@@ -74,7 +82,12 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
     const axis = axisAt(where);
     if (axis < 0) return;
     where.event.currentTarget.setPointerCapture?.(where.event.pointerId);
-    setDrag({ axis, kind: where.y < TOP - 8 ? "move" : "brush", from: where.y < TOP - 8 ? where.x : where.y, to: where.y < TOP - 8 ? where.x : where.y });
+    setDrag({
+      axis,
+      kind: where.y < TOP - 8 ? "move" : "brush",
+      from: where.y < TOP - 8 ? where.x : where.y,
+      to: where.y < TOP - 8 ? where.x : where.y,
+    });
   };
   const move = (where: Where) => {
     if (drag) setDrag({ ...drag, to: drag.kind === "move" ? where.x : where.y });
@@ -104,18 +117,27 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
   return (
     <Canvas
       name="Hyperparameters of the trials and their metric, a line for each trial; the table below has the same"
-      height={HEIGHT} draw={draw} above={above} faint={faint} cursor={drag ? "grabbing" : hand}
-      onDown={down} onMove={move} onUp={up} onLeave={() => !drag && light(null)}
+      height={HEIGHT}
+      draw={draw}
+      above={above}
+      faint={faint}
+      cursor={drag ? "grabbing" : hand}
+      onDown={down}
+      onMove={move}
+      onUp={up}
+      onLeave={() => !drag && light(null)}
     />
   );
 }
 
 const hand = (lit: number | null) => (lit === null ? "crosshair" : "pointer");
 
-const places = (width: number, count: number) => (axis: number, place: number): [number, number] => [
-  SIDE + (axis * (width - 2 * SIDE)) / Math.max(1, count - 1),
-  TOP + (1 - place) * (HEIGHT - TOP - BOTTOM),
-];
+const places =
+  (width: number, count: number) =>
+  (axis: number, place: number): [number, number] => [
+    SIDE + (axis * (width - 2 * SIDE)) / Math.max(1, count - 1),
+    TOP + (1 - place) * (HEIGHT - TOP - BOTTOM),
+  ];
 
 const placeAt = (y: number) => Math.min(1, Math.max(0, 1 - (y - TOP) / (HEIGHT - TOP - BOTTOM)));
 
@@ -133,10 +155,10 @@ function line(ctx: CanvasRenderingContext2D, columns: Float64Array[], row: numbe
   let open = false;
   columns.forEach((column, at) => {
     const place = column[row]!;
-    if (Number.isNaN(place)) return void (open = false);
-    if (open) ctx.lineTo(...to(at, place));
-    else ctx.moveTo(...to(at, place));
-    open = true;
+    const measured = !Number.isNaN(place);
+    if (measured && open) ctx.lineTo(...to(at, place));
+    else if (measured) ctx.moveTo(...to(at, place));
+    open = measured;
   });
   ctx.strokeStyle = tint;
   ctx.lineWidth = width;
@@ -186,7 +208,15 @@ function drawDrag({ ctx, height }: Frame, drag: Drag, axes: Axis[], to: To) {
 }
 
 /** The same by keyboard: which axes are shown, in which order, and between which values. */
-export function AxisControls({ all, hidden, axes, brushes, onHide, onMove, onBrush }: {
+export function AxisControls({
+  all,
+  hidden,
+  axes,
+  brushes,
+  onHide,
+  onMove,
+  onBrush,
+}: {
   all: string[];
   hidden: Set<string>;
   axes: Axis[];
@@ -197,45 +227,90 @@ export function AxisControls({ all, hidden, axes, brushes, onHide, onMove, onBru
 }) {
   const change = (axis: Axis, end: "from" | "to", text: string) => {
     const before = brushes.find((one) => one.name === axis.name) ?? { name: axis.name, from: axis.low, to: axis.high };
-    if (text !== "" && Number.isFinite(Number(text))) onBrush([...brushes.filter((one) => one.name !== axis.name), { ...before, [end]: Number(text) }]);
+    if (text !== "" && Number.isFinite(Number(text)))
+      onBrush([...brushes.filter((one) => one.name !== axis.name), { ...before, [end]: Number(text) }]);
   };
   return (
     <details className="axes">
       <summary>Axes and ranges{brushes.length ? ` (${brushes.length} chosen)` : ""}</summary>
       <div className="scroll" tabIndex={0}>
-      <table aria-label="Axes">
-        <thead>
-          <tr><th>Axis</th><th>Order</th><th className="num">From</th><th className="num">To</th><th><span className="hidden">Range</span></th></tr>
-        </thead>
-        <tbody>
-          {[...axes.map((one) => one.name), ...all.filter((name) => hidden.has(name))].map((name) => {
-            const at = axes.findIndex((one) => one.name === name);
-            const axis = axes[at];
-            const brush = brushes.find((one) => one.name === name);
-            const end = (side: "from" | "to") => axis && !axis.kinds && (
-              <input type="number" step="any" aria-label={`${name} ${side}`} value={brush?.[side] ?? ""} placeholder={number(side === "from" ? axis.low : axis.high, 4)} onChange={(event) => change(axis, side, event.target.value)} />
-            );
-            return (
-              <tr key={name}>
-                <td>
-                  <label><input type="checkbox" checked={!hidden.has(name)} onChange={(event) => onHide(name, !event.target.checked)} /> {name}</label>
-                </td>
-                <td>
-                  {axis && (
-                    <span className="actions">
-                      <button type="button" aria-label={`${name} to the left`} disabled={at === 0} onClick={() => onMove(name, at - 1)}>←</button>
-                      <button type="button" aria-label={`${name} to the right`} disabled={at === axes.length - 1} onClick={() => onMove(name, at + 1)}>→</button>
-                    </span>
-                  )}
-                </td>
-                <td className="num">{axis?.kinds ? <Kinds axis={axis} brush={brush} onChange={(one) => onBrush([...brushes.filter((each) => each.name !== name), ...(one ? [one] : [])])} /> : end("from")}</td>
-                <td className="num">{end("to")}</td>
-                <td>{brush && <button type="button" onClick={() => onBrush(brushes.filter((one) => one.name !== name))}>All</button>}</td>
-              </tr>
-            );
-          })}
-        </tbody>
-      </table>
+        <table aria-label="Axes">
+          <thead>
+            <tr>
+              <th>Axis</th>
+              <th>Order</th>
+              <th className="num">From</th>
+              <th className="num">To</th>
+              <th>
+                <span className="hidden">Range</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {[...axes.map((one) => one.name), ...all.filter((name) => hidden.has(name))].map((name) => {
+              const at = axes.findIndex((one) => one.name === name);
+              const axis = axes[at];
+              const brush = brushes.find((one) => one.name === name);
+              const end = (side: "from" | "to") =>
+                axis &&
+                !axis.kinds && (
+                  <input
+                    type="number"
+                    step="any"
+                    aria-label={`${name} ${side}`}
+                    value={brush?.[side] ?? ""}
+                    placeholder={number(side === "from" ? axis.low : axis.high, 4)}
+                    onChange={(event) => change(axis, side, event.target.value)}
+                  />
+                );
+              return (
+                <tr key={name}>
+                  <td>
+                    <label>
+                      <input type="checkbox" checked={!hidden.has(name)} onChange={(event) => onHide(name, !event.target.checked)} /> {name}
+                    </label>
+                  </td>
+                  <td>
+                    {axis && (
+                      <span className="actions">
+                        <button type="button" aria-label={`${name} to the left`} disabled={at === 0} onClick={() => onMove(name, at - 1)}>
+                          ←
+                        </button>
+                        <button
+                          type="button"
+                          aria-label={`${name} to the right`}
+                          disabled={at === axes.length - 1}
+                          onClick={() => onMove(name, at + 1)}
+                        >
+                          →
+                        </button>
+                      </span>
+                    )}
+                  </td>
+                  <td className="num">
+                    {axis?.kinds ? (
+                      <Kinds
+                        axis={axis}
+                        brush={brush}
+                        onChange={(one) => onBrush([...brushes.filter((each) => each.name !== name), ...(one ? [one] : [])])}
+                      />
+                    ) : (
+                      end("from")
+                    )}
+                  </td>
+                  <td className="num">{end("to")}</td>
+                  <td>
+                    {brush && (
+                      <button type="button" onClick={() => onBrush(brushes.filter((one) => one.name !== name))}>
+                        All
+                      </button>
+                    )}
+                  </td>
+                </tr>
+              );
+            })}
+          </tbody>
+        </table>
       </div>
     </details>
   );
@@ -251,7 +326,9 @@ function Kinds({ axis, brush, onChange }: { axis: Axis; brush?: Brush; onChange:
     <select aria-label={`${axis.name} is`} value={value} onChange={(event) => pick(event.target.value)}>
       <option value="">any</option>
       {axis.kinds!.map((kind) => (
-        <option key={kind} value={kind}>{kind}</option>
+        <option key={kind} value={kind}>
+          {kind}
+        </option>
       ))}
     </select>
   );

@@ -5,10 +5,28 @@ import { axisOf, fits, placeOf, readBrushes, ticksOf, valueAt, writeBrushes } fr
 import { bestSoFar, histogram, hyperparameters, looksSame, ranks, type Row, toRows } from "./rows";
 
 const trial = (id: number, hparams: Record<string, unknown>, second = id) =>
-  ({ id, hparams, state: id === 3 ? "STATE_ERROR" : "STATE_COMPLETED", totalBatchesProcessed: 8,
-     bestValidation: { endTime: new Date(second * 1000).toISOString(), totalBatches: 8, metrics: { avgMetrics: {} } } }) as unknown as Trial;
-const trials = [trial(1, { lr: 0.001, net: { kind: "a" } }), trial(2, { lr: 0.1, net: { kind: "b" } }, 9), trial(3, { lr: 1, net: { kind: "a" } })];
-const rows = toRows(trials, new Map([[1, 5], [2, 2], [3, 5]]), new Map(), true);
+  ({
+    id,
+    hparams,
+    state: id === 3 ? "STATE_ERROR" : "STATE_COMPLETED",
+    totalBatchesProcessed: 8,
+    bestValidation: { endTime: new Date(second * 1000).toISOString(), totalBatches: 8, metrics: { avgMetrics: {} } },
+  }) as unknown as Trial;
+const trials = [
+  trial(1, { lr: 0.001, net: { kind: "a" } }),
+  trial(2, { lr: 0.1, net: { kind: "b" } }, 9),
+  trial(3, { lr: 1, net: { kind: "a" } }),
+];
+const rows = toRows(
+  trials,
+  new Map([
+    [1, 5],
+    [2, 2],
+    [3, 5],
+  ]),
+  new Map(),
+  true,
+);
 
 test("rows are trials with a value, best first, with nested names", () => {
   expect(rows.map((row) => row.trial.id)).toEqual([2, 1, 3]);
@@ -18,7 +36,16 @@ test("rows are trials with a value, best first, with nested names", () => {
 });
 
 test("rows look the same until something that is drawn changes", () => {
-  const again = toRows(trials.map((one) => ({ ...one, restarts: 7, hparams: { ...one.hparams } })), new Map([[1, 5], [2, 2], [3, 5]]), new Map(), true);
+  const again = toRows(
+    trials.map((one) => ({ ...one, restarts: 7, hparams: { ...one.hparams } })),
+    new Map([
+      [1, 5],
+      [2, 2],
+      [3, 5],
+    ]),
+    new Map(),
+    true,
+  );
   expect(looksSame(rows, again)).toBe(true);
   expect(looksSame(rows, again.slice(1))).toBe(false);
   for (const change of [{ value: 4 }, { at: 1 }, { ending: "stopped" as const }, { trial: { ...trials[1]!, hparams: {} }, hp: {} }])
@@ -27,7 +54,11 @@ test("rows look the same until something that is drawn changes", () => {
 
 test("what never differs comes last", () => {
   const more = rows.map((row) => ({ ...row, hp: { same: 1, ...row.hp } }));
-  expect(hyperparameters(more)).toEqual([{ name: "lr", varies: true }, { name: "net.kind", varies: true }, { name: "same", varies: false }]);
+  expect(hyperparameters(more)).toEqual([
+    { name: "lr", varies: true },
+    { name: "net.kind", varies: true },
+    { name: "same", varies: false },
+  ]);
 });
 
 test("a wide span is logarithmic unless told otherwise, and places can be undone", () => {
@@ -41,16 +72,30 @@ test("a wide span is logarithmic unless told otherwise, and places can be undone
 
 test("kinds stand side by side, and one alone in the middle", () => {
   const axis = axisOf("net.kind", rows, (row) => row.hp["net.kind"]);
-  expect(ticksOf(axis)).toEqual([[0, "a"], [1, "b"]]);
-  expect(placeOf(axisOf("x", rows, () => "only"), rows[0]!)).toBe(0.5);
+  expect(ticksOf(axis)).toEqual([
+    [0, "a"],
+    [1, "b"],
+  ]);
+  expect(
+    placeOf(
+      axisOf("x", rows, () => "only"),
+      rows[0]!,
+    ),
+  ).toBe(0.5);
   expect(placeOf(axis, { ...rows[0]!, hp: {} })).toBeNull();
 });
 
 test("brushes choose rows, and survive the address", () => {
   const axes = new Map([["lr", axisOf("lr", rows, (row) => row.hp.lr)]]);
-  const brushes = [{ name: "a~odd!name", from: 0, to: 1 }, { name: "lr", from: 0.01, to: 0.5 }];
+  const brushes = [
+    { name: "a~odd!name", from: 0, to: 1 },
+    { name: "lr", from: 0.01, to: 0.5 },
+  ];
   expect(rows.filter((row) => fits(row, brushes, axes)).map((row) => row.trial.id)).toEqual([2]);
-  expect(readBrushes(writeBrushes(brushes))).toEqual([{ name: "a~odd!name", from: 0, to: 1 }, { name: "lr", from: 0.01, to: 0.5 }]);
+  expect(readBrushes(writeBrushes(brushes))).toEqual([
+    { name: "a~odd!name", from: 0, to: 1 },
+    { name: "lr", from: 0.01, to: 0.5 },
+  ]);
   expect(readBrushes("nonsense!~!lr~x~2")).toEqual([]);
 });
 

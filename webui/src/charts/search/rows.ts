@@ -55,7 +55,10 @@ export const looksSame = (some: Row[], others: Row[]) =>
   some.every((one, at) => {
     const other = others[at]!;
     return (
-      one.trial.id === other.trial.id && one.value === other.value && one.ending === other.ending && Object.is(one.at, other.at) &&
+      one.trial.id === other.trial.id &&
+      one.value === other.value &&
+      one.ending === other.ending &&
+      Object.is(one.at, other.at) &&
       one.trial.bestCheckpoint?.uuid === other.trial.bestCheckpoint?.uuid &&
       (one.trial.hparams === other.trial.hparams || JSON.stringify(one.hp) === JSON.stringify(other.hp))
     );

@@ -5,8 +5,16 @@ import { type Brackets, decisions } from "./rungs";
 test("the last decision of each trial counts, with its place", () => {
   const brackets: Brackets = [
     [
-      { length: 4, waiting: 0, count: 3, entries: [
-        { trialId: 2, metric: 0.1, verdict: "promoted" }, { trialId: 1, metric: 0.4, verdict: "stopped" }, { trialId: 3, metric: null, verdict: "left" }] },
+      {
+        length: 4,
+        waiting: 0,
+        count: 3,
+        entries: [
+          { trialId: 2, metric: 0.1, verdict: "promoted" },
+          { trialId: 1, metric: 0.4, verdict: "stopped" },
+          { trialId: 3, metric: null, verdict: "left" },
+        ],
+      },
       { length: 16, waiting: 0, count: 1, entries: [{ trialId: 2, metric: 0.05, verdict: "top" }] },
     ],
   ];

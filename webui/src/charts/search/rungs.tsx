@@ -60,7 +60,8 @@ export function Rungs({ brackets, metric, onOpen }: { brackets: Brackets; metric
               const last = promoted.at(-1)?.metric;
               return (
                 <li key={place}>
-                  {number(rung.length)}: {rung.count} results, {count("promoted")} promoted{typeof last === "number" ? ` (to ${number(last, 4)})` : ""}, {count("stopped")} stopped
+                  {number(rung.length)}: {rung.count} results, {count("promoted")} promoted
+                  {typeof last === "number" ? ` (to ${number(last, 4)})` : ""}, {count("stopped")} stopped
                   {rung.waiting > 0 && `, ${rung.waiting} on their way`}
                 </li>
               );
@@ -77,7 +78,10 @@ interface Dot extends Entry {
 }
 
 function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onOpen: (trial: number) => void }) {
-  const dots = useMemo(() => rungs.flatMap((rung, at) => rung.entries.filter((one) => one.metric !== null).map((one): Dot => ({ ...one, rung: at }))), [rungs]);
+  const dots = useMemo(
+    () => rungs.flatMap((rung, at) => rung.entries.filter((one) => one.metric !== null).map((one): Dot => ({ ...one, rung: at }))),
+    [rungs],
+  );
   const scale = useMemo(() => axisOf(metric, dots as never[], (row) => (row as unknown as Dot).metric), [dots, metric]);
   const place = useCallback(
     (dot: Dot, width: number): [number, number] => [
@@ -94,7 +98,8 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
       rungs.forEach((rung, at) => ctx.fillText(number(rung.length), place({ rung: at, metric: scale.low } as Dot, width)[0], HEIGHT - 18));
       ctx.fillText("trained to", LEFT + (width - LEFT) / 2, HEIGHT - 4);
       ctx.textAlign = "right";
-      for (const end of [scale.low, scale.high]) ctx.fillText(number(end, 3), LEFT - 6, place({ rung: 0, metric: end } as Dot, width)[1] + 4);
+      for (const end of [scale.low, scale.high])
+        ctx.fillText(number(end, 3), LEFT - 6, place({ rung: 0, metric: end } as Dot, width)[1] + 4);
       const key = (trial: number, rung: number) => `${trial} ${rung}`;
       const known = new Map(dots.map((dot) => [key(dot.trialId, dot.rung), dot]));
       for (const dot of dots) ladder(ctx, known.get(key(dot.trialId, dot.rung + 1)), dot, width, place);
@@ -118,11 +123,16 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
     },
     [dots, place],
   );
-  const under = (where: Where) => dots.find((dot) => Math.hypot(place(dot, where.width)[0] - where.x, place(dot, where.width)[1] - where.y) < 8);
+  const under = (where: Where) =>
+    dots.find((dot) => Math.hypot(place(dot, where.width)[0] - where.x, place(dot, where.width)[1] - where.y) < 8);
   return (
     <Canvas
-      name={`${metric} of the trials on each rung; who went on, stopped or gave up is also in the table of trials`} height={HEIGHT} draw={draw} above={above}
-      onMove={(where) => light(under(where)?.trialId ?? null)} onLeave={() => light(null)}
+      name={`${metric} of the trials on each rung; who went on, stopped or gave up is also in the table of trials`}
+      height={HEIGHT}
+      draw={draw}
+      above={above}
+      onMove={(where) => light(under(where)?.trialId ?? null)}
+      onLeave={() => light(null)}
       onUp={(where) => {
         const found = under(where);
         if (found) onOpen(found.trialId);
@@ -131,7 +141,13 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
   );
 }
 
-function ladder(ctx: CanvasRenderingContext2D, next: Dot | undefined, dot: Dot, width: number, place: (dot: Dot, width: number) => [number, number]) {
+function ladder(
+  ctx: CanvasRenderingContext2D,
+  next: Dot | undefined,
+  dot: Dot,
+  width: number,
+  place: (dot: Dot, width: number) => [number, number],
+) {
   if (!next) return;
   ctx.globalAlpha = 0.35;
   ctx.strokeStyle = colour(dot.trialId);

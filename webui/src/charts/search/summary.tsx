@@ -10,7 +10,14 @@ import { Dots } from "./dots";
 import { importance } from "./importance";
 import { bestSoFar, histogram, type Row } from "./rows";
 
-export function History({ rows, metric, smaller, start, tint, onOpen }: {
+export function History({
+  rows,
+  metric,
+  smaller,
+  start,
+  tint,
+  onOpen,
+}: {
   rows: Row[];
   metric: Axis;
   smaller: boolean;
@@ -20,8 +27,14 @@ export function History({ rows, metric, smaller, start, tint, onOpen }: {
   onOpen: (row: Row) => void;
 }) {
   const timed = useMemo(() => rows.filter((row) => Number.isFinite(row.at)), [rows]);
-  const unit = useMemo(() => (Math.max(...timed.map((row) => row.at - start), 0) > 7200 ? { name: "hours", size: 3600 } : { name: "minutes", size: 60 }), [timed, start]);
-  const x = useMemo(() => axisOf(`${unit.name} since the start`, timed, (row) => (row.at - start) / unit.size, "linear"), [timed, start, unit]);
+  const unit = useMemo(
+    () => (Math.max(...timed.map((row) => row.at - start), 0) > 7200 ? { name: "hours", size: 3600 } : { name: "minutes", size: 60 }),
+    [timed, start],
+  );
+  const x = useMemo(
+    () => axisOf(`${unit.name} since the start`, timed, (row) => (row.at - start) / unit.size, "linear"),
+    [timed, start, unit],
+  );
   const best = useMemo(() => bestSoFar(timed, smaller), [timed, smaller]);
   const steps = useCallback(
     ({ ctx }: Frame, at: (x: number, y: number) => [number, number]) => {
@@ -38,7 +51,17 @@ export function History({ rows, metric, smaller, start, tint, onOpen }: {
     },
     [best, x, metric],
   );
-  return <Dots name={`Best ${metric.name} so far, and all trials, over time`} rows={timed} x={x} y={metric} tint={tint} onOpen={onOpen} ground={steps} />;
+  return (
+    <Dots
+      name={`Best ${metric.name} so far, and all trials, over time`}
+      rows={timed}
+      x={x}
+      y={metric}
+      tint={tint}
+      onOpen={onOpen}
+      ground={steps}
+    />
+  );
 }
 
 export function Distribution({ rows, name }: { rows: Row[]; name: string }) {
@@ -64,7 +87,13 @@ export function Distribution({ rows, name }: { rows: Row[]; name: string }) {
     },
     [bins],
   );
-  return <Canvas name={`How many trials reached which ${name}: ${bins.map((bin) => `${number(bin.from, 3)} to ${number(bin.to, 3)}: ${bin.count}`).join("; ")}`} height={200} draw={draw} />;
+  return (
+    <Canvas
+      name={`How many trials reached which ${name}: ${bins.map((bin) => `${number(bin.from, 3)} to ${number(bin.to, 3)}: ${bin.count}`).join("; ")}`}
+      height={200}
+      draw={draw}
+    />
+  );
 }
 
 const FEW = 20;
@@ -90,20 +119,29 @@ export function Importances({ rows, axes, shareOf }: { rows: Row[]; axes: Axis[]
       )}
       <table className="bars" aria-label="Importance of hyperparameters">
         <thead>
-          <tr><th>Hyperparameter</th><th className="num">Share of variance</th><th><span className="hidden">Bar</span></th></tr>
+          <tr>
+            <th>Hyperparameter</th>
+            <th className="num">Share of variance</th>
+            <th>
+              <span className="hidden">Bar</span>
+            </th>
+          </tr>
         </thead>
         <tbody>
           {found.shares.map(({ name, share }) => (
             <tr key={name}>
               <td>{name}</td>
               <td className="num">{(100 * share).toFixed(1)} %</td>
-              <td className="bar"><span style={{ width: `${Math.max(0.5, 100 * share)}%`, background: ramp(0) }} /></td>
+              <td className="bar">
+                <span style={{ width: `${Math.max(0.5, 100 * share)}%`, background: ramp(0) }} />
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
       <p className="soft">
-        What each explains alone of {found.trials} trials, by a random forest (fANOVA; Hutter et al., 2014); what is missing to 100 % acts together or is noise.
+        What each explains alone of {found.trials} trials, by a random forest (fANOVA; Hutter et al., 2014); what is missing to 100 % acts
+        together or is noise.
       </p>
     </>
   );

@@ -29,7 +29,19 @@ export function Usage() {
               <option>label</option>
             </select>
           </label>
-          <button type="button" disabled={!found.data?.usage.length} onClick={() => save("usage.csv", csv([["day", "user", "label", "slot hours"], ...found.data!.usage.map((one) => [one.day, one.user, one.label, one.slotHours])]))}>
+          <button
+            type="button"
+            disabled={!found.data?.usage.length}
+            onClick={() =>
+              save(
+                "usage.csv",
+                csv([
+                  ["day", "user", "label", "slot hours"],
+                  ...found.data!.usage.map((one) => [one.day, one.user, one.label, one.slotHours]),
+                ]),
+              )
+            }
+          >
             Export CSV
           </button>
         </span>
@@ -39,7 +51,8 @@ export function Usage() {
         {({ usage }) => {
           const days = [...new Set(usage.map((one) => one.day))];
           const names = [...new Set(usage.map((one) => one[by]))].sort();
-          const sum = (day: string, name: string) => usage.filter((one) => one.day === day && one[by] === name).reduce((total, one) => total + one.slotHours, 0);
+          const sum = (day: string, name: string) =>
+            usage.filter((one) => one.day === day && one[by] === name).reduce((total, one) => total + one.slotHours, 0);
           return usage.length ? (
             <div className="scroll">
               <table aria-label="Slot hours by day">

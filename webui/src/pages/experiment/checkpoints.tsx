@@ -27,11 +27,14 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
   const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChange();
   const set = (name: string, value: string) =>
-    setParams((before) => {
-      if (value) before.set(name, value);
-      else before.delete(name);
-      return before;
-    }, { replace: true });
+    setParams(
+      (before) => {
+        if (value) before.set(name, value);
+        else before.delete(name);
+        return before;
+      },
+      { replace: true },
+    );
   const remove = (one: Checkpoint) =>
     setAsked({
       title: "Delete this checkpoint?",
@@ -40,7 +43,10 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
       act: () => change.mutate({ method: "DELETE", path: "checkpoints", body: { checkpointUuids: [one.uuid] } }),
     });
   const everything = found.data?.checkpoints ?? [];
-  const why = useMemo(() => (experiment && policy ? reasons(everything.filter(isThere), experiment, policy, models) : null), [everything, experiment, policy, models]);
+  const why = useMemo(
+    () => (experiment && policy ? reasons(everything.filter(isThere), experiment, policy, models) : null),
+    [everything, experiment, policy, models],
+  );
   const best = useMemo(() => bestOf(everything, experiment), [everything, experiment]);
   const columns = [
     column.accessor("uuid", {
@@ -48,22 +54,55 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
       enableSorting: false,
       cell: ({ row: { original: one } }) => (
         <>
-          <button type="button" className="link" aria-expanded={open === one.uuid} onClick={() => set("checkpoint", open === one.uuid ? "" : one.uuid)}>
+          <button
+            type="button"
+            className="link"
+            aria-expanded={open === one.uuid}
+            onClick={() => set("checkpoint", open === one.uuid ? "" : one.uuid)}
+          >
             <code>{one.uuid.slice(0, 8)}</code>
           </button>{" "}
-          {best === one.uuid && <span className="label">best</span>} {everything[0]?.uuid === one.uuid && <span className="label">latest</span>}
+          {best === one.uuid && <span className="label">best</span>}{" "}
+          {everything[0]?.uuid === one.uuid && <span className="label">latest</span>}
           {models.has(one.uuid) && <span className="label">model</span>}
         </>
       ),
     }),
-    column.accessor((one) => one.training?.trialId, { id: "trial", header: "Trial", meta: "num", cell: ({ row: { original: one } }) => one.training && <TrialLink experiment={one.training.experimentId} id={one.training.trialId} /> }),
-    column.accessor((one) => Number(one.metadata.steps_completed ?? 0), { id: "batches", header: "Batches", meta: "num", cell: (cell) => number(cell.getValue()) }),
-    column.accessor((one) => one.training?.searcherMetric ?? undefined, { id: "metric", header: experiment?.searcherMetric || "Metric", meta: "num", sortUndefined: "last", cell: (cell) => number(cell.getValue()) }),
+    column.accessor((one) => one.training?.trialId, {
+      id: "trial",
+      header: "Trial",
+      meta: "num",
+      cell: ({ row: { original: one } }) => one.training && <TrialLink experiment={one.training.experimentId} id={one.training.trialId} />,
+    }),
+    column.accessor((one) => Number(one.metadata.steps_completed ?? 0), {
+      id: "batches",
+      header: "Batches",
+      meta: "num",
+      cell: (cell) => number(cell.getValue()),
+    }),
+    column.accessor((one) => one.training?.searcherMetric ?? undefined, {
+      id: "metric",
+      header: experiment?.searcherMetric || "Metric",
+      meta: "num",
+      sortUndefined: "last",
+      cell: (cell) => number(cell.getValue()),
+    }),
     column.accessor("state", { header: "State", cell: (cell) => <State state={cell.getValue()} /> }),
     column.accessor(bytes, { id: "size", header: "Size", meta: "num", cell: (cell) => size(cell.getValue()) }),
-    column.accessor((one) => Date.parse(one.reportTime), { id: "stored", header: "Stored", cell: ({ row: { original: one } }) => <Time at={one.reportTime} /> }),
+    column.accessor((one) => Date.parse(one.reportTime), {
+      id: "stored",
+      header: "Stored",
+      cell: ({ row: { original: one } }) => <Time at={one.reportTime} />,
+    }),
     ...(why
-      ? [column.display({ id: "why", header: "Kept", cell: ({ row: { original: one } }) => (!isThere(one) ? "" : going.has(one.uuid) ? <span className="bad">will go</span> : why.get(one.uuid) || "in use") })]
+      ? [
+          column.display({
+            id: "why",
+            header: "Kept",
+            cell: ({ row: { original: one } }) =>
+              !isThere(one) ? "" : going.has(one.uuid) ? <span className="bad">will go</span> : why.get(one.uuid) || "in use",
+          }),
+        ]
       : []),
     column.display({
       id: "actions",
@@ -85,7 +124,9 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
   ];
   return (
     <>
-      {experiment && policy && everything.length > 0 && <PolicyCard one={experiment} checkpoints={everything} tried={policy} onTry={setTried} going={going} />}
+      {experiment && policy && everything.length > 0 && (
+        <PolicyCard one={experiment} checkpoints={everything} tried={policy} onTry={setTried} going={going} />
+      )}
       {error ? <Failure error={error} /> : null}
       <Card>
         <Confirm asked={asked} onClose={() => setAsked(null)} />
@@ -105,10 +146,17 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
                     </select>
                   </label>
                 </div>
-                <Table name="Checkpoints" rows={checkpoints.filter((one) => !state || one.state === `STATE_${state}`)} columns={columns} below={(one) => (one.uuid === open ? <Details one={one} /> : null)} />
+                <Table
+                  name="Checkpoints"
+                  rows={checkpoints.filter((one) => !state || one.state === `STATE_${state}`)}
+                  columns={columns}
+                  below={(one) => (one.uuid === open ? <Details one={one} /> : null)}
+                />
               </>
             ) : (
-              <Empty command='with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, uuid): ...'>No checkpoint yet. A script stores them with core_context.checkpoint.</Empty>
+              <Empty command='with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, uuid): ...'>
+                No checkpoint yet. A script stores them with core_context.checkpoint.
+              </Empty>
             )
           }
         </Loaded>

@@ -18,7 +18,14 @@ const DIFFERENCE = " difference to another experiment";
 export function Code({ one }: { one: Experiment }) {
   const [params, setParams] = useSearchParams();
   const path = params.get("file") ?? SUBMITTED;
-  const open = (name: string) => setParams((before) => (before.set("file", name), before), { replace: true });
+  const open = (name: string) =>
+    setParams(
+      (before) => {
+        before.set("file", name);
+        return before;
+      },
+      { replace: true },
+    );
   const tree = useData<{ files: FileNode[] }>(`experiments/${one.id}/file_tree`);
   const file = useQuery({ queryKey: ["file", one.id, path], queryFn: () => fileText(one.id, path), enabled: !path.startsWith(" ") });
   const shown = path === CONFIG ? JSON.stringify(one.config, null, 2) : path === SUBMITTED ? one.originalConfig : file.data;
@@ -53,7 +60,7 @@ export function Code({ one }: { one: Experiment }) {
                 Download
               </button>
             </p>
-            <pre tabIndex={0} aria-label={path.trim()}>
+            <pre tabIndex={0} role="region" aria-label={path.trim()}>
               {highlighted(shown)}
             </pre>
           </section>
@@ -74,7 +81,13 @@ function Files({ files, path, onOpen }: { files: FileNode[]; path: string; onOpe
               <Files files={one.files} path={path} onOpen={onOpen} />
             </details>
           ) : (
-            <button type="button" className="link" title={size(one.contentLength)} aria-current={path === one.path} onClick={() => onOpen(one.path)}>
+            <button
+              type="button"
+              className="link"
+              title={size(one.contentLength)}
+              aria-current={path === one.path}
+              onClick={() => onOpen(one.path)}
+            >
               {one.name}
             </button>
           )}
@@ -101,7 +114,12 @@ function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (p
       const hits: Hit[] = [];
       for (const file of files(tree)) {
         const text = await fileText(id, file.path);
-        text.split("\n").forEach((line, at) => line.toLowerCase().includes(wanted.toLowerCase()) && hits.push({ path: file.path, line: at + 1, text: line.trim() }));
+        text
+          .split("\n")
+          .forEach(
+            (line, at) =>
+              line.toLowerCase().includes(wanted.toLowerCase()) && hits.push({ path: file.path, line: at + 1, text: line.trim() }),
+          );
         if (hits.length > MOST_HITS) break;
       }
       return hits.slice(0, MOST_HITS);

@@ -15,7 +15,11 @@ interface Changed {
 }
 
 async function changedFiles(before: number, after: number): Promise<Changed[]> {
-  const [old, fresh] = await Promise.all([before, after].map(async (id) => new Map(files((await get<{ files: FileNode[] }>(`experiments/${id}/file_tree`)).files).map((one) => [one.path, one]))));
+  const [old, fresh] = await Promise.all(
+    [before, after].map(
+      async (id) => new Map(files((await get<{ files: FileNode[] }>(`experiments/${id}/file_tree`)).files).map((one) => [one.path, one])),
+    ),
+  );
   const paths = [...new Set([...old!.keys(), ...fresh!.keys()])].sort();
   const found: Changed[] = [];
   for (const path of paths) {
@@ -32,14 +36,25 @@ export function Difference({ one }: { one: Experiment }) {
   const found = useQuery({
     queryKey: ["difference", one.id, other],
     enabled: other > 0 && other !== one.id,
-    queryFn: async () => ({ before: (await get<{ experiment: Experiment }>(`experiments/${other}`)).experiment, changed: await changedFiles(other, one.id) }),
+    queryFn: async () => ({
+      before: (await get<{ experiment: Experiment }>(`experiments/${other}`)).experiment,
+      changed: await changedFiles(other, one.id),
+    }),
   });
+  const compare = (id: string) =>
+    setParams(
+      (before) => {
+        before.set("with", id);
+        return before;
+      },
+      { replace: true },
+    );
   return (
     <section className="file">
       <form className="controls" onSubmit={(event) => event.preventDefault()}>
         <label>
           compared with experiment
-          <input type="number" min={1} value={other || ""} onChange={(event) => setParams((before) => (before.set("with", event.target.value), before), { replace: true })} />
+          <input type="number" min={1} value={other || ""} onChange={(event) => compare(event.target.value)} />
         </label>
       </form>
       {found.error ? <Failure error={found.error} /> : null}

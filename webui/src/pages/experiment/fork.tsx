@@ -73,7 +73,9 @@ function Ranges({ config, onChange }: { config: string; onChange: (text: string)
         : { type: "log", base: 10, minval: Math.log10(value) - 1, maxval: Math.log10(value) + 1 };
     put({ ...parsed, hyperparameters: { ...parsed.hyperparameters, [name]: next } });
   };
-  const numbers = Object.entries(parsed.hyperparameters ?? {}).filter(([, one]: [string, any]) => typeof (one?.val ?? one) === "number" || ["int", "double", "log"].includes(one?.type));
+  const numbers = Object.entries(parsed.hyperparameters ?? {}).filter(
+    ([, one]: [string, any]) => typeof (one?.val ?? one) === "number" || ["int", "double", "log"].includes(one?.type),
+  );
   return (
     <div className="controls">
       {numbers.map(([name, one]: [string, any]) => (
@@ -83,7 +85,12 @@ function Ranges({ config, onChange }: { config: string; onChange: (text: string)
       ))}
       <label>
         trials
-        <input type="number" min={1} value={searcher.max_trials ?? 16} onChange={(event) => put({ ...parsed, searcher: { ...searcher, max_trials: Number(event.target.value) } })} />
+        <input
+          type="number"
+          min={1}
+          value={searcher.max_trials ?? 16}
+          onChange={(event) => put({ ...parsed, searcher: { ...searcher, max_trials: Number(event.target.value) } })}
+        />
       </label>
     </div>
   );
@@ -91,6 +98,6 @@ function Ranges({ config, onChange }: { config: string; onChange: (text: string)
 
 function middle(hparam: any): number {
   const value = (hparam.minval + hparam.maxval) / 2;
-  if (hparam.type === "log") return Math.pow(hparam.base, value);
+  if (hparam.type === "log") return hparam.base ** value;
   return hparam.type === "int" ? Math.round(value) : value;
 }

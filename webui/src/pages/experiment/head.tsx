@@ -45,7 +45,8 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
   return (
     <header className="head">
       <h1>
-        <span className="soft">{one.id}</span> {one.name} <State state={one.state} why={one.stateReason} /> {one.archived && <span className="label">archived</span>}
+        <span className="soft">{one.id}</span> {one.name} <State state={one.state} why={one.stateReason} />{" "}
+        {one.archived && <span className="label">archived</span>}
         {one.labels.map((label) => (
           <Link key={label} className="label" to={`/experiments?q=${encodeURIComponent(`tag:${JSON.stringify(label)}`)}`}>
             {label}
@@ -62,7 +63,8 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
         </span>
         {one.bestTrialSearcherMetric !== null && (
           <span>
-            best {number(one.bestTrialSearcherMetric)} in trial <Link to={`/experiments/${one.id}/trials/${one.bestTrialId}/overview`}>{one.bestTrialId}</Link>
+            best {number(one.bestTrialSearcherMetric)} in trial{" "}
+            <Link to={`/experiments/${one.id}/trials/${one.bestTrialId}/overview`}>{one.bestTrialId}</Link>
           </span>
         )}
         <span>
@@ -118,7 +120,12 @@ export function Head({ one, job, trials }: { one: Experiment; job?: JobSummary; 
         <button type="button" onClick={() => setForking("fork")}>
           Fork
         </button>
-        <button type="button" disabled={!single} title={single ? "" : "Needs a single trial that has ended with a checkpoint"} onClick={goOn}>
+        <button
+          type="button"
+          disabled={!single}
+          title={single ? "" : "Needs a single trial that has ended with a checkpoint"}
+          onClick={goOn}
+        >
           Continue Trial
         </button>
         <button type="button" onClick={() => setForking("search")}>

@@ -21,11 +21,22 @@ import { Card, Empty } from "../../parts/basics";
 import { TrialTable } from "./trials";
 
 const VIEWS: [string, string][] = [
-  ["curves", "Learning curves"], ["parallel", "Parallel coordinates"], ["scatter", "Scatter"], ["pairs", "Heat map of pairs"],
-  ["importance", "Importance"], ["history", "Best so far"], ["distribution", "Distribution"], ["table", "Trials"],
+  ["curves", "Learning curves"],
+  ["parallel", "Parallel coordinates"],
+  ["scatter", "Scatter"],
+  ["pairs", "Heat map of pairs"],
+  ["importance", "Importance"],
+  ["history", "Best so far"],
+  ["distribution", "Distribution"],
+  ["table", "Trials"],
 ];
 /** Names of the views in addresses of before. */
-const FORMER: Record<string, string> = { "learning-curve": "curves", "parallel-coordinates": "parallel", "scatter-plots": "scatter", "heat-map": "pairs" };
+const FORMER: Record<string, string> = {
+  "learning-curve": "curves",
+  "parallel-coordinates": "parallel",
+  "scatter-plots": "scatter",
+  "heat-map": "pairs",
+};
 const viewOf = (text: string) => FORMER[text.replace(/^hp-/, "")] ?? text;
 
 interface Props {
@@ -96,7 +107,15 @@ function Views({ one, rows, trials, names, topics }: { one: Experiment; rows: Ro
     <>
       <nav className="tabs" aria-label="Views">
         {VIEWS.map(([id, name]) => (
-          <button key={id} type="button" className="link" onClick={() => (set({ v: id }), document.getElementById(id)?.scrollIntoView())}>
+          <button
+            key={id}
+            type="button"
+            className="link"
+            onClick={() => {
+              set({ v: id });
+              document.getElementById(id)?.scrollIntoView();
+            }}
+          >
             {name}
           </button>
         ))}
@@ -111,8 +130,25 @@ function Views({ one, rows, trials, names, topics }: { one: Experiment; rows: Ro
       </nav>
       <Curves trials={curves} judge={judge} topics={topics} names={names} />
       <View id="parallel" note="Drag along an axis to choose trials, drag its name to move it.">
-        <AxisControls all={found.names} hidden={found.hidden} axes={found.axes} brushes={brushes} onHide={found.hide} onMove={found.move} onBrush={brush} />
-        <Parallel rows={rows} chosen={chosen} axes={found.axes} brushes={brushes} onBrush={brush} onMove={found.move} tint={share} onOpen={open} />
+        <AxisControls
+          all={found.names}
+          hidden={found.hidden}
+          axes={found.axes}
+          brushes={brushes}
+          onHide={found.hide}
+          onMove={found.move}
+          onBrush={brush}
+        />
+        <Parallel
+          rows={rows}
+          chosen={chosen}
+          axes={found.axes}
+          brushes={brushes}
+          onBrush={brush}
+          onMove={found.move}
+          tint={share}
+          onOpen={open}
+        />
         <Key />
       </View>
       <View id="scatter">
@@ -142,7 +178,17 @@ function Views({ one, rows, trials, names, topics }: { one: Experiment; rows: Ro
             </label>
           </div>
           <Visible name="pairs" height={360} stays>
-            {() => <Pairs rows={chosen} axes={found.shown} pair={pair} contour={params.get("k") === "1"} tint={share} onPair={([px, py]) => set({ px, py })} onOpen={open} />}
+            {() => (
+              <Pairs
+                rows={chosen}
+                axes={found.shown}
+                pair={pair}
+                contour={params.get("k") === "1"}
+                tint={share}
+                onPair={([px, py]) => set({ px, py })}
+                onOpen={open}
+              />
+            )}
           </Visible>
           <Key />
         </View>
@@ -153,7 +199,14 @@ function Views({ one, rows, trials, names, topics }: { one: Experiment; rows: Ro
         </Visible>
       </View>
       <View id="history">
-        <History rows={chosen} metric={found.metric} smaller={judge.smaller} start={Date.parse(one.startTime) / 1000} tint={tint} onOpen={open} />
+        <History
+          rows={chosen}
+          metric={found.metric}
+          smaller={judge.smaller}
+          start={Date.parse(one.startTime) / 1000}
+          tint={tint}
+          onOpen={open}
+        />
       </View>
       <View id="distribution">
         <Distribution rows={chosen} name={judge.name} />
@@ -176,8 +229,8 @@ const View = ({ id, note, children }: { id: string; note?: string; children: Rea
 
 const Key = () => (
   <p className="soft">
-    <span className="swatch" style={{ background: ramp(0) }} /> best <span className="swatch" style={{ background: ramp(1) }} /> worst · completed: full line, disk · stopped by the
-    search: dashes, ring · failed: dots, cross
+    <span className="swatch" style={{ background: ramp(0) }} /> best <span className="swatch" style={{ background: ramp(1) }} /> worst ·
+    completed: full line, disk · stopped by the search: dashes, ring · failed: dots, cross
   </p>
 );
 
@@ -192,7 +245,17 @@ const Choice = ({ name, value, of, onChange }: { name: string; value: string; of
   </label>
 );
 
-function Curves({ trials, judge, topics, names }: { trials: Curve[]; judge: { group: string; name: string }; topics: string[]; names: Name[] }) {
+function Curves({
+  trials,
+  judge,
+  topics,
+  names,
+}: {
+  trials: Curve[];
+  judge: { group: string; name: string };
+  topics: string[];
+  names: Name[];
+}) {
   return (
     <View id="curves">
       <ViewControls names={[...new Set(names.filter((one) => !isProfile(one.group)).map((one) => one.name))]} />
@@ -216,7 +279,10 @@ function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log"
     const names = known.map((one) => one.name);
     const places = readNames(order);
     const place = (name: string) => (places.includes(name) ? places.indexOf(name) : places.length + names.indexOf(name));
-    const shown = names.filter((name) => !hidden.has(name)).sort((a, b) => place(a) - place(b)).map((name) => axisOf(name, rows, (row) => row.hp[name], scaling));
+    const shown = names
+      .filter((name) => !hidden.has(name))
+      .sort((a, b) => place(a) - place(b))
+      .map((name) => axisOf(name, rows, (row) => row.hp[name], scaling));
     const axes = [...shown];
     const at = places.indexOf(metric.name);
     axes.splice(at < 0 ? axes.length : Math.min(at, axes.length), 0, metric);
@@ -227,8 +293,9 @@ function useAxes(rows: Row[], metricName: string, scaling: "" | "linear" | "log"
     metric,
     hide: (name: string, away: boolean) => {
       const [asked, wanted] = [new Set(made.asked), new Set(made.wanted)];
-      if (away) asked.add(name), wanted.delete(name);
-      else asked.delete(name), wanted.add(name);
+      const [to, from] = away ? [asked, wanted] : [wanted, asked];
+      to.add(name);
+      from.delete(name);
       set({ h: writeNames(asked), i: writeNames(wanted) });
     },
     move: (name: string, to: number) => {

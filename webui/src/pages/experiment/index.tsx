@@ -25,7 +25,12 @@ export function ExperimentPage() {
   const id = Number(text);
   const tab = named ?? (view ? "visualization" : "overview");
   const topics = [`experiment.${id}`, `experiment.${id}.series`];
-  const found = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(`experiments/${id}`, [...topics.slice(0, 1), "queue"], false, STATE_REST_MS);
+  const found = useData<{ experiment: Experiment; jobSummary?: JobSummary }>(
+    `experiments/${id}`,
+    [...topics.slice(0, 1), "queue"],
+    false,
+    STATE_REST_MS,
+  );
   const trials = useData<{ trials: Trial[] }>(
     `experiments/${id}/trials?sortBy=SORT_BY_BEST_VALIDATION_METRIC&lean=true`,
     topics,
@@ -38,10 +43,7 @@ export function ExperimentPage() {
       {({ experiment, jobSummary }) => (
         <>
           <Head one={experiment} job={jobSummary} trials={trials.data?.trials ?? []} />
-          <Tabs
-            base={`/experiments/${id}`}
-            tabs={tabsOf(experiment)}
-          />
+          <Tabs base={`/experiments/${id}`} tabs={tabsOf(experiment)} />
           {OWN_TABS.includes(tab) ? (
             <OwnTab tab={tab} one={experiment} topics={topics} />
           ) : (

@@ -12,7 +12,10 @@ export function Notes({ one }: { one: Experiment }) {
   const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
-    const labels = String(form.get("labels")).split(",").map((label) => label.trim()).filter(Boolean);
+    const labels = String(form.get("labels"))
+      .split(",")
+      .map((label) => label.trim())
+      .filter(Boolean);
     const body = { name: form.get("name"), description: form.get("description"), notes: form.get("notes"), labels };
     change.mutate({ method: "PATCH", path: `experiments/${one.id}`, body });
   };

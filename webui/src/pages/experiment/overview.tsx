@@ -32,15 +32,19 @@ export function Overview({ one, trials, topics }: Shown) {
           <label>
             curves of the best{" "}
             <select value={top} onChange={(event) => set({ n: event.target.value === String(MANY) ? "" : event.target.value })}>
-              {[10, MANY, 100, trials.length].filter((count, at) => at < 2 || count <= trials.length).map((count) => (
-                <option key={count}>{count}</option>
-              ))}
+              {[10, MANY, 100, trials.length]
+                .filter((count, at) => at < 2 || count <= trials.length)
+                .map((count) => (
+                  <option key={count}>{count}</option>
+                ))}
             </select>{" "}
             of {trials.length} trials
           </label>
         </p>
       )}
-      <Loaded found={names}>{(names) => <Metrics trials={curves} names={names} searched={one.searcherMetric} topics={topics.slice(1)} />}</Loaded>
+      <Loaded found={names}>
+        {(names) => <Metrics trials={curves} names={names} searched={one.searcherMetric} topics={topics.slice(1)} />}
+      </Loaded>
     </>
   );
 }

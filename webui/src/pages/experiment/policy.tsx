@@ -34,12 +34,26 @@ const bytes = (checkpoints: Checkpoint[]) =>
   checkpoints.reduce((sum, one) => sum + Object.values(one.resources).reduce((inner, part) => inner + Number(part), 0), 0);
 
 /** The three numbers, and what others would do before they are set. */
-export function PolicyCard({ one, checkpoints, tried, onTry, going }: { one: Experiment; checkpoints: Checkpoint[]; tried: Policy; onTry: (policy: Policy) => void; going: Set<string> }) {
+export function PolicyCard({
+  one,
+  checkpoints,
+  tried,
+  onTry,
+  going,
+}: {
+  one: Experiment;
+  checkpoints: Checkpoint[];
+  tried: Policy;
+  onTry: (policy: Policy) => void;
+  going: Set<string>;
+}) {
   const [done, setDone] = useState("");
   const change = useChange(() => setDone("Saved."));
   const now = policyOf(one);
   const same = NAMES.every(([name]) => now[name] === tried[name]);
-  const there = checkpoints.filter((checkpoint) => checkpoint.state === "STATE_COMPLETED" || checkpoint.state === "STATE_PARTIALLY_DELETED");
+  const there = checkpoints.filter(
+    (checkpoint) => checkpoint.state === "STATE_COMPLETED" || checkpoint.state === "STATE_PARTIALLY_DELETED",
+  );
   const leaving = there.filter((checkpoint) => going.has(checkpoint.uuid));
   const save = () =>
     change.mutate({
@@ -48,12 +62,24 @@ export function PolicyCard({ one, checkpoints, tried, onTry, going }: { one: Exp
       body: { checkpointStorage: { saveExperimentBest: tried.best, saveTrialBest: tried.trialBest, saveTrialLatest: tried.trialLatest } },
     });
   return (
-    <Card title="What is kept" more={<Copyable text={`det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`} />}>
+    <Card
+      title="What is kept"
+      more={
+        <Copyable
+          text={`det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`}
+        />
+      }
+    >
       <div className="controls">
         {NAMES.map(([name, words]) => (
           <label key={name}>
             {words}
-            <input type="number" min={0} value={tried[name]} onChange={(event) => onTry({ ...tried, [name]: Math.max(0, Number(event.target.value)) })} />
+            <input
+              type="number"
+              min={0}
+              value={tried[name]}
+              onChange={(event) => onTry({ ...tried, [name]: Math.max(0, Number(event.target.value)) })}
+            />
           </label>
         ))}
         <button type="button" disabled={same || change.isPending} onClick={save}>
@@ -80,7 +106,9 @@ export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Poli
   const sign = one.config.searcher?.smaller_is_better === false ? -1 : 1;
   const live = checkpoints.filter((checkpoint) => checkpoint.training);
   const metric = (checkpoint: Checkpoint) => checkpoint.training!.searcherMetric;
-  const ranked = live.filter((checkpoint) => typeof metric(checkpoint) === "number").sort((a, b) => sign * (metric(a)! - metric(b)!) || Date.parse(a.reportTime) - Date.parse(b.reportTime));
+  const ranked = live
+    .filter((checkpoint) => typeof metric(checkpoint) === "number")
+    .sort((a, b) => sign * (metric(a)! - metric(b)!) || Date.parse(a.reportTime) - Date.parse(b.reportTime));
   const steps = (checkpoint: Checkpoint) => Number(checkpoint.metadata.steps_completed ?? 0);
   const latest = [...live].sort((a, b) => steps(b) - steps(a) || Date.parse(b.reportTime) - Date.parse(a.reportTime));
   const place = (list: Checkpoint[], checkpoint: Checkpoint, inTrial: boolean) =>

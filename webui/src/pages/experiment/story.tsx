@@ -102,7 +102,12 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
             <>
               <div className="strip" role="img" aria-label={stretches.map(said).join("; ")}>
                 {stretches.map((one) => (
-                  <span key={one.position} className={one.what} style={{ flexGrow: took(one) }} title={`${said(one)}, from ${new Date(one.since).toLocaleString()}: ${one.reason}`} />
+                  <span
+                    key={one.position}
+                    className={one.what}
+                    style={{ flexGrow: took(one) }}
+                    title={`${said(one)}, from ${new Date(one.since).toLocaleString()}: ${one.reason}`}
+                  />
                 ))}
               </div>
               <p className="facts soft">
@@ -170,7 +175,16 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
     }
   };
   return (
-    <Card title="Everything that happened" more={kind === "cluster" ? <Copyable text="det master logs --follow" /> : <Copyable text={`det why ${trial ? "trial" : kind} ${trial || id} --all`} />}>
+    <Card
+      title="Everything that happened"
+      more={
+        kind === "cluster" ? (
+          <Copyable text="det master logs --follow" />
+        ) : (
+          <Copyable text={`det why ${trial ? "trial" : kind} ${trial || id} --all`} />
+        )
+      }
+    >
       <Loaded found={found}>
         {(told) => {
           const first = told.steps[0]?.position ?? 0;
@@ -181,7 +195,12 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
           return (
             <>
               <div className="controls">
-                <Choice label="stated by" value={owner} values={kind === "cluster" ? OWNERS : owners} onChange={(value) => set("owner", value)} />
+                <Choice
+                  label="stated by"
+                  value={owner}
+                  values={kind === "cluster" ? OWNERS : owners}
+                  onChange={(value) => set("owner", value)}
+                />
                 <Choice label="kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
                 {trials && <Choice label="trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
                 <span role="status">
@@ -196,7 +215,12 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
               {failure ? <Failure error={failure} /> : null}
               <ol className="story" reversed={kind === "cluster"}>
                 {(kind === "cluster" ? [...shown].reverse() : shown).map((step) => (
-                  <Event key={step.position} step={step} open={step.position === here} onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")} />
+                  <Event
+                    key={step.position}
+                    step={step}
+                    open={step.position === here}
+                    onOpen={(open) => open !== (step.position === here) && set("event", open ? String(step.position) : "")}
+                  />
                 ))}
               </ol>
             </>

@@ -39,8 +39,10 @@ function columnsOf(one: Experiment, names: string[], decided: Map<number, Decisi
       header: "ID",
       meta: "num",
       cell: (cell) => (
+        // biome-ignore lint/a11y/noStaticElementInteractions: shows the trial in the charts, too; the link works without
         <span onMouseEnter={() => light(cell.getValue())} onMouseLeave={() => light(null)}>
-          <span className="dot" style={{ background: colour(cell.getValue()) }} aria-hidden /> <TrialLink experiment={one.id} id={cell.getValue()} />
+          <span className="dot" style={{ background: colour(cell.getValue()) }} aria-hidden />{" "}
+          <TrialLink experiment={one.id} id={cell.getValue()} />
         </span>
       ),
     }),
@@ -77,12 +79,20 @@ function columnsOf(one: Experiment, names: string[], decided: Map<number, Decisi
       enableSorting: false,
       cell: ({ row: { original: trial } }) =>
         trial.bestCheckpoint && (
-          <Link to={`/experiments/${one.id}/trials/${trial.id}/checkpoints?checkpoint=${trial.bestCheckpoint.uuid}`} title={`at ${trial.bestCheckpoint.totalBatches} batches`}>
+          <Link
+            to={`/experiments/${one.id}/trials/${trial.id}/checkpoints?checkpoint=${trial.bestCheckpoint.uuid}`}
+            title={`at ${trial.bestCheckpoint.totalBatches} batches`}
+          >
             <code>{trial.bestCheckpoint.uuid.slice(0, 8)}</code> {size(bytes(trial.bestCheckpoint.resources))}
           </Link>
         ),
     }),
-    column.accessor("totalCheckpointSize", { header: "All", meta: "num", sortingFn: (a, b) => Number(a.original.totalCheckpointSize) - Number(b.original.totalCheckpointSize), cell: (cell) => size(cell.getValue()) }),
+    column.accessor("totalCheckpointSize", {
+      header: "All",
+      meta: "num",
+      sortingFn: (a, b) => Number(a.original.totalCheckpointSize) - Number(b.original.totalCheckpointSize),
+      cell: (cell) => size(cell.getValue()),
+    }),
     column.accessor("startTime", { header: "Started", cell: (cell) => <Time at={cell.getValue()} /> }),
     column.accessor("wallClockTime", { header: "Ran", meta: "num", cell: (cell) => duration(cell.getValue()) }),
   ];
@@ -91,7 +101,12 @@ function columnsOf(one: Experiment, names: string[], decided: Map<number, Decisi
 const NO_DECISIONS = new Map<number, Decision>();
 
 /** A table of trials; the first of many, until more are asked for. */
-export function TrialTable({ one, trials, decided = NO_DECISIONS, extra }: {
+export function TrialTable({
+  one,
+  trials,
+  decided = NO_DECISIONS,
+  extra,
+}: {
   one: Experiment;
   trials: Trial[];
   decided?: Map<number, Decision>;
@@ -102,14 +117,19 @@ export function TrialTable({ one, trials, decided = NO_DECISIONS, extra }: {
   const [sorted, direction] = (params.get("so") ?? "").split("..");
   const names = useMemo(() => [...new Set(trials.flatMap((trial) => Object.keys(flat(trial.hparams))))], [trials]);
   const key = names.join("\n");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `one` is another with every event, and its columns are not
   const columns = useMemo(() => {
     const plain = columnsOf(one, key ? key.split("\n") : [], decided);
     return extra ? [extra.before, ...plain, extra.after] : plain;
-  }, [one.id, one.searcherMetric, key, decided, extra]); // eslint-disable-line react-hooks/exhaustive-deps
+  }, [one.id, one.searcherMetric, key, decided, extra]);
   return (
     <>
       <Table
-        name="Trials" rows={trials} most={shown} columns={columns} sort={sorted ? { id: sorted, desc: direction === "desc" } : null}
+        name="Trials"
+        rows={trials}
+        most={shown}
+        columns={columns}
+        sort={sorted ? { id: sorted, desc: direction === "desc" } : null}
         onSort={(id, descending) => set({ so: id && `${id}..${descending ? "desc" : "asc"}` })}
       />
       {trials.length > shown && (
@@ -146,10 +166,19 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
         id: "choose",
         header: () => <span className="hidden">Choose</span>,
         cell: ({ row }) => (
-          <input type="checkbox" aria-label={`Choose trial ${row.original.id}`} checked={chosen.includes(row.original.id)} onChange={(event) => choose(row.original.id, event.target.checked)} />
+          <input
+            type="checkbox"
+            aria-label={`Choose trial ${row.original.id}`}
+            checked={chosen.includes(row.original.id)}
+            onChange={(event) => choose(row.original.id, event.target.checked)}
+          />
         ),
       }),
-      after: column.display({ id: "actions", header: () => <span className="hidden">Actions</span>, cell: ({ row }) => <TrialActions one={row.original} /> }),
+      after: column.display({
+        id: "actions",
+        header: () => <span className="hidden">Actions</span>,
+        cell: ({ row }) => <TrialActions one={row.original} />,
+      }),
     };
   }, [chosen, set]);
   if (!trials.length) return <Empty>No trial yet. They appear here as the search asks for them.</Empty>;
@@ -157,14 +186,26 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
   return (
     <>
       {brackets.length > 0 && (
-        <Card title="Rungs of the search" more={<span className="soft">disk: promoted or at the top · ring: stopped or waiting · cross: gave up</span>}>
-          <Rungs brackets={brackets} metric={one.searcherMetric} onOpen={(id) => navigate(`/experiments/${one.id}/trials/${id}/overview`)} />
+        <Card
+          title="Rungs of the search"
+          more={<span className="soft">disk: promoted or at the top · ring: stopped or waiting · cross: gave up</span>}
+        >
+          <Rungs
+            brackets={brackets}
+            metric={one.searcherMetric}
+            onOpen={(id) => navigate(`/experiments/${one.id}/trials/${id}/overview`)}
+          />
         </Card>
       )}
       <div className="controls">
         <label>
           find
-          <input type="search" value={params.get("q") ?? ""} placeholder="id, hyperparameter, decision" onChange={(event) => set({ q: event.target.value })} />
+          <input
+            type="search"
+            value={params.get("q") ?? ""}
+            placeholder="id, hyperparameter, decision"
+            onChange={(event) => set({ q: event.target.value })}
+          />
         </label>
         <label>
           state
@@ -175,7 +216,12 @@ export function Trials({ one, trials, topics }: { one: Experiment; trials: Trial
             ))}
           </select>
         </label>
-        <button type="button" disabled={!chosen.length} title={chosen.length ? "" : "Choose trials first"} onClick={() => navigate(`/experiments/compare?t=${chosen.join(",")}`)}>
+        <button
+          type="button"
+          disabled={!chosen.length}
+          title={chosen.length ? "" : "Choose trials first"}
+          onClick={() => navigate(`/experiments/compare?t=${chosen.join(",")}`)}
+        >
           Compare {chosen.length || ""}
         </button>
         {chosen.length > 0 && (

@@ -12,7 +12,8 @@ const CONTROL = /[\x00-\x08\x0b-\x1f\x7f]/g;
 const WEIGHTS: Record<number, string> = { 1: "bold", 2: "dim", 3: "italic", 4: "underline" };
 
 /** A control character in sight: as its picture. */
-const pictured = (text: string) => text.replace(CONTROL, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
+const pictured = (text: string) =>
+  text.replace(CONTROL, (one) => String.fromCharCode(one === "\x7f" ? 0x2421 : 0x2400 + one.charCodeAt(0)));
 
 class Pen {
   private weights = new Set<string>();
@@ -72,14 +73,17 @@ export function stretches(text: string): Stretch[] {
   const put = (to: number) => {
     if (to > from) found.push({ text: pictured(text.slice(from, to)), style: pen.style });
   };
-  for (const escape of text.matchAll(ESCAPE)) {
-    put(escape.index);
-    from = escape.index + escape[0].length;
-    if (escape[1] !== undefined) pen.apply(escape[1].split(/[;:]/).map(Number));
+  for (const code of text.matchAll(ESCAPE)) {
+    put(code.index);
+    from = code.index + code[0].length;
+    if (code[1] !== undefined) pen.apply(code[1].split(/[;:]/).map(Number));
   }
   put(text.length);
   return found;
 }
 
 /** The text alone. */
-export const plain = (text: string) => stretches(text).map((one) => one.text).join("");
+export const plain = (text: string) =>
+  stretches(text)
+    .map((one) => one.text)
+    .join("");

@@ -24,7 +24,10 @@ export function FilterControls({ filters, summary, onChange }: { filters: Filter
         <select value={filters.level} onChange={(event) => onChange({ level: event.target.value })}>
           <option value="">all</option>
           {known.map(([name], at) => (
-            <option key={name} value={name}>{`${name} and above (${known.slice(at).reduce((sum, [, count]) => sum + count, 0).toLocaleString("en")})`}</option>
+            <option key={name} value={name}>{`${name} and above (${known
+              .slice(at)
+              .reduce((sum, [, count]) => sum + count, 0)
+              .toLocaleString("en")})`}</option>
           ))}
         </select>
       </label>
@@ -36,7 +39,9 @@ export function FilterControls({ filters, summary, onChange }: { filters: Filter
             <select value={filters[name]} onChange={(event) => onChange({ [name]: event.target.value })}>
               <option value="">all</option>
               {[...new Set([...values, filters[name]])].filter(Boolean).map((one) => (
-                <option key={one} value={one}>{one === "-1" ? "none" : one}</option>
+                <option key={one} value={one}>
+                  {one === "-1" ? "none" : one}
+                </option>
               ))}
             </select>
           </label>

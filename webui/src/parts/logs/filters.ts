@@ -38,8 +38,7 @@ function chosen(filters: Filters) {
   };
 }
 
-const searched = (filters: Filters) =>
-  filters.text ? (filters.regex ? { regex: filters.text } : { searchText: filters.text }) : {};
+const searched = (filters: Filters) => (filters.text ? (filters.regex ? { regex: filters.text } : { searchText: filters.text }) : {});
 
 /** Parameters for the lines that are shown. */
 export const shown = (filters: Filters) => ({ ...chosen(filters), ...(filters.only ? searched(filters) : {}) });

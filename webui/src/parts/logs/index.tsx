@@ -42,11 +42,22 @@ function Log({ source, command, failed, summary, onOver }: Props & { summary: Su
   const filters = filtersOf(params);
   const chosen = params.get("line") ? Number(params.get("line")) : null;
   const change = (values: Record<string, string | null>) =>
-    setParams((before) => (Object.entries(values).forEach(([name, value]) => (value ? before.set(name, value) : before.delete(name))), before), { replace: true });
+    setParams(
+      (before) => {
+        Object.entries(values).forEach(([name, value]) => (value ? before.set(name, value) : before.delete(name)));
+        return before;
+      },
+      { replace: true },
+    );
 
   const opening = useRef<Target>(openingOf(params, failed ? summary : null)).current;
   const mark = filters.text && filters.regex ? { mark: filters.text } : {};
-  const reading = useReading(source, { ...shown(filters), ...mark }, chosen !== null ? { id: chosen } : opening, Number(summary.lastLine ?? 0));
+  const reading = useReading(
+    source,
+    { ...shown(filters), ...mark },
+    chosen !== null ? { id: chosen } : opening,
+    Number(summary.lastLine ?? 0),
+  );
   const [top, setTop] = useState(0);
   const [opened, setOpened] = useState<{ id: number; text: string } | null>(null);
   const frame = useRef<HTMLDivElement>(null);
@@ -91,28 +102,50 @@ function Log({ source, command, failed, summary, onOver }: Props & { summary: Su
             Failing line
           </button>
         )}
-        <button type="button" disabled={!summary.firstError} onClick={() => leap(summary.firstError)} title={summary.firstError ? "e" : "No line is an error"}>
+        <button
+          type="button"
+          disabled={!summary.firstError}
+          onClick={() => leap(summary.firstError)}
+          title={summary.firstError ? "e" : "No line is an error"}
+        >
           First error
         </button>
-        <button type="button" onClick={() => reading.go("start")}>Start</button>
-        <button type="button" onClick={() => reading.go("end")}>{reading.over ? "End" : "Follow"}</button>
+        <button type="button" onClick={() => reading.go("start")}>
+          Start
+        </button>
+        <button type="button" onClick={() => reading.go("end")}>
+          {reading.over ? "End" : "Follow"}
+        </button>
         <Toggle name="times" label="time stamps" params={params} onChange={change} />
         <Toggle name="wrap" label="wrap" params={params} onChange={change} />
         <Toggle name="collapse" label="collapse repeats" params={params} onChange={change} usually={false} />
-        <button type="button" onClick={() => void copyLines(reading.lines)} title={`The ${reading.lines.length} lines around here, as plain text`}>
+        <button
+          type="button"
+          onClick={() => void copyLines(reading.lines)}
+          title={`The ${reading.lines.length} lines around here, as plain text`}
+        >
           Copy
         </button>
         <a href={`/api/v1/${source}/logs/download${query(shown(filters))}`} download>
           {isFiltered(filters) ? "Download what is filtered" : "Download"}
         </a>
-        <button type="button" onClick={() => void (document.fullscreenElement ? document.exitFullscreen() : frame.current?.requestFullscreen())}>
+        <button
+          type="button"
+          onClick={() => void (document.fullscreenElement ? document.exitFullscreen() : frame.current?.requestFullscreen())}
+        >
           Full screen
         </button>
       </div>
       <Place reading={reading} summary={summary} top={top} filtered={isFiltered(filters)} />
       {reading.error ? <Failure error={reading.error} /> : null}
       {!reading.lines.length && !reading.error && !reading.busy && (
-        <Empty>{isFiltered(filters) ? "No line fits." : reading.over ? "Nothing was printed." : "No lines yet; they appear here as they are printed."}</Empty>
+        <Empty>
+          {isFiltered(filters)
+            ? "No line fits."
+            : reading.over
+              ? "Nothing was printed."
+              : "No lines yet; they appear here as they are printed."}
+        </Empty>
       )}
       <LineList
         reading={reading}
@@ -169,7 +202,10 @@ function Place({ reading, summary, top, filtered }: { reading: Reading; summary:
   const [moved, setMoved] = useState<number | null>(null);
   useEffect(() => {
     if (moved === null) return;
-    const timer = setTimeout(() => (reading.go({ number: moved }), setMoved(null)), 150);
+    const timer = setTimeout(() => {
+      reading.go({ number: moved });
+      setMoved(null);
+    }, 150);
     return () => clearTimeout(timer);
   }, [moved, reading]);
   const end = summary.lastNumber;
@@ -208,19 +244,43 @@ function Place({ reading, summary, top, filtered }: { reading: Reading; summary:
 /** What is known of the line that is chosen. */
 function Chosen({ line, onContext, onWhole }: { line?: Line; onContext?: () => void; onWhole: () => void }) {
   if (!line) return <p className="soft">Click a line, or reach it with the arrow keys, to link to it: it is part of the address.</p>;
-  const facts = [line.number ? `line ${number(line.number)}` : "", line.timestamp, line.rankId === null ? "" : `rank ${line.rankId}`, line.agentId, line.allocationId && `run ${line.allocationId}`, `${line.source}, ${line.stdtype}`];
+  const facts = [
+    line.number ? `line ${number(line.number)}` : "",
+    line.timestamp,
+    line.rankId === null ? "" : `rank ${line.rankId}`,
+    line.agentId,
+    line.allocationId && `run ${line.allocationId}`,
+    `${line.source}, ${line.stdtype}`,
+  ];
   return (
     <p className="soft controls" aria-label="Chosen line" role="group">
       <span>{facts.filter(Boolean).join(" · ")}</span>
-      <button type="button" onClick={() => void copyLines([line])}>Copy line</button>
-      <button type="button" onClick={() => void navigator.clipboard?.writeText(location.href)}>Copy link</button>
-      {onContext && <button type="button" onClick={onContext}>Show what is around it</button>}
-      {line.length !== undefined && <button type="button" onClick={onWhole}>Show the whole line</button>}
+      <button type="button" onClick={() => void copyLines([line])}>
+        Copy line
+      </button>
+      <button type="button" onClick={() => void navigator.clipboard?.writeText(location.href)}>
+        Copy link
+      </button>
+      {onContext && (
+        <button type="button" onClick={onContext}>
+          Show what is around it
+        </button>
+      )}
+      {line.length !== undefined && (
+        <button type="button" onClick={onWhole}>
+          Show the whole line
+        </button>
+      )}
     </p>
   );
 }
 
 const copyLines = (lines: Line[]) =>
   navigator.clipboard?.writeText(
-    lines.map((one) => `[${one.timestamp}]${one.rankId === null ? "" : ` [rank=${one.rankId}]`} || ${one.level ? `${one.level}: ` : ""}${plain(one.log)}\n`).join(""),
+    lines
+      .map(
+        (one) =>
+          `[${one.timestamp}]${one.rankId === null ? "" : ` [rank=${one.rankId}]`} || ${one.level ? `${one.level}: ` : ""}${plain(one.log)}\n`,
+      )
+      .join(""),
   );

@@ -33,7 +33,13 @@ function Text({ text, hits, part }: { text: string; hits?: Span[]; part: string 
   return found.map((one, at) => {
     const shown = marked(one.text, from, spans);
     from += one.text.length;
-    return one.style ? <span key={at} className={one.style}>{shown}</span> : <span key={at}>{shown}</span>;
+    return one.style ? (
+      <span key={at} className={one.style}>
+        {shown}
+      </span>
+    ) : (
+      <span key={at}>{shown}</span>
+    );
   });
 }
 
@@ -50,6 +56,7 @@ interface Props {
 /** One line of the log. */
 export const LineRow = memo(function LineRow({ row: { line, times: count }, times, ranked, levelled, part, chosen, opened }: Props) {
   return (
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names the line that is chosen
     <div
       id={`line-${line.id}`}
       data-id={line.id}
@@ -58,13 +65,23 @@ export const LineRow = memo(function LineRow({ row: { line, times: count }, time
       className={`line ${line.level ?? ""} ${line.stdtype}${chosen ? " chosen" : ""}`}
     >
       {times && <time title={line.timestamp}>{clock(line.timestamp)}</time>}
-      {ranked && <span className="rank" title={line.rankId === null ? undefined : `rank ${line.rankId}`}>{line.rankId}</span>}
+      {ranked && (
+        <span className="rank" title={line.rankId === null ? undefined : `rank ${line.rankId}`}>
+          {line.rankId}
+        </span>
+      )}
       {levelled && <span className="level">{line.level}</span>}
       <span className="text">
         <Text text={opened ?? line.log} hits={line.hits} part={part} />
-        {line.length !== undefined && opened === undefined && <em className="soft"> … {(line.length - line.log.length).toLocaleString("en")} more characters</em>}
+        {line.length !== undefined && opened === undefined && (
+          <em className="soft"> … {(line.length - line.log.length).toLocaleString("en")} more characters</em>
+        )}
       </span>
-      {count > 1 && <span className="label" title={`${count} times in a row`}>×{count}</span>}
+      {count > 1 && (
+        <span className="label" title={`${count} times in a row`}>
+          ×{count}
+        </span>
+      )}
     </div>
   );
 });

@@ -1,6 +1,16 @@
 /** The lines in view and some around them: the rest of the window is mounted as one scrolls to it. */
 
-import { type KeyboardEvent, type MouseEvent, type UIEvent, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import {
+  type KeyboardEvent,
+  type MouseEvent,
+  type UIEvent,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "react";
 
 import { LineRow } from "./line";
 import type { Reading } from "./reading";
@@ -46,11 +56,10 @@ export function LineList({ reading, collapse, times, wrap, columns, part, chosen
     if (number) onTop(number);
   }, [rows, onTop]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new goal moves the window
   useEffect(() => {
     if (goal) setFirstId(rows[Math.max(rowOf(rows, goal.id) - MOUNTED / 2, 0)]?.line.id ?? 0);
     anchor.current = null;
-    // Only a new goal moves the window.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [goal]);
 
   useLayoutEffect(() => {

@@ -112,7 +112,9 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
         const { lines, ended } = completed(found.lines, found.ended);
         show(behind(now.current.held, lines, ended));
         if (ended) setCame(0);
-      }).finally(() => now.current.growing === turn && (now.current.growing = 0));
+      }).finally(() => {
+        if (now.current.growing === turn) now.current.growing = 0;
+      });
     },
     [attempt, completed, show],
   );
@@ -132,6 +134,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
     [show],
   );
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where the log is opened, and its last line, count once for each question
   useEffect(() => {
     const stop = new AbortController();
     source.current = new Source(path, JSON.parse(key), stop.signal, setSearched);
@@ -146,11 +149,24 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
       endTail();
       stop.abort();
     };
-    // Where the log is opened, and its last line, count once for each question.
-    // eslint-disable-next-line react-hooks/exhaustive-deps
   }, [path, key]);
 
-  return { ...held, error, busy, searched, over, came, following, goal, told, tell: setTold, tellSearched: setSearched, go, grow, setFollowing };
+  return {
+    ...held,
+    error,
+    busy,
+    searched,
+    over,
+    came,
+    following,
+    goal,
+    told,
+    tell: setTold,
+    tellSearched: setSearched,
+    go,
+    grow,
+    setFollowing,
+  };
 }
 
 async function windowAt(source: Source, target: Target): Promise<{ stretch: Stretch; goal: number | null }> {

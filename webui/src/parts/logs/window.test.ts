@@ -3,7 +3,16 @@ import { expect, test } from "vitest";
 import { before, behind, KEPT, type Line, Recent, rowOf, rowsOf } from "./window";
 
 const line = (id: number, log = `${id}`): Line => ({
-  id, number: id, timestamp: "", level: null, rankId: null, allocationId: null, agentId: null, source: "task", stdtype: "stdout", log,
+  id,
+  number: id,
+  timestamp: "",
+  level: null,
+  rankId: null,
+  allocationId: null,
+  agentId: null,
+  source: "task",
+  stdtype: "stdout",
+  log,
 });
 const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => line(from + at));
 
@@ -17,7 +26,11 @@ test("a stretch grows at one end and is cut at the other", () => {
 
 test("repeats become one row", () => {
   const found = rowsOf([line(1, "a"), line(2, "a"), line(3, "b"), line(4, "a")], true);
-  expect(found.map((row) => [row.line.id, row.times])).toEqual([[1, 2], [3, 1], [4, 1]]);
+  expect(found.map((row) => [row.line.id, row.times])).toEqual([
+    [1, 2],
+    [3, 1],
+    [4, 1],
+  ]);
   expect([0, 1, 2, 3, 9].map((id) => rowOf(found, id))).toEqual([0, 0, 0, 1, 2]);
 });
 
