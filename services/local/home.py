@@ -33,6 +33,8 @@ class Plan:
     """The resource pool of each worker in turn; the last one is for all further workers."""
     pools_file: str = ""
     """YAML file that configures the resource pools."""
+    ends_with: int = 0
+    """Id of a process with which the cluster ends, however that ends; 0: it runs until it is told."""
 
     def pool_of(self, number: int) -> str:
         """The pool of a worker, counted from 0."""

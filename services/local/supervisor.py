@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from services.kit import broker
@@ -157,6 +158,27 @@ async def supervise(plan: Plan, home: Home) -> None:
             raise
 
 
+@contextlib.contextmanager
+def when_ended(pid: int, then: Callable[[], object]) -> Iterator[None]:
+    """Call `then` when a process is gone; at once if it is gone already, never for 0."""
+    if not pid:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        then()
+        yield
+        return
+    loop.add_reader(watched, lambda: (loop.remove_reader(watched), then()))
+    try:
+        yield
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)
+
+
 def run(plan: Plan, home: Home) -> None:
     """The supervisor process: until SIGTERM or SIGINT."""
 
@@ -164,7 +186,8 @@ def run(plan: Plan, home: Home) -> None:
         work = asyncio.ensure_future(supervise(plan, home))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-        await asyncio.wait([work])
+        with when_ended(plan.ends_with, work.cancel):
+            await asyncio.wait([work])
         if not work.cancelled():
             work.result()
 
