@@ -9,11 +9,15 @@ NAME ?= determined
 PORT ?= 8080
 SEEDS ?= 2000
 
-.PHONY: menu setup demo up down test fast check bench soak docs clean
+# Tests are begun with the files that take longest; the times are kept in build/tests and compared with recorded ones.
+TIER = $(BIN)/python -m pytest -q --junitxml build/tests/$@.xml --tier $@
+LIVE := -n 3 --dist loadfile --no-loadscope-reorder
+
+.PHONY: menu setup demo up down fast test full durations check bench soak docs clean
 .DEFAULT_GOAL := menu
 
 menu: ## show this menu
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.installed $(VENV)/.examples $(VENV)/.webui ## make .venv and install everything into it
 
@@ -38,6 +42,14 @@ $(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(
 		|| echo "the web UI could not be built (see: cd webui; npm ci; npm run build): a status page is served"
 	@touch $@
 
+# A browser for the tests of the web UI: the system's where it may be installed, else Playwright's own.
+$(VENV)/.browser: | $(VENV)/.installed
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "installing Chromium for the tests ..."; \
+		{ test "$$(id -u)" = 0 && command -v apt-get && apt-get update && apt-get install -y chromium; } >/dev/null 2>&1 \
+		|| $(BIN)/playwright install chromium >/dev/null 2>&1 \
+		|| echo "Chromium could not be installed: tests that need a browser are skipped"; }
+	@touch $@
+
 demo: setup ## start a cluster, run a search on real data, show the best trial
 	@$(BIN)/python -P examples/digits_search/demo.py --name $(NAME) --port $(PORT)
 
@@ -47,12 +59,17 @@ up: setup ## start the local cluster
 down: $(VENV)/.installed ## stop the local cluster; its data stays
 	@$(BIN)/det deploy local cluster-down --cluster-name $(NAME)
 
-test: setup ## run every test
-	@$(BIN)/python -m pytest -n 2 -q -m "not live"
-	@$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -q -m live
+fast: $(VENV)/.examples ## run the tests that start no servers
+	@$(TIER) -n 2 --dist loadfile --no-loadscope-reorder -m "not live and not full" --ignore tests/live --ignore tests/full
 
-fast: $(VENV)/.installed ## run the tests that start no servers, and the linters
-	@$(BIN)/python -m pytest -n 2 -q -m "not live"
+test: setup $(VENV)/.browser ## run what every change must pass: the fast tests, and those with real servers
+	@$(TIER) $(LIVE) -m "not full" --ignore tests/full
+
+full: test ## run what takes long, too: before a release
+	@$(TIER) $(LIVE) -m full
+
+durations: setup $(VENV)/.browser ## record how long the tests of each tier take, on an idle machine
+	@$(MAKE) fast test full TIER='$(BIN)/python -m pytest -q --record-durations --tier $$@'
 
 check: $(VENV)/.installed ## ruff, mypy, and Biome where `make setup` has brought it
 	@$(BIN)/ruff check .

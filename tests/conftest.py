@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "tests.fixtures.broker",
     "tests.fixtures.clusters",
+    "tests.fixtures.durations",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
 ]

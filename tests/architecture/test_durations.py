@@ -1,0 +1,40 @@
+"""A tier that has grown is noticed by what grew, whatever the speed of the machine."""
+
+from tests.fixtures.durations import growth
+
+RECORDED = {f"tests/test_{n}.py": 10.0 for n in range(10)}
+
+
+def spent(slowness, **more):
+    return {name: before * slowness for name, before in RECORDED.items()} | more
+
+
+def test_a_slow_machine_is_no_growth():
+    assert growth(RECORDED, spent(1.0)) == ""
+    assert growth(RECORDED, spent(7.0)) == ""
+    assert growth(RECORDED, spent(0.3)) == ""
+
+
+def test_a_tier_may_grow_by_less_than_a_fifth():
+    assert growth(RECORDED, spent(2.0) | {"tests/test_3.py": 55.0}) == ""
+
+
+def test_what_grew_is_named_first():
+    told = growth(RECORDED, spent(2.0) | {"tests/test_3.py": 80.0})
+    assert told.splitlines()[0].startswith("260 s where 200 s were expected")
+    assert told.splitlines()[1].split() == ["+60.0", "s", "tests/test_3.py"]
+
+
+def test_a_new_file_counts_in_full():
+    told = growth(RECORDED, spent(2.0) | {"tests/test_new.py": 41.0})
+    assert "tests/test_new.py" in told.splitlines()[1]
+
+
+def test_a_selection_and_a_tier_without_a_record_are_not_judged():
+    assert growth(RECORDED, {"tests/test_1.py": 99.0}) == ""
+    assert growth({}, {"tests/test_1.py": 99.0}) == ""
+
+
+def test_files_that_are_over_at_once_say_nothing_of_the_machine():
+    short = {f"tests/short_{n}.py": 0.01 for n in range(50)}
+    assert growth(RECORDED | short, spent(1.0) | dict.fromkeys(short, 0.05)) == ""
