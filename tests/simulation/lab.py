@@ -81,6 +81,8 @@ class Lab(Happened):
         self._do(self._rest())
 
     async def _rest(self):
+        for one in self.world.workers.values():
+            one.awake.set()
         mend(self.world)
         await come_to_rest(self.world)
         await ask_at_the_end(self.world)
@@ -193,7 +195,7 @@ class Lab(Happened):
         self._now(self._worker(worker_id).reboot)
 
     def hang(self, worker_id):
-        """The worker's process does nothing any more; what it runs lives on."""
+        """The worker's process does nothing until `wake`; what it runs lives on."""
         self._worker(worker_id).awake.clear()
 
     def wake(self, worker_id):
