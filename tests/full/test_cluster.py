@@ -15,7 +15,7 @@ from det_contracts.events import scheduler, worker
 from tests.fixtures.lab import BATCHES, SCRIPT, Lab
 from tests.fixtures.local_cluster import wait_for
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 GIVEN_UP_SOON = {"lost_after_s": 6}
 """A silent worker is lost after this; long enough for one that is only slow."""
 
