@@ -2,8 +2,9 @@
 
 Of the scenarios of `tests/simulation/test_scenarios.py` these two are played here too, the others in
 `tests/full/test_cluster.py`. One shows what scripts on two hosts are told to find each other by: addresses,
-ports, slots, a common token. The other freezes a worker's process: its connection stays, what it missed comes
-all at once, and what others took over must be gone from its host, while the worker itself lives on.
+ports, slots, a common token; and that a worker that starts again finds what it ran and follows it to its
+end. The other freezes a worker's process: its connection stays, what it missed comes all at once, and what
+others took over must be gone from its host, while the worker itself lives on.
 """
 
 import os
@@ -41,6 +42,14 @@ def test_a_trial_of_eight_slots_spans_two_workers(lab):
     assert chief[2] == second[2] == [4, 4]
     assert chief[3] == second[3] == [0, 1, 2, 3]
     assert chief[4:] == second[4:]
+    lab.until_held(trial)
+    again = lab.places(trial)[0][1]
+    held = lab.processes(again)
+    assert held
+    lab.cluster.stop(again)
+    lab.cluster.start(again, STEADFAST_WORKER_ADDRESS=addresses[again])
+    wait_for(lambda: len(lab.events(worker.WorkerRegistered)) == 7, 60, "one of the two to be back")
+    assert set(held) <= set(lab.processes(again))
     lab.open("wide")
     lab.finished(experiment)
     (place,) = lab.places(trial)
