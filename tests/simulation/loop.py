@@ -1,6 +1,7 @@
 """An event loop whose time is a number: when nothing is ready, it is the time of the next timer."""
 
 import asyncio
+from contextlib import contextmanager
 
 
 class Deadlock(Exception):
@@ -43,12 +44,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         pass
 
 
-def run(main):
-    """Run a coroutine to its end in a loop of its own, and leave nothing behind."""
+@contextmanager
+def virtual_loop():
+    """A loop of one's own that is run as often as one likes, and leaves nothing behind."""
     loop = VirtualLoop()
     loop.set_exception_handler(lambda loop, context: None)
     try:
-        return loop.run_until_complete(main)
+        yield loop
     finally:
         _cancel_rest(loop)
         loop.close()
@@ -60,6 +62,12 @@ def _cancel_rest(loop):
         task.cancel()
     if rest:
         loop.run_until_complete(asyncio.gather(*rest, return_exceptions=True))
+
+
+def run(main):
+    """Run a coroutine to its end in a loop of its own."""
+    with virtual_loop() as loop:
+        return loop.run_until_complete(main)
 
 
 def at_once(coroutine):

@@ -41,10 +41,9 @@ class Process:
         self._task = None
 
     def start(self):
-        work = {True: Deletion, False: Script if self.rank == 0 else Companion}[
-            self.assigned.trial_id is None
-        ]
-        self._task = asyncio.get_running_loop().create_task(self._live(work(self)))
+        kind = "deletion" if self.assigned.trial_id is None else "companion" if self.rank else "chief"
+        work = self.world.programs[kind](self)
+        self._task = asyncio.get_running_loop().create_task(self._live(work))
         self.world.processes[self.id, self.host.id] = self
         if self.rank == 0:
             self.world.chiefs[self.id] = self
@@ -192,7 +191,7 @@ class Script:
                 return 1 if self.manner == "fails after acknowledging" else 0
             while steps < length:
                 await asyncio.sleep((0.3 + self.chance.random()) * self.world.plan.step_s)
-                steps = min(length, steps + self.chance.randrange(1, 5))
+                steps = min(length, steps + self._stride())
                 code = await self._step(steps, steps >= breaks_at)
                 if code is not None:
                     return code
@@ -200,6 +199,9 @@ class Script:
             await self._complete(seq, length)
             if self.manner == "fails after completion":
                 return 1
+
+    def _stride(self):
+        return self.chance.randrange(1, 5)
 
     async def _step(self, steps, breaks):
         """One round of training; an exit code when it is the last one."""
@@ -307,3 +309,7 @@ class Script:
         )
         id = report_id(self.trial, self.run_number, self._batches)
         await self._send(Draft(subjects.reports(self.trial), msgspec.json.encode(batch), id))
+
+
+PROGRAMS = {"deletion": Deletion, "chief": Script, "companion": Companion}
+"""What a process runs, by what it is in its allocation."""

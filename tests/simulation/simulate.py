@@ -80,11 +80,11 @@ async def _live(world, also):
     await world.sleep(0.1)
     world.tell("peace", "nothing breaks any more")
     mend(world)
-    await _settle(world)
-    await _ask_at_the_end(world)
+    await come_to_rest(world)
+    await ask_at_the_end(world)
 
 
-async def _settle(world):
+async def come_to_rest(world):
     """Wait until nothing happens any more."""
     until = asyncio.get_running_loop().time() + PEACE_S
     last, still = 0, 0.0
@@ -108,7 +108,8 @@ def _unfinished(world):
     return [(e.id, e.state.now) for e in world.ledger.experiments.values() if e.state.now not in OVER]
 
 
-async def _ask_at_the_end(world):
+async def ask_at_the_end(world):
+    """What must hold of a world in which nothing happens any more; raises `Violation`."""
     for replica in world.replicas:
         if not world.compare(replica):
             raise Violation("every replica reads on", f"{replica.name} is at {replica.runner.positions}")

@@ -16,8 +16,11 @@ class Story:
         self.lines.append((position, at, kind, text))
 
 
-def tell(world, violation):
-    """The failure, its entity's events, the troubles between them, and how to see it again."""
+def tell(world, violation, again=""):
+    """The failure, its entity's events, the troubles between them, and how to see it again.
+
+    `again` is the command for that where the seed alone does not tell what happened.
+    """
     wanted = _ids(violation.event) if getattr(violation, "event", None) is not None else {}
     _widen(wanted, world.ledger)
     events = [(r.position, f"{r.at - world.epoch:9.2f}  {r.actor:<16} {r.event}") for r in _history(world)]
@@ -26,12 +29,13 @@ def tell(world, violation):
     lines = [text for _, text in sorted(chosen + told, key=lambda line: line[0])][-LINES:]
     plan = world.plan
     left_out = f" --off {','.join(sorted(plan.off))}" if plan.off else ""
+    again = again or f"python -m tests.simulation --first {plan.seed} --seeds 1{left_out}"
     return "\n".join(
         [
             f"seed {plan.seed}: {violation}",
             *(f"  {line}" for line in lines),
             f"  the event: {getattr(violation, 'event', None)}",
-            f"again: python -m tests.simulation --first {plan.seed} --seeds 1{left_out}",
+            f"again: {again}",
         ]
     )
 

@@ -54,6 +54,10 @@ class Worker:
         """Its signs of life get lost; all else works."""
         self.retired = False
         """It left and will not come back."""
+        self.awake = asyncio.Event()
+        """Not so while its process hangs: its scripts live on, and what is sent to it waits."""
+        self.awake.set()
+        self.address = "10.0.0.1"
         self.position = None
         self.orders = {}
         self.processes = {}
@@ -191,7 +195,7 @@ class Worker:
             worker_id=self.id,
             session=self.session,
             pool=self.pool,
-            address="10.0.0.1",
+            address=self.address,
             version="0.1.0",
             slots=tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots)),
             reads_after=after,
@@ -205,6 +209,7 @@ class Worker:
 
     async def _send(self, draft):
         while True:
+            await self.awake.wait()
             try:
                 return await self.line.append(draft)
             except OutcomeUnknown:
@@ -212,6 +217,7 @@ class Worker:
 
     async def _beat(self):
         while True:
+            await self.awake.wait()
             if not self.line.cut and not self.deaf:
                 await self._world.beat(self.id)
             await asyncio.sleep(BEAT_S)
@@ -221,6 +227,7 @@ class Worker:
         async with self.line.read(subjects.CONTROL, after=after, subjects=heard) as feed:
             while True:
                 batch = await feed.batch()
+                await self.awake.wait()
                 for stored in batch.messages:
                     await self._on_event(codec.decode(stored.body, stored.position))
                 if batch.messages:
@@ -275,6 +282,7 @@ class Worker:
             # What is read again after a restart may be over long since: the rest of the log tells.
             await self._current.wait()
             await asyncio.sleep(0.5 * self._world.chance.random())
+            await self.awake.wait()
             if not run.killed:
                 process = self._launch(run)
         if process is None:

@@ -35,6 +35,7 @@ from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import run
 from tests.simulation.replica import QUIET, Replica, watch_workers
+from tests.simulation.script import PROGRAMS
 from tests.simulation.shelf import Shelf, ShelfSnapshot
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
@@ -71,6 +72,7 @@ class World:
         self.steps = 0
         self.workers = {}
         self.processes = {}
+        self.programs = PROGRAMS
         self.chiefs = {}
         self.listeners = {}
         self.newer = set()
@@ -275,19 +277,26 @@ class World:
     # -- life
 
     def start(self):
-        for owner in self.rules:
-            for number, replica in enumerate(self.of(owner)):
-                replica.leads = number == 0
-                replica.start()
+        self.start_services()
         self.usual = self.chance.choice((1, 2, 2, 4))
         for number in range(self.chance.randrange(1, 5)):
             self.add_worker(f"w{number}")
 
+    def start_services(self):
+        for owner in self.rules:
+            for number, replica in enumerate(self.of(owner)):
+                replica.leads = number == 0
+                replica.start()
+
     def add_worker(self, id):
         slots = self.chance.choice((0, 1, 2, 4, 8, *[self.usual] * 6))
         pool = self.chance.choice(("default", "default", "default", "second"))
-        self.workers[id] = Worker(self, id, slots, pool)
-        self.workers[id].start()
+        self.join(Worker(self, id, slots, pool))
+
+    def join(self, one):
+        """Let a worker be part of the cluster."""
+        self.workers[one.id] = one
+        one.start()
 
     async def sleep(self, seconds):
         """Let time pass; returns early when something went wrong."""

@@ -1,0 +1,81 @@
+"""Scripts of scenarios: they train batch by batch, and wait at one of them until their gate is open."""
+
+import asyncio
+
+from tests.simulation.script import Companion, Script
+from worker.briefing import read_briefing
+
+HOLD = 12
+"""Batch at which every trial waits until its gate is open."""
+BATCHES = 20
+LOOK_EVERY_S = 0.2
+
+
+class Gates:
+    """What the scripts of a scenario are told, and what they note down."""
+
+    def __init__(self):
+        self.open = set()
+        """Names of experiments whose trials need not wait."""
+        self.failing = {}
+        """(name of an experiment, rank) to the exit code with which that script ends at once."""
+        self.told = {}
+        """(trial, run, rank) to the worker's briefing, and the slots."""
+        self.batches = {}
+        """Trial to the batches that it trained, in order, over all its runs."""
+
+    def programs(self):
+        """For `World.programs`."""
+        return {
+            "chief": lambda process: HeldScript(process, self),
+            "companion": lambda process: HeldCompanion(process, self),
+        }
+
+    async def brief(self, process):
+        """What the real worker reads of the log for this process; returns its configuration's name."""
+        assigned, host = process.assigned, process.host
+        briefing = await read_briefing(host.line, assigned, host.id)
+        self.told[assigned.trial_id, assigned.run, briefing.gang.rank] = briefing, process.slots
+        return briefing.config["name"]
+
+
+class HeldScript(Script):
+    """The chief's script: saves when it is asked to leave, also while it waits at its gate."""
+
+    def __init__(self, process, gates):
+        super().__init__(process)
+        self._gates = gates
+        self._trained = gates.batches.setdefault(self.trial, [])
+
+    async def _brief(self):
+        self._gate = await self._gates.brief(self.process)
+        return await super()._brief()
+
+    def _manner(self):
+        return "good"
+
+    def _metric(self, length):
+        return float(length)
+
+    def _stride(self):
+        return 1
+
+    async def _step(self, steps, breaks):
+        self._trained.append(steps)
+        await self._report("training", steps)
+        while not self._preempted and steps == HOLD and self._gate not in self._gates.open:
+            await asyncio.sleep(LOOK_EVERY_S)
+        return await self._leave(steps) if self._preempted else None
+
+
+class HeldCompanion(Companion):
+    """Another rank, which fails where the scenario says so."""
+
+    def __init__(self, process, gates):
+        super().__init__(process)
+        self._gates = gates
+
+    async def run(self):
+        name = await self._gates.brief(self._process)
+        failing = self._gates.failing.get((name, self._process.rank))
+        return failing if failing is not None else await super().run()

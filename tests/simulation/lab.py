@@ -1,0 +1,205 @@
+"""A lab in virtual time: a cluster without chance faults, to which a test does what its scenario says.
+
+It reads as `tests/fixtures/lab.py` does, which is the same with real processes. All that the simulation
+checks at every event it checks here, too; what it asks of the end is asked by `rest`.
+"""
+
+from contextlib import ExitStack
+
+from det_contracts.commands import ChangeExperiment, ConfigurePools, CreateExperiment, SwitchWorker
+from det_contracts.events import searcher
+from det_contracts.events.scheduler import PoolSettings
+from det_contracts.expconf import complete
+from det_contracts.states import OVER
+from tests.simulation import story
+from tests.simulation.faults import mend
+from tests.simulation.happened import Happened
+from tests.simulation.held import BATCHES, HOLD, Gates
+from tests.simulation.loop import virtual_loop
+from tests.simulation.plan import KINDS, plan_of
+from tests.simulation.simulate import ask_at_the_end, come_to_rest
+from tests.simulation.violation import Violation
+from tests.simulation.worker import Worker
+from tests.simulation.world import World, parts
+
+PATIENCE_S = 300.0
+LOOK_EVERY_S = 0.1
+POOLS = {"default": PoolSettings(scheduler="priority", preemption=True), "other": PoolSettings()}
+
+
+class Lab(Happened):
+    """Workers of equal size, and trials that wait at a gate of their experiment until it is opened.
+
+    A seed decides how fast messages and scripts are, and whether services have second replicas; nothing
+    breaks unless the test breaks it. Pools are handed to the workers in turn.
+    """
+
+    def __init__(self, seed, agents=3, slots=4, pools=("default",)):
+        super().__init__(Gates())
+        self._open = ExitStack()
+        self._loop = self._open.enter_context(virtual_loop())
+        self._open.enter_context(parts(self._loop.time))
+        self._do(self._begin(seed, agents, slots, pools))
+
+    async def _begin(self, seed, agents, slots, pools):
+        self.world = World(plan_of(seed, off=KINDS))
+        self.world.programs = self.world.programs | self._gates.programs()
+        self.world.start_services()
+        await self.world.ask("scheduler", ConfigurePools(pools=POOLS))
+        for number in range(agents):
+            one = Worker(self.world, f"w{number}", slots, pools[number % len(pools)])
+            one.address = f"10.0.0.{number + 1}"
+            self.world.join(one)
+        await self._until(lambda: len(self.here()) == agents, "all workers to be here")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._open.close()
+
+    def _do(self, work):
+        try:
+            return self._loop.run_until_complete(work)
+        except Violation as violation:
+            raise AssertionError(self._told(violation)) from violation
+
+    def _told(self, failure):
+        return story.tell(self.world, failure, "pytest tests/simulation/test_scenarios.py")
+
+    def _now(self, act, *words):
+        """Have something done in the loop that takes no time."""
+
+        async def do():
+            act(*words)
+
+        self._do(do())
+
+    def rest(self):
+        """Open all gates, start what stands still, let everything end, and ask what must hold of the end."""
+        self._gates.open.update(e.config["name"] for e in self.events(searcher.ExperimentCreated))
+        self._do(self._rest())
+
+    async def _rest(self):
+        for one in self.world.workers.values():
+            one.awake.set()
+        mend(self.world)
+        await come_to_rest(self.world)
+        await ask_at_the_end(self.world)
+
+    # -- waiting for facts
+
+    def until(self, fact, what):
+        """Let time pass until a fact is there; fails with the story of the run when it does not come."""
+        self._do(self._until(fact, what))
+
+    async def _until(self, fact, what):
+        deadline = self._loop.time() + PATIENCE_S
+        while not fact():
+            assert self._loop.time() < deadline, self._told(f"waited in vain for {what}")
+            await self.world.sleep(LOOK_EVERY_S)
+
+    def wait(self, seconds):
+        """Let virtual time pass."""
+        self._do(self.world.sleep(seconds))
+
+    def end_of(self, experiment):
+        """The state in which an experiment ends, as soon as it has."""
+        known = self.world.ledger.experiments[experiment]
+        self.until(lambda: known.state.now in OVER, f"experiment {experiment} to end")
+        return known.state.now
+
+    def finished(self, *experiments):
+        """Wait for the end; all must have gone well, and no restart been counted."""
+        for id in experiments:
+            assert self.end_of(id) == "COMPLETED"
+            assert {self.restarts(trial) for trial in self.trials(id)} == {0}
+
+    # -- what people do
+
+    def submit(self, gate, *, slots=1, trials=1, priority=42, pool="default"):
+        """Start an experiment; returns its id and those of its trials once all of them are there."""
+        searching = {"name": "random", "metric": "loss", "max_length": BATCHES, "max_trials": trials}
+        given = {
+            "entrypoint": "python3 train.py",
+            "searcher": searching,
+            "resources": {"slots_per_trial": slots, "priority": priority, "resource_pool": pool},
+            "checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"},
+            "max_restarts": 0,
+        }
+        config = complete(given, seed=self.world.plan.seed, name=gate)
+        command = CreateExperiment(
+            user="ann", config=config, original_config="", activate=True, request_key=gate
+        )
+        id = self._ask("searcher", command)
+        self.until(lambda: len(self.trials(id)) == trials, f"the trials of {gate}")
+        return id, self.trials(id)
+
+    def _ask(self, owner, command):
+        _, value = self._do(self.world.ask(owner, command))
+        return value
+
+    def kill(self, experiment):
+        """Kill an experiment, and wait for its end."""
+        self._ask("searcher", ChangeExperiment(experiment_id=experiment, action="kill", user="ann"))
+        assert self.end_of(experiment) == "CANCELED"
+
+    def disable(self, worker_id, drain=False):
+        """Close a worker; what runs on it is killed unless it shall drain."""
+        wish = SwitchWorker(worker_id=worker_id, enabled=False, drain=drain, user="ann")
+        self._ask("scheduler", wish)
+
+    def enable(self, worker_id):
+        self._ask("scheduler", SwitchWorker(worker_id=worker_id, enabled=True, user="ann"))
+
+    # -- what scripts do
+
+    def open(self, gate):
+        """Let the trials of an experiment go on."""
+        self._gates.open.add(gate)
+
+    def fail(self, gate, rank, code):
+        """From now on the script of this rank ends as soon as it starts, in experiments of this name."""
+        self._gates.failing[gate, rank] = code
+
+    def until_held(self, *trials):
+        """Wait until trials stand at their gate."""
+        for trial in trials:
+            self.until(lambda trial=trial: HOLD in self.batches(trial), f"trial {trial} at batch {HOLD}")
+
+    def told(self, trial, run, rank=0):
+        """What the worker read for a script, and the ids of its slots, as soon as it runs."""
+        key = trial, run, rank
+        self.until(lambda: key in self._gates.told, f"rank {rank} of run {run} of trial {trial}")
+        return self._gates.told[key]
+
+    # -- what breaks
+
+    def stop(self, worker_id):
+        """The worker's process dies; what it runs lives on."""
+        self._now(self._worker(worker_id).kill)
+
+    def start(self, worker_id, slots=None):
+        """Let a stopped worker run again, perhaps with other slots."""
+        one = self._worker(worker_id)
+        one.slots = one.slots if slots is None else slots
+        self._now(one.start)
+
+    def leave(self, worker_id):
+        """Stop a worker on purpose, as SIGTERM does: it takes what it runs along."""
+        one = self._worker(worker_id)
+        self._do(one.do(one.leave()))
+
+    def lose_machine(self, worker_id):
+        """A worker with all that it runs is gone, as when its machine loses power."""
+        self._now(self._worker(worker_id).reboot)
+
+    def hang(self, worker_id):
+        """The worker's process does nothing until `wake`; what it runs lives on."""
+        self._worker(worker_id).awake.clear()
+
+    def wake(self, worker_id):
+        self._now(self._worker(worker_id).awake.set)
+
+    def _worker(self, worker_id):
+        return self.world.workers[worker_id]
