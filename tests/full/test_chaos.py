@@ -146,7 +146,8 @@ def no_double_decision(events):
     return {what: count for what, count in decided.items() if count > 1} == {}
 
 
-def test_a_deleted_database_is_rebuilt_with_the_same_answers(cluster, model):
+def test_a_deleted_database_is_rebuilt_with_the_same_answers(local_cluster, model):
+    cluster = local_cluster()
     id = cluster.create("config.yaml", model, "--config", "searcher.max_trials=3")
     cluster.wait_for_end(id)
     wait_for(lambda: settled(cluster), 20, "all reports to be judged")
@@ -171,7 +172,8 @@ def settled(cluster):
     return kinds.count("Settled") == kinds.count("TrialCreated")
 
 
-def test_a_second_replica_takes_over_and_nothing_is_decided_twice(cluster, model, tmp_path):
+def test_a_second_replica_takes_over_and_nothing_is_decided_twice(local_cluster, model, tmp_path):
+    cluster = local_cluster()
     programs = {p.name: p for p in Cluster(cluster.plan, cluster.home).programs()}
     seconds = []
     supervisor = cluster.pid("supervisor")

@@ -24,7 +24,8 @@ SETTINGS = hypothesis.settings(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_no_request_is_a_failure(cluster):
+def test_no_request_is_a_failure(local_cluster):
+    cluster = local_cluster()
     cluster.get("me")
     headers = {"Authorization": f"Bearer {cluster._token}"}
     schema = schemathesis.openapi.from_url(f"{cluster.address}/api/v1/openapi.json")
