@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.fixtures.durations",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
+    "tests.fixtures.wheels",
 ]
 
 

@@ -1,0 +1,54 @@
+"""The wheels on every Python that they promise to run on but that of the tests."""
+
+import shutil
+import sys
+
+import pytest
+from packaging.specifiers import SpecifierSet
+
+from tests.fixtures.from_wheels import EXTRAS, cluster_of, imported_all, run_script, run_search, write_files
+from tests.fixtures.interpreters import find_interpreter
+from tests.fixtures.wheels import PACKAGES, PROJECTS, Environment
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(3600)]
+CLASSIFIER = "Programming Language :: Python :: "
+PROMISED = [
+    line.removeprefix(CLASSIFIER)
+    for line in PROJECTS["steadfast-sdk"]["classifiers"]
+    if line.startswith(CLASSIFIER)
+]
+
+
+def distributions_for(version):
+    """The distributions that promise to run on a version: the SDK goes further back than the platform."""
+    return [name for name, project in PROJECTS.items() if version in SpecifierSet(project["requires-python"])]
+
+
+@pytest.fixture(params=PROMISED)
+def environment(request, wheels, tmp_path):
+    """The wheels that are for a version, installed on it."""
+    if request.param == f"{sys.version_info.major}.{sys.version_info.minor}":
+        pytest.skip(f"the tests run on Python {request.param}, and so does tests/live/test_wheels.py")
+    python = find_interpreter(request.param)
+    if python is None:
+        pytest.skip(f"no python{request.param} that starts, on PATH or in pyenv")
+    made = Environment(tmp_path / "environment", python)
+    made.install([wheels.paths[name] for name in distributions_for(request.param)])
+    yield made
+    # It is large, and pytest keeps the temporary folders of three runs.
+    shutil.rmtree(made.folder)
+
+
+def test_the_wheels_install_and_run(environment, tmp_path):
+    folder = write_files(tmp_path / "scripts")
+    names = distributions_for(environment.python_version)
+    unpinned = environment.unpinned()
+    assert not unpinned, "add to constraints.txt, at an exact version: " + "; ".join(unpinned)
+    environment.run("python", "-m", "pip", "check", cwd=folder)
+    found = imported_all(environment, folder, [package for name in names for package in PACKAGES[name]])
+    assert found["missing"].keys() <= EXTRAS
+    assert found["strays"] == []
+    run_script(environment, folder)
+    if "steadfast" in names:
+        with cluster_of(environment, folder) as address:
+            run_search(environment, folder, address)

@@ -1,0 +1,88 @@
+"""The three distributions as a user gets them: built, installed into an empty environment, and used there."""
+
+import zipfile
+
+import pytest
+import requests
+from packaging.requirements import Requirement
+
+from tests.fixtures.from_wheels import EXTRAS, cluster_of, imported_all, run_script, run_search, write_files
+from tests.fixtures.wheels import FOLDERS, PACKAGES, ROOT, WEBUI
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(1800)]
+SIBLINGS = {
+    "steadfast-contracts": set(),
+    "steadfast-sdk": {"steadfast-contracts"},
+    "steadfast": {"steadfast-contracts", "steadfast-sdk"},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_files(tmp_path_factory.mktemp("user") / "scripts")
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_wheel_holds_its_packages_and_nothing_else(wheels, name):
+    assert wheels.sources(name)
+    assert wheels.names(name) == wheels.sources(name)
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_wheel_says_what_it_is(wheels, name):
+    metadata = wheels.metadata(name)
+    assert metadata["Name"] == name
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Author"] == "The Steadfast maintainers"
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert metadata.get_payload().startswith("# ")
+    assert len(metadata.get_all("Classifier")) > 5
+    with zipfile.ZipFile(wheels.paths[name]) as wheel:
+        assert [n for n in wheel.namelist() if n.endswith(".dist-info/licenses/LICENSE")]
+
+
+def test_the_distributions_require_each_other_at_their_own_version(environment):
+    version, _ = environment.installed["steadfast"]
+    for name, siblings in SIBLINGS.items():
+        own, requires = environment.installed[name]
+        pinned = {r.name: str(r.specifier) for r in map(Requirement, requires) if r.name in FOLDERS}
+        assert (own, pinned) == (version, dict.fromkeys(siblings, f"=={version}"))
+
+
+def test_all_that_is_installed_is_pinned(environment):
+    unpinned = environment.unpinned()
+    assert not unpinned, "add to constraints.txt, at an exact version: " + "; ".join(unpinned)
+    environment.run("python", "-m", "pip", "check", cwd=environment.folder)
+
+
+def test_every_module_finds_what_it_imports(environment, folder):
+    packages = [package for some in PACKAGES.values() for package in some]
+    found = imported_all(environment, folder, packages)
+    unexpected = {name: users for name, users in found["missing"].items() if name not in EXTRAS}
+    assert not unexpected, f"not among the dependencies in pyproject.toml: {unexpected}"
+    assert found["strays"] == []
+    assert len([name for name in found["modules"] if name.split(".")[0] in packages]) > 300
+
+
+def test_a_script_runs_without_a_cluster(environment, folder):
+    run_script(environment, folder)
+
+
+def test_a_search_and_the_web_ui_run_from_the_wheels(environment, folder, wheels):
+    with cluster_of(environment, folder) as address:
+        run_search(environment, folder, address)
+        check_page(wheels, address)
+
+
+def check_page(wheels, address):
+    """The web UI is served as the wheel has it; the status page, where it was not built."""
+    page = requests.get(f"{address}/", timeout=60)
+    assert page.ok
+    if not (ROOT / WEBUI / "index.html").exists():
+        return
+    assert page.content == wheels.read("steadfast", f"{WEBUI}/index.html")
+    assets = [name for name in wheels.names("steadfast") if name.startswith(f"{WEBUI}/assets/")]
+    assert assets
+    for name in assets:
+        answer = requests.get(f"{address}/det/assets/{name.rpartition('/')[2]}", timeout=60)
+        assert answer.content == wheels.read("steadfast", name)
