@@ -29,7 +29,7 @@ def is_too_deep(document: bytes) -> bool:
 
 
 def _without_strings(document: bytes) -> bytes:
-    # In JSON a backslash is in a string, and the first of several begins an escape: what is left ends strings.
+    # In JSON a backslash is in a string, and the first of several begins an escape.
     unescaped = document.replace(rb"\\", b"").replace(rb"\"", b"")
     return _STRINGS.sub(b"", unescaped)
 

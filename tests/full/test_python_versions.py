@@ -6,9 +6,9 @@ import sys
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tests.fixtures.from_wheels import EXTRAS, cluster_of, imported_all, run_script, run_search, write_files
+from tests.fixtures.from_wheels import check_pins, cluster_of, import_all, run_script, run_search, write_files
 from tests.fixtures.interpreters import find_interpreter
-from tests.fixtures.wheels import PACKAGES, PROJECTS, Environment
+from tests.fixtures.wheels import PROJECTS, Environment
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(3600)]
 CLASSIFIER = "Programming Language :: Python :: "
@@ -42,12 +42,8 @@ def environment(request, wheels, tmp_path):
 def test_the_wheels_install_and_run(environment, tmp_path):
     folder = write_files(tmp_path / "scripts")
     names = distributions_for(environment.python_version)
-    unpinned = environment.unpinned()
-    assert not unpinned, "add to constraints.txt, at an exact version: " + "; ".join(unpinned)
-    environment.run("python", "-m", "pip", "check", cwd=folder)
-    found = imported_all(environment, folder, [package for name in names for package in PACKAGES[name]])
-    assert found["missing"].keys() <= EXTRAS
-    assert found["strays"] == []
+    check_pins(environment)
+    assert import_all(environment, folder, names)
     run_script(environment, folder)
     if "steadfast" in names:
         with cluster_of(environment, folder) as address:

@@ -6,8 +6,8 @@ import pytest
 import requests
 from packaging.requirements import Requirement
 
-from tests.fixtures.from_wheels import EXTRAS, cluster_of, imported_all, run_script, run_search, write_files
-from tests.fixtures.wheels import FOLDERS, PACKAGES, ROOT, WEBUI
+from tests.fixtures.from_wheels import check_pins, cluster_of, import_all, run_script, run_search, write_files
+from tests.fixtures.wheels import FOLDERS, ROOT, WEBUI
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(1800)]
 SIBLINGS = {
@@ -50,18 +50,11 @@ def test_the_distributions_require_each_other_at_their_own_version(environment):
 
 
 def test_all_that_is_installed_is_pinned(environment):
-    unpinned = environment.unpinned()
-    assert not unpinned, "add to constraints.txt, at an exact version: " + "; ".join(unpinned)
-    environment.run("python", "-m", "pip", "check", cwd=environment.folder)
+    check_pins(environment)
 
 
 def test_every_module_finds_what_it_imports(environment, folder):
-    packages = [package for some in PACKAGES.values() for package in some]
-    found = imported_all(environment, folder, packages)
-    unexpected = {name: users for name, users in found["missing"].items() if name not in EXTRAS}
-    assert not unexpected, f"not among the dependencies in pyproject.toml: {unexpected}"
-    assert found["strays"] == []
-    assert len([name for name in found["modules"] if name.split(".")[0] in packages]) > 300
+    assert len(import_all(environment, folder, list(FOLDERS))) > 300
 
 
 def test_a_script_runs_without_a_cluster(environment, folder):
