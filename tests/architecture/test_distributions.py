@@ -21,7 +21,7 @@ def requirements(project):
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_all_have_one_version_and_pin_each_other(name):
-    assert PROJECTS[name]["version"] == VERSION
+    assert PROJECTS[name]["version"] == VERSION, f"in {FOLDERS[name]}/pyproject.toml"
     siblings = [line for line in requirements(PROJECTS[name]) if line.name in FOLDERS]
     assert {str(line) for line in siblings} == {f"{line.name}=={VERSION}" for line in siblings}
 
