@@ -10,7 +10,7 @@ from tests.fixtures.from_wheels import check_pins, cluster_of, import_all, run_s
 from tests.fixtures.interpreters import find_interpreter
 from tests.fixtures.wheels import PROJECTS, Environment
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(3600)]
+pytestmark = pytest.mark.timeout(3600)
 CLASSIFIER = "Programming Language :: Python :: "
 PROMISED = [
     line.removeprefix(CLASSIFIER)

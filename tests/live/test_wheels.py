@@ -9,7 +9,7 @@ from packaging.requirements import Requirement
 from tests.fixtures.from_wheels import check_pins, cluster_of, import_all, run_script, run_search, write_files
 from tests.fixtures.wheels import FOLDERS, ROOT, WEBUI
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 SIBLINGS = {
     "steadfast-contracts": set(),
     "steadfast-sdk": {"steadfast-contracts"},
