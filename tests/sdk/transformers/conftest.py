@@ -2,7 +2,8 @@
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
+# Models this small gain nothing from a second thread, whose waiting takes a whole core.
+pytest.importorskip("torch", reason="torch is not installed").set_num_threads(1)
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("accelerate", reason="accelerate is not installed")
 
