@@ -107,7 +107,7 @@ def test_output_to_files_and_nowhere(cold, tmp_path):
 
 
 def test_while_it_runs(cold):
-    code = "import signal; print(input()); signal.pause()"
+    code = "import signal; print(input(), flush=True); signal.pause()"
     with cold.start(["-c", code], stdin=-1, stdout=-1, text=True) as process:
         assert process.poll() is None
         with pytest.raises(subprocess.TimeoutExpired):
