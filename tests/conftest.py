@@ -9,6 +9,7 @@ pytest_plugins = [
     "tests.fixtures.broker",
     "tests.fixtures.clusters",
     "tests.fixtures.durations",
+    "tests.fixtures.fork_server",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
     "tests.fixtures.wheels",

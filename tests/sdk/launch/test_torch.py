@@ -1,5 +1,6 @@
 """Torch's launcher with real processes: environment, failures, what is left (launchers spec)."""
 
+import importlib.util
 import json
 import os
 import signal
@@ -10,9 +11,11 @@ import time
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
-pytestmark = pytest.mark.live
-LAUNCH = [sys.executable, "-m", "determined.launch.torch_distributed"]
+pytestmark = [
+    pytest.mark.live,
+    pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed"),
+]
+LAUNCH = ["-m", "determined.launch.torch_distributed"]
 SHOWN = (
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_RANK",
     "ROLE_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_MAX_RESTARTS",
@@ -28,9 +31,10 @@ SHOW = [
 class Node:
     """One node of an allocation, its description in files."""
 
-    def __init__(self, folder, addresses, slots, rank, port):
+    def __init__(self, folder, addresses, slots, rank, port, python):
         folder.mkdir()
         self.port = port
+        self._python = python
         self._folder = folder
         files = {
             "cluster": {
@@ -63,9 +67,7 @@ class Node:
             "MINE": "a b",
             "DET_RESOURCES_ID": "r",
         }
-        return subprocess.Popen(
-            [*LAUNCH, *arguments], env=env, stdout=-1, stderr=-1, text=True, start_new_session=True
-        )
+        return self._python([*LAUNCH, *arguments], env=env, stdout=-1, stderr=-1, text=True)
 
     def run(self, *arguments):
         process = self.start(*arguments)
@@ -73,11 +75,15 @@ class Node:
         return process.returncode, out, err
 
 
+def new_interpreter(words, **options):
+    return subprocess.Popen([sys.executable, *words], start_new_session=True, **options)
+
+
 @pytest.fixture
-def node(tmp_path):
-    def make(slots=(2,), rank=0, port=None):
+def node(tmp_path, fork_server):
+    def make(slots=(2,), rank=0, port=None, python=fork_server.start):
         addresses = ["127.0.0.1"] * len(slots)
-        return Node(tmp_path / f"n{rank}", addresses, list(slots), rank, port or free_port())
+        return Node(tmp_path / f"n{rank}", addresses, list(slots), rank, port or free_port(), python)
 
     return make
 
@@ -107,7 +113,7 @@ def expected(rank, size, local_rank, local_size, group, groups, port):
 
 
 def test_two_slots(node):
-    two = node()
+    two = node(python=new_interpreter)
     code, out, err = two.run("--", *SHOW, "a", "--", "b c")
     assert code == 0, err
     assert told(out) == {

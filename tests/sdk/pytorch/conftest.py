@@ -4,6 +4,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
+# Models this small gain nothing from a second thread, whose waiting takes a whole core.
+torch.set_num_threads(1)
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """What two processes do together, one function per test; each rank leaves a JSON file.
 
-Started by test_ranks.py with torch's variables: `rank_script.py FUNCTION FOLDER`.
+Started by test_ranks.py with torch's variables: `rank_script.py FUNCTION FOLDER [ARGUMENT...]`.
 """
 
 import contextlib
@@ -227,10 +227,10 @@ def outcome(*trials):
     }
 
 
-def resume():
+def resume(*stops):
     """Names of the ways in which a run differs that was stopped and resumed; none, if all is well."""
     whole, differ = outcome(random_run()), []
-    for stop, workers in itertools.product(range(1, TOTAL), (0, 2)):
+    for stop, workers in itertools.product(map(int, stops), (0, 2)):
         first = random_run(stop, workers=workers)
         assert len(first.seen) == stop
         second = random_run(checkpoint=first.hearing.uuids[-1], workers=workers, seed=99)
@@ -255,10 +255,10 @@ def taken_over():
 
 
 if __name__ == "__main__":
-    name, folder = sys.argv[1:]
+    name, folder, *arguments = sys.argv[1:]
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo")
-    answer = globals()[name]()
+    answer = globals()[name](*arguments)
     place = pathlib.Path(folder) / f"{name}-{os.environ['RANK']}.json"
     place.write_text(json.dumps(answer))
     torch.distributed.destroy_process_group()

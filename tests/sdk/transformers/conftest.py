@@ -2,11 +2,14 @@
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
+torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("accelerate", reason="accelerate is not installed")
 
-from tests.sdk.pytorch.trial_process import TrialProcess
+from tests.sdk.pytorch.trial_process import TrialProcess  # noqa: E402 - needs torch
+
+# Models this small gain nothing from a second thread, whose waiting takes a whole core.
+torch.set_num_threads(1)
 
 
 @pytest.fixture
