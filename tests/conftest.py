@@ -6,6 +6,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = [
+    # First: others import it.
+    "tests.fixtures.watchdog",
     "tests.fixtures.broker",
     "tests.fixtures.clusters",
     "tests.fixtures.durations",

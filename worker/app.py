@@ -21,6 +21,7 @@ from services.kit import blobs, health, logging, process, tracing
 from services.kit.connection import connect, leave, until_closed
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
+from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
@@ -286,11 +287,12 @@ async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int
     measures = Measures("worker")
     measures.read(worker.readings)
     await health.show(measures, settings, worker.unwell)
-    work = asyncio.ensure_future(worker.work())
-    closed = asyncio.ensure_future(until_closed(connection))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-    await asyncio.wait([work, closed], return_when=asyncio.FIRST_COMPLETED)
+    with watching(settings.loop_blocked_s, measures.blocked):
+        work = asyncio.ensure_future(worker.work())
+        closed = asyncio.ensure_future(until_closed(connection))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, work.cancel)
+        await asyncio.wait([work, closed], return_when=asyncio.FIRST_COMPLETED)
     if not work.cancelled():
         log.critical("worker.failed", exc_info=(work if work.done() else closed).exception())
         process.leave(1)

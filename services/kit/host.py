@@ -17,15 +17,17 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 
-from det_contracts import commands
+from det_contracts import commands, subjects
 from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import connect, leave, until_closed
 from services.kit.database import Database
 from services.kit.health import show
+from services.kit.lag import Behind, tell_lags
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.looking import Surroundings
+from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
 from services.kit.parts import Parts
 from services.kit.rules import Call, Rules
@@ -82,8 +84,8 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
         await work
     except asyncio.CancelledError:
         log.info("service.stopped")
-    except BaseExceptionGroup as group:
-        for error in group.exceptions:
+    except (Exception, BaseExceptionGroup) as failure:
+        for error in failure.exceptions if isinstance(failure, BaseExceptionGroup) else [failure]:
             log.critical("service.failed", error=str(error), exc_info=error)
         # At once: what may still hold on to the loop must not keep it from being started again.
         process.leave(1)
@@ -102,6 +104,8 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         stack.callback(database.close)
         lease = Lease(connection, service.rules.owner, uuid.uuid4().hex[:8])
         parts = _joined(service, settings, connection, database, lease, tracer)
+        # From here to the end of all tasks others wait for this loop.
+        stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
         _read_numbers(service, parts)
         stack.push_async_callback(await show(parts.measures, settings, lambda: _unwell(parts.runner)))
         async with asyncio.TaskGroup() as tasks:
@@ -109,6 +113,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             tasks.create_task(parts.runner.run())
             tasks.create_task(lease.hold())
             tasks.create_task(_hear(service, parts, lease))
+            tasks.create_task(_tell_lags(parts))
             if service.extra is not None:
                 tasks.create_task(_as_coroutine(service.extra(parts)))  # noqa: S610 - not Django's
 
@@ -156,6 +161,22 @@ def _read_numbers(service: Service, parts: Parts) -> None:
     parts.measures.read(around.readings, around.look)
     if readings is not None:
         parts.measures.read(lambda: readings(parts.runner.state))
+
+
+async def _tell_lags(parts: Parts) -> None:
+    """Say when folding or saving is behind; not while it catches up after a start, or the broker is away."""
+    runner, saver = parts.runner, parts.saver
+
+    def behind() -> dict[str, Behind]:
+        return runner.behind() | {"saving": saver.behind}
+
+    def position(what: str) -> int:
+        return saver.saved.get(subjects.CONTROL, 0) if what == "saving" else runner.positions[what]
+
+    def judged() -> bool:
+        return runner.ready.is_set() and parts.connection.is_connected
+
+    await tell_lags(parts.settings.log_lags_s, behind, judged, position)
 
 
 async def _as_coroutine(work: Awaitable[None]) -> None:

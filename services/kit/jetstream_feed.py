@@ -22,6 +22,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects as names
+from services.kit.lag import Behind
 from services.kit.log import Batch, LogTruncated, Stored
 from services.kit.trail import HEADER
 
@@ -62,6 +63,8 @@ class JetStreamFeed:
         self._stream = stream
         self._subjects = list(subjects)
         self.position = after
+        self.behind = Behind()
+        self._received = self._handed_out = 0
         self._buffer: list[Stored] = []
         self._pending = 0
         self._news = asyncio.Event()
@@ -90,6 +93,7 @@ class JetStreamFeed:
         await self._drop()
 
     async def batch(self) -> Batch:
+        self.behind.done(self._handed_out)
         while not self._news.is_set():
             await self._news.wait()
         if self._failure is not None:
@@ -98,6 +102,7 @@ class JetStreamFeed:
         await self._ask(len(self._buffer))
         self._news.clear()
         messages, self._buffer = self._buffer, []
+        self._handed_out += len(messages)
         return Batch(messages, self._pending == 0)
 
     # -- consumers come and go
@@ -152,6 +157,9 @@ class JetStreamFeed:
         self._consumer = created["name"]
         self._pending = created["num_pending"]
         self._heard_at = time.monotonic()
+        # While there was no consumer nothing could be read.
+        self.behind.begin_again()
+        self.behind.known(self._received + self._pending)
         if self._pending == 0:
             self._news.set()
         await self._ask()
@@ -236,6 +244,8 @@ class JetStreamFeed:
         self._pending = int(tokens[-1])
         trace = message.headers.get(HEADER, "") if message.headers else ""
         self._buffer.append(Stored(message.subject, position, message.data, trace))
+        self._received += 1
+        self.behind.known(self._received + self._pending)
         self._asked -= 1
         self._sizes.append(len(message.data))
         self._news.set()

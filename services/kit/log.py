@@ -11,6 +11,8 @@ from typing import Protocol
 
 import msgspec
 
+from services.kit.lag import Behind
+
 BATCH_LIMIT = 1000
 """Messages that the broker takes in one atomic batch."""
 
@@ -70,6 +72,9 @@ class LogTruncated(LogError):
 
 class Feed(Protocol):
     """A running read."""
+
+    behind: Behind
+    """What is known to be in the stream; done is what was handed out before one asked for more."""
 
     async def batch(self) -> Batch:
         """Wait for the next messages, or for the news that there are none yet (an empty batch).

@@ -27,6 +27,8 @@ REFUSED = (10071, 10164, 10201)
 """Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
 ACK_TIMEOUT_S = 2.0
 APPEND_PATIENCE_S = 30.0
+REFUSAL_PATIENCE_S = 5.0
+"""How long a stream is asked for again that the broker does not want to make."""
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, TimeoutError, OSError)
@@ -166,16 +168,29 @@ async def ensure_streams(
 
 
 async def _ensure(js: JetStreamContext, config: dict[str, Any]) -> None:
-    known = await _api(js, f"STREAM.INFO.{config['name']}", {})
+    deadline = time.monotonic() + REFUSAL_PATIENCE_S
+    while problem := await _refusal(js, config):
+        # Services begin together: while one makes a stream, its size is counted for each that asks for it.
+        if time.monotonic() > deadline:
+            raise RuntimeError(problem)
+        await asyncio.sleep(RETRY_S)
+
+
+async def _refusal(js: JetStreamContext, config: dict[str, Any]) -> str:
+    """Make a stream or bring it to its settings; returns why the broker would not, empty when all is well."""
+    name = config["name"]
+    known = await _api(js, f"STREAM.INFO.{name}", {})
     if "error" in known:
-        await _api(js, f"STREAM.CREATE.{config['name']}", config, strict=True)
+        subject, body = f"STREAM.CREATE.{name}", config
     elif any(known["config"].get(key) != value for key, value in config.items() if value):
-        await _api(js, f"STREAM.UPDATE.{config['name']}", known["config"] | config, strict=True)
+        subject, body = f"STREAM.UPDATE.{name}", known["config"] | config
+    else:
+        return ""
+    answer = await _api(js, subject, body)
+    return f"the broker refused {subject}: {answer['error'].get('description')}" if "error" in answer else ""
 
 
-async def _api(
-    js: JetStreamContext, subject: str, body: dict[str, Any], *, strict: bool = False
-) -> dict[str, Any]:
+async def _api(js: JetStreamContext, subject: str, body: dict[str, Any]) -> dict[str, Any]:
     deadline = time.monotonic() + APPEND_PATIENCE_S
     while True:
         try:
@@ -188,6 +203,4 @@ async def _api(
                 raise
             await asyncio.sleep(RETRY_S)
     answer: dict[str, Any] = msgspec.json.decode(reply.data)
-    if strict and "error" in answer:
-        raise RuntimeError(f"the broker refused {subject}: {answer['error'].get('description')}")
     return answer

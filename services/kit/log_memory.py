@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from det_contracts import subjects as names
+from services.kit.lag import Behind
 from services.kit.log import BATCH_LIMIT, Batch, Draft, Fence, FenceLost, LogTruncated, Stored
 
 READ_LIMIT = 500
@@ -81,6 +82,7 @@ class MemoryFeed:
         self._at = after
         self._filters = filters
         self._told = False
+        self.behind = Behind()
 
     async def batch(self) -> Batch:
         while True:

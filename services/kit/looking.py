@@ -37,6 +37,11 @@ class Surroundings:
             for stream, state in self._streams.items()
         }
         yield Reading("log_lag", "Events in the log that are not folded yet", ("stream",), lag)
+        seconds = {(stream,): one.age_s for stream, one in self._parts.runner.behind().items()}
+        yield Reading(
+            "log_lag_seconds", "Age of the oldest event that is not folded yet", ("stream",), seconds
+        )
+        yield _one("unsaved_seconds", "For how long saving is overdue", self._parts.saver.behind.age_s)
         for name in ("messages", "bytes"):
             found = {(stream,): float(state[name]) for stream, state in self._streams.items()}
             yield Reading(f"stream_{name}", f"Size of a stream in {name}", ("stream",), found)

@@ -47,6 +47,9 @@ class Measures:
             "answer_seconds", "Time to answer a command or query", "name", "outcome"
         )
         self._refused = self.counter("fence_lost", "Batches that another replica beat")
+        self._blocked_s = self.histogram("loop_blocked_seconds", "Stalls of the event loop that were told")
+        # There from the beginning: nothing is counted from nothing on.
+        self._blocked_s.labels(owner)
         self._skipped = self.counter("events_unknown", "Events of a newer version, skipped", "name")
 
     def counter(self, name: str, help: str, *labels: str) -> Counter:
@@ -94,6 +97,10 @@ class Measures:
     def skipped(self, name: str) -> None:
         """An event of an unknown name or version went by."""
         self._skipped.labels(self.owner, name).inc()
+
+    def blocked(self, seconds: float) -> None:
+        """The event loop stood still for so long."""
+        self._blocked_s.labels(self.owner).observe(seconds)
 
     async def text(self) -> bytes:
         """Everything as it is now, in Prometheus' text format."""

@@ -22,6 +22,7 @@ from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.nesting import is_too_deep
 from det_contracts.problems import Refused, invalid, unavailable
+from services.kit.lag import Behind
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
 from services.kit.measures import Measures
 from services.kit.rules import Call, Key, Rules, every_key
@@ -100,6 +101,11 @@ class Runner(Generic[S]):
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._wake = asyncio.Event()
         self._moved = asyncio.Condition()
+        self._feeds: dict[str, Feed] = {}
+
+    def behind(self) -> dict[str, Behind]:
+        """By stream, what is known to be there and not folded."""
+        return {stream: feed.behind for stream, feed in self._feeds.items()}
 
     async def run(self) -> None:
         """Load the snapshot, then fold and decide until cancelled. Raises `Poison` or `LogTruncated`."""
@@ -108,14 +114,13 @@ class Runner(Generic[S]):
         self._fence = await self._last_decision()
         self._touched = dict.fromkeys(every_key(self.state), "")
         async with contextlib.AsyncExitStack() as stack:
-            feeds = {}
             for stream, filters in self.rules.streams.items():
                 reading = self._journal.read(stream, after=self.positions[stream], subjects=filters)
-                feeds[stream] = await stack.enter_async_context(reading)
+                self._feeds[stream] = await stack.enter_async_context(reading)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._saver.run())
                 tasks.create_task(self._decide_for_ever())
-                for stream, feed in feeds.items():
+                for stream, feed in self._feeds.items():
                     tasks.create_task(self._fold_for_ever(stream, feed))
 
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> tuple[int, Any]:

@@ -17,6 +17,7 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
 from services.kit.database import Database, Snapshot
+from services.kit.lag import Behind
 from services.kit.measures import Measures
 from services.kit.rules import Key
 
@@ -92,7 +93,10 @@ class DatabaseSaver:
         self._records: dict[Key, Any] = {}
         self._events: list[Recorded] = []
         self._positions: dict[str, int] = {}
-        self._saved: dict[str, int] = {}
+        self.saved: dict[str, int] = {}
+        """By stream, the position up to which everything is in the database."""
+        self.behind = Behind()
+        """Folded portions, and those of them that are saved, here or by another replica."""
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
         self._folded = self._kept = 0
@@ -110,7 +114,7 @@ class DatabaseSaver:
 
     async def load(self) -> tuple[Any, dict[str, int]]:
         state, positions = await self._database.read(self._snapshot.load)
-        self._saved = dict(positions)
+        self.saved = dict(positions)
         return state, positions
 
     async def changed(
@@ -122,6 +126,7 @@ class DatabaseSaver:
             self._events.extend(events)
         self._positions = positions
         self._folded += 1
+        self.behind.known(self._folded)
         self._work.set()
         for listener in self._listeners:
             listener(keys)
@@ -135,6 +140,7 @@ class DatabaseSaver:
         pause = SAVE_EVERY_S
         while True:
             await self._work.wait()
+            self.behind.allowed_s = pause
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._urgent.wait(), pause)
             self._urgent.clear()
@@ -151,6 +157,7 @@ class DatabaseSaver:
         """Let go of what another replica has written already."""
         stored = await self._database.read(self._snapshot.positions)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
+        self.behind.begin_again()
         await self._announce()
         await asyncio.sleep(SAVE_EVERY_S)
 
@@ -181,7 +188,8 @@ class DatabaseSaver:
             self._events = events + self._events
             return False
         self._measures.committed(time.perf_counter() - began)
-        self._saved, self._kept = positions, folded
+        self.saved, self._kept = positions, folded
+        self.behind.done(folded)
         await self._announce()
         return True
 
@@ -193,7 +201,7 @@ class DatabaseSaver:
         folded = self._folded
 
         def shown() -> bool:
-            if self._kept >= folded and self._saved.get(subjects.CONTROL, 0) >= position:
+            if self._kept >= folded and self.saved.get(subjects.CONTROL, 0) >= position:
                 return True
             self._urgent.set()
             return False
@@ -204,6 +212,6 @@ class DatabaseSaver:
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(self._moved.wait(), SAVE_EVERY_S)
         except TimeoutError:
-            saved = self._saved.get(subjects.CONTROL, 0)
+            saved = self.saved.get(subjects.CONTROL, 0)
             message = f"the read side is at position {saved}, not yet at {position}; try again"
             raise unavailable(message) from None

@@ -40,6 +40,10 @@ class ServiceSettings:
     log_format: str = "console"
     """`console` or `json`."""
     log_level: str = "INFO"
+    loop_blocked_s: float = 0.5
+    """An event loop that stands still for longer is told, with the stack; 0: never."""
+    log_lags_s: float = 5.0
+    """What is known to be in the log and not folded, or not saved, for longer is told; 0: never."""
 
 
 def _boolean(text: str) -> bool:

@@ -46,7 +46,8 @@ def test_a_plain_script_reports_from_outside(cluster, tmp_path):
     before = cluster.newest_experiment()
     run(cluster, sys.executable, PLAIN, tmp_path, status=3)
     id = cluster.experiment_after(before)
-    assert cluster.experiment(id)["state"] == "STATE_ERROR"
+    # The searcher makes it of the trial's, a moment later.
+    wait_for(lambda: cluster.experiment(id)["state"] == "STATE_ERROR", 20, "the experiment's error")
     run(cluster, sys.executable, PLAIN, tmp_path)
     assert cluster.wait_for_end(id)["state"] == "STATE_COMPLETED"
     (trial,) = cluster.trials(id)

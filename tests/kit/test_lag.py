@@ -1,0 +1,136 @@
+"""How old the oldest thing is that is not done yet, and when that is told."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+
+from services.kit.lag import GRAIN_S, Behind, Lags, tell_lags
+
+
+class Clock:
+    """Stands still unless it is told otherwise; so does the count of waits for a processor."""
+
+    def __init__(self):
+        self.now = 100.0
+        self.waited = 7.0
+
+    def behind(self):
+        return Behind(lambda: self.now, lambda: self.waited)
+
+
+def test_nothing_is_old_where_all_is_done():
+    clock = Clock()
+    one = clock.behind()
+    one.known(5)
+    one.done(5)
+    clock.now += 100
+    assert (one.age_s, one.left) == (0.0, 0)
+
+
+def test_the_oldest_of_what_is_left_counts():
+    clock = Clock()
+    one = clock.behind()
+    one.known(5)
+    clock.now += 3
+    one.known(8)
+    one.done(4)
+    assert (one.age_s, one.left) == (3.0, 4)
+    one.done(5)
+    assert (one.age_s, one.left) == (0.0, 3)
+    clock.now += 2
+    assert one.age_s == 2.0
+
+
+def test_a_stream_that_never_rests_and_is_followed_closely_is_not_old():
+    clock = Clock()
+    one = clock.behind()
+    for total in range(1, 1000):
+        one.known(total)
+        one.done(total - 1)
+        clock.now += 0.1
+        assert one.age_s <= 0.1 + GRAIN_S
+    assert one.left == 1
+
+
+def test_the_time_that_this_process_waited_for_a_processor_is_no_age():
+    clock = Clock()
+    one = clock.behind()
+    one.known(1)
+    clock.now += 20
+    clock.waited += 18
+    assert one.age_s == 2.0
+
+
+def test_what_may_become_old_on_purpose_is_so_much_younger():
+    clock = Clock()
+    one = clock.behind()
+    one.allowed_s = 5.0
+    one.known(1)
+    clock.now += 4
+    assert one.age_s == 0.0
+    clock.now += 4
+    assert one.age_s == 3.0
+
+
+def test_what_is_removed_unread_is_not_waited_for():
+    clock = Clock()
+    one = clock.behind()
+    one.known(5)
+    clock.now += 1
+    one.known(10)
+    one.known(7)
+    assert (one.age_s, one.left) == (1.0, 7)
+    one.done(5)
+    assert (one.age_s, one.left) == (0.0, 2)
+    one.known(5)
+    assert one.left == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.floats(0, 3))))
+def test_what_is_left_is_what_was_said_last(steps):
+    clock = Clock()
+    one = clock.behind()
+    done = 0
+    for total, progress, seconds in steps:
+        one.known(max(total, done))
+        assert one.left == max(total, done) - done
+        done = min(done + progress, max(total, done))
+        one.done(done)
+        assert one.left == max(total, done) - done
+        assert (one.left == 0) == (one._known == type(one._known)())
+        clock.now += seconds
+
+
+def told(lags, clock, one, seconds, judged=True):
+    clock.now += seconds
+    with capture_logs() as logged:
+        lags.look({"CONTROL": one}, judged=judged)
+    return [(line["event"], line["seconds"]) for line in logged]
+
+
+def test_each_lag_is_told_once_and_its_end_with_its_length():
+    clock = Clock()
+    one, lags = clock.behind(), Lags(5.0, {"CONTROL": 3}.__getitem__)
+    one.known(9)
+    assert told(lags, clock, one, 4) == []
+    assert told(lags, clock, one, 2) == [("log.lags", 6.0)]
+    assert told(lags, clock, one, 2) == []
+    one.done(9)
+    assert told(lags, clock, one, 1) == [("log.caught_up", 8.0)]
+    one.known(10)
+    assert told(lags, clock, one, 7) == [("log.lags", 7.0)]
+
+
+def test_while_nobody_judges_nothing_is_told_and_nothing_gets_old():
+    clock = Clock()
+    one, lags = clock.behind(), Lags(5.0, {"CONTROL": 3}.__getitem__)
+    one.known(9)
+    assert told(lags, clock, one, 60, judged=False) == []
+    assert told(lags, clock, one, 4) == []
+    assert told(lags, clock, one, 2) == [("log.lags", 6.0)]
+
+
+def test_a_limit_of_0_is_none():
+    asyncio.run(tell_lags(0.0, dict, lambda: True, lambda _: 0))

@@ -1,0 +1,180 @@
+"""The watchdog of the event loop: what it tells of a loop that stands still, and what it forgives."""
+
+import asyncio
+import os
+import threading
+import time
+
+import pytest
+from structlog.testing import capture_logs
+
+from services.kit.loop_watchdog import LoopWatchdog, watching
+from services.kit.processor_waits import MachineTime, waited_s
+
+LIMIT_S = 0.2
+ME, OTHER = 17, 18
+
+
+def stand_still(seconds):
+    time.sleep(seconds)
+
+
+def hold_the_interpreter():
+    """One call in C that lets no other thread run meanwhile, and takes a second or so."""
+    return sum(range(50_000_000))
+
+
+async def until(true):
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+async def told_of(work, stalls):
+    """Do `work` so many times on a watched loop, and wait each time until that is told; returns what was."""
+    counted = []
+    with capture_logs() as logged, watching(LIMIT_S, counted.append):
+        for number in range(1, stalls + 1):
+            # The watchdog has looked, and looks again.
+            await asyncio.sleep(LIMIT_S)
+            work()
+            await until(lambda number=number: len(counted) == number)
+    told = [line for line in logged if line["event"] == "loop.blocked"]
+    assert [line["seconds"] for line in told] == [pytest.approx(s, abs=0.001) for s in counted]
+    return told
+
+
+def test_each_stall_is_told_once_with_its_stack():
+    for line in asyncio.run(told_of(lambda: stand_still(10 * LIMIT_S), stalls=2)):
+        assert line["log_level"] == "warning"
+        assert line["seconds"] > LIMIT_S
+        assert line["over"]
+        # Innermost last, as everywhere.
+        assert line["stack"].splitlines()[-1].strip() == "time.sleep(seconds)"
+        assert "in stand_still" in line["stack"]
+
+
+def test_who_keeps_all_other_threads_from_running_is_seen_too():
+    (line,) = asyncio.run(told_of(hold_the_interpreter, stalls=1))
+    assert "in hold_the_interpreter" in line["stack"]
+
+
+def test_a_loop_that_does_not_come_back_is_told_all_the_same(monkeypatch):
+    monkeypatch.setattr("services.kit.loop_watchdog.TOLD_AFTER_S", 2 * LIMIT_S)
+    told = threading.Event()
+
+    async def work():
+        with watching(LIMIT_S, lambda seconds: told.set()):
+            await asyncio.sleep(LIMIT_S)
+            # Nothing but the watchdog ends this.
+            assert told.wait(60)
+
+    with capture_logs() as logged:
+        asyncio.run(work())
+    (line,) = [line for line in logged if line["event"] == "loop.blocked"]
+    assert not line["over"]
+
+
+def test_a_limit_of_0_starts_nothing():
+    async def work():
+        before = threading.active_count()
+        with watching(0.0, lambda seconds: None):
+            assert threading.active_count() == before
+
+    asyncio.run(work())
+
+
+def test_it_ends_with_its_loop():
+    async def work():
+        watchdog = LoopWatchdog(0.01, lambda seconds: None)
+        watchdog.start()
+        return watchdog
+
+    watchdog = asyncio.run(work())
+    watchdog._thread.join(60)
+    assert not watchdog._thread.is_alive()
+
+
+class Tasks:
+    """A folder like /proc/self/task, whose threads have waited for as long as one says."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def waited(self, **by_thread):
+        for name, seconds in by_thread.items():
+            thread = {"me": ME, "other": OTHER, "asker": threading.get_native_id()}[name]
+            (self.folder / str(thread)).mkdir(exist_ok=True)
+            (self.folder / str(thread) / "schedstat").write_text(f"5 {int(seconds * 1e9)} 3\n")
+
+
+@pytest.fixture
+def tasks(tmp_path):
+    tasks = Tasks(tmp_path)
+    tasks.waited(me=3.0, other=1.0, asker=2.0)
+    return tasks
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """Seconds that this process has worked, as one sets them."""
+    worked = [10.0]
+    monkeypatch.setattr(time, "process_time", lambda: worked[0])
+    return worked
+
+
+@pytest.fixture
+def machine(tasks, work):
+    machine = MachineTime(ME, tasks.folder)
+    machine.begin()
+    return machine
+
+
+def test_a_wait_for_a_processor_is_excused_stretch_by_stretch(machine, tasks):
+    tasks.waited(me=3.5)
+    assert machine.taken(late_s=0).from_thread_s == pytest.approx(0.5)
+    assert machine.taken(late_s=0).from_thread_s == 0
+    tasks.waited(me=4.5)
+    assert machine.taken(late_s=0).from_thread_s == pytest.approx(1.0)
+
+
+def test_a_wait_of_another_thread_is_excused_as_it_may_have_held_the_lock(machine, tasks):
+    machine.taken(late_s=0)
+    tasks.waited(me=3.25, other=1.5)
+    assert machine.taken(late_s=0).from_thread_s == pytest.approx(0.75)
+
+
+def test_who_looks_late_because_this_process_worked_excuses_nothing(machine, work):
+    work[0] += 2.0
+    assert machine.taken(late_s=2.0).from_thread_s == 0
+
+
+def test_who_looks_late_for_want_of_a_processor_excuses_nothing(machine, tasks):
+    tasks.waited(asker=4.0)
+    assert machine.taken(late_s=2.0) == (pytest.approx(0), 2.0)
+
+
+def test_a_wait_with_the_lock_in_hand_is_excused_once(machine, tasks, work):
+    tasks.waited(me=6.0)
+    work[0] += 1.0
+    assert machine.taken(late_s=4.0).from_thread_s == 3.0
+
+
+def test_a_process_that_was_stopped_is_excused(machine, tasks, work):
+    tasks.waited(asker=2.5)
+    work[0] += 0.5
+    assert machine.taken(late_s=3.0).from_thread_s == pytest.approx(2.0)
+
+
+def test_where_nobody_counts_waits_being_late_excuses(tmp_path, work):
+    machine = MachineTime(ME, tmp_path / "none")
+    machine.begin()
+    work[0] += 0.25
+    assert machine.taken(late_s=1.0).from_thread_s == pytest.approx(0.75)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this kernel does not count waits")
+def test_this_kernel_is_understood(tasks):
+    assert waited_s(threading.get_native_id()) >= 0
+    assert waited_s(ME, tasks.folder) == 3.0
+    assert waited_s(99, tasks.folder) is None
