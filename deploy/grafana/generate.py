@@ -27,6 +27,19 @@ ROWS: dict[str, list[tuple[str, str, dict[str, str]]]] = {
         ("Replicas that decide", "short", {"sum by (owner) (steadfast_leads)": "{{owner}}"}),
         ("Behind the log", "short", {"max by (owner, stream) (steadfast_log_lag)": "{{owner}} {{stream}}"}),
         (
+            "Oldest that is not folded, or not saved",
+            "s",
+            {
+                "max by (owner, stream) (steadfast_log_lag_seconds)": "{{owner}} {{stream}}",
+                "max by (owner) (steadfast_unsaved_seconds)": "{{owner}} saving",
+            },
+        ),
+        (
+            "Seconds that loops stood still",
+            "s",
+            {"sum by (owner) (increase(steadfast_loop_blocked_seconds_sum[5m]))": "{{owner}}"},
+        ),
+        (
             "Requests by status",
             "reqps",
             {"sum by (status) (rate(steadfast_requests_total[1m]))": "{{status}}"},

@@ -85,11 +85,18 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
     except asyncio.CancelledError:
         log.info("service.stopped")
     except (Exception, BaseExceptionGroup) as failure:
-        for error in failure.exceptions if isinstance(failure, BaseExceptionGroup) else [failure]:
+        for error in _single_errors(failure):
             log.critical("service.failed", error=str(error), exc_info=error)
         # At once: what may still hold on to the loop must not keep it from being started again.
         process.leave(1)
     return 0
+
+
+def _single_errors(error: BaseException) -> list[BaseException]:
+    """The errors themselves, out of groups in groups."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [single for inner in error.exceptions for single in _single_errors(inner)]
 
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:

@@ -1,7 +1,7 @@
 """Notices that a process' event loop stands still, and says where it stood.
 
-A thread asks the loop for a sign of life some times a second. While none comes it looks at the stack of the
-loop's thread: what is told of it was seen during the stall, not after it.
+The loop gives a sign of life some times a second. While none comes a thread looks at the stack of the loop's
+thread: what is told of it was seen during the stall, not after it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,7 +32,7 @@ log = structlog.get_logger()
 class LoopWatchdog:
     """Watches the loop that runs in the thread which makes this."""
 
-    def __init__(self, limit_s: float, count: Callable[[float], None], tasks: Path = TASKS) -> None:
+    def __init__(self, limit_s: float, count: Callable[[float], None], tasks: str | Path = TASKS) -> None:
         """`count` is given the seconds of each stall longer than `limit_s`, less what the machine took."""
         self._limit_s = limit_s
         self._count = count
@@ -40,69 +41,72 @@ class LoopWatchdog:
         self._machine = MachineTime(threading.get_native_id(), tasks)
         self._period_s = limit_s / LOOKS_PER_LIMIT
         self._stopped = threading.Event()
-        self._asked_at = self._looked_at = self._excused_s = 0.0
-        self._answered_at: float | None = None
+        self._ticked_at = self._looked_at = time.monotonic()
+        self._next: asyncio.TimerHandle | None = None
+        self._late_ticks: deque[float] = deque()
+        self._excused_s = 0.0
         self._stack: traceback.StackSummary | None = None
         self._crossed = self._told = False
         # In a context of its own it would not say in the log which process this is.
-        context = contextvars.copy_context()
-        self._thread = threading.Thread(
-            target=context.run, args=[self._watch], daemon=True, name="loop-watchdog"
-        )
+        work = contextvars.copy_context().run
+        self._thread = threading.Thread(target=work, args=[self._watch], daemon=True, name="loop-watchdog")
 
     def start(self) -> None:
         """Begin to watch."""
+        self._tick()
         self._thread.start()
 
     def stop(self) -> None:
-        """Watch no more; what stands still from now on is nobody's concern."""
+        """Watch no more, as the loop's own thread says; what stands still from now on is nobody's concern."""
         self._stopped.set()
+        if self._next is not None:
+            self._next.cancel()
+
+    def _tick(self) -> None:
+        """The sign of life, on the loop."""
+        now = time.monotonic()
+        late_s = now - self._ticked_at - self._period_s
+        if late_s > self._limit_s:
+            self._late_ticks.append(late_s)
+        self._ticked_at = now
+        self._next = self._loop.call_later(self._period_s, self._tick)
 
     def _watch(self) -> None:
-        try:
-            self._ask()
-            while not self._stopped.wait(self._period_s):
-                self._look()
-        except RuntimeError:
-            # A closed loop cannot be asked.
-            if not self._loop.is_closed():
-                raise
-
-    def _ask(self) -> None:
-        self._answered_at, self._stack, self._excused_s = None, None, 0.0
-        self._crossed = self._told = False
         self._machine.begin()
-        self._asked_at = self._looked_at = time.monotonic()
-        self._loop.call_soon_threadsafe(self._answer)
-
-    def _answer(self) -> None:
-        self._answered_at = time.monotonic()
+        while not self._stopped.wait(self._period_s) and not self._loop.is_closed():
+            self._look()
 
     def _look(self) -> None:
-        now, answered_at = time.monotonic(), self._answered_at
-        # Who holds the interpreter's lock keeps this thread from looking, too.
-        late_s = now - self._looked_at - self._period_s
-        over = answered_at is not None
-        stood_s = (answered_at or now) - self._asked_at
-        if over and max(stood_s, late_s) < self._limit_s:
-            self._ask()
+        # In this order: a tick in between must not make a stall look like none.
+        now, overdue_s = time.monotonic(), time.monotonic() - self._ticked_at - self._period_s
+        late_tick_s = self._late_ticks.popleft() if self._late_ticks else None
+        if late_tick_s is None and overdue_s < self._period_s:
+            self._begin_again(now)
             return
-        if not self._crossed and (not over or self._stack is None):
+        if not self._crossed and (late_tick_s is None or self._stack is None):
+            # After a late tick only where none was seen: who held the interpreter kept this thread from looking.
             self._stack = self._stack_of_loop()
-        taken = self._machine.taken(late_s)
-        self._excused_s += min(taken.from_thread_s, now - self._looked_at)
+        self._excused_s += min(
+            self._machine.taken_s(now - self._looked_at - self._period_s), now - self._looked_at
+        )
         self._looked_at = now
-        self._judge(max(stood_s, late_s - taken.from_asker_s) - self._excused_s, over=over)
+        self._judge((late_tick_s or overdue_s) - self._excused_s, over=late_tick_s is not None)
+        if late_tick_s is not None:
+            self._begin_again(now)
+
+    def _begin_again(self, now: float) -> None:
+        self._stack, self._excused_s = None, 0.0
+        self._crossed = self._told = False
+        self._looked_at = now
+        self._machine.begin()
 
     def _judge(self, stalled_s: float, *, over: bool) -> None:
         self._crossed = self._crossed or stalled_s > self._limit_s
         if self._crossed and not self._told and (over or stalled_s > TOLD_AFTER_S):
             self._told = True
-            self._count(stalled_s)
             stack = "".join(self._stack.format()) if self._stack else ""
             log.warning("loop.blocked", seconds=round(stalled_s, 3), over=over, stack=stack)
-        if over:
-            self._ask()
+            self._count(stalled_s)
 
     def _stack_of_loop(self) -> traceback.StackSummary:
         # Lines are read from disk only where somebody is told of them.

@@ -315,6 +315,9 @@ def test_a_full_disk_under_the_spool(local_cluster, tmp_path):
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
+@pytest.mark.expected_log(
+    r"(service|worker)\.failed .*LogTruncated", reason="all who read the log before refuse what is left of it"
+)
 def test_a_log_that_lost_its_tail_is_refused(local_cluster, tmp_path):
     cluster = local_cluster()
     (tmp_path / "train.py").write_text("pass")
