@@ -77,18 +77,18 @@ class LoopWatchdog:
             self._look()
 
     def _look(self) -> None:
+        now = time.monotonic()
         # In this order: a tick in between must not make a stall look like none.
-        now, overdue_s = time.monotonic(), time.monotonic() - self._ticked_at - self._period_s
+        overdue_s = now - self._ticked_at - self._period_s
         late_tick_s = self._late_ticks.popleft() if self._late_ticks else None
         if late_tick_s is None and overdue_s < self._period_s:
             self._begin_again(now)
             return
         if not self._crossed and (late_tick_s is None or self._stack is None):
-            # After a late tick only where none was seen: who held the interpreter kept this thread from looking.
+            # After a late tick only where none was seen: who held the interpreter kept this thread away.
             self._stack = self._stack_of_loop()
-        self._excused_s += min(
-            self._machine.taken_s(now - self._looked_at - self._period_s), now - self._looked_at
-        )
+        passed_s = now - self._looked_at
+        self._excused_s += min(self._machine.taken_s(passed_s - self._period_s), passed_s)
         self._looked_at = now
         self._judge((late_tick_s or overdue_s) - self._excused_s, over=late_tick_s is not None)
         if late_tick_s is not None:
