@@ -276,6 +276,30 @@ def test_a_reader_hears_of_whatever_ends_its_reading(broker):
     asyncio.run(_with(jetstream(broker), work))
 
 
+@pytest.mark.live
+@pytest.mark.timeout(60)
+def test_a_reader_knows_how_much_is_left_until_it_asks_for_more(broker):
+    async def work(log):
+        for number in range(10):
+            await log.append(draft(f"first-{number}"))
+        async with log.read(subjects.CONTROL, after=2) as feed:
+            assert feed.behind.left == 8
+            taken = 0
+            while taken < 8:
+                before, taken = taken, taken + len((await feed.batch()).messages)
+                # What was handed out last may still be at work.
+                assert feed.behind.left == 8 - before
+            more = asyncio.ensure_future(feed.batch())
+            await asyncio.sleep(0)
+            assert feed.behind.left == 0
+            await log.append(draft("second"))
+            assert len((await more).messages) == 1
+            assert feed.behind.left == 1
+            assert feed.behind.age_s >= 0
+
+    asyncio.run(_with(jetstream(broker), work))
+
+
 def test_reading_once_ends_at_the_end_or_at_a_position(run):
     async def work(log):
         assert await read_once(log, subjects.CONTROL) == []

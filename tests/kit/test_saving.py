@@ -96,6 +96,27 @@ def whole(control, reports):
     return {"CONTROL": control, "REPORTS": reports}, sums, rows
 
 
+def test_what_is_folded_is_behind_until_it_is_saved(database):
+    async def work():
+        leader, follower = Replica(database, leads=True), Replica(database, leads=False)
+        for replica in (leader, follower):
+            await replica.fold("CONTROL", 10)
+            assert replica.saver.behind.left == 1
+        since = follower.saver.behind._known[0].at
+        async with running(leader, follower):
+            await leader.saver.reach(10)
+            assert leader.saver.behind.left == 0
+            # It has nothing to do but to follow: no time of its own runs.
+            while follower.saver.behind._known[0].at == since:
+                await asyncio.sleep(0.01)
+            follower.leads = True
+            await follower.fold("CONTROL", 11)
+            await follower.saver.reach(11)
+            assert follower.saver.behind.left == 0
+
+    asyncio.run(work())
+
+
 def test_a_follower_takes_over_without_writing_anything_twice(database):
     async def work():
         first, second = Replica(database, leads=True), Replica(database, leads=False)
