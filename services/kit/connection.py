@@ -48,7 +48,12 @@ async def until_closed(connection: Client) -> None:
     """
     while not connection.is_closed:  # noqa: ASYNC110 - the client tells only whoever made it
         await asyncio.sleep(LOOK_EVERY_S)
-    raise ClosedForGood(f"the broker has closed the connection: {connection.last_error}")
+    raise closed_for_good(connection)
+
+
+def closed_for_good(connection: Client) -> ClosedForGood:
+    """Why the broker closed a connection, for whoever notices first that it is closed."""
+    return ClosedForGood(f"the broker has closed the connection: {connection.last_error}")
 
 
 async def leave(connection: Client) -> None:

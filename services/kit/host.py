@@ -16,11 +16,12 @@ import sqlalchemy as sa
 import structlog
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
+from nats.errors import ConnectionClosedError
 
 from det_contracts import commands, subjects
 from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
-from services.kit.connection import connect, leave, until_closed
+from services.kit.connection import closed_for_good, connect, leave, until_closed
 from services.kit.database import Database
 from services.kit.health import show
 from services.kit.lag import Behind, tell_lags
@@ -115,14 +116,17 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
         _read_numbers(service, parts)
         stack.push_async_callback(await show(parts.measures, settings, lambda: _unwell(parts.runner)))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(until_closed(connection))
-            tasks.create_task(parts.runner.run())
-            tasks.create_task(lease.hold())
-            tasks.create_task(_hear(service, parts, lease))
-            tasks.create_task(_tell_lags(parts))
-            if service.extra is not None:
-                tasks.create_task(_as_coroutine(service.extra(parts)))  # noqa: S610 - not Django's
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(until_closed(connection))
+                tasks.create_task(parts.runner.run())
+                tasks.create_task(lease.hold())
+                tasks.create_task(_hear(service, parts, lease))
+                tasks.create_task(_tell_lags(parts))
+                if service.extra is not None:
+                    tasks.create_task(_as_coroutine(service.extra(parts)))  # noqa: S610 - not Django's
+        except* ConnectionClosedError:
+            raise closed_for_good(connection) from None
 
 
 def _joined(
