@@ -9,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+from tests.fixtures.http_server import stop
+
 
 class Call(NamedTuple):
     """One request as it came in."""
@@ -59,7 +61,7 @@ class FakeGateway:
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self.answer("GET", "/info", {"version": "0.25.0", "cluster_id": "c-1", "master_id": "m-1"})
@@ -77,8 +79,7 @@ class FakeGateway:
         self.url = self.url.replace("http:", "https:")
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        stop(self._server)
         self._thread.join()
 
     def take(self, call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""A few hundred seeds of the whole cluster; `make soak` runs as many as asked."""
+"""A few seeds of the whole cluster; the full tier runs ten thousand, `make soak` as many as asked."""
 
 import os
 import subprocess
@@ -11,10 +11,10 @@ import pytest
 from tests.simulation.activity import too_little
 from tests.simulation.simulate import simulate
 
-BATCH = 40
+BATCH = 20
 
 
-@pytest.mark.parametrize("first", range(0, 240, BATCH))
+@pytest.mark.parametrize("first", range(0, 40, BATCH))
 def test_nothing_goes_wrong(first):
     counts = Counter()
     for seed in range(first, first + BATCH):

@@ -2,7 +2,6 @@
 
 import http.server
 import re
-import threading
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -11,6 +10,7 @@ from minio.credentials.providers import ChainedProvider
 from urllib3.exceptions import MaxRetryError
 
 from determined.storage import S3StorageManager, s3_download
+from tests.fixtures.http_server import serving
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET
 
 ERROR = (
@@ -69,12 +69,8 @@ def server():
     made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answering)
     made.daemon_threads, made.asked, made.objects = True, [], {"one/f": b"0123456789"}
     made.answer = lambda handler, key, first, last: handler.part(made.objects[key], first, last)
-    thread = threading.Thread(target=made.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    made.shutdown()
-    made.server_close()
-    thread.join()
+    with serving(made):
+        yield made
 
 
 @pytest.fixture

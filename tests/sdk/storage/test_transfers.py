@@ -15,6 +15,7 @@ from determined.storage.parallel import run_all
 from determined.storage.progress import Meter
 from determined.storage.s3_answers import StoreError
 from determined.storage.s3_streams import Streams
+from tests.fixtures.http_server import serving
 from tests.sdk.storage.conftest import BUCKET, KEY, SECRET, Given
 
 MIB = 1 << 20
@@ -73,14 +74,12 @@ def shaky():
     """A server, and streams from it."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Shaky)
     server.daemon_threads, server.asked = True, []
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     provider = s3_transfer.provider((KEY, SECRET))
     client = s3_transfer.connect(f"127.0.0.1:{server.server_port}", False, provider, "us-east-1")
     streams = Streams(client, BUCKET, provider)
-    yield server, streams
-    streams.close()
-    server.shutdown()
-    server.server_close()
+    with serving(server):
+        yield server, streams
+        streams.close()
 
 
 def fetch(streams, target):

@@ -129,13 +129,18 @@ def test_only_what_is_wanted(process):
     assert all(set(metrics) == {"eval_loss"} for _, metrics in process.reported("validation"))
 
 
-@pytest.mark.parametrize("stop", [2, 3, 4, 5, 7])
-def test_paused_and_resumed_it_is_the_same(process, monkeypatch, stop):
-    monkeypatch.setattr(_pace, "EVERY_S", 0.0)
-    become(process)
-    whole = Run(process)
-    expected = [process.reported(group) for group in GROUPS]
+@pytest.fixture(scope="module")
+def undisturbed(own_process):
+    """A run that nobody pauses, and what it reported."""
+    with own_process() as process:
+        become(process)
+        return Run(process), [process.reported(group) for group in GROUPS]
 
+
+@pytest.mark.parametrize("stop", [2, 3, 4, 5, 7])
+def test_paused_and_resumed_it_is_the_same(process, monkeypatch, undisturbed, stop):
+    monkeypatch.setattr(_pace, "EVERY_S", 0.0)
+    whole, expected = undisturbed
     become(process, preempt_after=10**6)
     first = Run(process, callbacks=[PreemptAt(process, stop)])
     assert (first.steps, completed(process)) == (stop, [])
@@ -278,15 +283,22 @@ def test_looking_once_a_second():
     assert set(gaps[-50:]) == {1}
 
 
+LONG = {"lengths": (40,), "config": {"searcher": SEARCHER | {"max_length": {"batches": 40}}}}
+
+
+@pytest.fixture(scope="module")
+def undisturbed_for_long(own_process):
+    with own_process() as process:
+        become(process, **LONG)
+        return Run(process, max_steps=40)
+
+
 @pytest.mark.parametrize("stop", [16, 20, 37])
-def test_resumed_in_a_later_epoch(process, monkeypatch, stop):
+def test_resumed_in_a_later_epoch(process, monkeypatch, undisturbed_for_long, stop):
     """An epoch is 16 steps: the order of the next one goes on where it was."""
     monkeypatch.setattr(_pace, "EVERY_S", 0.0)
-    long = {"lengths": (40,), "config": {"searcher": SEARCHER | {"max_length": {"batches": 40}}}}
-    become(process, **long)
-    whole = Run(process, max_steps=40)
-    become(process, preempt_after=10**6, **long)
+    become(process, preempt_after=10**6, **LONG)
     assert Run(process, max_steps=40, callbacks=[PreemptAt(process, stop)]).steps == stop
     uuid, _ = process.checkpoints()[-1]
-    become(process, latest_checkpoint=uuid, steps=stop, **long)
-    assert torch.equal(Run(process, max_steps=40).weights, whole.weights)
+    become(process, latest_checkpoint=uuid, steps=stop, **LONG)
+    assert torch.equal(Run(process, max_steps=40).weights, undisturbed_for_long.weights)
