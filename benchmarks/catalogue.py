@@ -23,6 +23,7 @@ from det_contracts import expconf
 from det_contracts.commands import Answer
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
+from det_contracts.states import State as Ending
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.domain import State, evolve
@@ -103,7 +104,7 @@ class Filled:
             ),
         )
         if id % 100:
-            ended = "COMPLETED" if chance.random() < 0.9 else "ERROR"
+            ended: Ending = "COMPLETED" if chance.random() < 0.9 else "ERROR"
             self.say(
                 searcher.TrialEnded(trial_id=id, state="COMPLETED", restarts=0, reason=""),
                 metrics.Settled(trial_id=id, reason=""),

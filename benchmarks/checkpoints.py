@@ -232,7 +232,9 @@ def down_rows(rounds: int, name: str, source: Path, back: Path, url: str) -> Non
     ways = {threads: partial(bare_down, url, names, back, threads) for threads in (1, BARE_THREADS)}
     if len(names) == 1:
         del ways[BARE_THREADS]
-    works = {f"bare client down, streams: {threads}": (work, back) for threads, work in ways.items()}
+    works: dict[str, tuple[Work, Path]] = {
+        f"bare client down, streams: {threads}": (work, back) for threads, work in ways.items()
+    }
     sizes = {path.name: path.stat().st_size for path in files_of(source)}
     for keeps, end in ((True, "unchecked"), (False, "thrown away")):
         works[f"bare sockets down, {end}"] = (partial(raw_down, url, sizes, back, keeps), back)
@@ -290,7 +292,8 @@ def _beside(
     before, _ = lost(step, _for(usual_s))
     called = seconds(partial(checkpoint.upload, source, background=True))
     processor, own = time.process_time(), time.thread_time()
-    share, took = lost(step, lambda: checkpoint._uploads._thread.is_alive())
+    uploading = checkpoint._uploads._thread
+    share, took = lost(step, lambda: uploading is not None and uploading.is_alive())
     inside = time.process_time() - processor - (time.thread_time() - own)
     checkpoint.wait_for_upload()
     after, _ = lost(step, _for(usual_s))

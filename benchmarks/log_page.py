@@ -60,13 +60,8 @@ def main(size: Size) -> None:
         peak = Peak(home)
         wait(lambda: ask(client, f"trials/{trial}/logs/summary")["lines"] >= size.lines)
         took = time.perf_counter() - began
-        row(
-            f"{size.lines:,} lines made, published, folded and readable",
-            size.lines / took,
-            "lines/s",
-            "",
-            "making them took most of it",
-        )
+        measure = f"{size.lines:,} lines made, published, folded and readable"
+        row(measure, size.lines / took, "lines/s")
         row("largest memory of the metrics service meanwhile", peak.stop() / 1e6, "MB", "< 300 MB")
         http(client, f"trials/{trial}/logs", size.rounds)
         browse(home, f"experiments/{experiment}/trials/{trial}/logs", size)
@@ -91,7 +86,7 @@ def wait(true: Callable[[], Any], every_s: float = 0.2) -> None:
 def trial_of(home: Home, client: httpx.Client) -> tuple[int, int, str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.yaml").write_text(CONFIG)
-        words = [DET, "-m", address(home), "e", "create", "config.yaml", "."]
+        words = [str(DET), "-m", address(home), "e", "create", "config.yaml", "."]
         environment = os.environ | {"HOME": folder}
         done = subprocess.run(words, cwd=folder, check=True, stdout=subprocess.PIPE, env=environment)
     experiment = int(done.stdout.split(b"Created experiment ")[1].split()[0])

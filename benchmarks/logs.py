@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -94,7 +95,7 @@ def measure(lines: int, url: str, rounds: int) -> None:
     database = open_database(url, "metrics")
     state, snapshot = State(), Snapshot("metrics", State)
     spent, worked, raw, position = 0.0, 0.0, 0, 0
-    waiting = []
+    waiting: list[Any] = []
     read = RULES.decode[subjects.LOGS]
 
     def commit() -> None:

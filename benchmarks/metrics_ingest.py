@@ -241,10 +241,10 @@ def measure(server: Broker, kind: str, database: str, size: Size) -> None:
 
 
 def main(size: Size) -> None:
-    import pgserver
+    from pgserver.postgres_server import get_server
 
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
-        database = pgserver.get_server(Path(folder) / "postgres", cleanup_mode="stop")
+        database = get_server(Path(folder) / "postgres", cleanup_mode="stop")
         for kind, url in (("SQLite", f"sqlite:///{folder}/metrics.db"), ("PostgreSQL", database.get_uri())):
             with running_broker() as server:
                 asyncio.run(make_streams(server))

@@ -13,6 +13,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.cluster import address, running_cluster
@@ -24,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = """
 import sys
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, {root!r})
 from benchmarks.trainer import measure
 measure({mode!r}, {count}, {warm}, Path({to!r}))
@@ -45,7 +47,7 @@ class Size:
     rounds: int = 7
 
 
-def batches_of(count: int) -> list:
+def batches_of(count: int) -> list[Any]:
     """What both loops train on: (2, 4) and (2, 1), ready as tensors."""
     import torch
 
@@ -60,11 +62,11 @@ def plain(count: int) -> float:
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     data = batches_of(count)
-    losses: list = []
+    losses: list[Any] = []
     began = time.perf_counter()
     for index, (x, y) in enumerate(data):
         loss = torch.nn.functional.mse_loss(model(x), y)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.detach())
@@ -91,7 +93,7 @@ def trainer(count: int) -> dict[str, float]:
             self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), 0.01))
             context.experimental.disable_dataset_reproducibility_checks()
 
-        def train_batch(self, batch, epoch_idx, batch_idx):
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
             if batch_idx == 0:
                 marks["first"] = clock()
             x, y = batch
@@ -100,23 +102,24 @@ def trainer(count: int) -> dict[str, float]:
             self.context.step_optimizer(self.optimizer)
             return {"loss": loss}
 
-        def evaluate_batch(self, batch):
+        def evaluate_batch(self, batch: Any, batch_idx: int) -> dict[str, Any]:
             marks.setdefault("last", clock())
             return {"x": 0.0}
 
-        def build_training_data_loader(self):
+        def build_training_data_loader(self) -> list[Any]:
             return batches_of(count)
 
-        def build_validation_data_loader(self):
+        def build_validation_data_loader(self) -> list[Any]:
             return batches_of(1)
 
     with pytorch.init(enable_tensorboard_logging=False) as context:
         trial = Trial(context)
         on_cluster = det.get_cluster_info() is not None
-        length = {} if on_cluster else {"max_length": pytorch.Batch(count)}
         began = clock()
         pytorch.Trainer(trial, context).fit(
-            reporting_period=pytorch.Batch(REPORT_EVERY), checkpoint_policy="none", **length
+            max_length=None if on_cluster else pytorch.Batch(count),
+            reporting_period=pytorch.Batch(REPORT_EVERY),
+            checkpoint_policy="none",
         )
     spent = marks["last"] - marks["first"]
     return {"trainer_us": spent / count * 1e6, "to_first_ms": (marks["first"] - began) * 1e3}

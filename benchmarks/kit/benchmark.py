@@ -53,8 +53,10 @@ class Benchmark(Generic[Size]):
             kind = type(getattr(self.full, field))
             parser.add_argument(field, nargs="?", type=kind, help=f"usually {getattr(self.full, field)}")
         asked: dict[str, Any] = vars(parser.parse_args(words))
-        size: Any = self.quick if asked.pop("quick") else self.full
-        return dataclasses.replace(size, **{key: value for key, value in asked.items() if value is not None})
+        usual: Any = self.quick if asked.pop("quick") else self.full
+        given = {key: value for key, value in asked.items() if value is not None}
+        size: Size = dataclasses.replace(usual, **given)
+        return size
 
     def lacks(self) -> str:
         """What is needed and not there, and how to get it; empty if everything is there."""
