@@ -1,6 +1,6 @@
 """Lists of a gateway that knows very many experiments: a filtered and sorted page, over its REST application.
 
-python -m benchmarks.catalogue [EXPERIMENTS]
+python -m benchmarks.catalogue [--quick] [EXPERIMENTS]
 """
 
 from __future__ import annotations
@@ -8,20 +8,22 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 
-from benchmarks.table import head, median, percentile, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.table import median, percentile, row
 from det_contracts import expconf
 from det_contracts.commands import Answer
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
+from det_contracts.states import State as Ending
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.domain import State, evolve
@@ -35,10 +37,16 @@ from services.kit.blobs import DirectoryBlobs
 from services.kit.log_memory import MemoryLog
 from services.kit.measures import Measures
 
-ROUNDS = 30
 DAY_S = 86_400.0
 NAMES = ("resnet", "bert", "mnist", "unet", "gan", "ppo", "vit", "whisper")
 LABELS = ("sweep", "baseline", "paper", "debug", "gpu")
+
+
+@dataclass(frozen=True)
+class Size:
+    experiments: int = 100_000
+    """Every hundredth of them is open; there are more of those than rounds."""
+    rounds: int = 30
 
 
 class Filled:
@@ -96,7 +104,7 @@ class Filled:
             ),
         )
         if id % 100:
-            ended = "COMPLETED" if chance.random() < 0.9 else "ERROR"
+            ended: Ending = "COMPLETED" if chance.random() < 0.9 else "ERROR"
             self.say(
                 searcher.TrialEnded(trial_id=id, state="COMPLETED", restarts=0, reason=""),
                 metrics.Settled(trial_id=id, reason=""),
@@ -200,7 +208,11 @@ CASES = {
 }
 
 
-async def main(count: int) -> None:
+def main(size: Size) -> None:
+    asyncio.run(measured(size.experiments, size.rounds))
+
+
+async def measured(count: int, rounds: int) -> None:
     began = time.perf_counter()
     filled = Filled(count)
     row(f"fold {count:,} experiments", time.perf_counter() - began, "s")
@@ -208,20 +220,20 @@ async def main(count: int) -> None:
         found, saver = catalogue(filled, Path(name))
         web = await client(found, Path(name))
         for told, params in CASES.items():
-            await measure(
-                web, f"page of 100 of {count:,}: {told}", "experiments-search", params, filled, saver
-            )
+            answers = await measure(web, rounds, "experiments-search", params, filled, saver)
+            tell(f"page of 100 of {count:,}: {told}", *answers)
         plain = {"sortBy": "SORT_BY_SEARCHER_METRIC_VAL", "states": "STATE_COMPLETED", "name": "res"}
-        await measure(web, "the same from SQL, as 0.25 asks", "experiments", plain, filled, saver)
+        answers = await measure(web, rounds, "experiments", plain, filled, saver)
+        tell("the same from SQL, as 0.25 asks", *answers)
         await web.aclose()
 
 
 async def measure(
-    web: httpx.AsyncClient, told: str, path: str, params: Any, filled: Filled, saver: Any
-) -> None:
-    """First answer, and those after it while experiments move between any two."""
+    web: httpx.AsyncClient, rounds: int, path: str, params: Any, filled: Filled, saver: Any
+) -> tuple[list[float], list[float]]:
+    """First answer, and those after it while experiments move between any two: milliseconds, and of work."""
     took, busy = [], []
-    for turn in range(ROUNDS + 1):
+    for turn in range(rounds + 1):
         moved = filled.say(searcher.ExperimentPaused((turn + 1) * 100, "asked"))
         saver.note(moved)
         began, worked = time.perf_counter(), time.process_time()
@@ -229,12 +241,17 @@ async def measure(
         took.append(1000 * (time.perf_counter() - began))
         busy.append(1000 * (time.process_time() - worked))
         assert answer.status_code == 200, answer.text
+    return took, busy
+
+
+def tell(told: str, took: list[float], busy: list[float]) -> None:
     later = took[1:]
     work = f"{median(busy[1:]):.0f} ms of a processor"
     ratio = f"p95 {percentile(later, 0.95):.0f} ms; first {took[0]:.0f} ms; {work}"
     row(told, median(later), "ms", "< 200", ratio)
 
 
+BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=300, rounds=2), given=("experiments",))
+
 if __name__ == "__main__":
-    head()
-    asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000))
+    BENCHMARK.run()

@@ -2,44 +2,45 @@
 
 Needs chromium and the built web UI:
 
-python -m benchmarks.charts
+python -m benchmarks.charts [--quick]
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from playwright.sync_api import Page
-
-from benchmarks.browser import signed_in
-from benchmarks.table import head, median, percentile, row
-from services.kit import broker
-from tests.fixtures.local_cluster import LocalCluster
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.browser import signed_in
+from benchmarks.kit.cluster import user_cluster
+from benchmarks.kit.table import median, percentile, row
 from tests.fixtures.outside import Outside
 from tests.fixtures.painting import NOTE, reporting, until_painted_s
 
-TRIALS, REPORTS, ROUNDS = 100, 60, 7
-POINTS = 1_000_000
-LONG = f"""
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LONG = """
 import random
 import determined as det
 
 with det.core.init() as core:
-    for step in range(1, {POINTS} + 1):
+    for step in range(1, {points} + 1):
         core.train.report_training_metrics(steps_completed=step, metrics={{"noise": random.random()}})
     for op in core.searcher.operations():
         op.report_completed(0.0)
 """
 CONFIG = "{name: long, entrypoint: python3 long.py, searcher: {name: single, metric: x, max_length: 1}}"
-TALK = f"""
+TALK = """
 import time
+from pathlib import Path
 
-# Until a page looks on.
-time.sleep(5)
-for n in range({REPORTS}):
+while not Path({looked_on!r}).exists():
+    time.sleep(0.05)
+for n in range({count}):
     print(f"said at {{time.time():.4f}}", flush=True)
     # Not in step with anything that gathers lines.
     time.sleep(0.2 + n % 7 / 50)
@@ -71,26 +72,30 @@ FIRST = """
 """
 
 
-def main() -> None:
+@dataclass(frozen=True)
+class Size:
+    trials: int = 100
+    reports: int = 60
+    points: int = 1_000_000
+    rounds: int = 7
+
+
+def main(size: Size) -> None:
     """Print the rows."""
-    head()
-    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
-        script = Path(folder, "script")
-        script.mkdir()
-        cluster = LocalCluster(Path(folder, "cluster"), port=broker.free_port(), slots=1).up()
-        try:
-            with signed_in(cluster.address) as page:
-                weight(page)
-                live(cluster, page, script)
-                long(cluster, page, script)
-        finally:
-            cluster.down()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        user_cluster(slots=1) as cluster,
+        signed_in(cluster.address) as page,
+    ):
+        weight(page, size.rounds)
+        live(cluster, page, Path(folder), size)
+        long(cluster, page, Path(folder), size)
 
 
-def weight(page: Page) -> None:
+def weight(page: Page, rounds: int) -> None:
     """The first page."""
     painted = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         page.reload()
         page.get_by_role("heading", name="Dashboard").wait_for()
         at, size = page.evaluate(FIRST)
@@ -99,49 +104,53 @@ def weight(page: Page) -> None:
     row("dashboard: first contentful paint", median(painted), "ms")
 
 
-def live(cluster: Any, page: Page, folder: Path) -> None:
+def live(cluster: Any, page: Page, folder: Path, size: Size) -> None:
     """A report, and a line of a log, reach the screen."""
-    outside = Outside(cluster, "a-hundred", trials=TRIALS)
+    outside = Outside(cluster, "very-many", trials=size.trials)
     watched, *others = outside.trials
     outside.report(watched, 1, loss=1)
     page.goto(f"/det/trials/{watched}")
     page.locator("figure[aria-label=loss] output").wait_for()
     page.evaluate(NOTE)
     with reporting(outside, others):
-        waited = [until_painted_s(page, outside, watched, value) for value in range(100, 100 + REPORTS)]
-        printed = lines(cluster, page, folder)
-    row("report to painted, 100 active trials, p50", 1000 * median(waited), "ms")
-    row("report to painted, 100 active trials, p95", 1000 * percentile(waited, 0.95), "ms", "< 1,000")
-    row("line printed to painted, 100 active trials, p50", median(printed), "ms")
-    row("line printed to painted, 100 active trials, p95", percentile(printed, 0.95), "ms", "< 1,000")
+        values = range(100, 100 + size.reports)
+        waited = [until_painted_s(page, outside, watched, value) for value in values]
+        printed = lines(cluster, page, folder, size.reports)
+    active = f"{size.trials} active trials"
+    row(f"report to painted, {active}, p50", 1000 * median(waited), "ms")
+    row(f"report to painted, {active}, p95", 1000 * percentile(waited, 0.95), "ms", "< 1,000")
+    row(f"line printed to painted, {active}, p50", median(printed), "ms")
+    row(f"line printed to painted, {active}, p95", percentile(printed, 0.95), "ms", "< 1,000")
 
 
-def lines(cluster: Any, page: Page, folder: Path) -> list[float]:
+def lines(cluster: Any, page: Page, folder: Path, count: int) -> list[float]:
     """Milliseconds from a line's print to the frame after it is on the page."""
-    (folder / "talk.py").write_text(TALK)
+    looked_on = folder / "looked-on"
+    (folder / "talk.py").write_text(TALK.format(count=count, looked_on=str(looked_on)))
     (folder / "config.yaml").write_text(CONFIG.replace("long", "talk"))
     id = cluster.create("config.yaml", folder)
     page.goto(f"/det/trials/{cluster.first_trial(id)}")
     page.get_by_role("link", name="Logs").click()
     page.locator(".log").wait_for()
     page.evaluate(NOTE_LINES)
+    looked_on.touch()
     page.locator(".log").get_by_text("that is all").wait_for(timeout=120_000)
     cluster.wait_for_end(id)
     seen = page.evaluate("seen")
     return [1000 * took for took in seen]
 
 
-def long(cluster: Any, page: Page, folder: Path) -> None:
+def long(cluster: Any, page: Page, folder: Path, size: Size) -> None:
     """A series of a million points on the screen: whole, and a hundredth of it."""
-    (folder / "long.py").write_text(LONG)
+    (folder / "long.py").write_text(LONG.format(points=size.points))
     (folder / "config.yaml").write_text(CONFIG)
     id = cluster.create("config.yaml", folder)
     cluster.wait_for_end(id, within_s=600)
     place = f"/det/experiments/{id}/trials/{cluster.trials(id)[0]['id']}"
-    drawn = [_drawn_ms(page, place) for _ in range(ROUNDS)]
-    row("1,000,000 points: click to drawn", median(drawn), "ms", "< 300")
+    drawn = [_drawn_ms(page, place) for _ in range(size.rounds)]
+    row(f"{size.points:,} points: click to drawn", median(drawn), "ms", "< 300")
     page.goto(f"{place}/overview")
-    zoomed = [_zoomed_ms(page) for _ in range(ROUNDS)]
+    zoomed = [_zoomed_ms(page) for _ in range(size.rounds)]
     row("a hundredth of it, by dragging: to drawn", median(zoomed), "ms")
 
 
@@ -172,5 +181,12 @@ def _drawn_ms(page: Page, place: str) -> float:
     return 1000 * (time.perf_counter() - at)
 
 
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(trials=3, reports=2, points=2000, rounds=1),
+    needs=("playwright", "chromium", "web UI"),
+)
+
 if __name__ == "__main__":
-    main()
+    BENCHMARK.run()

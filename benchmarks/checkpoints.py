@@ -1,6 +1,6 @@
 """What it costs to move checkpoints, one large file or many small ones, to a directory and to S3.
 
-python -m benchmarks.checkpoints [MEGABYTES] [FILES]
+python -m benchmarks.checkpoints [--quick] [MEGABYTES] [FILES]
 
 Every transfer runs in a process of its own, whose peak memory is taken; of three rounds the best counts.
 """
@@ -11,31 +11,45 @@ import multiprocessing
 import os
 import re
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from benchmarks import raw_s3
-from benchmarks.table import head, row
+from benchmarks.kit import raw_s3
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.table import row
 from determined.core import DummyCheckpointContext, DummyDistributedContext
 from determined.storage import S3StorageManager, SharedFSStorageManager, StorageManager
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 
-ROUNDS = 3
 SMALL_BYTES = 100_000
 BARE_THREADS = 8
 STEP_S = 0.01
-USUAL_S = 2.0
-SPAWN = multiprocessing.get_context("spawn")
+SERVER = multiprocessing.get_context("forkserver")
+# Imported once for all processes that are measured.
+SERVER.set_forkserver_preload(["determined.core", "determined.storage", "tests.fixtures.s3_server"])
+
+if TYPE_CHECKING:
+    from minio import Minio
 
 Work = Callable[[], object]
 """Something to time; it may return its seconds itself."""
+
+
+@dataclass(frozen=True)
+class Size:
+    megabytes: int = 1000
+    files: int = 2000
+    rounds: int = 3
+    usual_s: float = 2.0
+    """How long training is watched before and after an upload."""
 
 
 def make_sources(root: Path, megabytes: int, files: int) -> dict[str, Path]:
@@ -60,13 +74,13 @@ def _child(work: Work, answer: Connection) -> None:
     answer.send((took, int(peak[1]) / 1024 if peak else float("nan")))
 
 
-def race(works: dict[str, tuple[Work, Path]]) -> dict[str, tuple[float, float]]:
+def race(rounds: int, works: dict[str, tuple[Work, Path]]) -> dict[str, tuple[float, float]]:
     """Best seconds and highest peak of memory in MiB of each; they take turns, as the machine is not alone.
 
     The directory beside each work is emptied after it.
     """
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, (work, filled) in works.items():
             found[name].append(_apart(work))
             empty(filled)
@@ -74,8 +88,8 @@ def race(works: dict[str, tuple[Work, Path]]) -> dict[str, tuple[float, float]]:
 
 
 def _apart(work: Work) -> tuple[float, float]:
-    receiving, sending = SPAWN.Pipe(duplex=False)
-    process = SPAWN.Process(target=_child, args=(work, sending))
+    receiving, sending = SERVER.Pipe(duplex=False)
+    process = SERVER.Process(target=_child, args=(work, sending))
     process.start()
     sending.close()
     found: tuple[float, float] = receiving.recv()
@@ -83,7 +97,7 @@ def _apart(work: Work) -> tuple[float, float]:
     return found
 
 
-def bare_client(url: str):
+def bare_client(url: str) -> Minio:
     """The minio client as it comes."""
     from minio import Minio
 
@@ -165,18 +179,19 @@ def size_of(source: Path) -> int:
     return sum(path.stat().st_size for path in files_of(source))
 
 
-def directory_rows(scratch: Path, name: str, source: Path) -> None:
+def directory_rows(rounds: int, scratch: Path, name: str, source: Path) -> None:
     """To and from a directory, beside a plain copy."""
     room, kept, back = (scratch / part for part in ("room", "kept", "back"))
     for part in (room, kept, back):
         part.mkdir()
     stored = up(str(kept), source)
     found = race(
+        rounds,
         {
             "plain": (partial(shutil.copytree, source, back / "copy"), back),
             "up": (partial(up, str(room), source), room),
             "down": (partial(down, str(kept), stored, back / "down"), back),
-        }
+        },
     )
     size, plain = size_of(source), found["plain"][0]
     told(f"plain copy, {name}", size, found["plain"])
@@ -196,20 +211,20 @@ def told(measure: str, size: int, found: tuple[float, float], ratio: str = "", a
     row(measure, size / took / 1e6, "MB/s", aim, f"{ratio}{peak_mib:.0f} MiB")
 
 
-def up_rows(name: str, source: Path, bucket: Path, url: str) -> None:
+def up_rows(rounds: int, name: str, source: Path, bucket: Path, url: str) -> None:
     """To S3, beside the client alone: in one part after another, and in parallel ones."""
     ways = {parts: partial(bare_up, url, source, parts) for parts in (1, 4)}
     if len(files_of(source)) > 1:
         del ways[4]
     works = {f"bare {parts}": (work, bucket) for parts, work in ways.items()}
-    found = race(works | {"ours": (partial(up, url, source), bucket)})
+    found = race(rounds, works | {"ours": (partial(up, url, source), bucket)})
     ours, size = found.pop("ours"), size_of(source)
     best = min(found.values())
     told(f"bare client up, the best way, {name}", size, best)
     told(f"up to S3, {name}", size, ours, f"{best[0] / ours[0]:.2f} x bare; ", ">= 0.9 x bare")
 
 
-def down_rows(name: str, source: Path, back: Path, url: str) -> None:
+def down_rows(rounds: int, name: str, source: Path, back: Path, url: str) -> None:
     """From S3, beside the client alone: one object after another, and eight at once."""
     bare_up(url, source, 4)
     stored = up(url, source)
@@ -217,11 +232,13 @@ def down_rows(name: str, source: Path, back: Path, url: str) -> None:
     ways = {threads: partial(bare_down, url, names, back, threads) for threads in (1, BARE_THREADS)}
     if len(names) == 1:
         del ways[BARE_THREADS]
-    works = {f"bare client down, streams: {threads}": (work, back) for threads, work in ways.items()}
+    works: dict[str, tuple[Work, Path]] = {
+        f"bare client down, streams: {threads}": (work, back) for threads, work in ways.items()
+    }
     sizes = {path.name: path.stat().st_size for path in files_of(source)}
     for keeps, end in ((True, "unchecked"), (False, "thrown away")):
         works[f"bare sockets down, {end}"] = (partial(raw_down, url, sizes, back, keeps), back)
-    found = race(works | {"ours": (partial(down, url, stored, back / "down"), back)})
+    found = race(rounds, works | {"ours": (partial(down, url, stored, back / "down"), back)})
     ours, size = found.pop("ours"), size_of(source)
     for way, took in found.items():
         told(f"{way}, {name}", size, took)
@@ -244,17 +261,16 @@ def keep_a_core_busy() -> None:
         pass
 
 
-def background_rows(source: Path, url: str) -> None:
+def background_rows(size: Size, source: Path, url: str) -> None:
     """What training loses while a checkpoint goes to S3 in the background, beyond what it loses anyway."""
-    size = size_of(source)
     checkpoint = DummyCheckpointContext(DummyDistributedContext(), store(url))
     began = time.perf_counter()
     checkpoint.upload(source)
     alone = time.perf_counter() - began
-    row(f"upload of {size / 1e6:,.0f} MB that training waits for", alone, "s")
+    row(f"upload of {size_of(source) / 1e6:,.0f} MB that training waits for", alone, "s")
     for step, name in ((wait_for_a_device, "waits for a device"), (keep_a_core_busy, "keeps a core busy")):
-        rounds = sorted(_beside(step, checkpoint, source) for _ in range(ROUNDS))
-        share, took, called, inside = rounds[ROUNDS // 2]
+        rounds = sorted(_beside(step, checkpoint, source, size.usual_s) for _ in range(size.rounds))
+        share, took, called, inside = rounds[size.rounds // 2]
         row(
             f"the same in the background, lost by training that {name}",
             share * took * 1e3,
@@ -266,20 +282,21 @@ def background_rows(source: Path, url: str) -> None:
 
 
 def _beside(
-    step: Work, checkpoint: DummyCheckpointContext, source: Path
+    step: Work, checkpoint: DummyCheckpointContext, source: Path, usual_s: float
 ) -> tuple[float, float, float, float]:
     """One upload beside training.
 
     The share of its time that training lost, beyond what it loses just before and after; that time; how long
     the call took; and the processor time of this process but for the loop. Seconds.
     """
-    before, _ = lost(step, _for(USUAL_S))
+    before, _ = lost(step, _for(usual_s))
     called = seconds(partial(checkpoint.upload, source, background=True))
     processor, own = time.process_time(), time.thread_time()
-    share, took = lost(step, lambda: checkpoint._uploads._thread.is_alive())
+    uploading = checkpoint._uploads._thread
+    share, took = lost(step, lambda: uploading is not None and uploading.is_alive())
     inside = time.process_time() - processor - (time.thread_time() - own)
     checkpoint.wait_for_upload()
-    after, _ = lost(step, _for(USUAL_S))
+    after, _ = lost(step, _for(usual_s))
     took += called
     return called / took + share - (before + after) / 2, took, called, inside
 
@@ -306,24 +323,29 @@ def seconds(work: Work) -> float:
     return time.perf_counter() - began
 
 
-def main(megabytes: int, files: int) -> None:
-    head()
+def main(size: Size) -> None:
     with tempfile.TemporaryDirectory(prefix="checkpoints-") as temporary:
         sources, scratch, server = (Path(temporary, part) for part in ("sources", "scratch", "server"))
         for part in (sources, scratch, server):
             part.mkdir()
-        made = make_sources(sources, megabytes, files)
+        made = make_sources(sources, size.megabytes, size.files)
         for name, source in made.items():
-            directory_rows(scratch, name, source)
+            directory_rows(size.rounds, scratch, name, source)
         with s3_server(server) as url:
             bucket = server / "objects" / BUCKET
             for name, source in made.items():
-                up_rows(name, source, bucket, url)
-                down_rows(name, source, scratch, url)
+                up_rows(size.rounds, name, source, bucket, url)
+                down_rows(size.rounds, name, source, scratch, url)
                 empty(bucket)
-            background_rows(next(iter(made.values())), url)
+            background_rows(size, next(iter(made.values())), url)
 
+
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(megabytes=1, files=3, rounds=1, usual_s=0.05),
+    given=("megabytes", "files"),
+)
 
 if __name__ == "__main__":
-    given = [int(text) for text in sys.argv[1:]]
-    main(*(given + [1000, 2000][len(given) :]))
+    BENCHMARK.run()

@@ -1,6 +1,6 @@
 """How long `det` takes: its help, and a list of many experiments, next to an interpreter that does nothing.
 
-python -m benchmarks.cli [EXPERIMENTS]
+python -m benchmarks.cli [--quick] [EXPERIMENTS]
 """
 
 from __future__ import annotations
@@ -11,24 +11,31 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 
 import nats
 
-from benchmarks.cluster import address, broker_url, running_cluster
-from benchmarks.histories import config
-from benchmarks.table import head, median, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.cluster import address, broker_url, running_cluster
+from benchmarks.kit.histories import config
+from benchmarks.kit.table import median, row
 from det_contracts.commands import CreateExperiment
 from services.kit.bus import Asker
 
 DET = (sys.executable, "-m", "determined.cli")
-TIMES = 9
 AT_ONCE = 32
 
 
-def seconds(command: tuple[str, ...], **environment: str) -> float:
+@dataclass(frozen=True)
+class Size:
+    experiments: int = 10_000
+    times: int = 9
+
+
+def seconds(times: int, command: tuple[str, ...], **environment: str) -> float:
     """Median wall time of a process whose output is thrown away."""
     took = []
-    for _ in range(TIMES):
+    for _ in range(times):
         began = time.perf_counter()
         subprocess.run(command, env=os.environ | environment, stdout=subprocess.DEVNULL, check=True)
         took.append(time.perf_counter() - began)
@@ -50,22 +57,23 @@ async def submit(url: str, credentials: str, count: int) -> None:
     await client.close()
 
 
-def main(count: int) -> None:
-    head()
-    nothing = seconds((sys.executable, "-c", "pass"))
+def main(size: Size) -> None:
+    nothing = seconds(size.times, (sys.executable, "-c", "pass"))
     row("python -c pass", nothing * 1e3, "ms")
-    shown = seconds((*DET, "--help"))
+    shown = seconds(size.times, (*DET, "--help"))
     row("det --help", shown * 1e3, "ms", "< 250", f"{shown / nothing:.1f} x python -c pass")
     with running_cluster(slots=1) as home, tempfile.TemporaryDirectory() as configuration:
-        asyncio.run(submit(*broker_url(home), count))
+        asyncio.run(submit(*broker_url(home), size.experiments))
         environment = {"DET_MASTER": address(home), "DET_DEBUG_CONFIG_PATH": configuration}
         subprocess.run(
             (*DET, "e", "list"), env=os.environ | environment, stdout=subprocess.DEVNULL, check=True
         )
-        listed = seconds((*DET, "e", "list"), **environment)
+        listed = seconds(size.times, (*DET, "e", "list"), **environment)
         ratio = f"{listed / nothing:.1f} x python -c pass"
-        row(f"det e list, {count:,} experiments", listed * 1e3, "ms", "< 1,000", ratio)
+        row(f"det e list, {size.experiments:,} experiments", listed * 1e3, "ms", "< 1,000", ratio)
 
+
+BENCHMARK = Benchmark(main, Size(), quick=Size(experiments=5, times=1), given=("experiments",))
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    BENCHMARK.run()

@@ -1,19 +1,20 @@
 """From an append to CONTROL until every service has folded it, on an idle local cluster.
 
-python -m benchmarks.control_latency [TIMES]
+python -m benchmarks.control_latency [--quick] [TIMES]
 """
 
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 import uuid
+from dataclasses import dataclass
 
 import nats
 
-from benchmarks.cluster import broker_url, running_cluster
-from benchmarks.table import head, percentile, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.cluster import broker_url, running_cluster
+from benchmarks.kit.table import percentile, row
 from det_contracts import codec, queries
 from det_contracts.events import trial
 from services.kit.bus import Asker
@@ -46,10 +47,14 @@ async def measure(url: str, credentials: str, times: int) -> tuple[list[float], 
     return appends, wholes
 
 
-def main(times: int) -> None:
-    head()
+@dataclass(frozen=True)
+class Size:
+    times: int = 200
+
+
+def main(size: Size) -> None:
     with running_cluster(slots=1) as home:
-        appends, wholes = asyncio.run(measure(*broker_url(home), times))
+        appends, wholes = asyncio.run(measure(*broker_url(home), size.times))
     alone, whole = percentile(appends, 0.5) * 1e3, percentile(wholes, 0.5) * 1e3
     row("append to CONTROL, acknowledged, p50", alone, "ms")
     row(
@@ -61,5 +66,7 @@ def main(times: int) -> None:
     )
 
 
+BENCHMARK = Benchmark(main, Size(), quick=Size(times=3), given=("times",))
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    BENCHMARK.run()

@@ -1,6 +1,6 @@
 """Decisions per second, durable: raw batches, and completions through the searcher without processes.
 
-python -m benchmarks.decisions
+python -m benchmarks.decisions [--quick]
 """
 
 from __future__ import annotations
@@ -8,10 +8,16 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
-from benchmarks.histories import config
-from benchmarks.live import Broker, connected, running_broker
-from benchmarks.table import head, median, row
+import uvloop
+
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.histories import config
+from benchmarks.kit.live import Broker, connected, running_broker
+from benchmarks.kit.table import median, row
 from det_contracts import codec
 from det_contracts.commands import CreateExperiment
 from det_contracts.events import trial
@@ -22,23 +28,30 @@ from services.kit.runner import Runner
 from services.kit.saving import InMemory
 from services.searcher.app import RULES
 
-BATCHES, SIZE = 100, 100
-TRIALS = 3000
+
+@dataclass(frozen=True)
+class Size:
+    batches: int = 100
+    together: int = 100
+    """Events of a batch."""
+    singles: int = 500
+    trials: int = 3000
+    rounds: int = 3
 
 
-async def raw_batches(server: Broker) -> float:
+async def raw_batches(server: Broker, batches: int, size: int) -> float:
     """Events per second in fenced atomic batches, each flushed before its ack."""
     async with connected(server) as client:
         journal = JetStreamLog(client)
         known = await journal.last("control.bench.decision")
         fence = known.position if known else 0
         began = time.perf_counter()
-        for _ in range(BATCHES):
+        for _ in range(batches):
             drafts = [Draft("control.bench.decision", b"{}", uuid.uuid4().hex)]
-            drafts += [Draft(f"control.bench.a.{n}.b", b"x" * 200, uuid.uuid4().hex) for n in range(SIZE - 1)]
+            drafts += [Draft(f"control.bench.a.{n}.b", b"x" * 200, uuid.uuid4().hex) for n in range(size - 1)]
             last = await journal.append_batch(drafts, fence=Fence("control.bench.decision", fence))
-            fence = last - SIZE + 1
-        return BATCHES * SIZE / (time.perf_counter() - began)
+            fence = last - size + 1
+        return batches * size / (time.perf_counter() - began)
 
 
 async def single_appends(server: Broker, count: int = 500) -> float:
@@ -51,13 +64,13 @@ async def single_appends(server: Broker, count: int = 500) -> float:
         return count / (time.perf_counter() - began)
 
 
-async def completions(server: Broker) -> float:
+async def completions(server: Broker, count: int) -> float:
     """Operations of a large search that are completed and answered per second."""
     async with connected(server) as client:
         runner = Runner(RULES, JetStreamLog(client), InMemory(RULES.state))
         task = asyncio.create_task(runner.run())
         await runner.ready.wait()
-        command = CreateExperiment(user="b", config=config(TRIALS, concurrent=TRIALS), original_config="")
+        command = CreateExperiment(user="b", config=config(count, concurrent=count), original_config="")
         await runner.command(command, Call("c", time.time()))
         trials = runner.state.trials
         await _until(lambda: trials and all(t.run == 1 for t in trials.values()))
@@ -66,7 +79,7 @@ async def completions(server: Broker) -> float:
         gate = asyncio.Semaphore(256)
         journal = JetStreamLog(client)
 
-        async def complete(known) -> None:
+        async def complete(known: Any) -> None:
             async with gate:
                 done = trial.OperationCompleted(
                     trial_id=known.id, run=known.run, seq=known.seq, length=known.length, metric=0.5
@@ -84,21 +97,24 @@ async def completions(server: Broker) -> float:
         return rate
 
 
-def _answered(known) -> bool:
-    return known.announced_seq > 1 or known.idled_seq >= 1
+def _answered(known: Any) -> bool:
+    return bool(known.announced_seq > 1 or known.idled_seq >= 1)
 
 
-async def _until(true) -> None:
+async def _until(true: Callable[[], Any]) -> None:
     while not true():
         await asyncio.sleep(0.005)
 
 
-async def main() -> None:
-    head()
+def main(size: Size) -> None:
+    uvloop.run(measured(size))
+
+
+async def measured(size: Size) -> None:
     with running_broker() as server:
-        single = median([await single_appends(server) for _ in range(3)])
+        single = median([await single_appends(server, size.singles) for _ in range(size.rounds)])
         row("single durable appends, one after another", single, "events/s")
-        batched = median([await raw_batches(server) for _ in range(3)])
+        batched = median([await raw_batches(server, size.batches, size.together) for _ in range(size.rounds)])
         row(
             "durable decided events through batches",
             batched,
@@ -107,11 +123,11 @@ async def main() -> None:
             f"{batched / single:.1f} x single",
         )
     with running_broker() as server:
-        rate = await completions(server)
+        rate = await completions(server, size.trials)
         row("completions decided durably", rate, "/s", ">= 2,500", f"{rate / single:.2f} x single appends")
 
 
-if __name__ == "__main__":
-    import uvloop
+BENCHMARK = Benchmark(main, Size(), quick=Size(batches=3, together=4, singles=10, trials=8, rounds=1))
 
-    uvloop.run(main())
+if __name__ == "__main__":
+    BENCHMARK.run()

@@ -1,25 +1,35 @@
 """How fast the searcher and the scheduler fold the log: decode and evolve, per event.
 
-python benchmarks/fold_rate.py [EVENTS]
+python -m benchmarks.fold_rate [--quick] [EVENTS]
 """
 
 from __future__ import annotations
 
-import sys
 import time
+from dataclasses import dataclass
+from typing import Any
 
-from benchmarks.histories import Cluster, bodies
-from benchmarks.table import head, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.histories import Cluster, bodies
+from benchmarks.kit.table import row
 from det_contracts import codec
+from services.kit.rules import Rules
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 
 
-def main(wanted: int) -> None:
+@dataclass(frozen=True)
+class Size:
+    events: int = 60_000
+    trials: int = 200
+    """Of each search that makes the events."""
+
+
+def main(size: Size) -> None:
     cluster = Cluster()
     began = time.perf_counter()
-    while len(cluster.log) < min(wanted, 60_000):
-        cluster.run(200)
+    while len(cluster.log) < size.events:
+        cluster.run(size.trials)
     made = len(cluster.log) / (time.perf_counter() - began)
     encoded = bodies(cluster.log)
     began = time.perf_counter()
@@ -34,7 +44,7 @@ def main(wanted: int) -> None:
         row(f"1,000,000 events rebuilt, {name} (from that rate)", 1_000_000 / rate, "s", "< 60")
 
 
-def fold(rules, encoded) -> float:
+def fold(rules: Rules[Any], encoded: list[bytes]) -> float:
     """Events per second through decode and evolve."""
     state = rules.state()
     began = time.perf_counter()
@@ -44,6 +54,7 @@ def fold(rules, encoded) -> float:
     return len(encoded) / (time.perf_counter() - began)
 
 
+BENCHMARK = Benchmark(main, Size(), quick=Size(events=300, trials=4), given=("events",))
+
 if __name__ == "__main__":
-    head()
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 60_000)
+    BENCHMARK.run()

@@ -1,6 +1,6 @@
 """From submit to the first line of a script that does nothing, on an idle slot; beside a bare subprocess.
 
-python -m benchmarks.launch [TIMES]
+python -m benchmarks.launch [--quick] [TIMES]
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cluster import address, running_cluster
-from benchmarks.rest import Rest
-from benchmarks.table import head, median, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.cluster import address, running_cluster
+from benchmarks.kit.rest import Rest
+from benchmarks.kit.table import median, row
 
 SCRIPT = 'import time\nopen({path!r}, "w").write(repr(time.time()))\nprint("first line", flush=True)\n'
 CONFIG = """
@@ -24,16 +26,20 @@ max_restarts: 0
 """
 
 
-def main(times: int) -> None:
-    head()
+@dataclass(frozen=True)
+class Size:
+    times: int = 15
+
+
+def main(size: Size) -> None:
     with tempfile.TemporaryDirectory() as folder:
         stamp = Path(folder) / "stamp"
         script = SCRIPT.format(path=str(stamp))
-        bare = median([bare_subprocess(script, stamp) for _ in range(times)])
+        bare = median([bare_subprocess(script, stamp) for _ in range(size.times)])
         with running_cluster(slots=1) as home:
             rest = Rest(address(home))
             took = []
-            for _ in range(times):
+            for _ in range(size.times):
                 began = time.time()
                 id = rest.create(CONFIG, script)
                 rest.wait(id)
@@ -50,5 +56,7 @@ def bare_subprocess(script: str, stamp: Path) -> float:
     return float(stamp.read_text()) - began
 
 
+BENCHMARK = Benchmark(main, Size(), quick=Size(times=2), given=("times",))
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 15)
+    BENCHMARK.run()

@@ -1,6 +1,6 @@
 """A log of millions of lines through the whole cluster: from workers' batches to the page in a browser.
 
-python -m benchmarks.log_page [LINES]
+python -m benchmarks.log_page [--quick] [LINES]
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +22,11 @@ import httpx
 import msgspec
 import nats
 
-from benchmarks.browser import CHROMIUM, signed_in
-from benchmarks.cluster import address, broker_url, running_cluster
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.browser import signed_in
+from benchmarks.kit.cluster import address, broker_url, running_cluster
+from benchmarks.kit.table import median, percentile, row
 from benchmarks.logs import NEEDLE, batches
-from benchmarks.table import head, median, percentile, row
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, log_id
 from services.kit.log import Draft
@@ -38,26 +40,31 @@ entrypoint: echo first line
 searcher: {name: single, metric: x, max_length: 1}
 """
 AT_ONCE = 64
-ROUNDS = 15
 SHOWN = "document.querySelectorAll('.log .line').length > 50"
 NEAR = """place => [...document.querySelectorAll('.log .line')].some(
     line => Math.abs(Number(/step (\\d+) /.exec(line.textContent)?.[1]) - place) < 50)"""
 
 
-def main(lines: int) -> None:
+@dataclass(frozen=True)
+class Size:
+    lines: int = 10_000_000
+    rounds: int = 15
+
+
+def main(size: Size) -> None:
     with running_cluster(slots=1) as home, httpx.Client(base_url=address(home), timeout=120) as client:
         log_in(client)
-        trial, task = trial_of(home, client)
+        experiment, trial, task = trial_of(home, client)
         began = time.perf_counter()
-        asyncio.run(publish(home, task, lines))
+        asyncio.run(publish(home, task, size.lines))
         peak = Peak(home)
-        wait(lambda: ask(client, f"trials/{trial}/logs/summary")["lines"] >= lines)
+        wait(lambda: ask(client, f"trials/{trial}/logs/summary")["lines"] >= size.lines)
         took = time.perf_counter() - began
-        row(f"{lines:,} lines published, folded and readable", lines / took, "lines/s")
+        measure = f"{size.lines:,} lines made, published, folded and readable"
+        row(measure, size.lines / took, "lines/s")
         row("largest memory of the metrics service meanwhile", peak.stop() / 1e6, "MB", "< 300 MB")
-        http(client, f"trials/{trial}/logs")
-        if CHROMIUM:
-            browse(home, trial, lines)
+        http(client, f"trials/{trial}/logs", size.rounds)
+        browse(home, f"experiments/{experiment}/trials/{trial}/logs", size)
 
 
 def log_in(client: httpx.Client) -> None:
@@ -76,15 +83,17 @@ def wait(true: Callable[[], Any], every_s: float = 0.2) -> None:
         time.sleep(every_s)
 
 
-def trial_of(home: Home, client: httpx.Client) -> tuple[int, str]:
+def trial_of(home: Home, client: httpx.Client) -> tuple[int, int, str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "config.yaml").write_text(CONFIG)
-        words = [DET, "-m", address(home), "e", "create", "config.yaml", "."]
+        words = [str(DET), "-m", address(home), "e", "create", "config.yaml", "."]
         environment = os.environ | {"HOME": folder}
-        subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=environment)
-    wait(lambda: ask(client, "experiments/1/trials")["trials"])
-    (trial,) = ask(client, "experiments/1/trials")["trials"]
-    return trial["id"], trial["taskIds"][0]
+        done = subprocess.run(words, cwd=folder, check=True, stdout=subprocess.PIPE, env=environment)
+    experiment = int(done.stdout.split(b"Created experiment ")[1].split()[0])
+    path = f"experiments/{experiment}/trials"
+    wait(lambda: ask(client, path)["trials"])
+    (trial,) = ask(client, path)["trials"]
+    return experiment, trial["id"], trial["taskIds"][0]
 
 
 async def publish(home: Home, task: str, lines: int) -> None:
@@ -123,9 +132,11 @@ class Peak:
 
     def _look(self) -> None:
         page = os.sysconf("SC_PAGE_SIZE")
-        while not self._over.wait(0.1):
+        while True:
             resident = int(Path(f"/proc/{self._pid}/statm").read_text().split()[1]) * page
             self._most = max(self._most, resident)
+            if self._over.wait(0.1):
+                return
 
     def stop(self) -> int:
         self._over.set()
@@ -133,7 +144,7 @@ class Peak:
         return self._most
 
 
-def http(client: httpx.Client, path: str) -> None:
+def http(client: httpx.Client, path: str, rounds: int) -> None:
     for measure, params, aim in (
         ("first page", {}, "< 200 ms"),
         ("last page", {"orderBy": "ORDER_BY_DESC"}, "< 200 ms"),
@@ -142,23 +153,23 @@ def http(client: httpx.Client, path: str) -> None:
         ("frequent text", {"searchText": "checkpoint"}, "< 1 s"),
     ):
         times = []
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             began = time.perf_counter()
             ask(client, f"{path}/page", **params)
             times.append((time.perf_counter() - began) * 1000)
         row(f"{measure}, by HTTP", median(times), "ms", aim, f"p95 {percentile(times, 0.95):,.0f} ms")
 
 
-def browse(home: Home, trial: int, lines: int) -> None:
+def browse(home: Home, path: str, size: Size) -> None:
     with signed_in(address(home)) as page:
         opened, jumped = [], []
-        for turn in range(ROUNDS):
+        for turn in range(size.rounds):
             began = time.perf_counter()
-            page.goto(f"/det/experiments/1/trials/{trial}/logs?n={turn}")
+            page.goto(f"/det/{path}?n={turn}")
             # The page's security policy lets nobody wait inside of it.
             wait(lambda: page.evaluate(SHOWN), 0.005)
             opened.append((time.perf_counter() - began) * 1000)
-            place = 1 + (lines - 1000) * turn // ROUNDS
+            place = 1 + (size.lines - 1000) * turn // size.rounds
             began = time.perf_counter()
             page.get_by_label("Place in the log").fill(str(place))
             wait(partial(page.evaluate, NEAR, place), 0.005)
@@ -169,6 +180,13 @@ def browse(home: Home, trial: int, lines: int) -> None:
             )
 
 
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(lines=3000, rounds=2),
+    given=("lines",),
+    needs=("playwright", "chromium", "web UI"),
+)
+
 if __name__ == "__main__":
-    head()
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000)
+    BENCHMARK.run()

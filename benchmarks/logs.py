@@ -1,21 +1,23 @@
 """Log lines at scale: ingest, bytes on disk, pages and searches in one task's log.
 
-python -m benchmarks.logs [LINES] [DATABASE URL]
+python -m benchmarks.logs [--quick] [LINES] [DATABASE_URL]
 """
 
 from __future__ import annotations
 
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
-from benchmarks.table import head, median, percentile, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.table import median, percentile, row
 from det_contracts import subjects
 from det_contracts.queries import LogFields, LogPage
 from det_contracts.reports import LogBatch, LogLine
@@ -30,9 +32,16 @@ from services.metrics.store import project
 
 TASK = "1.a"
 BATCH, COMMIT = 1000, 20
-ROUNDS = 15
 NEEDLE = "NCCL timed out on rank 5 after 1800 s"
 DIGITS = "loss=0.777777"
+
+
+@dataclass(frozen=True)
+class Size:
+    lines: int = 10_000_000
+    database_url: str = ""
+    """Of a fresh database; SQLite in a temporary folder if empty."""
+    rounds: int = 15
 
 
 def text(chance: random.Random, number: int) -> str:
@@ -74,11 +83,19 @@ def batches(lines: int) -> Iterator[bytes]:
         )
 
 
-def main(lines: int, url: str) -> None:
+def main(size: Size) -> None:
+    if size.database_url:
+        measure(size.lines, size.database_url, size.rounds)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        measure(size.lines, f"sqlite:///{folder}/metrics.db", size.rounds)
+
+
+def measure(lines: int, url: str, rounds: int) -> None:
     database = open_database(url, "metrics")
     state, snapshot = State(), Snapshot("metrics", State)
     spent, worked, raw, position = 0.0, 0.0, 0, 0
-    waiting = []
+    waiting: list[Any] = []
     read = RULES.decode[subjects.LOGS]
 
     def commit() -> None:
@@ -106,7 +123,7 @@ def main(lines: int, url: str) -> None:
     row("stored", stored / lines, "bytes/line", "", f"{stored / raw:.3f} of the batches as they come")
 
     def asked(measure: str, query: LogPage, aim: str) -> None:
-        ask(measure, lambda: searched(query), aim)
+        ask(rounds, measure, lambda: searched(query), aim)
 
     def searched(query: LogPage) -> tuple[int, int]:
         """Ask on until the page is full or all was searched, as the UI does."""
@@ -130,13 +147,17 @@ def main(lines: int, url: str) -> None:
     asked("text that is nowhere", replace(page, text="Segmentation fault"), "< 1 s")
     asked("frequent pattern", replace(page, regex=r"loss=0\.9\d+ lr"), "< 1 s")
     asked("pattern in one line of all", replace(page, regex=r"NCCL .* rank \d+"), "")
-    ask("summary", lambda: database.look(lambda c: (log_fields(c, LogFields(TASK))["lines"], 1)), "< 200 ms")
+
+    def summary() -> tuple[int, int]:
+        return database.look(lambda connection: log_fields(connection, LogFields(TASK))["lines"]), 1
+
+    ask(rounds, "summary", summary, "< 200 ms")
     database.close()
 
 
-def ask(measure: str, work: Callable[[], tuple[int, int]], aim: str) -> None:
+def ask(rounds: int, measure: str, work: Callable[[], tuple[int, int]], aim: str) -> None:
     times, spent, told = [], list[float](), (0, 0)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         began, busy = time.perf_counter(), time.process_time()
         told = work()
         times.append((time.perf_counter() - began) * 1000)
@@ -149,11 +170,7 @@ def ask(measure: str, work: Callable[[], tuple[int, int]], aim: str) -> None:
     row(measure, median(times), "ms", aim, more)
 
 
+BENCHMARK = Benchmark(main, Size(), quick=Size(lines=3000, rounds=1), given=("lines", "database_url"))
+
 if __name__ == "__main__":
-    head()
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
-    if len(sys.argv) > 2:
-        main(count, sys.argv[2])
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            main(count, f"sqlite:///{folder}/metrics.db")
+    BENCHMARK.run()

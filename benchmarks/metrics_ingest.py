@@ -1,6 +1,6 @@
 """Reports from real SDK processes through JetStream into the metrics service, on SQLite and PostgreSQL.
 
-python -m benchmarks.metrics_ingest
+python -m benchmarks.metrics_ingest [--quick]
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import nats
-import pgserver
 import sqlalchemy as sa
 
-from benchmarks.live import Broker, connected, running_broker
-from benchmarks.reporter import train_context
-from benchmarks.table import head, median, percentile, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.live import Broker, make_streams, running_broker
+from benchmarks.kit.reporter import train_context
+from benchmarks.kit.table import median, percentile, row
 from det_contracts import subjects
 from det_contracts.problems import Refused
 from det_contracts.queries import Buckets, TrialSummaries
@@ -31,8 +32,23 @@ from services.kit.bus import Asker
 
 AT_ONCE = 10_000
 """Rows of one raw insert."""
-TOGETHER = 1_000
-"""Trials that report at once."""
+
+
+@dataclass(frozen=True)
+class Size:
+    reports: int = 100_000
+    """Of a single reporter."""
+    reporters: int = 8
+    reports_each: int = 15_000
+    single_reporters: int = 4
+    singles_each: int = 40_000
+    looks: int = 100
+    together: int = 1_000
+    """Trials that report at once."""
+    rounds: int = 12
+    """How often they do."""
+    raw_points: int = 200_000
+    raw_rounds: int = 3
 
 
 @contextlib.contextmanager
@@ -71,7 +87,7 @@ class Reporters:
 
     _next = 1
 
-    def __init__(self, url: str, count: int, reports: int, names: int, pace_s: float = 0.0) -> None:
+    def __init__(self, url: str, count: int, reports: int, names: int) -> None:
         self.trials = list(range(Reporters._next, Reporters._next + count))
         Reporters._next += count
         self.points = count * reports * names
@@ -79,7 +95,13 @@ class Reporters:
         self._url = url
         self._processes = [
             subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.reporter", url, *map(str, (id, reports, names, pace_s))],
+                [
+                    sys.executable,
+                    "-m",
+                    "benchmarks.kit.reporter",
+                    url,
+                    *map(str, (id, reports, names)),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -130,7 +152,7 @@ def raw_rate(database: str, points: int) -> float:
                 "value": 1.0 / (n + 1),
                 "at": 1e9 + n,
             }
-            for n in range(AT_ONCE)
+            for n in range(min(AT_ONCE, points - start))
         ]
         with engine.begin() as connection:
             connection.execute(sa.insert(table), rows)
@@ -162,15 +184,15 @@ def visible(url: str, times: int) -> list[float]:
     return took
 
 
-async def together(url: str, rounds: int) -> None:
-    """A thousand trials report twenty metrics each, all at once, again and again."""
+async def together(url: str, trials: list[int], rounds: int) -> None:
+    """Very many trials report twenty metrics each, all at once, again and again."""
     client = await nats.connect(url)
     stream = client.jetstream(publish_async_max_pending=1000)
     for number in range(1, rounds + 1):
         steps = list(range(10 * number, 10 * number + 10))
         columns = {f"m{name}": [float(step) for step in steps] for name in range(20)}
         said = Series("training", steps, [1e9 + step for step in steps], columns)
-        for trial in range(1_000_000, 1_000_000 + TOGETHER):
+        for trial in trials:
             batch = ReportBatch(
                 trial_id=trial,
                 experiment_id=2,
@@ -191,46 +213,62 @@ def memory_mib(process: subprocess.Popen[bytes]) -> float:
     return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
-def measure(server: Broker, kind: str, database: str) -> None:
+def measure(server: Broker, kind: str, database: str, size: Size) -> None:
+    trials = list(range(1_000_000, 1_000_000 + size.together))
     with metrics_service(server, database) as process:
-        one = Reporters(server.url, 1, 100_000, 10)
+        one = Reporters(server.url, 1, size.reports, 10)
         rates = {"1 reporter, 10 metrics a report": one.rate()}
-        rates["8 reporters, 10 metrics a report"] = Reporters(server.url, 8, 15_000, 10).rate()
-        single = Reporters(server.url, 4, 40_000, 1).rate()
-        latency = visible(server.url, 100)
-        rounds = 12
+        some = Reporters(server.url, size.reporters, size.reports_each, 10)
+        rates[f"{size.reporters} reporters, 10 metrics a report"] = some.rate()
+        single = Reporters(server.url, size.single_reporters, size.singles_each, 1).rate()
+        latency = visible(server.url, size.looks)
         began = time.perf_counter()
-        asyncio.run(together(server.url, rounds))
-        asyncio.run(until_stored(server.url, list(range(1_000_000, 1_000_000 + TOGETHER)), 10 * rounds))
+        asyncio.run(together(server.url, trials, size.rounds))
+        asyncio.run(until_stored(server.url, trials, 10 * size.rounds))
         took = time.perf_counter() - began
         peak = memory_mib(process)
-    raw = median([raw_rate(database, 200_000) for _ in range(3)])
+    raw = median([raw_rate(database, size.raw_points) for _ in range(size.raw_rounds)])
     for measure, rate in rates.items():
         aim = ">= 200,000, >= 0.5 x"
         row(f"{kind}: stored, {measure}", rate, "points/s", aim, f"{rate / raw:.2f} x raw batched inserts")
-    row(f"{kind}: stored, single-point reports, 4 reporters", single, "reports/s", ">= 20,000")
+    alone = f"single-point reports, {size.single_reporters} reporters"
+    row(f"{kind}: stored, {alone}", single, "reports/s", ">= 20,000")
     row(f"{kind}: report -> answered by a query, p50", percentile(latency, 0.5) * 1e3, "ms", "< 100")
     row(f"{kind}: report -> answered by a query, p99", percentile(latency, 0.99) * 1e3, "ms", "< 500")
-    points = TOGETHER * 10 * rounds * 20
-    row(f"{kind}: stored, {TOGETHER:,} trials at once, 20 metrics", points / took, "points/s")
+    points = size.together * 10 * size.rounds * 20
+    row(f"{kind}: stored, {size.together:,} trials at once, 20 metrics", points / took, "points/s")
     row(f"{kind}: peak memory of the service, those trials included", peak, "MiB", "< 300")
 
 
-async def make_streams(server: Broker) -> None:
-    async with connected(server):
-        pass
+def main(size: Size) -> None:
+    from pgserver.postgres_server import get_server
 
-
-def main() -> None:
-    head()
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
-        database = pgserver.get_server(Path(folder) / "postgres", cleanup_mode="stop")
+        database = get_server(Path(folder) / "postgres", cleanup_mode="stop")
         for kind, url in (("SQLite", f"sqlite:///{folder}/metrics.db"), ("PostgreSQL", database.get_uri())):
             with running_broker() as server:
                 asyncio.run(make_streams(server))
-                measure(server, kind, url)
+                measure(server, kind, url, size)
         database.cleanup()
 
 
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(
+        reports=20,
+        reporters=2,
+        reports_each=20,
+        single_reporters=2,
+        singles_each=20,
+        looks=2,
+        together=3,
+        rounds=2,
+        raw_points=100,
+        raw_rounds=1,
+    ),
+    needs=("pgserver",),
+)
+
 if __name__ == "__main__":
-    main()
+    BENCHMARK.run()

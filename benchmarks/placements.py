@@ -2,7 +2,7 @@
 
 First an idle cluster is filled, then requests keep coming while workers state each start and end.
 
-python -m benchmarks.placements
+python -m benchmarks.placements [--quick]
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+import uvloop
+
 from benchmarks.decisions import single_appends
-from benchmarks.live import Broker, connected, running_broker
-from benchmarks.table import head, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.live import Broker, connected, running_broker
+from benchmarks.kit.table import row
 from det_contracts import codec, subjects
 from det_contracts.commands import ConfigurePools
 from det_contracts.events import Decision, scheduler, searcher, worker
@@ -26,17 +30,24 @@ from services.kit.runner import Runner
 from services.kit.saving import InMemory
 from services.scheduler.app import RULES
 
-WORKERS, SLOTS, JOBS = 1000, 8, 100
-CAPACITY = WORKERS * SLOTS
-TURNED_OVER = 4000
+SLOTS = 8
 BATCH = 900
+
+
+@dataclass(frozen=True)
+class Size:
+    workers: int = 1000
+    jobs: int = 100
+    """Few enough to place what comes: each keeps slots for trials that are expected back."""
+    turned_over: int = 4000
+    singles: int = 500
 
 
 class Cluster:
     """A scheduler on a real broker, and everybody else played by this process."""
 
-    def __init__(self, journal: JetStreamLog) -> None:
-        self.journal = journal
+    def __init__(self, journal: JetStreamLog, jobs: int) -> None:
+        self.journal, self.jobs = journal, jobs
         self.runner = Runner(RULES, journal, InMemory(RULES.state))
         self._fence = 0
         self._number = 0
@@ -67,7 +78,7 @@ class Cluster:
         for _ in range(count):
             self._requested += 1
             n = self._requested
-            job = 1 + n % JOBS
+            job = 1 + n % self.jobs
             yield searcher.RunRequested(
                 trial_id=n,
                 experiment_id=job,
@@ -87,7 +98,7 @@ class Cluster:
             await asyncio.sleep(0.002)
 
 
-async def fill(cluster: Cluster, kind: SchedulerType) -> float:
+async def fill(cluster: Cluster, kind: SchedulerType, workers: int) -> float:
     """Placements per second into an idle cluster."""
     pools = {"default": PoolSettings(scheduler=kind)}
     await cluster.runner.command(ConfigurePools(pools=pools), Call("c", time.time()))
@@ -103,23 +114,24 @@ async def fill(cluster: Cluster, kind: SchedulerType) -> float:
             reads_after=0,
             running=(),
         )
-        for n in range(WORKERS)
+        for n in range(workers)
     ]
     config = {"resources": {"resource_pool": "", "priority": 42}}
     jobs = [
         searcher.ExperimentCreated(
             experiment_id=n, user="b", config=config, original_config="", reason="bench"
         )
-        for n in range(1, JOBS + 1)
+        for n in range(1, cluster.jobs + 1)
     ]
     await cluster.say([*hosts, *jobs])
+    capacity = workers * SLOTS
     began = time.perf_counter()
-    await cluster.say(cluster.requests(CAPACITY))
-    await cluster.until(CAPACITY)
-    return CAPACITY / (time.perf_counter() - began)
+    await cluster.say(cluster.requests(capacity))
+    await cluster.until(capacity)
+    return capacity / (time.perf_counter() - began)
 
 
-async def turn_over(cluster: Cluster) -> float:
+async def turn_over(cluster: Cluster, count: int) -> float:
     """Placements per second in a full cluster whose workers state every start and every end."""
     state = cluster.runner.state
     _, end = await cluster.journal.bounds(subjects.CONTROL)
@@ -135,7 +147,7 @@ async def turn_over(cluster: Cluster) -> float:
     async def play() -> None:
         nonlocal placed
         async with cluster.journal.read(subjects.CONTROL, after=end) as feed:
-            while placed < TURNED_OVER:
+            while placed < count:
                 for message in (await feed.batch()).messages:
                     event = codec.decode(message.body, message.position).event
                     if isinstance(event, scheduler.AllocationAssigned):
@@ -150,40 +162,43 @@ async def turn_over(cluster: Cluster) -> float:
     began = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(play())
-        await cluster.say(cluster.requests(TURNED_OVER))
+        await cluster.say(cluster.requests(count))
         leaving = [(a.id, a.members[0].worker_id) for a in state.allocations.values() if a.members]
-        for id, worker_id in leaving[:TURNED_OVER]:
+        for id, worker_id in leaving[:count]:
             tasks.create_task(leave(id, worker_id))
         await done.wait()
-    return TURNED_OVER / (time.perf_counter() - began)
+    return count / (time.perf_counter() - began)
 
 
-async def measure(server: Broker, kind: SchedulerType) -> tuple[float, float]:
+async def measure(server: Broker, kind: SchedulerType, size: Size) -> tuple[float, float]:
     """Both measures under one policy."""
     async with connected(server) as client:
-        cluster = Cluster(JetStreamLog(client))
+        cluster = Cluster(JetStreamLog(client), size.jobs)
         task = asyncio.create_task(cluster.runner.run())
         await cluster.runner.ready.wait()
-        rates = await fill(cluster, kind), await turn_over(cluster)
+        rates = await fill(cluster, kind, size.workers), await turn_over(cluster, size.turned_over)
         task.cancel()
         await asyncio.wait([task])
         return rates
 
 
-async def main() -> None:
+def main(size: Size) -> None:
+    uvloop.run(measured(size))
+
+
+async def measured(size: Size) -> None:
     """Print the rows."""
-    head()
     kinds: tuple[SchedulerType, ...] = ("priority", "fair_share", "round_robin")
     for kind in kinds:
         with running_broker() as server:
-            filled, turned = await measure(server, kind)
-            single = await single_appends(server)
-        row(f"placements into 1,000 idle workers, {kind}", filled, "/s", ">= 1,000")
+            filled, turned = await measure(server, kind, size)
+            single = await single_appends(server, size.singles)
+        row(f"placements into {size.workers:,} idle workers, {kind}", filled, "/s", ">= 1,000")
         ratio = f"{turned / single:.2f} x single appends"
         row(f"placements while every start and end is stated, {kind}", turned, "/s", "", ratio)
 
 
-if __name__ == "__main__":
-    import uvloop
+BENCHMARK = Benchmark(main, Size(), quick=Size(workers=3, jobs=2, turned_over=10, singles=10))
 
-    uvloop.run(main())
+if __name__ == "__main__":
+    BENCHMARK.run()

@@ -1,22 +1,27 @@
 """What a report costs the training loop, with the broker up and with the broker down.
 
-python -m benchmarks.report_latency [REPORTS]
+python -m benchmarks.report_latency [--quick] [REPORTS]
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
+from dataclasses import dataclass
 
-from benchmarks.live import connected, running_broker
-from benchmarks.reporter import train_context
-from benchmarks.table import head, percentile, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.live import make_streams, running_broker
+from benchmarks.kit.reporter import train_context
+from benchmarks.kit.table import percentile, row
 from determined.transport.bus import BusTransport
 
 PACE_S = 0.0005
 """A step of the loop between reports: work that holds the interpreter, as training does."""
+
+
+@dataclass(frozen=True)
+class Size:
+    reports: int = 10_000
 
 
 def reports(url: str, count: int) -> tuple[list[float], BusTransport]:
@@ -35,29 +40,26 @@ def reports(url: str, count: int) -> tuple[list[float], BusTransport]:
     return took, transport
 
 
-async def make_streams(server) -> None:
-    async with connected(server):
-        pass
-
-
-def main(count: int) -> None:
-    head()
+def main(size: Size) -> None:
     with running_broker() as server:
         asyncio.run(make_streams(server))
         for state in ("up", "down"):
             if state == "down":
                 server.stop()
-            took, transport = reports(server.url, count)
+            took, transport = reports(server.url, size.reports)
             row(f"report call p50, broker {state}", percentile(took, 0.5) * 1e6, "us", "< 20")
             row(f"report call p99, broker {state}", percentile(took, 0.99) * 1e6, "us", "< 200")
             if state == "up":
                 began = time.perf_counter()
                 transport.close()
-                row(f"flush of what was left of {count:,} reports", (time.perf_counter() - began) * 1e3, "ms")
-    # The reports of the second round have nowhere to go.
-    sys.stdout.flush()
-    os._exit(0)
+                took_ms = (time.perf_counter() - began) * 1e3
+                row(f"flush of what was left of {size.reports:,} reports", took_ms, "ms")
+        # The reports of the second round wait until somebody takes them.
+        server.start()
+        transport.close()
 
+
+BENCHMARK = Benchmark(main, Size(), quick=Size(reports=100), given=("reports",))
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    BENCHMARK.run()

@@ -1,6 +1,6 @@
 """One pass over a large queue: 1,000 agents of 8 slots, 10,000 requests wait and 5,000 run, 300 groups.
 
-python -m benchmarks.scheduling_pass
+python -m benchmarks.scheduling_pass [--quick]
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ import itertools
 import random
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
-from benchmarks.table import head, median, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.table import median, row
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.records import NOTHING, Agent, Decision, Group, PoolSettings, Request
 
-AGENTS, SLOTS, GROUPS, WAITING, RUNNING = 1000, 8, 300, 10_000, 5000
+SLOTS = 8
 SIZES = {1: 80, 2: 12, 4: 4, 8: 3, 16: 1}
 """Slots that requests need, and how often of 100."""
 CASES = {
@@ -27,23 +30,33 @@ CASES = {
 }
 
 
+@dataclass(frozen=True)
+class Size:
+    agents: int = 1000
+    groups: int = 300
+    requests: int = 15_000
+    passes: int = 20
+    comings: int = 200
+
+
 class Cluster:
     """An idle pool with all requests waiting, and a supply of further ones."""
 
-    def __init__(self, settings: PoolSettings) -> None:
+    def __init__(self, settings: PoolSettings, size: Size) -> None:
         self.random, self.numbers = random.Random(1), itertools.count()
+        self.groups = size.groups
         self.book = Book(settings)
-        for number in range(AGENTS):
+        for number in range(size.agents):
             self.book.put_agent(Agent(id=f"agent-{number}", slots=SLOTS))
-        for number in range(GROUPS):
+        for number in range(size.groups):
             limit = self.random.choice((None, None, None, 100))
             priority = self.random.choice((10, 42, 42, 42, 60, 90))
             self.book.put_group(str(number), Group(priority=priority, max_slots=limit, registered=number))
-        for _ in range(RUNNING + WAITING):
+        for _ in range(size.requests):
             self.book.wait(self.request())
 
     def request(self) -> Request:
-        number, group = next(self.numbers), self.random.randrange(GROUPS)
+        number, group = next(self.numbers), self.random.randrange(self.groups)
         return Request(
             allocation_id=f"{group}.{number}.1",
             job_id=str(group),
@@ -104,27 +117,23 @@ def one_ends(cluster: Cluster) -> float:
     return took
 
 
-def main() -> None:
-    head()
+def main(size: Size) -> None:
     for name, settings in CASES.items():
-        cluster = Cluster(settings)
-        first = milliseconds(lambda book=cluster.book: decide(book))
-        row(
-            f"{name}: {RUNNING + WAITING:,} requests and an idle pool of {AGENTS * SLOTS:,} slots",
-            first,
-            "ms",
-        )
+        cluster = Cluster(settings, size)
+        first = milliseconds(partial(decide, cluster.book))
+        pool = f"an idle pool of {size.agents * SLOTS:,} slots"
+        row(f"{name}: {size.requests:,} requests and {pool}", first, "ms")
         cluster.rest()
         count = f"{len(cluster.book.running):,} run, {len(cluster.book.waiting):,} wait"
-        row(f"{name}: a whole pass, {count}", median([full(cluster) for _ in range(20)]), "ms", "< 50")
-        row(f"{name}: a run ends, and a pass", median([one_ends(cluster) for _ in range(20)]), "ms", "< 50")
-        row(
-            f"{name}: one more waits, and a pass",
-            median([one_more(cluster) for _ in range(200)]),
-            "ms",
-            "< 1",
-        )
+        whole = [full(cluster) for _ in range(size.passes)]
+        row(f"{name}: a whole pass, {count}", median(whole), "ms", "< 50")
+        ended = [one_ends(cluster) for _ in range(size.passes)]
+        row(f"{name}: a run ends, and a pass", median(ended), "ms", "< 50")
+        come = [one_more(cluster) for _ in range(size.comings)]
+        row(f"{name}: one more waits, and a pass", median(come), "ms", "< 1")
 
+
+BENCHMARK = Benchmark(main, Size(), quick=Size(agents=6, groups=4, requests=90, passes=2, comings=2))
 
 if __name__ == "__main__":
-    main()
+    BENCHMARK.run()

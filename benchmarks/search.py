@@ -1,6 +1,6 @@
 """200 trials of adaptive_asha with an instant objective, a fresh process for each run; and memory.
 
-python -m benchmarks.search [TRIALS]
+python -m benchmarks.search [--quick] [TRIALS]
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cluster import address, running_cluster
-from benchmarks.rest import Rest
-from benchmarks.table import head, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.cluster import address, running_cluster
+from benchmarks.kit.rest import Rest
+from benchmarks.kit.table import row
 from services.local.home import Home
 
 SCRIPT = """
@@ -34,33 +36,36 @@ SLOTS = 3
 MIB = 1024 * 1024
 
 
-def main(trials: int) -> None:
-    head()
+@dataclass(frozen=True)
+class Size:
+    trials: int = 200
+    idle_s: float = 3
+    """How long the cluster has been idle when its memory is measured."""
+    interpreters: int = 50
+
+
+def main(size: Size) -> None:
     with running_cluster(slots=SLOTS) as home:
-        time.sleep(3)
+        time.sleep(size.idle_s)
         idle = tree_bytes(home)
         row("idle memory of the whole local cluster (PSS)", idle / MIB, "MiB", "< 400")
         rest = Rest(address(home))
         peak = Peak(home)
         began = time.perf_counter()
-        state = rest.wait(rest.create(CONFIG.format(trials=trials), SCRIPT), 600)
+        id = rest.create(CONFIG.format(trials=size.trials), SCRIPT)
+        state = rest.wait(id, 600)
         took = time.perf_counter() - began
-        runs = count_runs(rest)
-        bare = bare_processes(50)
+        runs = count_runs(rest, id)
+        bare = bare_processes(size.interpreters)
         ratio = f"{runs / took / bare:.2f} of bare interpreter starts ({bare:.0f}/s)"
-        row(
-            f"{trials} trials ({runs} runs, {state}), {SLOTS} slots",
-            trials / took,
-            "trials/s",
-            ">= 10",
-            ratio,
-        )
+        measure = f"{size.trials} trials ({runs} runs, {state}), {SLOTS} slots"
+        row(measure, size.trials / took, "trials/s", ">= 10", ratio)
         row("peak memory of the whole process tree (PSS)", peak.stop() / MIB, "MiB", "<= 400")
 
 
-def count_runs(rest: Rest) -> int:
-    """Allocations of the only experiment."""
-    tasks = rest.get("experiments/1/trials?limit=0")["trials"]
+def count_runs(rest: Rest, id: int) -> int:
+    """Allocations of an experiment."""
+    tasks = rest.get(f"experiments/{id}/trials?limit=0")["trials"]
     return sum(len(rest.get(f"tasks/{t['taskIds'][0]}")["task"]["allocations"]) for t in tasks)
 
 
@@ -88,8 +93,10 @@ class Peak:
         self._thread.start()
 
     def _watch(self) -> None:
-        while not self._done.wait(0.5):
+        while True:
             self._most = max(self._most, tree_bytes(self._home))
+            if self._done.wait(0.5):
+                return
 
     def stop(self) -> int:
         """The most that was seen."""
@@ -112,5 +119,7 @@ def tree_bytes(home: Home) -> int:
     return total
 
 
+BENCHMARK = Benchmark(main, Size(), quick=Size(trials=4, idle_s=0, interpreters=2), given=("trials",))
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    BENCHMARK.run()

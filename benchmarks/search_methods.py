@@ -1,17 +1,18 @@
 """Search methods alone: whole searches played without training, and what it costs to save one.
 
-python -m benchmarks.search_methods [TRIALS]
+python -m benchmarks.search_methods [--quick] [TRIALS]
 """
 
 from __future__ import annotations
 
-import sys
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from benchmarks.table import head, median, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.table import median, row
 from services.searcher.methods import Search, Simulation, optuna_sampler, simulate
 from services.searcher.methods.optuna_sampler import Point
 from services.searcher.methods.rng import Rng
@@ -22,22 +23,30 @@ SPACE = {
     "learning_rate": {"type": "log", "base": 10, "minval": -4, "maxval": -1},
     "layers": {"type": "int", "minval": 1, "maxval": 9},
 }
-RUNS = 3
 MIB = 1024 * 1024
 
 
-def main(trials: int) -> None:
-    head()
+@dataclass(frozen=True)
+class Size:
+    trials: int = 100_000
+    few: int = 1_000
+    """Trials of the search beside it."""
+    results: tuple[int, ...] = (50, NEWEST)
+    runs: int = 3
+
+
+def main(size: Size) -> None:
     for stop_once in (False, True):
         form = "stopping" if stop_once else "promoting"
-        asked = adaptive_asha(trials, stop_once)
-        small = play(adaptive_asha(1_000, stop_once))[0]
-        rate, played = play(asked)
-        ratio = f"{rate / small:.2f} of the rate with 1,000 trials"
-        row(f"adaptive_asha, {form}, {trials:,} trials played", rate, "completions/s", ">= 20,000", ratio)
-        save(played.search)
-    for results in (50, NEWEST):
-        row(f"a proposal of tpe from {results} results", propose(results) * 1000, "ms")
+        asked = adaptive_asha(size.trials, stop_once)
+        small = play(adaptive_asha(size.few, stop_once), size.runs)[0]
+        rate, played = play(asked, size.runs)
+        ratio = f"{rate / small:.2f} of the rate with {size.few:,} trials"
+        measure = f"adaptive_asha, {form}, {size.trials:,} trials played"
+        row(measure, rate, "completions/s", ">= 20,000", ratio)
+        save(played.search, size.runs)
+    for results in size.results:
+        row(f"a proposal of tpe from {results} results", propose(results, size.runs) * 1000, "ms")
 
 
 def adaptive_asha(trials: int, stop_once: bool) -> dict[str, Any]:
@@ -56,10 +65,10 @@ def adaptive_asha(trials: int, stop_once: bool) -> dict[str, Any]:
     }
 
 
-def play(searcher: dict[str, Any]) -> tuple[float, Simulation]:
+def play(searcher: dict[str, Any], runs: int) -> tuple[float, Simulation]:
     """Completions per second, the median of a few runs; and the last run."""
     rates = []
-    for _ in range(RUNS):
+    for _ in range(runs):
         began = time.perf_counter()
         played = simulate(searcher, SPACE, 7)
         took = time.perf_counter() - began
@@ -67,23 +76,23 @@ def play(searcher: dict[str, Any]) -> tuple[float, Simulation]:
     return median(rates), played
 
 
-def propose(results: int) -> float:
+def propose(results: int, runs: int) -> float:
     """Seconds for one proposal, the median of a few."""
     rng, points, took = Rng.seeded(1), [], []
     for number in range(results):
         hparams = sample(SPACE, rng)
         points.append(Point(number, hparams, 9, hparams["learning_rate"] * hparams["layers"]))
-    for seed in range(2 * RUNS):
+    for seed in range(2 * runs):
         began = time.perf_counter()
         optuna_sampler.propose(SPACE, points, 9, seed)
         took.append(time.perf_counter() - began)
     return median(took)
 
 
-def save(search: Search) -> None:
+def save(search: Search, runs: int) -> None:
     """The cost of one snapshot, written whole whenever the search has moved."""
     writing, reading, size = [], [], 0
-    for _ in range(RUNS):
+    for _ in range(runs):
         began = time.perf_counter()
         encoded = msgspec.json.encode(search)
         writing.append(time.perf_counter() - began)
@@ -96,5 +105,13 @@ def save(search: Search) -> None:
     row("its snapshot, decoded", median(reading) * 1000, "ms")
 
 
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(trials=60, few=20, results=(20, 25), runs=1),
+    given=("trials",),
+    needs=("optuna",),
+)
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+    BENCHMARK.run()

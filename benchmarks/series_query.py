@@ -1,31 +1,33 @@
 """Charts of a million points over HTTP, from a local cluster that a real script reported to.
 
-python -m benchmarks.series_query
+python -m benchmarks.series_query [--quick]
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 import tempfile
 import time
+import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from playwright.sync_api import Page
-
-from benchmarks.browser import CHROMIUM, signed_in
-from benchmarks.cluster import address
-from benchmarks.table import head, median, percentile, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.browser import signed_in
+from benchmarks.kit.cluster import address, running_cluster
+from benchmarks.kit.table import median, percentile, row
 from determined.experimental import client
-from services.kit import broker
-from services.local.control import down, up
-from services.local.home import Home, Plan
+from services.local.control import start_part, stop_part
+from services.local.home import Home
 
-POINTS = 1_000_000
-SERIES = 50
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 SCRIPT = """
 import math, determined as det
 from determined import core
@@ -43,7 +45,6 @@ CONFIG = {
     "name": "a million points",
     "entrypoint": "python script.py",
     "resources": {"slots_per_trial": 0},
-    "hyperparameters": {"number": {"type": "int", "minval": 0, "maxval": SERIES - 1, "count": SERIES}},
     "searcher": {"name": "grid", "metric": "loss", "max_length": {"batches": 1}, "max_concurrent_trials": 4},
 }
 NOTE_TASKS = """
@@ -57,6 +58,18 @@ LONGEST = "new Promise((tell) => setTimeout(() => tell(Math.max(...tasks)), 500)
 COPIED = ("strands", "chunks", "columns")
 
 
+@dataclass(frozen=True)
+class Size:
+    points: int = 1_000_000
+    series: int = 50
+    """That have as many points."""
+    times: int = 30
+    times_of_all: int = 5
+    pages: int = 7
+    moves: int = 200
+    """Of the pointer."""
+
+
 class Api:
     """The gateway, as a browser asks it."""
 
@@ -64,7 +77,8 @@ class Api:
         self._url = address(home)
         body = json.dumps({"username": "determined", "password": ""}).encode()
         request = urllib.request.Request(f"{self._url}/api/v1/auth/login", body)
-        self._token = json.load(urllib.request.urlopen(request))["token"]
+        with urllib.request.urlopen(request) as answer:
+            self._token = json.load(answer)["token"]
 
     def series(self, **params: Any) -> tuple[float, list[Any]]:
         """Milliseconds of one answer, and what it says."""
@@ -72,31 +86,44 @@ class Api:
         request = urllib.request.Request(f"{self._url}/api/v1/series?{query}")
         request.add_header("Authorization", f"Bearer {self._token}")
         began = time.perf_counter()
-        body = urllib.request.urlopen(request).read()
+        with urllib.request.urlopen(request) as answer:
+            body = answer.read()
         return (time.perf_counter() - began) * 1e3, json.loads(body)["series"]
 
+    def wait(self, trial: int) -> None:
+        """Return once the metrics service answers; what it is asked for is not what is measured."""
+        while True:
+            with contextlib.suppress(urllib.error.HTTPError):
+                self.series(trialIds=trial, group="validation")
+                return
+            time.sleep(0.05)
 
-def report(home: Home) -> list[int]:
-    """Have a million points reported by a trial, the first of fifty; returns their ids."""
+
+def report(home: Home, size: Size) -> tuple[int, list[int]]:
+    """Have all points reported by one of very many trials; returns the experiment's id, and theirs."""
+    count = size.series
+    number = {"type": "int", "minval": 0, "maxval": count - 1, "count": count}
     client.login(address(home), "determined", "")
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "script.py").write_text(SCRIPT.format(points=POINTS))
-        experiment = client.create_experiment(CONFIG, folder)
+        Path(folder, "script.py").write_text(SCRIPT.format(points=size.points))
+        experiment = client.create_experiment(CONFIG | {"hyperparameters": {"number": number}}, folder)
     experiment.wait(interval=0.5)
-    return sorted(trial.id for trial in experiment.get_trials())
+    return experiment.id, sorted(trial.id for trial in experiment.get_trials())
 
 
 def copy(home: Home, trials: list[int]) -> int:
     """Give all trials the same points, as if they had reported them; returns the one that did.
 
-    Nothing may run meanwhile.
+    The metrics service may not run meanwhile. Ids below zero are those that it never gives.
     """
     (path,) = home.path.rglob("metrics.db")
     database = sqlite3.connect(path)
-    ((source, strand),) = database.execute("SELECT trial_id, id FROM strands WHERE kind = 'training'")
-    offset = database.execute("SELECT max(id) FROM chunks").fetchone()[0] + 1
+    found = "SELECT trial_id, id FROM strands WHERE kind = 'training' AND trial_id BETWEEN ? AND ?"
+    ((source, strand),) = database.execute(found, (min(trials), max(trials)))
+    highest = "SELECT max(id) FROM (SELECT id FROM chunks UNION ALL SELECT id FROM strands)"
+    offset = database.execute(highest).fetchone()[0] + 1
     for number, trial in enumerate(sorted(set(trials) - {source}), 1):
-        moved = number * offset
+        moved = -number * offset
         _copy(database, "strands", "id = ?", strand, {"id": f"id + {moved}", "trial_id": str(trial)})
         ids = {"id": f"id + {moved}", "strand_id": f"strand_id + {moved}"}
         _copy(database, "chunks", "strand_id = ?", strand, ids)
@@ -113,84 +140,88 @@ def _copy(database: sqlite3.Connection, table: str, where: str, key: int, change
     database.execute(f"INSERT INTO {table} SELECT {values} FROM {table} WHERE {where}", (key,))
 
 
-def bytes_per_point(home: Home) -> float:
+def bytes_per_point(home: Home, points: int) -> float:
     """On disk, chunks and their index alone."""
     (path,) = home.path.rglob("metrics.db")
     database = sqlite3.connect(path)
     database.execute("VACUUM")
     pages = database.execute(f"SELECT sum(pgsize) FROM dbstat WHERE name IN {(*COPIED, 'chunks_by_strand')}")
-    found = float(pages.fetchone()[0]) / POINTS
+    found = float(pages.fetchone()[0]) / points
     database.close()
     return found
 
 
-def main() -> None:
-    head()
-    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
-        home = Home("bench", Path(folder))
-        plan = Plan(name="bench", port=broker.free_port(), gpu=False, slots=1)
-        up(plan, home)
-        try:
-            trials = report(home)
-            down(home)
-            row("bytes on disk", bytes_per_point(home), "bytes/point", "<= 12")
-            source = copy(home, trials)
-            up(plan, home)
-            measure(Api(home), source, trials)
-            if CHROMIUM:
-                browse(home)
-        finally:
-            down(home)
+def main(size: Size) -> None:
+    with running_cluster(slots=1) as home:
+        experiment, trials = report(home, size)
+        stop_part(home, "metrics")
+        row("bytes on disk", bytes_per_point(home, size.points), "bytes/point", "<= 12")
+        source = copy(home, trials)
+        start_part(home, "metrics")
+        measure(Api(home), source, trials, size)
+        browse(home, experiment, size)
 
 
-def measure(api: Api, trial: int, trials: list[int]) -> None:
+def measure(api: Api, trial: int, trials: list[int], size: Size) -> None:
+    api.wait(trial)
+    points = f"{size.points:,} points"
     cold, (found,) = api.series(trialIds=trial)
-    assert found["count"] == POINTS
+    assert found["count"] == size.points
     assert max(found["max"]) > 999, "the spike is lost"
-    row("1,000,000 points to 1,000 buckets, first time", cold, "ms", "< 100")
-    warm = [api.series(trialIds=trial)[0] for _ in range(30)]
-    row("1,000,000 points to 1,000 buckets, p50", median(warm), "ms", "< 20")
-    row("1,000,000 points to 1,000 buckets, p95", percentile(warm, 0.95), "ms", "< 100")
-    at = POINTS * 2 // 3
-    zoom = [api.series(trialIds=trial, **{"from": at - 5000, "to": at + 5000}) for _ in range(30)]
-    row("zoom to 1 % of it, p50", median([took for took, _ in zoom]), "ms", "< 15")
+    row(f"{points} to 1,000 buckets, first time", cold, "ms", "< 100")
+    warm = [api.series(trialIds=trial)[0] for _ in range(size.times)]
+    row(f"{points} to 1,000 buckets, p50", median(warm), "ms", "< 20")
+    row(f"{points} to 1,000 buckets, p95", percentile(warm, 0.95), "ms", "< 100")
+    at, near_it = size.points * 2 // 3, size.points // 200
+    part = {"trialIds": trial, "from": at - near_it, "to": at + near_it}
+    zoom = [api.series(**part)[0] for _ in range(size.times)]
+    row("zoom to 1 % of it, p50", median(zoom), "ms", "< 15")
     _, (near,) = api.series(trialIds=trial, **{"from": at - 400, "to": at + 400})
     assert near["raw"]
     assert max(near["last"]) > 999, "the spike is lost"
-    by_time = [api.series(trialIds=trial, x="time")[0] for _ in range(10)]
+    by_time = [api.series(trialIds=trial, x="time")[0] for _ in range(size.times)]
     row("the same over time, p50", median(by_time), "ms")
     first, everything = api.series(trialIds=trials)
-    assert [one["count"] for one in everything] == [POINTS] * SERIES
-    row(f"{SERIES} series of 1,000,000 points, first time", first, "ms")
-    again = [api.series(trialIds=trials)[0] for _ in range(5)]
-    row(f"{SERIES} series of 1,000,000 points, p50", median(again), "ms", "< 500")
+    assert [one["count"] for one in everything] == [size.points] * size.series
+    row(f"{size.series} series of {points}, first time", first, "ms")
+    again = [api.series(trialIds=trials)[0] for _ in range(size.times_of_all)]
+    row(f"{size.series} series of {points}, p50", median(again), "ms", "< 500")
 
 
-def browse(home: Home) -> None:
+def browse(home: Home, experiment: int, size: Size) -> None:
     """All of them on one chart in a browser: from the click, and while the pointer runs over it."""
     drawn = []
     with signed_in(address(home)) as page:
-        for _ in range(7):
-            page.goto(f"/det/experiments/compare?e=1&n={SERIES}&v=details")
+        for _ in range(size.pages):
+            page.goto(f"/det/experiments/compare?e={experiment}&n={size.series}&v=details")
             page.get_by_role("table", name="Details").wait_for()
             began = time.perf_counter()
             page.get_by_role("button", name="Metrics").click()
             page.locator("figure[aria-label=loss][aria-busy=false] canvas").first.wait_for()
             drawn.append((time.perf_counter() - began) * 1e3)
-        row(f"{SERIES} series of 1,000,000 points: click to drawn", median(drawn), "ms", "< 1,500")
-        row("longest of the tasks over 50 ms while the pointer runs over them", hovering(page), "ms", "< 50")
+        measure = f"{size.series} series of {size.points:,} points: click to drawn"
+        row(measure, median(drawn), "ms", "< 1,500")
+        longest = hovering(page, size.moves)
+        row("longest of the tasks over 50 ms while the pointer runs over them", longest, "ms", "< 50")
 
 
-def hovering(page: Page) -> float:
+def hovering(page: Page, moves: int) -> float:
     """Milliseconds of the longest task of a page while the pointer goes over its first chart."""
     page.evaluate(NOTE_TASKS)
     box = page.locator(".u-over, .drawing").first.bounding_box()
     assert box
-    for at in range(200):
-        x, y = box["x"] + box["width"] * at / 200, box["y"] + box["height"] * (at * 7 % 200) / 200
+    for at in range(moves):
+        x, y = box["x"] + box["width"] * at / moves, box["y"] + box["height"] * (at * 7 % moves) / moves
         page.mouse.move(x, y)
     return float(page.evaluate(LONGEST))
 
 
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(points=2000, series=3, times=2, times_of_all=1, pages=1, moves=5),
+    needs=("playwright", "chromium", "web UI"),
+)
+
 if __name__ == "__main__":
-    main()
+    BENCHMARK.run()

@@ -1,6 +1,6 @@
 """What the Trainer's loop costs beside a plain loop of PyTorch, on a model so small that only loops count.
 
-python -m benchmarks.trainer [BATCHES]
+python -m benchmarks.trainer [--quick] [BATCHES]
 """
 
 from __future__ import annotations
@@ -11,21 +11,24 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from benchmarks.cluster import address, running_cluster
-from benchmarks.rest import Rest
-from benchmarks.table import head, median, row
+from benchmarks.kit.benchmark import Benchmark
+from benchmarks.kit.cluster import address, running_cluster
+from benchmarks.kit.rest import Rest
+from benchmarks.kit.table import median, row
 
-ROUNDS = 7
 REPORT_EVERY = 10
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = """
 import sys
 from pathlib import Path
+from typing import Any
 sys.path.insert(0, {root!r})
 from benchmarks.trainer import measure
-measure({mode!r}, {count}, Path({to!r}))
+measure({mode!r}, {count}, {warm}, Path({to!r}))
 """
 CONFIG = """
 name: trainer
@@ -36,7 +39,15 @@ max_restarts: 0
 """
 
 
-def batches_of(count: int) -> list:
+@dataclass(frozen=True)
+class Size:
+    batches: int = 5_000
+    warm: int = 500
+    """Batches before those that count."""
+    rounds: int = 7
+
+
+def batches_of(count: int) -> list[Any]:
     """What both loops train on: (2, 4) and (2, 1), ready as tensors."""
     import torch
 
@@ -51,11 +62,11 @@ def plain(count: int) -> float:
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     data = batches_of(count)
-    losses: list = []
+    losses: list[Any] = []
     began = time.perf_counter()
     for index, (x, y) in enumerate(data):
         loss = torch.nn.functional.mse_loss(model(x), y)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         optimizer.zero_grad()
         losses.append(loss.detach())
@@ -82,7 +93,7 @@ def trainer(count: int) -> dict[str, float]:
             self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), 0.01))
             context.experimental.disable_dataset_reproducibility_checks()
 
-        def train_batch(self, batch, epoch_idx, batch_idx):
+        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
             if batch_idx == 0:
                 marks["first"] = clock()
             x, y = batch
@@ -91,23 +102,24 @@ def trainer(count: int) -> dict[str, float]:
             self.context.step_optimizer(self.optimizer)
             return {"loss": loss}
 
-        def evaluate_batch(self, batch):
+        def evaluate_batch(self, batch: Any, batch_idx: int) -> dict[str, Any]:
             marks.setdefault("last", clock())
             return {"x": 0.0}
 
-        def build_training_data_loader(self):
+        def build_training_data_loader(self) -> list[Any]:
             return batches_of(count)
 
-        def build_validation_data_loader(self):
+        def build_validation_data_loader(self) -> list[Any]:
             return batches_of(1)
 
     with pytorch.init(enable_tensorboard_logging=False) as context:
         trial = Trial(context)
         on_cluster = det.get_cluster_info() is not None
-        length = {} if on_cluster else {"max_length": pytorch.Batch(count)}
         began = clock()
         pytorch.Trainer(trial, context).fit(
-            reporting_period=pytorch.Batch(REPORT_EVERY), checkpoint_policy="none", **length
+            max_length=None if on_cluster else pytorch.Batch(count),
+            reporting_period=pytorch.Batch(REPORT_EVERY),
+            checkpoint_policy="none",
         )
     spent = marks["last"] - marks["first"]
     return {"trainer_us": spent / count * 1e6, "to_first_ms": (marks["first"] - began) * 1e3}
@@ -119,12 +131,12 @@ def memory_mib() -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-def measure(mode: str, count: int, to: Path) -> None:
+def measure(mode: str, count: int, warm: int, to: Path) -> None:
     """Write down what one process measured: by hand before and after, the Trainer in between."""
     import torch
 
     torch.set_num_threads(1)
-    plain(500)
+    plain(warm)
     found = {"plain_us": plain(count)}
     if mode == "trainer":
         found |= trainer(count)
@@ -133,10 +145,15 @@ def measure(mode: str, count: int, to: Path) -> None:
     to.write_text(json.dumps(found | {"memory_mib": memory_mib()}))
 
 
-def in_process(mode: str, count: int, folder: Path) -> dict[str, float]:
+def script(mode: str, size: Size, to: Path) -> str:
+    """What measures, and writes down there what it found."""
+    return SCRIPT.format(root=str(ROOT), mode=mode, count=size.batches, warm=size.warm, to=str(to))
+
+
+def in_process(mode: str, size: Size, folder: Path) -> dict[str, float]:
     """Measure in a process of its own, without a cluster."""
     result = folder / "result.json"
-    command = [sys.executable, "-c", SCRIPT.format(root=str(ROOT), mode=mode, count=count, to=str(result))]
+    command = [sys.executable, "-c", script(mode, size, result)]
     variables = os.environ | {"XDG_DATA_HOME": str(folder / "data")}
     empty = folder / "code"
     empty.mkdir(exist_ok=True)
@@ -146,11 +163,11 @@ def in_process(mode: str, count: int, folder: Path) -> dict[str, float]:
     return dict(json.loads(result.read_text()))
 
 
-def in_trial(count: int, rest: Rest, folder: Path) -> dict[str, float]:
+def in_trial(size: Size, rest: Rest, folder: Path) -> dict[str, float]:
     """Measure in a trial of a live cluster."""
     result = folder / "trial.json"
-    script = SCRIPT.format(root=str(ROOT), mode="trainer", count=count, to=str(result))
-    state = rest.wait(rest.create(CONFIG.format(count=count), script), 120)
+    config = CONFIG.format(count=size.batches)
+    state = rest.wait(rest.create(config, script("trainer", size, result)), 120)
     if state != "STATE_COMPLETED":
         raise SystemExit(f"a trial ended as {state}")
     return dict(json.loads(result.read_text()))
@@ -161,19 +178,18 @@ def medians(found: list[dict[str, float]]) -> dict[str, float]:
     return {name: median([one[name] for one in found]) for name in found[0]}
 
 
-def main(count: int) -> None:
-    head()
+def main(size: Size) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        bare = medians([in_process("plain", count, folder) for _ in range(ROUNDS)])
-        local = medians([in_process("trainer", count, folder) for _ in range(ROUNDS)])
+        bare = medians([in_process("plain", size, folder) for _ in range(size.rounds)])
+        local = medians([in_process("trainer", size, folder) for _ in range(size.rounds)])
         row("plain loop, per batch", local["plain_us"], "us")
         show("Trainer adds, per batch, without a cluster", local)
         row("its memory beyond a plain loop's", local["memory_mib"] - bare["memory_mib"], "MiB", "<= 30")
         row("from fit() to the first batch", local["to_first_ms"], "ms")
         with running_cluster(slots=1) as home:
             rest = Rest(address(home))
-            found = medians([in_trial(count, rest, folder) for _ in range(ROUNDS)])
+            found = medians([in_trial(size, rest, folder) for _ in range(size.rounds)])
         row("plain loop in a trial, per batch", found["plain_us"], "us")
         show("Trainer adds, per batch, reporting to a cluster", found)
         row("its memory beyond a plain loop's", found["memory_mib"] - bare["memory_mib"], "MiB", "<= 30")
@@ -191,5 +207,13 @@ def show(what: str, found: dict[str, float]) -> None:
     )
 
 
+BENCHMARK = Benchmark(
+    main,
+    Size(),
+    quick=Size(batches=20, warm=5, rounds=1),
+    given=("batches",),
+    needs=("torch",),
+)
+
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5_000)
+    BENCHMARK.run()

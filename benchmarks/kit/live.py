@@ -26,7 +26,9 @@ class Broker:
 
     def start(self) -> None:
         """Start, and wait until it takes work."""
-        self.process = subprocess.Popen(broker.command(self._config), stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            broker.command(self._config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         broker.wait_until_healthy(self._ports[1])
 
     def stop(self) -> None:
@@ -46,6 +48,12 @@ def running_broker() -> Iterator[Broker]:
             yield server
         finally:
             server.stop()
+
+
+async def make_streams(server: Broker) -> None:
+    """The three streams, for those who find them there."""
+    async with connected(server):
+        pass
 
 
 @contextlib.asynccontextmanager

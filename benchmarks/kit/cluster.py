@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from services.kit import broker
 from services.local.control import down, up
@@ -22,6 +23,19 @@ def running_cluster(slots: int) -> Iterator[Home]:
             yield home
         finally:
             down(home)
+
+
+@contextlib.contextmanager
+def user_cluster(slots: int) -> Iterator[Any]:
+    """The same as users meet it: a `LocalCluster` of the tests."""
+    from tests.fixtures.local_cluster import LocalCluster
+
+    with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
+        cluster = LocalCluster(Path(folder), slots=slots)
+        try:
+            yield cluster.up()
+        finally:
+            cluster.down()
 
 
 def broker_url(home: Home) -> tuple[str, str]:

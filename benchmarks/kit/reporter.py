@@ -1,6 +1,6 @@
 """A training script that does nothing but report.
 
-python -m benchmarks.reporter URL TRIAL REPORTS NAMES PACE_S
+python -m benchmarks.kit.reporter URL TRIAL REPORTS NAMES
 
 Connects, says so on a line, and begins when it reads one. Says when all is stored.
 """
@@ -8,7 +8,6 @@ Connects, says so on a line, and begins when it reads one. Says when all is stor
 from __future__ import annotations
 
 import sys
-import time
 
 from determined import ClusterInfo, TrialInfo
 from determined.core._distributed import DummyDistributedContext
@@ -32,18 +31,16 @@ def train_context(url: str, trial: int) -> tuple[TrainContext, BusTransport]:
     return TrainContext(transport, DummyDistributedContext(), trial_id=trial, exp_id=1, run_id=1), transport
 
 
-def main(url: str, trial: int, reports: int, names: int, pace_s: float) -> None:
+def main(url: str, trial: int, reports: int, names: int) -> None:
     train, transport = train_context(url, trial)
     columns = [f"m{number}" for number in range(names)]
     print("ready", flush=True)
     sys.stdin.readline()
     for step in range(1, reports + 1):
         train.report_training_metrics(step, dict.fromkeys(columns, 1.0 / step))
-        if pace_s:
-            time.sleep(pace_s)
     transport.close()
     print("stored", flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:5]), pace_s=float(sys.argv[5]))
+    main(sys.argv[1], *map(int, sys.argv[2:5]))

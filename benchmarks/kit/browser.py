@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Page, sync_playwright
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
@@ -14,6 +16,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 @contextlib.contextmanager
 def signed_in(address: str) -> Iterator[Page]:
     """A page on the dashboard, for the length of a `with`."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as tool:
         browser = tool.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         try:

@@ -96,7 +96,7 @@ class Cluster:
                 run=known.run,
                 task_id=known.task_id,
                 allocation_id=assigned.allocation_id,
-                uuid=f"{assigned.allocation_id}-{known.seq}",
+                uuid=f"{assigned.allocation_id}-{known.seq}".replace(".", "-"),
                 resources={"model.pt": 1000, "metadata.json": 30},
                 metadata={"steps_completed": known.length},
                 steps_completed=known.length,

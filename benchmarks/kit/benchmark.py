@@ -1,0 +1,73 @@
+"""What every benchmark is: a function that prints rows, in its full size or with `--quick` in a tiny one."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from benchmarks.kit.browser import CHROMIUM
+from benchmarks.kit.table import head
+
+Size = TypeVar("Size")
+WEB_UI = Path(__file__).resolve().parents[2] / "services" / "gateway" / "static" / "webui" / "index.html"
+
+
+@dataclasses.dataclass(frozen=True)
+class Benchmark(Generic[Size]):
+    """One benchmark: each module of `benchmarks` has one of the name BENCHMARK.
+
+    Sizes are frozen dataclasses. `given` names those of their fields that can be given on the command line,
+    in that order. `needs` names what not every machine has: a package, "chromium" or "web UI".
+    """
+
+    measure: Callable[[Size], None]
+    full: Size
+    quick: Size
+    given: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    def run(self, words: Sequence[str] | None = None) -> None:
+        """Print the table, in the size that the command line asks for.
+
+        Exits with EX_UNAVAILABLE where this machine lacks something that the benchmark needs.
+        """
+        size = self.size(words)
+        if lacks := self.lacks():
+            print(lacks, file=sys.stderr)
+            sys.exit(os.EX_UNAVAILABLE)
+        head()
+        self.measure(size)
+
+    def size(self, words: Sequence[str] | None = None) -> Size:
+        """The size that a command line asks for."""
+        name = self.measure.__module__
+        parser = argparse.ArgumentParser(f"python -m {name}", description=sys.modules[name].__doc__)
+        parser.add_argument("--quick", action="store_true", help="a tiny size that only shows that it runs")
+        for field in self.given:
+            kind = type(getattr(self.full, field))
+            parser.add_argument(field, nargs="?", type=kind, help=f"usually {getattr(self.full, field)}")
+        asked: dict[str, Any] = vars(parser.parse_args(words))
+        usual: Any = self.quick if asked.pop("quick") else self.full
+        given = {key: value for key, value in asked.items() if value is not None}
+        size: Size = dataclasses.replace(usual, **given)
+        return size
+
+    def lacks(self) -> str:
+        """What is needed and not there, and how to get it; empty if everything is there."""
+        return next((why for need in self.needs if (why := _lacks(need))), "")
+
+
+def _lacks(need: str) -> str:
+    match need:
+        case "chromium":
+            return "" if CHROMIUM else "there is no chromium: apt-get install chromium"
+        case "web UI":
+            return "" if WEB_UI.exists() else "the web UI is not built: make setup"
+        case _:
+            return "" if importlib.util.find_spec(need) else f"{need} is not installed: make setup"

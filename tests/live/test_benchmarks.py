@@ -1,0 +1,115 @@
+"""Every benchmark works: with `--quick` it prints the table that its page shows. No figure is judged."""
+
+import contextlib
+import importlib
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py") if path.stem != "__main__")
+PAGE = (ROOT / "benchmarks" / "README.md").read_text()
+MAY_BE_NONE = re.compile("Trainer adds|its memory beyond|lost by training|longest of the tasks")
+"""Differences, which chance makes negative where next to nothing is measured, and what is best not there."""
+# pgserver asks for a folder that not every machine has, and does well without.
+pytestmark = pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR is not set")
+
+
+def rows(text):
+    """The rows of all tables in a text: (measure, value, unit, aim), without the ratios."""
+    cells = ([cell.strip() for cell in line.split("|")] for line in text.splitlines() if line[:2] == "| ")
+    return [(measure, *value.split(" ", 1), aim) for _, measure, value, aim, *_ in cells if value != "value"]
+
+
+def sizeless(found):
+    """(measure, unit, aim) of each row; the numbers in a measure are sizes, and differ."""
+    return [(re.sub(r"\d[\d,.]*", "N", measure), unit, aim) for measure, _, unit, aim in found]
+
+
+def documented(name):
+    """What the page shows for a benchmark: the tables that its command introduces, up to that of another."""
+    parts = re.split(r"`[^`\n]*python -m benchmarks\.(\w+)[^`\n]*`", PAGE)
+    found = zip(parts[1::2], parts[2::2], strict=True)
+    return [row for of, text in found if of == name for row in rows(text)]
+
+
+def check(name, printed):
+    assert sizeless(printed) == sizeless(documented(name))
+    for measure, value, *_ in printed:
+        figure = float(value.replace(",", ""))
+        assert math.isfinite(figure), measure
+        assert figure > 0 or MAY_BE_NONE.search(measure), f"{measure}: {value}"
+
+
+@pytest.fixture
+def quick(request, monkeypatch, capsys):
+    """Runs a benchmark in this process, on the cluster that tests share; returns the rows it prints."""
+
+    def run(name):
+        module = importlib.import_module(f"benchmarks.{name}")
+        if lacks := module.BENCHMARK.lacks():
+            pytest.skip(f"{name}: {lacks}")
+        for starts, seen in (("running_cluster", lambda it: it.home), ("user_cluster", lambda it: it)):
+            if hasattr(module, starts):
+                there = contextlib.nullcontext(seen(request.getfixturevalue("cluster")))
+                monkeypatch.setattr(module, starts, lambda slots, there=there: there)
+        capsys.readouterr()
+        module.BENCHMARK.run(["--quick"])
+        return rows(capsys.readouterr().out)
+
+    return run
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_prints_its_table(name, quick):
+    check(name, quick(name))
+
+
+def together(*words, **variables):
+    command = [sys.executable, "-m", "benchmarks", *words]
+    return subprocess.run(
+        command, cwd=ROOT, env=os.environ | variables, capture_output=True, text=True, check=False
+    )
+
+
+def test_those_that_are_named_run_one_after_the_other():
+    done = together("--quick", "scheduling_pass", "fold_rate")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("| measure |") == 1
+    both = documented("scheduling_pass") + documented("fold_rate")
+    assert sizeless(rows(done.stdout)) == sizeless(both)
+
+
+def test_what_cannot_run_here_is_left_out_by_name():
+    done = together("--quick", "charts", "fold_rate", PATH="")
+    assert done.returncode == 0, done.stderr
+    assert "charts is left out: " in done.stderr
+    assert sizeless(rows(done.stdout)) == sizeless(documented("fold_rate"))
+
+
+def test_what_fails_is_named_and_the_others_run(tmp_path):
+    (tmp_path / "optuna.py").write_text("import no_such_package")
+    done = together("--quick", "search_methods", "fold_rate", PYTHONPATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "No module named 'no_such_package'" in done.stderr
+    assert done.stderr.endswith("failed: search_methods\n")
+    others = sizeless(documented("fold_rate"))
+    assert sizeless(rows(done.stdout))[-len(others) :] == others
+
+
+def test_all_are_listed():
+    assert sorted(importlib.import_module("benchmarks.__main__").NAMES) == NAMES
+
+
+def test_sizes_can_be_given():
+    made = importlib.import_module("benchmarks.checkpoints").BENCHMARK
+    assert made.size([]) == made.full
+    assert made.size(["--quick"]) == made.quick
+    assert (made.size(["7"]).megabytes, made.size(["7"]).files) == (7, made.full.files)
+    assert made.size(["7", "8", "--quick"]).files == 8
+    assert made.size(["7", "--quick"]).rounds == made.quick.rounds
