@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 # Path entries instead of import hooks: every interpreter of the environment starts faster for it.
 EDITABLE := --config-settings editable_mode=compat
+# Tests start many interpreters, which read compiled modules faster than they compile them.
+unexport PYTHONDONTWRITEBYTECODE
 NAME ?= determined
 PORT ?= 8080
 SEEDS ?= 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,8 @@ def running_cluster(slots: int) -> Iterator[Home]:
     """A cluster with one worker, for the length of a `with`."""
     with tempfile.TemporaryDirectory(prefix="steadfast-bench-") as folder:
         home = Home("bench", Path(folder))
-        up(Plan(name="bench", port=broker.free_port(), gpu=False, slots=slots), home)
+        plan = Plan(name="bench", port=broker.free_port(), gpu=False, slots=slots, ends_with=os.getpid())
+        up(plan, home)
         try:
             yield home
         finally:
