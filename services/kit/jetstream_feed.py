@@ -73,6 +73,7 @@ class JetStreamFeed:
         self._sequence = 0
         self._heard_at = 0.0
         self._consumer = ""
+        self._creating: asyncio.Future[dict[str, Any]] | None = None
         self._inbox = ""
         self._subscription: Subscription | None = None
         self._broken = asyncio.Event()
@@ -153,7 +154,8 @@ class JetStreamFeed:
             inbox, cb=self._on_message, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
         request = {"stream_name": self._stream, "config": config}
-        created = await self._api(f"CONSUMER.CREATE.{self._stream}", request)
+        self._creating = asyncio.ensure_future(self._api(f"CONSUMER.CREATE.{self._stream}", request))
+        created = await asyncio.shield(self._creating)
         self._consumer = created["name"]
         self._pending = created["num_pending"]
         self._heard_at = time.monotonic()
@@ -196,14 +198,16 @@ class JetStreamFeed:
             raise LogTruncated(f"stream {self._stream} is gone, but {self.position} was read already")
 
     async def _drop(self) -> None:
-        if self._subscription is not None:
+        subscription, self._subscription = self._subscription, None
+        creating, self._creating = self._creating, None
+        if subscription is not None:
             with contextlib.suppress(*AWAY):
-                await self._subscription.unsubscribe()
-            with contextlib.suppress(*AWAY):
-                await self._connection.publish(
-                    f"$JS.API.CONSUMER.DELETE.{self._stream}.{self._consumer}", b""
-                )
-        self._subscription = None
+                await subscription.unsubscribe()
+        if creating is not None:
+            # Whoever gave up while it was being created still has it removed, as soon as it has a name.
+            with contextlib.suppress(*AWAY, Broken, LogTruncated):
+                name = (await creating)["name"]
+                await self._connection.publish(f"$JS.API.CONSUMER.DELETE.{self._stream}.{name}", b"")
 
     # -- messages
 
