@@ -25,6 +25,7 @@ from det_contracts.problems import Refused, invalid, unavailable
 from services.kit.lag import Behind
 from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
 from services.kit.measures import Measures
+from services.kit.reached import Reached
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
 from services.kit.trail import CURRENT, Trail
@@ -100,7 +101,7 @@ class Runner(Generic[S]):
         self._commands: deque[Pending] = deque()
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._wake = asyncio.Event()
-        self._moved = asyncio.Condition()
+        self._reached = {stream: Reached() for stream in rules.streams}
         self._feeds: dict[str, Feed] = {}
 
     def behind(self) -> dict[str, Behind]:
@@ -111,6 +112,8 @@ class Runner(Generic[S]):
         """Load the snapshot, then fold and decide until cancelled. Raises `Poison` or `LogTruncated`."""
         self.state, stored = await self._saver.load()
         self.positions.update({s: p for s, p in stored.items() if s in self.positions})
+        for stream, position in self.positions.items():
+            self._reached[stream].move(position)
         self._fence = await self._last_decision()
         self._touched = dict.fromkeys(every_key(self.state), "")
         async with contextlib.AsyncExitStack() as stack:
@@ -144,8 +147,8 @@ class Runner(Generic[S]):
         if stream not in self.positions:
             raise invalid(f"{self.rules.owner} does not read {stream}")
         try:
-            async with asyncio.timeout(within_s), self._moved:
-                await self._moved.wait_for(lambda: self.positions[stream] >= position)
+            async with asyncio.timeout(within_s):
+                await self._reached[stream].reach(position)
         except TimeoutError:
             raise unavailable(
                 f"{self.rules.owner} is at position {self.positions[stream]} of {stream}, "
@@ -189,8 +192,7 @@ class Runner(Generic[S]):
             self.ready.set()
         if self._caught_up[subjects.CONTROL]:
             self._wake.set()
-        async with self._moved:
-            self._moved.notify_all()
+        self._reached[stream].move(self.positions[stream])
         await asyncio.sleep(0)
 
     def _fold(self, recorded: Recorded) -> None:

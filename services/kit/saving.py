@@ -19,6 +19,7 @@ from det_contracts.problems import unavailable
 from services.kit.database import Database, Snapshot
 from services.kit.lag import Behind
 from services.kit.measures import Measures
+from services.kit.reached import Reached
 from services.kit.rules import Key
 
 SAVE_EVERY_S = 0.1
@@ -99,8 +100,14 @@ class DatabaseSaver:
         """Folded portions, and those of them that are saved, here or by another replica."""
         self._work = asyncio.Event()
         self._urgent = asyncio.Event()
-        self._folded = self._kept = 0
-        self._moved = asyncio.Condition()
+        self._room = asyncio.Event()
+        self._known = Reached()
+        """Up to where CONTROL is folded."""
+        self._folded = 0
+        self._kept = Reached()
+        """How many of the folded portions are saved."""
+        self._asking = 0
+        """How many wait for what is folded to be saved."""
         self._listeners: list[Callable[[set[Key]], None]] = []
 
     def watch(self, listener: Callable[[set[Key]], None]) -> None:
@@ -115,6 +122,7 @@ class DatabaseSaver:
     async def load(self) -> tuple[Any, dict[str, int]]:
         state, positions = await self._database.read(self._snapshot.load)
         self.saved = dict(positions)
+        self._known.move(positions.get(subjects.CONTROL, 0))
         return state, positions
 
     async def changed(
@@ -127,22 +135,24 @@ class DatabaseSaver:
         self._positions = positions
         self._folded += 1
         self.behind.known(self._folded)
+        self._known.move(positions.get(subjects.CONTROL, 0))
         self._work.set()
         for listener in self._listeners:
             listener(keys)
-        if len(self._events) > self._backlog:
+        # Who was overtaken must fold on, or never gets to where it may save.
+        while len(self._events) > self._backlog and not self._overtaken:
             self._urgent.set()
-            async with self._moved:
-                # Who was overtaken must fold on, or never gets to where it may save.
-                await self._moved.wait_for(lambda: self._overtaken or len(self._events) <= self._backlog)
+            self._room.clear()
+            await self._room.wait()
 
     async def run(self) -> None:
         pause = SAVE_EVERY_S
         while True:
             await self._work.wait()
             self.behind.allowed_s = pause
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._urgent.wait(), pause)
+            if not self._asking:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._urgent.wait(), pause)
             self._urgent.clear()
             self._work.clear()
             began = time.monotonic()
@@ -158,12 +168,8 @@ class DatabaseSaver:
         stored = await self._database.read(self._snapshot.positions)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
         self.behind.begin_again()
-        await self._announce()
+        self._room.set()
         await asyncio.sleep(SAVE_EVERY_S)
-
-    async def _announce(self) -> None:
-        async with self._moved:
-            self._moved.notify_all()
 
     async def _save(self) -> bool:
         """Whether what was folded is stored; not, when another replica is ahead in any stream."""
@@ -188,9 +194,10 @@ class DatabaseSaver:
             self._events = events + self._events
             return False
         self._measures.committed(time.perf_counter() - began)
-        self.saved, self._kept = positions, folded
+        self.saved = positions
         self.behind.done(folded)
-        await self._announce()
+        self._kept.move(folded)
+        self._room.set()
         return True
 
     async def reach(self, position: int = 0, within_s: float = 30.0) -> None:
@@ -198,20 +205,20 @@ class DatabaseSaver:
 
         Raises `Refused` (unavailable) when it takes too long.
         """
-        folded = self._folded
-
-        def shown() -> bool:
-            if self._kept >= folded and self.saved.get(subjects.CONTROL, 0) >= position:
-                return True
-            self._urgent.set()
-            return False
-
         try:
-            async with asyncio.timeout(within_s), self._moved:
-                while not shown():
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._moved.wait(), SAVE_EVERY_S)
+            async with asyncio.timeout(within_s):
+                await self._known.reach(position)
+                await self._all_kept()
         except TimeoutError:
             saved = self.saved.get(subjects.CONTROL, 0)
             message = f"the read side is at position {saved}, not yet at {position}; try again"
             raise unavailable(message) from None
+
+    async def _all_kept(self) -> None:
+        """Wait until what is folded by now is saved, and have it saved at once."""
+        self._asking += 1
+        self._urgent.set()
+        try:
+            await self._kept.reach(self._folded)
+        finally:
+            self._asking -= 1

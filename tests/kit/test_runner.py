@@ -396,6 +396,28 @@ def test_asking_for_a_position_that_does_not_come_says_where_it_is():
     asyncio.run(work())
 
 
+def test_clients_that_hang_up_while_they_wait_hold_up_nobody():
+    async def hang_up(task):
+        # As a web server does whose client has gone.
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0)
+
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner, asyncio.timeout(60):
+            for number in range(40):
+                at = runner.positions[subjects.CONTROL] + 1
+                clients = [asyncio.create_task(runner.reach(at)) for _ in range(20)]
+                await log.append(ask(1, tag=str(number)))
+                for client in clients[:-1]:
+                    await hang_up(client)
+                await clients[-1]
+            await until(lambda: answered(runner) == 40)
+
+    asyncio.run(work())
+
+
 class Noted(InMemory):
     """Remembers how many events each portion brought, and where it ended."""
 

@@ -179,3 +179,29 @@ def test_a_follower_lets_go_of_what_the_leader_has_written(database):
             await asyncio.gather(first.fold("CONTROL", 40), second.fold("CONTROL", 40))
 
     asyncio.run(work())
+
+
+async def hang_up(task):
+    """Cancel at every turn of the loop until it is over, as a web server does whose client has gone."""
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+
+
+def test_clients_that_hang_up_while_they_wait_hold_up_nobody(database):
+    async def work():
+        replica = Replica(database, leads=True)
+        async with running(replica), asyncio.timeout(60):
+            for position in range(1, 40):
+                clients = [asyncio.create_task(replica.saver.reach(position)) for _ in range(20)]
+                await replica.fold("CONTROL", position)
+                for number, client in enumerate(clients[:-1]):
+                    # At each of the first turns one is cut off, then all that are left.
+                    if number % 4 == 0:
+                        await asyncio.sleep(0)
+                    await hang_up(client)
+                await clients[-1]
+        positions, sums, rows = await stored(database)
+        assert (positions["CONTROL"], sums["CONTROL"], len(rows)) == (39, sum(range(40)), 39)
+
+    asyncio.run(work())
