@@ -46,9 +46,9 @@ $(VENV)/.webui: webui/package-lock.json webui/vite.config.ts webui/index.html $(
 
 # A browser for the tests of the web UI: the system's where it may be installed, else Playwright's own.
 $(VENV)/.browser: | $(VENV)/.installed
-	@command -v chromium chromium-browser google-chrome >/dev/null || { echo "installing Chromium for the tests ..."; \
-		{ test "$$(id -u)" = 0 && command -v apt-get && apt-get update && apt-get install -y chromium; } >/dev/null 2>&1 \
-		|| $(BIN)/playwright install chromium >/dev/null 2>&1 \
+	@command -v chromium-headless-shell >/dev/null || { echo "installing Chromium for the tests ..."; \
+		{ test "$$(id -u)" = 0 && command -v apt-get && apt-get update && apt-get install -y chromium-headless-shell; } >/dev/null 2>&1 \
+		|| command -v chromium chromium-browser google-chrome || $(BIN)/playwright install chromium >/dev/null 2>&1 \
 		|| echo "Chromium could not be installed: tests that need a browser are skipped"; }
 	@touch $@
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from benchmarks.kit.browser import CHROMIUM
 from benchmarks.kit.table import head
+from tests.fixtures.chromium import CHROMIUM
 
 Size = TypeVar("Size")
 WEB_UI = Path(__file__).resolve().parents[2] / "services" / "gateway" / "static" / "webui" / "index.html"

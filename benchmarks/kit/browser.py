@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from tests.fixtures.chromium import CHROMIUM
+
 if TYPE_CHECKING:
     from playwright.sync_api import Page
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
 @contextlib.contextmanager

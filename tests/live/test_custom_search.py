@@ -79,6 +79,7 @@ def test_while_it_is_paused_nothing_is_decided(cluster, search):
     assert process.returncode == 0, output
 
 
+@pytest.mark.full
 def test_a_task_of_the_cluster_decides_and_survives_its_end(cluster, tmp_path):
     folder = tmp_path / "remote"
     shutil.copytree(EXAMPLE, folder)

@@ -55,6 +55,7 @@ def test_a_launcher_of_ones_own(two_workers, tmp_path):
     assert two_workers.trials(id)[0]["restarts"] == 0
 
 
+@pytest.mark.full
 def test_torch_over_two_workers(two_workers, tmp_path):
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")

@@ -1,4 +1,4 @@
-"""A script of the PyTorch Trainer runs unchanged alone, below torchrun and on a cluster."""
+"""A script of the PyTorch Trainer runs unchanged without a cluster, below torchrun, and on a cluster."""
 
 import os
 import shutil
@@ -23,24 +23,28 @@ def example(tmp_path):
     )
 
 
-def test_the_script_runs_everywhere(cluster, example, tmp_path):
-    variables = os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "OMP_NUM_THREADS": "1"}
-    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for launcher in ([], torchrun):
-        done = subprocess.run(
-            [sys.executable, *launcher, "train.py"],
-            cwd=example,
-            env=variables,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=240,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        # The whole log of a run is the chief's, so each checkpoint is told of once.
-        assert done.stderr.count("reported validation metrics: steps_completed=24") == 1
-        assert done.stderr.count("reported validation metrics: steps_completed=48") == 1
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+
+
+@pytest.mark.parametrize("launcher", [[], pytest.param(TORCHRUN, marks=pytest.mark.full)], ids=len)
+def test_the_script_runs_without_a_cluster(example, tmp_path, launcher):
+    done = subprocess.run(
+        [sys.executable, *launcher, "train.py"],
+        cwd=example,
+        env=os.environ | {"XDG_DATA_HOME": str(tmp_path / "data"), "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # The whole log of a run is the chief's, so each checkpoint is told of once.
+    assert done.stderr.count("reported validation metrics: steps_completed=24") == 1
+    assert done.stderr.count("reported validation metrics: steps_completed=48") == 1
+
+
+def test_the_same_script_runs_on_a_cluster(cluster, example):
     id = cluster.create("trainer.yaml", example, "--config", "reproducibility.experiment_seed=7")
     assert cluster.wait_for_end(id, 180)["state"] == "STATE_COMPLETED"
     ((_, _, rows),) = reported(cluster, id)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS
+from tests.fixtures.browser import AXE, MARKS, SECONDS
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.local_cluster import wait_for
 
@@ -465,7 +465,8 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.full
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_everybody_can_use_every_list(page, create, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make setup")

@@ -344,6 +344,7 @@ def theirs(published, folder):
 
 
 @pytest.mark.live
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.xdist_group("published")
 def test_a_checkpoint_of_the_published_package(theirs, folder, monkeypatch, caplog):
@@ -373,6 +374,7 @@ def flat(model):
 
 
 @pytest.mark.live
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.xdist_group("published")
 def test_our_checkpoints_load_with_the_published_package(theirs, folder, monkeypatch):
