@@ -190,6 +190,7 @@ def test_nonsense_that_a_script_writes_into_the_log_hurts_nobody_else(cluster, r
     assert experiment["state"] == "STATE_COMPLETED"
     assert {name: cluster.pid(name) for name in cluster.names()} == before
     assert cluster.get(f"trials/{trial['id']}")["trial"]["state"] == "STATE_COMPLETED"
+    assert f"experiment {experiment['id']} was created" in cluster.det("master", "logs").stdout
 
 
 def test_reports_with_thousands_of_names(cluster, run):
