@@ -9,6 +9,8 @@ import pytest
 from tests.fixtures.local_cluster import wait_for
 
 pytestmark = pytest.mark.timeout(900)
+PLAN = {"slots": 2}
+"""Own, for what scripts write here into the log is read by all who use the cluster."""
 
 CONFIG = """
 name: faults
@@ -21,6 +23,11 @@ import determined as det
 with det.core.init() as core:
     for op in core.searcher.operations():
 """
+
+
+@pytest.fixture
+def cluster(module_cluster):
+    return module_cluster
 
 
 @pytest.fixture
