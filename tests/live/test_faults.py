@@ -323,6 +323,7 @@ def test_a_full_disk_under_the_spool(local_cluster, tmp_path):
         subprocess.run(["umount", "-l", str(disk)], check=False)
 
 
+@pytest.mark.full
 @pytest.mark.expected_log(
     r"(service|worker)\.failed .*LogTruncated", reason="all who read the log before refuse what is left of it"
 )
