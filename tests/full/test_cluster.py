@@ -12,20 +12,11 @@ from collections import Counter
 import pytest
 
 from det_contracts.events import scheduler, worker
-from tests.fixtures.lab import BATCHES, SCRIPT, Lab
+from tests.fixtures.lab import BATCHES, GIVEN_UP_SOON, SCRIPT
+from tests.fixtures.lab import lab as lab
 from tests.fixtures.local_cluster import wait_for
 
 pytestmark = pytest.mark.timeout(900)
-GIVEN_UP_SOON = {"lost_after_s": 6}
-"""A silent worker is lost after this; long enough for one that is only slow."""
-
-
-@pytest.fixture
-def lab(tmp_path, request):
-    made = Lab(tmp_path, **getattr(request, "param", {}))
-    made.cluster.up()
-    yield made
-    made.down()
 
 
 def test_an_important_job_preempts_another_which_loses_no_batch(lab):
