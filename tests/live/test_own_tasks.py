@@ -103,7 +103,9 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
     wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 30, "the end")
 
     def stored():
-        return list(cluster.home.path.rglob(f"tensorboard/experiment/{experiment}/**/*tfevents*"))
+        # Not in the whole home: folders of runs vanish there while one walks through it.
+        storage = cluster.home.path / "checkpoints"
+        return list(storage.rglob(f"tensorboard/experiment/{experiment}/**/*tfevents*"))
 
     assert stored()
     cluster.det("e", "delete", experiment, "--yes")
