@@ -66,6 +66,10 @@ class OutcomeUnknown(LogError):
     """The broker did not answer: the messages may be stored or not. Read the log to know."""
 
 
+class NotStored(LogError):
+    """The broker refused, and nothing is stored: no space, no permission, too large. The text says which."""
+
+
 class LogTruncated(LogError):
     """The log ends before a position that was folded already, or has a hole: it lost what it acknowledged."""
 

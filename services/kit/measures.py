@@ -50,7 +50,8 @@ class Measures:
         self._blocked_s = self.histogram("loop_blocked_seconds", "Stalls of the event loop that were told")
         # There from the beginning: nothing is counted from nothing on.
         self._blocked_s.labels(owner)
-        self._skipped = self.counter("events_unknown", "Events of a newer version, skipped", "name")
+        self._skipped = self.counter("events_unknown", "Messages of the log that were passed over", "name")
+        self._parked = self.counter("decisions_parked", "Records about which nothing can be decided", "kind")
 
     def counter(self, name: str, help: str, *labels: str) -> Counter:
         """A further counter `steadfast_<name>_total`, whose first label is the owner."""
@@ -94,8 +95,12 @@ class Measures:
         """A batch was refused by the fence."""
         self._refused.labels(self.owner).inc()
 
+    def parked(self, kind: str) -> None:
+        """Nothing can be decided about a record of this kind until it moves."""
+        self._parked.labels(self.owner, kind).inc()
+
     def skipped(self, name: str) -> None:
-        """An event of an unknown name or version went by."""
+        """An event of an unknown name or version went by, or something that is no event."""
         self._skipped.labels(self.owner, name).inc()
 
     def blocked(self, seconds: float) -> None:

@@ -14,21 +14,32 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import msgspec
 import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
-from det_contracts.nesting import is_too_deep
-from det_contracts.problems import Refused, invalid, unavailable
+from det_contracts.problems import invalid, unavailable
 from services.kit.lag import Behind
-from services.kit.log import Draft, Feed, Fence, FenceLost, Log, LogTruncated, OutcomeUnknown, Stored
+from services.kit.log import (
+    Draft,
+    Feed,
+    Fence,
+    FenceLost,
+    Log,
+    LogTruncated,
+    NotStored,
+    OutcomeUnknown,
+    Stored,
+)
 from services.kit.measures import Measures
 from services.kit.reached import Reached
+from services.kit.records import read_event
+from services.kit.rounds import Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
 from services.kit.trail import CURRENT, Trail
+from services.kit.waiting import Pending, Waiting
 
 if TYPE_CHECKING:
     from services.kit.spans import Span, Tracer
@@ -36,27 +47,14 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 PORTION_BYTES = 4 * 1024 * 1024
 Read = Callable[[Stored, str], Recorded]
-BATCH_LIMIT = 999
-"""Events that go into one atomic batch beside its decision record; the broker takes 1,000 messages."""
+REFUSED_AGAIN_S = 0.5
+"""How long nothing is decided after the log has refused to store it."""
 
 log = structlog.get_logger()
 
 
 class Poison(Exception):
     """An event that `evolve` cannot take: the service stops, loudly, rather than guess."""
-
-
-class Pending:
-    """A command that waits for its ruling."""
-
-    def __init__(self, command: Any, call: Call) -> None:
-        self.command = command
-        self.call = call
-        self.answer: asyncio.Future[tuple[int, Any]] = asyncio.get_running_loop().create_future()
-        self.sent: dict[str, Any] = {}
-        """What was sent for it: the value by batch. Stored or not, where no answer came."""
-        self.stored: tuple[int, Any] | None = None
-        """Position of its last event, once one of these was read back, and its value."""
 
 
 class Runner(Generic[S]):
@@ -78,8 +76,12 @@ class Runner(Generic[S]):
         measures: Measures | None = None,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
         tracer: Tracer | None = None,
+        stopwatch: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`new_id` names batches and, where `replica` is not given, the replica."""
+        """`new_id` names batches and, where `replica` is not given, the replica.
+
+        `stopwatch` says how long a round was worked on; it decides how much goes into one, never what.
+        """
         self.rules = rules
         self.state: S = rules.state()
         self.positions: dict[str, int] = dict.fromkeys(rules.streams, 0)
@@ -94,11 +96,20 @@ class Runner(Generic[S]):
         self._tracer = tracer
         self._trail = Trail()
         self._fence = 0
+        self._fence_subject = subjects.decision(rules.owner)
         self._appended = 0
         self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
         self._touched: dict[Key, str] = {}
         self._dirty: set[Key] = set()
-        self._commands: deque[Pending] = deque()
+        self._rounds = Rounds(rules, new_id=new_id, parked=self._park, stopwatch=stopwatch)
+        self._waiting = Waiting()
+        self._sent: dict[str, tuple[Outcome, ...]] = {}
+        """By batch of which nobody said whether it is stored, what becomes of its commands if it is."""
+        self._turn = 0
+        self.parked: dict[Key, str] = {}
+        """Records that nothing can be decided about until they move, each with the reason."""
+        self.refusal = ""
+        """Why the log does not take what is decided just now; empty where it does."""
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._wake = asyncio.Event()
         self._reached = {stream: Reached() for stream in rules.streams}
@@ -129,12 +140,12 @@ class Runner(Generic[S]):
     async def command(self, command: Any, call: Call, within_s: float | None = None) -> tuple[int, Any]:
         """Rule on a command; returns the position it took effect at and the answer's value.
 
-        Raises `Refused`; nothing was appended then. After `within_s` it is refused as unavailable: what was
-        not ruled on by then never will be, what was sent may be stored.
+        Raises `Refused`; nothing of it is in effect then. After `within_s` it is refused as unavailable: what
+        was not ruled on by then never will be, what was sent may be stored.
         """
         pending = Pending(command, call)
+        self._waiting.put(pending)
         self._trail.put(call.id, CURRENT.get())
-        self._commands.append(pending)
         self._wake.set()
         try:
             async with asyncio.timeout(within_s):
@@ -165,7 +176,7 @@ class Runner(Generic[S]):
         return last.position if last and last.position <= self.positions[subjects.CONTROL] else 0
 
     async def _fold_for_ever(self, stream: str, feed: Feed) -> None:
-        read = self.rules.decode.get(stream, _read_event)
+        read = self.rules.decode.get(stream, read_event)
         while True:
             batch = await feed.batch()
             *parts, last = _portions(batch.messages)
@@ -178,8 +189,11 @@ class Runner(Generic[S]):
     ) -> None:
         began = time.perf_counter()
         events = [read(message, stream) for message in messages]
-        for event in events:
-            self._fold(event)
+        for message, event in zip(messages, events, strict=True):
+            if message.subject == self._fence_subject:
+                # Whatever it says: the broker compares positions.
+                self._fence = message.position
+            self._fold(message, event)
         if events:
             self.positions[stream] = events[-1].position
             self._measures.folded(stream, events, time.perf_counter() - began)
@@ -195,17 +209,15 @@ class Runner(Generic[S]):
         self._reached[stream].move(self.positions[stream])
         await asyncio.sleep(0)
 
-    def _fold(self, recorded: Recorded) -> None:
+    def _fold(self, message: Stored, recorded: Recorded) -> None:
         event = recorded.event
         if type(event) is Decision:
-            if event.owner == self.rules.owner:
-                self._fence = recorded.position
-                # One that was given up may have been on its way all the time: any of them counts.
-                if self._commands and recorded.id in (sent := self._commands[0].sent):
-                    self._commands[0].stored = (recorded.position + event.count, sent[recorded.id])
+            self._read_back(recorded)
             return
         if type(event) is Unknown:
             self._measures.skipped(event.name)
+            if event.version == 0:
+                log.warning("log.unreadable", what=event.name, position=message.position, on=message.subject)
             return
         self._recent.append(recorded)
         try:
@@ -215,6 +227,12 @@ class Runner(Generic[S]):
         for key in keys:
             self._touched[key] = recorded.id
             self._dirty.add(key)
+
+    def _read_back(self, decision: Recorded) -> None:
+        # One that was given up may have been on its way all the time: any of them counts.
+        for outcome in self._sent.pop(decision.id, ()):
+            if outcome.problem is None:
+                outcome.pending.stored = (decision.position + outcome.place, outcome.value)
 
     def _story(self, bad: Recorded) -> str:
         names = {getattr(bad.event, f) for f in _id_fields(bad.event)}
@@ -241,101 +259,97 @@ class Runner(Generic[S]):
         )
 
     async def _decide(self) -> bool:
-        """Make one round of decisions; returns whether to go on at once."""
-        if self._commands:
-            return await self._rule(self._commands[0])
-        decided = self._expired() or self._reactions()
-        if decided:
-            await self._append(decided, actor=self.rules.owner, batch=self._new_id())
-        return False
+        """Make one round of decisions; returns whether another one may follow at once."""
+        kinds = (self._rulings, self._expired, self._reactions)
+        for _ in kinds:
+            self._turn = (self._turn + 1) % len(kinds)
+            made = kinds[self._turn]()
+            if made.events:
+                return await self._append(made)
+            for outcome in made.outcomes:
+                outcome.tell(self.positions[subjects.CONTROL])
+        await asyncio.sleep(0)
+        return bool(self._waiting)
 
-    def _expired(self) -> list[tuple[Any, str]]:
-        now = self._clock()
-        due = self.rules.due(self.state)
-        events = self.rules.expire(self.state, now) if due is not None and due <= now else ()
-        return [(event, "") for event in events[:BATCH_LIMIT]]
+    def _rulings(self) -> Round:
+        return self._rounds.rulings(
+            self.state, self._clock(), self.positions[subjects.CONTROL], self._waiting
+        )
 
-    def _reactions(self) -> list[tuple[Any, str]]:
-        """Events with the id of what caused each; a record at rest is not asked again until it moves."""
-        decided: list[tuple[Any, str]] = []
-        for key, cause in list(self._touched.items()):
-            events = self.rules.react(self.state, key)
-            if not events:
-                del self._touched[key]
-            decided += [(event, cause) for event in events]
-            if len(decided) >= BATCH_LIMIT:
-                break
-        return decided[:BATCH_LIMIT]
+    def _expired(self) -> Round:
+        return self._rounds.expired(self.state, self._clock())
 
-    async def _rule(self, pending: Pending) -> bool:
-        if pending.stored is not None:
-            return self._answer(pending, *pending.stored)
-        if pending.answer.done():
-            # Its asker was told that nobody answered: done now, it would undo what was asked for since.
-            self._commands.popleft()
-            return True
-        try:
-            ruling = self.rules.commands[type(pending.command)](self.state, pending.command, pending.call)
-        except Refused as refusal:
-            self._commands.popleft()
-            pending.answer.set_exception(refusal)
-            return True
-        position = self.positions[subjects.CONTROL]
-        if ruling.events:
-            batch = self._new_id()
-            pending.sent[batch] = ruling.value
-            caused = [(event, pending.call.id) for event in ruling.events]
-            actor = f"user:{getattr(pending.command, 'user', '')}"
-            if not await self._append(caused, actor=actor, batch=batch):
-                return False
-            position = self._appended
-        return self._answer(pending, position, ruling.value)
+    def _reactions(self) -> Round:
+        return self._rounds.reactions(self.state, self._clock(), self._touched)
 
-    def _answer(self, pending: Pending, position: int, value: Any) -> bool:
-        self._commands.popleft()
-        if not pending.answer.done():
-            pending.answer.set_result((position, value))
-        return True
+    def _park(self, key: Key, reason: str) -> None:
+        if self.parked.get(key) != reason:
+            self.parked[key] = reason
+            self._measures.parked(key[0])
+            log.error("decision.parked", owner=self.rules.owner, record=f"{key[0]} {key[1]}", reason=reason)
 
-    async def _append(self, events: Sequence[tuple[Any, str]], *, actor: str, batch: str) -> bool:
-        now = self._clock()
+    async def _append(self, made: Round) -> bool:
+        """Have a round stored; returns whether it is."""
         owner = self.rules.owner
-        record = Decision(owner, self.positions[subjects.CONTROL], len(events), self._replica)
-        drafts = [Draft(subjects.decision(owner), codec.encode(record, id=batch, actor=owner, at=now), batch)]
-        spans = [self._span(event, cause) for event, cause in events]
-        for index, ((event, cause), span) in enumerate(zip(events, spans, strict=True)):
-            id = f"{batch}-{index}"
-            body = codec.encode(event, id=id, actor=actor, at=now, cause=cause)
-            drafts.append(Draft(codec.subject_of(event), body, id, span.header if span else ""))
-        problem = await self._store(drafts)
+        record = Decision(owner, self.positions[subjects.CONTROL], len(made.events), self._replica)
+        body = codec.encode(record, id=made.batch, actor=owner, at=made.at)
+        spans = [self._span(one) for one in made.events]
+        drafts = [Draft(subjects.decision(owner), body, made.batch)]
+        for one, span in zip(made.events, spans, strict=True):
+            drafts.append(Draft(codec.subject_of(one.event), one.body, one.id, span.header if span else ""))
+        self._sent[made.batch] = tuple(made.outcomes)
+        problem = await self._store(drafts, made)
         for span in filter(None, spans):
             span.end(problem)
         return not problem
 
-    def _span(self, event: Any, cause: str) -> Span | None:
-        if self._tracer is None or not (within := self._trail.behind(event, cause)):
+    def _span(self, one: Decided) -> Span | None:
+        if self._tracer is None or not (within := self._trail.behind(one.event, one.cause)):
             return None
-        ids = {name: getattr(event, name) or 0 for name in _id_fields(event)}
-        return self._tracer.begin(codec.kind_of(event).name, within, kind="producer", **ids)
+        ids = {name: getattr(one.event, name) or 0 for name in _id_fields(one.event)}
+        return self._tracer.begin(codec.kind_of(one.event).name, within, kind="producer", **ids)
 
-    async def _store(self, drafts: Sequence[Draft]) -> str:
-        """Append a batch; returns what went wrong, empty for nothing."""
-        owner = self.rules.owner
+    async def _store(self, drafts: Sequence[Draft], made: Round) -> str:
+        """Append a round's batch; returns what went wrong, empty for nothing."""
         began = time.perf_counter()
         try:
             fence = Fence(drafts[0].subject, self._fence)
             self._appended = await self._journal.append_batch(drafts, fence=fence)
         except FenceLost:
             # Somebody decided meanwhile; what it was arrives with the next messages, then we look again.
+            self._waiting.back(made.waiting)
             self._measures.refused()
             await self._wait_for_log()
             return "another replica has decided"
+        except NotStored as error:
+            await self._refused(made, str(error))
+            return str(error)
         except OutcomeUnknown as error:
-            log.warning("append.unknown", owner=owner, error=str(error))
+            self._waiting.back(made.waiting)
+            log.warning("append.unknown", owner=self.rules.owner, error=str(error))
             await self._wait_for_log()
             return "the log did not answer"
-        self._measures.decided(len(drafts) - 1, time.perf_counter() - began)
+        self._stored(made, time.perf_counter() - began)
         return ""
+
+    def _stored(self, made: Round, seconds: float) -> None:
+        # What was sent before can be stored no more: this decision lies where that would have to.
+        self._sent.clear()
+        self.refusal = ""
+        for outcome in made.outcomes:
+            outcome.tell(self._appended - len(made.events))
+        self._waiting.back(made.unfinished)
+        self._measures.decided(len(made.events), seconds)
+
+    async def _refused(self, made: Round, reason: str) -> None:
+        """Nothing of a round is stored, and the log says so."""
+        if not self.refusal:
+            log.error("append.refused", owner=self.rules.owner, reason=reason)
+        self.refusal = reason
+        self._sent.pop(made.batch, None)
+        for pending in made.waiting:
+            pending.fail(unavailable(f"the log does not take what {self.rules.owner} decides: {reason}"))
+        await asyncio.sleep(REFUSED_AGAIN_S)
 
     async def _wait_for_log(self) -> None:
         """Decide again only after everything that is in the log by now was folded."""
@@ -360,29 +374,8 @@ def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
     return [*found, messages[start:]]
 
 
-def _read_event(message: Stored, stream: str) -> Recorded:
-    """An event. What a script wrote that is damaged, or speaks of another trial, must not stop a service."""
-    witnessed = subjects.is_witnessed(message.subject)
-    try:
-        if witnessed and is_too_deep(message.body):
-            raise codec.BadRecord(f"message {message.position} of {stream} nests too deep")
-        recorded = codec.decode(message.body, message.position, stream)
-    except codec.BadRecord:
-        if not witnessed:
-            raise
-        return Recorded(message.position, Unknown("damaged", 0), "", "", 0.0, "", stream)
-    event = recorded.event
-    if type(event) is Unknown or message.subject == _place_of(event):
-        return recorded
-    return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0))
-
-
-def _place_of(event: Any) -> str:
-    return subjects.decision(event.owner) if type(event) is Decision else codec.subject_of(event)
-
-
 def _id_fields(event: Any) -> list[str]:
     return [f for f in event.__struct_fields__ if f.endswith("_id")]
 
 
-__all__ = ["LogTruncated", "Pending", "Poison", "Runner"]
+__all__ = ["LogTruncated", "Poison", "Runner"]

@@ -7,7 +7,7 @@ from det_contracts import subjects
 from det_contracts.envelope import Unknown
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
-from services.kit.runner import _read_event
+from services.kit.records import read_event
 from services.metrics.app import RULES as METRICS
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
@@ -19,7 +19,7 @@ def fold(rules, streams):
     """A service's state at the end of a recorded log; fails on events that nobody knows any more."""
     state = rules.state()
     for stream in rules.streams:
-        read = rules.decode.get(stream, _read_event)
+        read = rules.decode.get(stream, read_event)
         for message in streams.get(stream, []):
             recorded = read(message, stream)
             assert not isinstance(recorded.event, Unknown), (

@@ -18,7 +18,8 @@ from services.kit.database import METADATA, Database
 from services.kit.log import Draft, FenceLost, OutcomeUnknown, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.rules import Call, Rules, Ruling, dump
-from services.kit.runner import Poison, Runner, _read_event
+from services.kit.records import read_event
+from services.kit.runner import Poison, Runner
 from services.kit.saving import DatabaseSaver, InMemory
 
 
@@ -453,9 +454,9 @@ def test_large_messages_are_folded_in_portions(monkeypatch):
 def test_what_a_script_states_and_nobody_can_read_is_skipped(metric):
     done = trial.OperationCompleted(trial_id=1, run=1, seq=1, length=1, metric=0.25)
     body = codec.encode(done, id="x", actor="trial:1", at=1.0)
-    assert _read_event(Stored(codec.subject_of(done), 1, body), subjects.CONTROL).event == done
+    assert read_event(Stored(codec.subject_of(done), 1, body), subjects.CONTROL).event == done
     body = body.replace(b"0.25", metric)
-    assert isinstance(_read_event(Stored(codec.subject_of(done), 1, body), subjects.CONTROL).event, Unknown)
+    assert isinstance(read_event(Stored(codec.subject_of(done), 1, body), subjects.CONTROL).event, Unknown)
 
 
 @pytest.mark.parametrize(
@@ -485,4 +486,4 @@ def test_what_no_database_would_take_is_no_event(change):
     )
     for found, kind in ((fact, trial.CheckpointStored), (msgspec.structs.replace(fact, **change), Unknown)):
         body = codec.encode(found, id="x", actor="trial:1", at=1.0)
-        assert type(_read_event(Stored(codec.subject_of(fact), 1, body), subjects.CONTROL).event) is kind
+        assert type(read_event(Stored(codec.subject_of(fact), 1, body), subjects.CONTROL).event) is kind

@@ -1,0 +1,104 @@
+"""A state as it would be after some events, without touching the state.
+
+A round rules on many commands before any of their events is in the log, and each must see what those before
+it lead to: the next number, the name that is taken. So the events are folded into a view that writes beside
+the state. The view is thrown away; what counts is what is read back from the log.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, MutableMapping
+from dataclasses import fields
+from typing import Any, TypeVar, cast
+
+S = TypeVar("S")
+_NOTHING = object()
+_MUTABLE = (dict, set, list)
+
+
+class Layer(MutableMapping[Any, Any]):
+    """A dictionary over another one, which stays as it is; keys have the order of a dictionary."""
+
+    __slots__ = ("_added", "_below", "_gone", "_own")
+
+    def __init__(self, below: dict[Any, Any]) -> None:
+        self._below = below
+        self._own: dict[Any, Any] = {}
+        self._gone: set[Any] = set()
+        self._added = 0
+        """Keys of `_own` that are not shown through `_below`."""
+
+    def _look(self, key: Any) -> Any:
+        found = self._own.get(key, _NOTHING)
+        if found is not _NOTHING or key in self._gone:
+            return found
+        found = self._below.get(key, _NOTHING)
+        if isinstance(found, _MUTABLE):
+            # An index: what is changed in it belongs to this view.
+            found = self._own[key] = found.copy()
+        return found
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._look(key)
+        return self._missing(key) if found is _NOTHING else found
+
+    def _missing(self, key: Any) -> Any:
+        if isinstance(self._below, defaultdict) and self._below.default_factory is not None:
+            self[key] = made = self._below.default_factory()
+            return made
+        raise KeyError(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found = self._look(key)
+        return default if found is _NOTHING else found
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._own or (key in self._below and key not in self._gone)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if key not in self._own and not self._shown(key):
+            self._added += 1
+        self._own[key] = value
+
+    def __delitem__(self, key: Any) -> None:
+        if key not in self:
+            raise KeyError(key)
+        self._own.pop(key, None)
+        if self._shown(key):
+            self._gone.add(key)
+        else:
+            self._added -= 1
+
+    def _shown(self, key: Any) -> bool:
+        return key in self._below and key not in self._gone
+
+    def __iter__(self) -> Iterator[Any]:
+        for key in self._below:
+            if key not in self._gone:
+                yield key
+        for key in self._own:
+            if not self._shown(key):
+                yield key
+
+    def __len__(self) -> int:
+        return len(self._below) - len(self._gone) + self._added
+
+
+def view_of(state: S) -> S | None:
+    """A view of a state to fold events into; None where the state has a part that cannot be seen through.
+
+    Its parts are dictionaries, or have a method `layer()` that returns such a view of themselves. While the
+    view is in use the state must not change.
+    """
+    view: S = object.__new__(type(state))
+    for one in fields(cast(Any, state)):
+        part = getattr(state, one.name)
+        if isinstance(part, dict):
+            layer: Any = Layer(part)
+        elif hasattr(part, "layer"):
+            layer = part.layer()
+        else:
+            return None
+        setattr(view, one.name, layer)
+    return view

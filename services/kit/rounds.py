@@ -1,0 +1,259 @@
+"""What one round decides: events that go into the log as one fenced batch, and the answers that follow.
+
+There are three sources: commands of people, due times, and records that moved. They take turns, one round
+each, so none can starve another. A round is built without a pause and changes nothing; it counts when it was
+read back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import structlog
+
+from det_contracts import codec
+from det_contracts.envelope import Recorded
+from det_contracts.limits import EVENT_BYTES
+from det_contracts.problems import Problem, Refused, invalid
+from services.kit.overlay import view_of
+from services.kit.rules import Key, Rules
+from services.kit.waiting import Pending, Waiting
+
+S = TypeVar("S")
+EVENTS = 999
+"""Of a round, beside the record of the decision: the broker takes 1,000 messages in one atomic batch."""
+BYTES = 4 * 1024 * 1024
+"""Of a round, beside one event that is larger by itself."""
+MOST_PARTS = 1000
+"""Rounds that one command may take."""
+WORK_S = 0.02
+"""For so long a round may rule on commands; others wait for this loop."""
+
+log = structlog.get_logger()
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """An event of a round, as it will lie in the log."""
+
+    event: Any
+    id: str
+    cause: str
+    body: bytes
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a command comes to, once the round is in the log up to the event before `place`."""
+
+    pending: Pending
+    place: int
+    value: Any
+    problem: Refused | None = None
+
+    def tell(self, before: int) -> None:
+        """Answer it; `before` is the position that the round's first event follows."""
+        if self.problem is not None:
+            self.pending.fail(self.problem)
+        else:
+            self.pending.succeed(before + self.place, self.value)
+
+
+class Round:
+    """One batch in the making."""
+
+    def __init__(self, batch: str, at: float) -> None:
+        self.batch = batch
+        self.at = at
+        self.events: list[Decided] = []
+        self.outcomes: list[Outcome] = []
+        self.unfinished: list[Pending] = []
+        """A command of more events than one round takes: it is ruled on again when these are read back."""
+        self._bytes = 0
+
+    @property
+    def waiting(self) -> list[Pending]:
+        """The commands that it rules on."""
+        return [outcome.pending for outcome in self.outcomes] + self.unfinished
+
+    def encoded(self, events: Iterable[Any], actor: str, cause: str) -> list[Decided]:
+        """Events as they would follow here; raises `Refused` for one that the log cannot take."""
+        made = []
+        for number, event in enumerate(events, len(self.events)):
+            id = f"{self.batch}-{number}"
+            body = codec.encode(event, id=id, actor=actor, at=self.at, cause=cause)
+            if len(body) > EVENT_BYTES:
+                what = codec.kind_of(event).name
+                raise invalid(
+                    f"{what} would be {len(body):,} bytes in the log, which takes {EVENT_BYTES:,}: "
+                    "ask for less at once, or for smaller values"
+                )
+            made.append(Decided(event, id, cause, body))
+        return made
+
+    def fits(self, more: Sequence[Decided]) -> bool:
+        """Whether these may still be added."""
+        count = len(self.events) + len(more)
+        size = self._bytes + sum(len(one.body) for one in more)
+        return count <= 1 or (count <= EVENTS and size <= BYTES)
+
+    def add(self, more: Iterable[Decided]) -> None:
+        """Decide these, too."""
+        for one in more:
+            self.events.append(one)
+            self._bytes += len(one.body)
+
+    def prefix(self, more: list[Decided]) -> list[Decided]:
+        """As many of these as still fit."""
+        count, size = 0, self._bytes
+        for count, one in enumerate(more, 1):
+            size += len(one.body)
+            number = len(self.events) + count
+            if number > 1 and (number > EVENTS or size > BYTES):
+                return more[: count - 1]
+        return more[:count]
+
+
+class Rounds(Generic[S]):
+    """Builds the rounds of one owner."""
+
+    def __init__(
+        self,
+        rules: Rules[S],
+        *,
+        new_id: Callable[[], str],
+        parked: Callable[[Key, str], None],
+        stopwatch: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """`parked` hears of a record that cannot be decided about, and why."""
+        self._rules = rules
+        self._new_id = new_id
+        self._parked = parked
+        self._stopwatch = stopwatch
+
+    def expired(self, state: S, now: float) -> Round:
+        """The due times that have come."""
+        due = self._rules.due(state)
+        found = Round(self._new_id(), now)
+        if due is not None and due <= now:
+            made = found.encoded(self._rules.expire(state, now)[:EVENTS], self._rules.owner, "")
+            found.add(found.prefix(made))
+        return found
+
+    def reactions(self, state: S, now: float, touched: dict[Key, str]) -> Round:
+        """What the records call for that moved, by their keys; what is at rest is taken out of `touched`."""
+        found = Round(self._new_id(), now)
+        at_rest = []
+        for key, cause in touched.items():
+            made = self._reaction(found, state, key, cause)
+            if not made:
+                at_rest.append(key)
+            some = found.prefix(made)
+            found.add(some)
+            if len(some) < len(made):
+                break
+        for key in at_rest:
+            del touched[key]
+        return found
+
+    def _reaction(self, found: Round, state: S, key: Key, cause: str) -> list[Decided]:
+        try:
+            return found.encoded(self._rules.react(state, key), self._rules.owner, cause)
+        except Refused as problem:
+            self._parked(key, str(problem))
+        except Exception as error:
+            # A bug, and one record's misfortune: all others go on.
+            log.exception("decision.failed", owner=self._rules.owner, record=f"{key[0]} {key[1]}")
+            self._parked(key, repr(error))
+        return []
+
+    def rulings(self, state: S, now: float, position: int, waiting: Waiting) -> Round:
+        """What people asked for, as many as fit: each is ruled on as if those before it were in the log."""
+        found, ahead = Round(self._new_id(), now), Ahead(self._rules, state, position)
+        began = self._stopwatch()
+        while (pending := waiting.take()) is not None:
+            if pending.stored is not None:
+                pending.succeed(*pending.stored)
+            elif not self._rule(found, ahead, pending):
+                waiting.back([pending])
+                break
+            if found.unfinished or ahead.blind or self._stopwatch() - began > WORK_S:
+                break
+        return found
+
+    def _rule(self, found: Round, ahead: Ahead[S], pending: Pending) -> bool:
+        """Take up a command; False when it must be the first of the next round."""
+        alone = not found.events
+        try:
+            rule = self._rules.commands[type(pending.command)]
+            ruling = rule(ahead.state, pending.command, pending.call)
+            actor = f"user:{pending.user}"
+            made = found.encoded(ruling.events[: EVENTS + 1], actor, pending.call.id)
+            whole = found.fits(made)
+            if not whole and not alone:
+                return False
+            if not whole:
+                made = self._cut(found, pending, made)
+            ahead.fold(made, actor, found.at)
+        except Refused as refusal:
+            found.outcomes.append(Outcome(pending, len(found.events), None, refusal))
+            return True
+        except Exception as error:
+            if not alone:
+                return False
+            found.outcomes.append(Outcome(pending, 0, None, self._failed(pending, error)))
+            ahead.blind = True
+            return True
+        found.add(made)
+        if whole:
+            found.outcomes.append(Outcome(pending, len(found.events), ruling.value))
+        else:
+            found.unfinished.append(pending)
+        return True
+
+    def _cut(self, found: Round, pending: Pending, made: list[Decided]) -> list[Decided]:
+        """What this round can take of a command that fills more than one."""
+        pending.parts += 1
+        if pending.parts > MOST_PARTS:
+            raise RuntimeError(
+                f"{type(pending.command).__name__} has filled {MOST_PARTS} rounds, with no end"
+            )
+        return found.prefix(made)
+
+    def _failed(self, pending: Pending, error: Exception) -> Refused:
+        name, id = type(pending.command).__name__, pending.call.id
+        log.exception("command.failed", owner=self._rules.owner, command=name, call=id, exc_info=error)
+        message = f"{self._rules.owner} failed on {name} ({error!r}); its log tells more under call {id}"
+        return Refused(Problem("internal", message))
+
+
+class Ahead(Generic[S]):
+    """The state as it will be when a round is in the log."""
+
+    def __init__(self, rules: Rules[S], state: S, position: int) -> None:
+        self._rules = rules
+        self._next = position + 2
+        """Where the round's first event would lie: behind the record of the decision."""
+        self._below = state
+        self._view: S | None = None
+        self.blind = False
+        """Nobody can look further before this round is in the log."""
+
+    @property
+    def state(self) -> S:
+        """To be read, not to be changed."""
+        return self._below if self._view is None else self._view
+
+    def fold(self, made: Sequence[Decided], actor: str, at: float) -> None:
+        """Take up further events; raises what the fold raises: they must not get into the log then."""
+        if made and self._view is None:
+            self._view = view_of(self._below)
+            self.blind = self._view is None
+        if self._view is None:
+            return
+        for one in made:
+            list(
+                self._rules.evolve(self._view, Recorded(self._next, one.event, one.id, actor, at, one.cause))
+            )
+            self._next += 1
