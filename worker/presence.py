@@ -13,7 +13,7 @@ import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
-from services.kit.log import Draft, Log, OutcomeUnknown
+from services.kit.log import Draft, Log, NotConfirmed
 
 HEARTBEAT_S = 2.0
 VERSION = "0.1.0"
@@ -50,13 +50,13 @@ class Presence:
             try:
                 self.position = await self._state(registered)
                 break
-            except OutcomeUnknown as error:
+            except NotConfirmed as error:
                 log.warning("register.again", error=str(error))
         log.info("worker.registered", id=self._worker_id, slots=len(slots), runs=list(running))
 
     async def leave(self) -> None:
         """Nothing of it runs any more; tries for 3 s to say so."""
-        with contextlib.suppress(OutcomeUnknown, TimeoutError):
+        with contextlib.suppress(NotConfirmed, TimeoutError):
             await asyncio.wait_for(self._state(WorkerLeft(self._worker_id, self._session)), 3)
 
     async def beat(self, publish: Callable[[str, bytes], Awaitable[None]]) -> None:

@@ -18,7 +18,7 @@ import structlog
 
 from det_contracts import codec
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
-from services.kit.log import Draft, Log, OutcomeUnknown
+from services.kit.log import Draft, Log, NotConfirmed, TooLarge
 from worker import process
 from worker.briefing import NotToBeFound, read_briefing
 from worker.orders import Order, Orders
@@ -230,5 +230,7 @@ class Run:
             try:
                 await self._journal.append(Draft(codec.subject_of(event), body, id, trace))
                 return
-            except OutcomeUnknown as error:
+            except TooLarge:
+                raise
+            except NotConfirmed as error:
                 log.warning("fact.kept_back", what=what, allocation=self.id, error=str(error))

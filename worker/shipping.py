@@ -11,7 +11,7 @@ import structlog
 
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, LogLine, log_id
-from services.kit.log import Draft, Log, OutcomeUnknown
+from services.kit.log import Draft, Log, NotConfirmed, TooLarge
 from worker.output import SpoolReader
 
 QUICK_S, SLOW_S = 0.02, 0.25
@@ -94,7 +94,10 @@ class Shipper:
             try:
                 await self._journal.append(draft)
                 return
-            except OutcomeUnknown as error:
+            except TooLarge as error:
+                log.error("logs.dropped", allocation=self._allocation_id, lines=len(lines), error=str(error))
+                return
+            except NotConfirmed as error:
                 log.warning("logs.kept_back", allocation=self._allocation_id, error=str(error))
 
 

@@ -21,7 +21,7 @@ from det_contracts.problems import Problem, Refused, invalid, precondition, unav
 from det_contracts.reports import ReportBatch, Series
 from services.gateway.domain import Allocation, Trial
 from services.gateway.web.visit import UserVisit
-from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log import Draft, NotConfirmed, TooLarge
 
 MOST_BYTES = 7 * 1024 * 1024
 """Of one report; the broker takes a little more in one message."""
@@ -161,5 +161,7 @@ async def append(journal: Any, draft: Draft) -> int:
     """Store a message; raises `Refused` (503) when the log does not say that it has it."""
     try:
         return int(await journal.append(draft))
-    except OutcomeUnknown as error:
-        raise unavailable(f"the log does not answer ({error}); try again") from error
+    except TooLarge as error:
+        raise invalid(f"this is too large for the log ({error}); send less at once") from error
+    except NotConfirmed as error:
+        raise unavailable(f"the log does not take it ({error}); try again") from error

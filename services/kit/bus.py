@@ -18,6 +18,7 @@ from nats.errors import MaxPayloadError, NoRespondersError
 
 from det_contracts import commands, queries, subjects
 from det_contracts.commands import Answer
+from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Problem, Refused, invalid, unavailable
 from services.kit.measures import Measures
 from services.kit.rules import Call
@@ -51,6 +52,7 @@ class Asker:
         owner = commands.OWNER_OF[type(command)]
         subject = subjects.command(owner, name_of(type(command)))
         body = msgspec.json.encode(command)
+        _check_size(body)
         headers = {"Steadfast-Call": call_id or uuid.uuid4().hex}
         if trace := CURRENT.get():
             headers[HEADER] = trace
@@ -85,6 +87,15 @@ class Asker:
         if answer.problem is not None:
             raise Refused(answer.problem)
         return answer
+
+
+def _check_size(body: bytes) -> None:
+    """A command becomes an event, and others may follow from it."""
+    if len(body) > STATED_BYTES:
+        raise invalid(
+            f"the request is too large: {len(body):,} bytes where at most {STATED_BYTES:,} are taken; "
+            "ask for less at once, or for smaller values"
+        )
 
 
 def _read(decoder: msgspec.json.Decoder[Any], body: bytes | msgspec.Raw) -> Any:
@@ -133,6 +144,7 @@ class Answerer:
 
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
                 id = (message.headers or {}).get("Steadfast-Call") or uuid.uuid4().hex
+                _check_size(message.data)
                 return await handle(_read(decoder, message.data), Call(id, time.time()))
 
             heard.append(await self._hear(subjects.command(self._owner, name_of(kind)), work))

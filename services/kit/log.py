@@ -62,12 +62,20 @@ class FenceLost(LogError):
     """Somebody else has decided since: the whole batch was refused, nothing of it is stored."""
 
 
-class OutcomeUnknown(LogError):
+class NotConfirmed(LogError):
+    """The log did not say that it has a message."""
+
+
+class OutcomeUnknown(NotConfirmed):
     """The broker did not answer: the messages may be stored or not. Read the log to know."""
 
 
-class NotStored(LogError):
+class NotStored(NotConfirmed):
     """The broker refused, and nothing is stored: no space, no permission, too large. The text says which."""
+
+
+class TooLarge(NotStored):
+    """No broker of this configuration will ever take it."""
 
 
 class LogTruncated(LogError):
@@ -93,14 +101,15 @@ class Log(Protocol):
     async def append(self, draft: Draft) -> int:
         """Store one message; returns its position. A repeat of an id returns the first position.
 
-        Tries again while the broker is away; raises `OutcomeUnknown` after half a minute.
+        Tries again while the broker is away or has no space; raises `OutcomeUnknown` or `NotStored` after
+        half a minute, and `TooLarge` at once.
         """
 
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
         """Store all or nothing; returns the position of the last message.
 
-        The first draft must be on the fence's subject. Raises `FenceLost` or `OutcomeUnknown`, and ValueError
-        for more than `BATCH_LIMIT` drafts.
+        The first draft must be on the fence's subject. Raises `FenceLost`, `NotStored` or `OutcomeUnknown`,
+        and ValueError for more than `BATCH_LIMIT` drafts.
         """
 
     def read(

@@ -20,11 +20,22 @@ from nats.js.client import JetStreamContext
 
 from det_contracts import subjects as names
 from services.kit.jetstream_feed import JetStreamFeed
-from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, OutcomeUnknown, Stored
+from services.kit.log import (
+    BATCH_LIMIT,
+    Draft,
+    Fence,
+    FenceLost,
+    NotStored,
+    OutcomeUnknown,
+    Stored,
+    TooLarge,
+)
 from services.kit.trail import HEADER
 
 REFUSED = (10071, 10164, 10201)
 """Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
+HEADERS_BYTES = 512
+"""What the names of all headers of a message and their frame take, at most."""
 ACK_TIMEOUT_S = 2.0
 APPEND_PATIENCE_S = 30.0
 REFUSAL_PATIENCE_S = 5.0
@@ -52,7 +63,9 @@ class JetStreamLog:
         while True:
             try:
                 return await self._publish(draft.subject, draft.body, _headers(draft))
-            except OutcomeUnknown:
+            except TooLarge:
+                raise
+            except (OutcomeUnknown, NotStored):
                 if time.monotonic() > deadline:
                     raise
                 await asyncio.sleep(RETRY_S)
@@ -62,6 +75,8 @@ class JetStreamLog:
             raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
         if drafts[0].subject != fence.subject:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
+        for draft in drafts:
+            self._check_size(draft.subject, draft.body, _headers(draft))
         batch = uuid.uuid4().hex
         headers = {"Nats-Expected-Last-Subject-Sequence": str(fence.last)}
         try:
@@ -75,7 +90,14 @@ class JetStreamLog:
         headers["Nats-Batch-Commit"] = "1"
         return await self._publish(drafts[-1].subject, drafts[-1].body, headers)
 
+    def _check_size(self, subject: str, body: bytes, headers: dict[str, str]) -> None:
+        """The client looks at the body alone; the broker adds the headers, and closes the connection."""
+        size, most = len(body) + HEADERS_BYTES + sum(map(len, headers.values())), self._connection.max_payload
+        if size > most:
+            raise TooLarge(f"{subject}: {size:,} bytes with headers, the broker takes {most:,}")
+
     async def _publish(self, subject: str, body: bytes, headers: dict[str, str]) -> int:
+        self._check_size(subject, body, headers)
         try:
             reply = await self._connection.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
         except AWAY as error:
@@ -85,7 +107,7 @@ class JetStreamLog:
             return ack.seq
         if ack.error.get("err_code") in REFUSED:
             raise FenceLost(f"{subject}: {ack.error.get('description')}")
-        raise OutcomeUnknown(f"{subject}: the broker answered {ack.error}")
+        raise NotStored(f"{subject}: {ack.error.get('description')} ({ack.error.get('err_code')})")
 
     @asynccontextmanager
     async def read(

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from det_contracts import subjects as names
+from det_contracts.limits import EVENT_BYTES
 from services.kit.lag import Behind
-from services.kit.log import BATCH_LIMIT, Batch, Draft, Fence, FenceLost, LogTruncated, Stored
+from services.kit.log import BATCH_LIMIT, Batch, Draft, Fence, FenceLost, LogTruncated, Stored, TooLarge
 
 READ_LIMIT = 500
 
@@ -23,6 +24,7 @@ class MemoryLog:
         self._grown = asyncio.Condition()
 
     async def append(self, draft: Draft) -> int:
+        _check_size(draft)
         if draft.id in self._ids:
             return self._ids[draft.id]
         position = self._store(draft)
@@ -34,6 +36,8 @@ class MemoryLog:
             raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
         if drafts[0].subject != fence.subject:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
+        for draft in drafts:
+            _check_size(draft)
         newest = self._last.get(fence.subject)
         if (newest.position if newest else 0) != fence.last:
             raise FenceLost(f"{fence.subject} has moved past position {fence.last}")
@@ -99,6 +103,11 @@ class MemoryFeed:
         new = self._kept[self._at : self._at + READ_LIMIT]
         self._at += len(new)
         return [m for m in new if not self._filters or any(matches(f, m.subject) for f in self._filters)]
+
+
+def _check_size(draft: Draft) -> None:
+    if len(draft.body) > EVENT_BYTES:
+        raise TooLarge(f"{draft.subject}: {len(draft.body):,} bytes, the log takes {EVENT_BYTES:,}")
 
 
 def _stream_of(subject: str) -> str:

@@ -216,9 +216,7 @@ class Rounds(Generic[S]):
         """What this round can take of a command that fills more than one."""
         pending.parts += 1
         if pending.parts > MOST_PARTS:
-            raise RuntimeError(
-                f"{type(pending.command).__name__} has filled {MOST_PARTS} rounds, with no end"
-            )
+            raise RuntimeError(f"{type(pending.command).__name__} does not end after {MOST_PARTS} rounds")
         return found.prefix(made)
 
     def _failed(self, pending: Pending, error: Exception) -> Refused:

@@ -17,8 +17,8 @@ from services.kit import runner as runner_module
 from services.kit.database import METADATA, Database
 from services.kit.log import Draft, FenceLost, OutcomeUnknown, Stored
 from services.kit.log_memory import MemoryLog
-from services.kit.rules import Call, Rules, Ruling, dump
 from services.kit.records import read_event
+from services.kit.rules import Call, Rules, Ruling, dump
 from services.kit.runner import Poison, Runner
 from services.kit.saving import DatabaseSaver, InMemory
 

@@ -18,7 +18,7 @@ EACH = {
     "deletions": 0.4,
     "trials ERROR": 0.4,
     "trials CANCELED": 0.4,
-    "job changes": 0.3,
+    "job changes": 0.2,
     "switches": 0.1,
     "faults": 8,
     "user actions": 4,

@@ -48,6 +48,7 @@ class Replica:
             replica=self.name,
             measures=QUIET,
             new_id=world.new_id,
+            stopwatch=lambda: 0.0,
         )
         self._run(self.runner.run())
         parts = SimpleNamespace(

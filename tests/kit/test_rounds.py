@@ -1,0 +1,397 @@
+"""Rounds: many commands at once, in turn with timers and reactions; what fails stops nobody else."""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.events import Decision, metrics, scheduler, trial
+from det_contracts.limits import EVENT_BYTES
+from det_contracts.problems import Refused, invalid
+from services.kit.log import Draft, NotStored, OutcomeUnknown
+from services.kit.log_memory import MemoryLog
+from services.kit.rules import Call, Rules, Ruling
+from services.kit.runner import Runner
+from services.kit.saving import InMemory
+from services.kit.waiting import Pending, Waiting
+
+POISONED, UNREACTABLE, HUGE = 666, 667, 668
+
+
+class Account(msgspec.Struct, frozen=True):
+    asked: int = 0
+    answered: int = 0
+    passed: int = 0
+
+
+@dataclass
+class State:
+    accounts: dict[int, Account] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+
+def evolve(state, recorded):
+    event = recorded.event
+    match event:
+        case trial.Progressed(trial_id=id, units=units):
+            if units < 0:
+                raise ValueError("units cannot be negative")
+            known = state.accounts.get(id, Account())
+            state.accounts[id] = msgspec.structs.replace(known, asked=known.asked + 1)
+        case metrics.Settled(trial_id=id):
+            known = state.accounts[id]
+            state.accounts[id] = msgspec.structs.replace(known, answered=known.answered + 1)
+        case scheduler.DeadlinePassed(allocation_id=id):
+            known = state.accounts.get(int(id), Account())
+            state.accounts[int(id)] = msgspec.structs.replace(known, passed=1)
+        case _:
+            return ()
+    return [("accounts", id)]
+
+
+def react(state, key):
+    account = state.accounts.get(key[1], Account())
+    if key[1] == UNREACTABLE:
+        raise ZeroDivisionError("nobody thought of this")
+    reason = "x" * EVENT_BYTES if key[1] == HUGE else "asked"
+    return [metrics.Settled(trial_id=key[1], reason=reason)] * (account.asked - account.answered)
+
+
+class Number(msgspec.Struct, frozen=True):
+    """Takes the next free number: two may not get the same."""
+
+    user: str = "ann"
+
+
+class Many(msgspec.Struct, frozen=True):
+    """Opens so many accounts, those that are not there."""
+
+    most: int
+    user: str = "ann"
+
+
+class Raw(msgspec.Struct, frozen=True):
+    event: object
+    user: str = "ann"
+
+
+class Broken(msgspec.Struct, frozen=True):
+    user: str = "ann"
+
+
+class Endless(msgspec.Struct, frozen=True):
+    user: str = "ann"
+
+
+class OnlyFirst(msgspec.Struct, frozen=True):
+    user: str = "ann"
+
+
+def number(state, command, call):
+    id = max(state.accounts, default=0) + 1
+    return Ruling([trial.Progressed(id, 1, 1.0)], id)
+
+
+def many(state, command, call):
+    missing = [id for id in range(10_000, 10_000 + command.most) if id not in state.accounts]
+    return Ruling([trial.Progressed(id, 1, 1.0) for id in missing], command.most)
+
+
+def broken(state, command, call):
+    raise KeyError("nobody thought of that")
+
+
+def only_first(state, command, call):
+    if state.accounts:
+        raise invalid("somebody was here before")
+    return number(state, command, call)
+
+
+COMMANDS = {
+    Number: number,
+    Many: many,
+    Broken: broken,
+    OnlyFirst: only_first,
+    Raw: lambda state, command, call: Ruling([command.event]),
+    Endless: lambda state, command, call: Ruling([trial.Progressed(1, 1, 1.0)] * 1500),
+}
+RULES = Rules(owner="toy", state=State, evolve=evolve, react=react, commands=COMMANDS)
+
+
+def draft(event, id):
+    return Draft(codec.subject_of(event), codec.encode(event, id=id, actor="t", at=0.0), id)
+
+
+@contextlib.asynccontextmanager
+async def running(log, rules=RULES, **options):
+    runner = Runner(rules, log, InMemory(State), **options)
+    task = asyncio.create_task(runner.run())
+    try:
+        await asyncio.wait_for(runner.ready.wait(), 5)
+        yield runner
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled(), task.exception()
+
+
+async def until(true):
+    async with asyncio.timeout(20):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+def events(log):
+    return [codec.decode(m.body, m.position).event for m in log.streams[subjects.CONTROL]]
+
+
+def answered(runner, id):
+    return runner.state.accounts.get(id, Account()).answered
+
+
+def run(work):
+    asyncio.run(work())
+
+
+def call(n=0):
+    return Call(f"c{n}", 0.0)
+
+
+def test_many_commands_share_a_round_and_see_each_other():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            asked = [runner.command(Number(user=f"u{n % 7}"), call(n)) for n in range(400)]
+            answers = await asyncio.gather(*asked)
+            assert sorted(value for _, value in answers) == list(range(1, 401))
+            found = events(log)
+            # An answer's position is that of the event that it speaks of.
+            assert all(found[position - 1].trial_id == value for position, value in answers)
+        before = next(at for at, event in enumerate(found) if isinstance(event, metrics.Settled))
+        assert sum(isinstance(event, Decision) for event in found[:before]) < 10
+
+    run(work)
+
+
+def test_a_client_that_never_stops_keeps_no_reaction_and_no_timer_waiting():
+    """Fifty that ask again as soon as they are answered: what is due beside them takes a few rounds."""
+
+    async def work():
+        log, now = MemoryLog(), 0.0
+
+        def expire(state, at):
+            return (
+                []
+                if state.accounts.get(9000, Account()).passed
+                else [scheduler.DeadlinePassed("9000", 100.0)]
+            )
+
+        def due(state):
+            return None if state.accounts.get(9000, Account()).passed else 100.0
+
+        rules = Rules(**{**vars(RULES), "due": due, "expire": expire})
+        async with running(log, rules, clock=lambda: now) as runner:
+
+            async def greedy(name):
+                while True:
+                    await runner.command(Number(user=name), call())
+
+            asking = [asyncio.create_task(greedy(f"u{n % 5}")) for n in range(50)]
+            await until(lambda: len(runner.state.accounts) > 200)
+            now = 150.0
+            position = await log.append(draft(trial.Progressed(5000, 1, 1.0), "stated"))
+            await until(lambda: answered(runner, 5000) == 1)
+            await until(lambda: runner.state.accounts.get(9000, Account()).passed)
+            for task in asking:
+                task.cancel()
+            await asyncio.wait(asking)
+        found = events(log)
+        settled = next(n for n, e in enumerate(found) if getattr(e, "trial_id", 0) == 5000 and n >= position)
+        passed = next(n for n, e in enumerate(found) if isinstance(e, scheduler.DeadlinePassed))
+        for at in (settled, passed):
+            assert sum(isinstance(event, Decision) for event in found[position:at]) <= 12
+
+    run(work)
+
+
+def test_a_command_that_fails_is_its_own_misfortune():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            kinds = [Number(), Broken(), Number(), Raw(trial.Progressed(POISONED, 1, -1.0)), Number()]
+            asked = [runner.command(kind, call(n)) for n, kind in enumerate(kinds)]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            assert [answer[1] for answer in answers[::2]] == [1, 2, 3]
+            assert [answer.problem.code for answer in answers[1::2]] == ["internal", "internal"]
+            assert "call c1" in str(answers[1])
+            assert "nobody thought of that" in str(answers[1])
+        assert POISONED not in runner.state.accounts
+
+    run(work)
+
+
+def test_a_refusal_that_leans_on_a_round_is_told_when_that_is_stored():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            first, second = await asyncio.gather(
+                runner.command(OnlyFirst(), call(1)),
+                runner.command(OnlyFirst(), call(2)),
+                return_exceptions=True,
+            )
+            assert first[1] == 1
+            assert "somebody was here before" in str(second)
+
+    run(work)
+
+
+def test_a_command_of_thousands_of_events_is_cut_into_rounds():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            position, value = await runner.command(Many(2500), call())
+            assert value == 2500
+            await until(lambda: sum(a.answered for a in runner.state.accounts.values()) == 2500)
+        asked = [at for at, e in enumerate(events(log), 1) if isinstance(e, trial.Progressed)]
+        assert len(asked) == 2500
+        assert position == asked[-1]
+
+    run(work)
+
+
+def test_a_command_without_end_is_given_up(monkeypatch):
+    monkeypatch.setattr("services.kit.rounds.MOST_PARTS", 3)
+
+    async def work():
+        async with running(MemoryLog()) as runner:
+            with pytest.raises(Refused, match="does not end after 3 rounds"):
+                await runner.command(Endless(), call())
+
+    run(work)
+
+
+def test_what_the_log_cannot_take_is_refused_or_parked_and_others_go_on():
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            huge = metrics.Settled(trial_id=1, reason="x" * EVENT_BYTES)
+            with pytest.raises(Refused, match=r"metrics\.trial\.settled would be .* bytes in the log"):
+                await runner.command(Raw(huge), call())
+            for id in (HUGE, UNREACTABLE, 1):
+                await log.append(draft(trial.Progressed(id, 1, 1.0), f"stated-{id}"))
+            await until(lambda: answered(runner, 1) == 1)
+            assert set(runner.parked) == {("accounts", HUGE), ("accounts", UNREACTABLE)}
+            assert "bytes in the log" in runner.parked["accounts", HUGE]
+            assert "nobody thought of this" in runner.parked["accounts", UNREACTABLE]
+            assert (await runner.command(Number(), call()))[1] == UNREACTABLE + 2
+
+    run(work)
+
+
+class Full(MemoryLog):
+    """Has no space, for as long as it is said."""
+
+    full = False
+
+    async def append_batch(self, drafts, *, fence):
+        if self.full:
+            raise NotStored("no space left on device (10077)")
+        return await super().append_batch(drafts, fence=fence)
+
+
+def test_a_log_without_space_is_told_at_once_and_tried_again(monkeypatch):
+    monkeypatch.setattr("services.kit.runner.REFUSED_AGAIN_S", 0.01)
+
+    async def work():
+        log = Full()
+        async with running(log) as runner:
+            log.full = True
+            with pytest.raises(Refused, match="no space left") as refused:
+                await runner.command(Number(), call(), within_s=60)
+            assert refused.value.problem.code == "unavailable"
+            await log.append(draft(trial.Progressed(7, 1, 1.0), "stated"))
+            await until(lambda: "no space left" in runner.refusal)
+            log.full = False
+            await until(lambda: answered(runner, 7) == 1)
+            assert runner.refusal == ""
+            assert (await runner.command(Number(), call()))[1] == 8
+
+    run(work)
+
+
+class Unsure(MemoryLog):
+    """Says nothing of every second batch, and has stored every second one of those."""
+
+    calls = 0
+
+    async def append_batch(self, drafts, *, fence):
+        self.calls += 1
+        if self.calls % 4 == 1:
+            raise OutcomeUnknown("lost on the way there")
+        position = await super().append_batch(drafts, fence=fence)
+        if self.calls % 4 == 3:
+            raise OutcomeUnknown("lost on the way back")
+        return position
+
+
+def test_each_command_of_a_round_of_unknown_outcome_is_obeyed_once():
+    async def work():
+        log = Unsure()
+        async with running(log) as runner:
+            values = []
+            for turn in range(10):
+                asked = [runner.command(Number(user=f"u{n % 3}"), call(f"{turn}-{n}")) for n in range(12)]
+                values += [value for _, value in await asyncio.gather(*asked)]
+            assert sorted(values) == list(range(1, 121))
+            assert len(runner.state.accounts) == 120
+        assert log.calls > 20
+
+    run(work)
+
+
+@pytest.mark.parametrize(
+    "subject", ["control.toy.decision", "control.toy.account.1.asked", "control.trial.1.x"]
+)
+@pytest.mark.parametrize("body", [b"", b"{", b"\xff\x00", b'{"id":"a"}', b"[" * 200_000, b"7"])
+def test_a_message_that_nobody_can_read_stops_nobody(subject, body):
+    async def work():
+        log = MemoryLog()
+        async with running(log) as runner:
+            await runner.command(Number(), call(1))
+            await log.append(Draft(subject, body, "damaged"))
+            assert (await runner.command(Number(), call(2), within_s=10))[1] == 2
+            await until(lambda: answered(runner, 2) == 1)
+        async with running(log) as again:
+            assert (await again.command(Number(), call(3), within_s=10))[1] == 3
+
+    run(work)
+
+
+def test_commands_wait_in_turn_by_person():
+    async def work():
+        waiting = Waiting(limit=8, limit_of_one=5)
+        for n in range(5):
+            waiting.put(Pending(Number(user="ann"), call(f"a{n}")))
+        with pytest.raises(Refused, match="5 of them of 'ann'") as refused:
+            waiting.put(Pending(Number(user="ann"), call("a5")))
+        assert refused.value.problem.code == "exhausted"
+        for n in range(3):
+            waiting.put(Pending(Number(user="bob"), call(f"b{n}")))
+        with pytest.raises(Refused, match="8 commands wait"):
+            waiting.put(Pending(Number(user="eve"), call("e0")))
+        first = [waiting.take() for _ in range(4)]
+        assert [pending.call.id for pending in first] == ["ca0", "cb0", "ca1", "cb1"]
+        waiting.back(first[2:])
+        gone = waiting.take()
+        assert gone.call.id in ("ca1", "cb1")
+        waiting.back([gone])
+        gone.answer.cancel()
+        rest = [waiting.take() for _ in range(5)]
+        assert gone not in rest
+        assert waiting.take() is None
+        assert len(waiting) == 0
+
+    run(work)
