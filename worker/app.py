@@ -23,6 +23,7 @@ from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
+from services.kit.records import read_event
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
 from worker.orders import Order, Orders
@@ -161,8 +162,7 @@ class Worker:
             while True:
                 batch = await feed.batch()
                 for stored in batch.messages:
-                    event = codec.decode(stored.body, stored.position).event
-                    await self._on_event(event, stored.position, stored.trace)
+                    await self._on_event(read_event(stored).event, stored.position, stored.trace)
                 if batch.messages:
                     self._note_position(batch.messages[-1].position)
                 if batch.caught_up:

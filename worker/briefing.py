@@ -7,12 +7,14 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import codec, subjects
+from det_contracts import subjects
 from det_contracts.context import Context
+from det_contracts.envelope import Unknown
 from det_contracts.events.checkpoints import DeletionRequested
 from det_contracts.events.scheduler import AllocationAssigned, TaskSubmitted
 from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
 from services.kit.log import Log
+from services.kit.records import read_event
 from worker.environment import Task, Trial
 
 
@@ -86,7 +88,10 @@ async def _last(journal: Log, name: str, key: object) -> Any:
     stored = await journal.last(subject)
     if stored is None:
         raise NotToBeFound(f"the log has nothing on {subject}")
-    return codec.decode(stored.body, stored.position).event
+    event = read_event(stored).event
+    if type(event) is Unknown:
+        raise NotToBeFound(f"message {stored.position} on {subject} cannot be read ({event.name})")
+    return event
 
 
 def _trial(experiment: ExperimentCreated, trial: TrialCreated, run: RunRequested) -> Trial:

@@ -13,6 +13,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Envelope, Recorded, Unknown
+from det_contracts.nesting import is_too_deep
 
 E = TypeVar("E", bound=type[msgspec.Struct])
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
@@ -30,6 +31,11 @@ class Kind(msgspec.Struct, frozen=True):
 class BadRecord(Exception):
     """A message of the log cannot be read: it is damaged, or its version has no upcaster."""
 
+
+DECISION = "decision"
+"""The record that leads each batch; it has no aggregate, and one subject per owner."""
+DAMAGED = "damaged"
+"""Name of what no reader can take."""
 
 _by_name: dict[str, Kind] = {}
 _by_record: dict[type, Kind] = {}
@@ -76,7 +82,8 @@ def kind_of(record: object) -> Kind:
 def subject_of(record: object) -> str:
     """Where an event is published."""
     kind = _by_record[type(record)]
-    return subjects.control(kind.name, getattr(record, kind.key))
+    key = getattr(record, kind.key)
+    return subjects.decision(key) if kind.name == DECISION else subjects.control(kind.name, key)
 
 
 def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -> bytes:
@@ -93,6 +100,24 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
     except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
         raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
     return Recorded(position, found, envelope.id, envelope.actor, envelope.at, envelope.cause, stream)
+
+
+def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
+    """An event as it lies on a subject of the log. Whatever lies there, reading it stops nobody.
+
+    `Unknown` for a message that is damaged, of a newer version, or not on its event's subject: the same bytes
+    are passed over by every reader, always.
+    """
+    try:
+        if subjects.is_witnessed(subject) and is_too_deep(body):
+            raise BadRecord(f"message {position} of {stream} nests too deep")
+        recorded = decode(body, position, stream)
+    except BadRecord:
+        return Recorded(position, Unknown(DAMAGED, 0), "", "", 0.0, "", stream)
+    event = recorded.event
+    if type(event) is Unknown or subject == subject_of(event):
+        return recorded
+    return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0))
 
 
 def _record(envelope: Envelope) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import codec, subjects
-from det_contracts.envelope import Recorded
+from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import scheduler, searcher
 from det_contracts.events import trial as said
 from det_contracts.nesting import VALUE_LEVELS, is_too_deep
@@ -22,6 +22,7 @@ from det_contracts.reports import ReportBatch, Series
 from services.gateway.domain import Allocation, Trial
 from services.gateway.web.visit import UserVisit
 from services.kit.log import Draft, NotConfirmed, TooLarge
+from services.kit.records import read_event
 
 MOST_BYTES = 7 * 1024 * 1024
 """Of one report; the broker takes a little more in one message."""
@@ -154,7 +155,8 @@ async def newest(journal: Any, record: type, key: object) -> Recorded | None:
     """The same with its time and place."""
     name = next(kind.name for kind in codec.kinds() if kind.record is record)
     stored = await journal.last(subjects.control(name, key))
-    return codec.decode(stored.body, stored.position) if stored is not None else None
+    recorded = read_event(stored) if stored is not None else None
+    return None if recorded is None or type(recorded.event) is Unknown else recorded
 
 
 async def append(journal: Any, draft: Draft) -> int:

@@ -7,6 +7,7 @@ import json
 from det_contracts import codec, subjects
 from det_contracts.queries import Waiting
 from det_contracts.states import OVER
+from services.kit.records import read_event
 from services.kit.rules import dump, every_key
 from tests.simulation import story
 from tests.simulation.faults import mend, trouble
@@ -227,7 +228,7 @@ def rebuild_is_the_same(world):
     for owner, rules in world.rules.items():
         state = rules.state()
         for stream in rules.streams:
-            decode = rules.decode.get(stream) or (lambda m, s: codec.decode(m.body, m.position, s))
+            decode = rules.decode.get(stream, read_event)
             for message in world.disk.streams[stream]:
                 tuple(rules.evolve(state, decode(message, stream)))
         if json.dumps(dump(state), default=str) != json.dumps(dump(world.truth[owner]), default=str):

@@ -1,6 +1,7 @@
 """What a person reads when a seed fails: what happened to the thing that went wrong, and around it."""
 
-from det_contracts import codec, subjects
+from det_contracts import subjects
+from services.kit.records import read_event
 from tests.simulation.facts import Worker
 
 LINES = 70
@@ -47,7 +48,7 @@ def _zip_events(events, world):
 
 def _history(world):
     for message in world.disk.streams[subjects.CONTROL]:
-        yield codec.decode(message.body, message.position)
+        yield read_event(message)
 
 
 NAMES = ("experiment_id", "trial_id", "allocation_id", "worker_id", "task_id")

@@ -8,6 +8,7 @@ from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from det_contracts.reports import LogBatch, LogLine, log_id
 from services.kit.log import Draft, OutcomeUnknown
+from services.kit.records import read_event
 from tests.simulation.disk import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
@@ -229,7 +230,7 @@ class Worker:
                 batch = await feed.batch()
                 await self.awake.wait()
                 for stored in batch.messages:
-                    await self._on_event(codec.decode(stored.body, stored.position))
+                    await self._on_event(read_event(stored))
                 if batch.messages:
                     self.position = batch.messages[-1].position
                 if batch.caught_up:

@@ -23,6 +23,7 @@ from det_contracts.queries import (
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.kit import runner, saving
+from services.kit.records import read_event
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -177,9 +178,9 @@ class World:
             if stream == subjects.REPORTS:
                 self.ledger.reports.take(report.event.batch)
             return
-        recorded = codec.decode(stored.body, stored.position)
+        recorded = read_event(stored)
         self.steps += 1
-        if type(recorded.event) is Unknown and recorded.event.name in self.newer:
+        if type(recorded.event) is Unknown and recorded.event.name in self.newer | {codec.DAMAGED}:
             return
         invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
         calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())

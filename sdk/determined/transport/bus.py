@@ -127,7 +127,7 @@ class BusTransport:
 
     def _hear(self, subject: str, body: bytes, pending: int) -> None:
         try:
-            self._take(codec.decode(body, 0).event)
+            self._take(codec.read(subject, body, 0).event)
         finally:
             with self._lock:
                 if pending == 0:

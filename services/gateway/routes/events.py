@@ -9,13 +9,14 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts import codec
+from det_contracts.envelope import Unknown
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid, not_found
 from services.gateway.present.values import instant, maybe_instant
 from services.gateway.routes.why import limit_of, reader_of, step_shown
 from services.gateway.web.visit import Asked
 from services.gateway.why.timeline import totals
+from services.kit.records import read_event
 
 router = APIRouter()
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial")
@@ -42,11 +43,9 @@ async def event(visit: Asked, position: int) -> Response:
     message = await reader.at(position)
     if message is None:
         raise not_found("event at position", position)
-    try:
-        recorded = codec.decode(message.body, message.position)
-        codec.kind_of(recorded.event)
-    except (codec.BadRecord, KeyError):
-        raise not_found("readable event at position", position) from None
+    recorded = read_event(message)
+    if type(recorded.event) is Unknown:
+        raise not_found("readable event at position", position)
     told = await reader.led_to(recorded)
     shown = {
         "position": position,

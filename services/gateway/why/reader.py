@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from det_contracts import codec, subjects
-from det_contracts.envelope import Recorded
+from det_contracts import subjects
+from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import scheduler, searcher
 from det_contracts.problems import unavailable
 from services.gateway.why.chain import Told, chain, story
@@ -17,6 +17,7 @@ from services.gateway.why.timeline import Stretch, timeline
 from services.kit.jetstream_feed import AWAY, Broken
 from services.kit.log import Log, Stored
 from services.kit.read_once import read_once
+from services.kit.records import read_event
 
 KEEP = 5000
 """Newest events of one thing; longer histories are cut."""
@@ -223,9 +224,5 @@ def _speaks_of(allocation_id: str) -> Callable[[Stored], bool]:
 
 def decoded(message: Stored) -> Recorded | None:
     """An event; None for what is no event, or speaks of another thing than its subject."""
-    try:
-        recorded = codec.decode(message.body, message.position)
-        sound = codec.subject_of(recorded.event) == message.subject
-    except (codec.BadRecord, KeyError):
-        return None
-    return recorded if sound else None
+    recorded = read_event(message)
+    return None if type(recorded.event) is Unknown else recorded
