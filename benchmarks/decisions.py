@@ -124,10 +124,11 @@ async def accepted(server: Broker, count: int, clients: int) -> tuple[float, flo
         task = asyncio.create_task(runner.run())
         await runner.ready.wait()
         left, took = iter(range(count)), list[float]()
+        wanted = config(1)
 
         async def ask(name: str) -> None:
             for number in left:
-                command = CreateExperiment(user=name, config=config(1), original_config="", activate=False)
+                command = CreateExperiment(user=name, config=wanted, original_config="", activate=False)
                 began = time.perf_counter()
                 await runner.command(command, Call(f"{name}-{number}", time.time()))
                 took.append(time.perf_counter() - began)
