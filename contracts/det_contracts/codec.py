@@ -13,6 +13,7 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Envelope, Recorded, Unknown
+from det_contracts.limits import STATED_BYTES
 from det_contracts.nesting import is_too_deep
 
 E = TypeVar("E", bound=type[msgspec.Struct])
@@ -105,12 +106,12 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
 def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
     """An event as it lies on a subject of the log. Whatever lies there, reading it stops nobody.
 
-    `Unknown` for a message that is damaged, of a newer version, or not on its event's subject: the same bytes
-    are passed over by every reader, always.
+    `Unknown` for a message that is damaged, larger than what may be stated, of a newer version, or not on its
+    event's subject: the same bytes are passed over by every reader, always.
     """
     try:
-        if subjects.is_witnessed(subject) and is_too_deep(body):
-            raise BadRecord(f"message {position} of {stream} nests too deep")
+        if subjects.is_witnessed(subject) and (len(body) > STATED_BYTES or is_too_deep(body)):
+            raise BadRecord(f"message {position} of {stream} is too large, or nests too deep")
         recorded = decode(body, position, stream)
     except BadRecord:
         return Recorded(position, Unknown(DAMAGED, 0), "", "", 0.0, "", stream)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from det_contracts.events.gateway import ProjectSet
 from tests.gateway import stories as story
 
 UNCATEGORIZED = "is there for ever"
@@ -170,3 +171,18 @@ def test_a_fork_goes_beside_its_parent(filed):
     filed.peers.on_command = lambda command: wishes.append(command) or 1
     filed.send("POST", "/api/v1/experiments", {"config": CONFIG, "parentId": 1})
     assert wishes[0].project_id == 2
+
+
+def test_a_workspace_of_a_thousand_projects_goes_at_once(filed):
+    """More events than one batch of the broker takes."""
+    state = filed.runner.state
+    made = [
+        ProjectSet(project_id=id, workspace_id=2, name=f"p{id}", owner="ann", reason="made")
+        for id in range(3, 1103)
+    ]
+    filed.given(*made)
+    assert len([p for p in state.projects.values() if p.workspace_id == 2]) == 1101
+    assert filed.send("DELETE", "/api/v1/workspaces/2").status_code == 200
+    assert [w["id"] for w in filed.get("/api/v1/workspaces")["workspaces"]] == [1]
+    assert filed.send("GET", "/api/v1/projects/1000").status_code == 404
+    assert filed.post("/api/v1/workspaces", {"name": "Vision"})["workspace"]["name"] == "Vision"

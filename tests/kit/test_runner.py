@@ -12,6 +12,7 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, metrics, scheduler, trial
+from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Refused, invalid
 from services.kit import runner as runner_module
 from services.kit.database import METADATA, Database
@@ -470,6 +471,7 @@ def test_what_a_script_states_and_nobody_can_read_is_skipped(metric):
         {"uuid": "a" * 65},
         {"task_id": "a\0"},
         {"allocation_id": "a" * 10_001},
+        {"metadata": {"text": "x" * STATED_BYTES}},
     ],
 )
 def test_what_no_database_would_take_is_no_event(change):
