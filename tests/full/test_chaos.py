@@ -9,81 +9,26 @@ from collections import Counter
 
 import pytest
 
-from det_contracts.events import scheduler, searcher, trial
+from det_contracts.events import scheduler, searcher
 from services.local.processes import is_alive
 from services.local.supervisor import Cluster
+from tests.fixtures.counting_search import operations, outcome, write_counting_search
 from tests.fixtures.local_cluster import wait_for
 from tests.fixtures.reading import answers, read_control
 
 pytestmark = pytest.mark.timeout(900)
 
-STEPS = 30
-SCRIPT = f"""
-import sys, time
-import determined as det
-
-info = det.get_cluster_info()
-by = info.trial.hparams["by"]
-with det.core.init() as core:
-    for op in core.searcher.operations():
-        x = 0
-        for step in range(1, {STEPS} + 1):
-            x += by
-            time.sleep(0.03)
-            print(f"step {{step}} of trial with {{by}}", flush=True)
-            core.train.report_training_metrics(steps_completed=step, metrics={{"x": x}})
-            op.report_progress(step / {STEPS})
-        core.train.report_validation_metrics(steps_completed={STEPS}, metrics={{"x": x}})
-        op.report_completed(x)
-"""
-CONFIG = """
-name: chaos
-entrypoint: python3 train.py
-searcher: {name: random, metric: x, max_length: 1, max_trials: 10, max_concurrent_trials: 4}
-hyperparameters: {by: {type: int, minval: 1, maxval: 1000000}}
-reproducibility: {experiment_seed: 99}
-max_restarts: 0
-"""
-
 
 @pytest.fixture
 def model(tmp_path):
-    folder = tmp_path / "model"
-    folder.mkdir()
-    (folder / "train.py").write_text(SCRIPT)
-    (folder / "config.yaml").write_text(CONFIG)
-    return folder
-
-
-def outcome(cluster, id):
-    """What a search left: trials, operations, metrics and log lines, without times and names of runs."""
-    found = []
-    for shown in cluster.trials(id):
-        rows = []
-        for kind in ("training", "validation"):
-            for page in cluster.stream(f"trials/metrics/{kind}_metrics", trialIds=shown["id"]):
-                rows += [
-                    (kind, m["trialRunId"], m["totalBatches"], m["archived"], str(m["metrics"]))
-                    for m in page["metrics"]
-                ]
-        lines = [line for line in cluster.logs(shown["id"]) if line.startswith("step ")]
-        found.append((shown["id"], shown["state"], shown["hparams"], shown["restarts"], rows, lines))
-    return found
-
-
-def operations(cluster):
-    """Operations asked for and answered, by trial."""
-    events = read_control(cluster)
-    asked = [(e.trial_id, e.seq, e.length) for e in events if isinstance(e, searcher.OperationSet)]
-    done = {(e.trial_id, e.seq, e.metric) for e in events if isinstance(e, trial.OperationCompleted)}
-    return sorted(asked), sorted(done)
+    return write_counting_search(tmp_path / "model")
 
 
 def test_killing_each_part_in_turn_changes_nothing(local_cluster, model):
     calm = local_cluster()
     id = calm.create("config.yaml", model)
     assert calm.wait_for_end(id)["state"] == "STATE_COMPLETED"
-    expected, expected_operations = outcome(calm, id), operations(calm)
+    expected, expected_operations = outcome(calm, id), operations(calm, id)
     calm.down()
 
     rough = local_cluster()
@@ -112,7 +57,7 @@ def test_killing_each_part_in_turn_changes_nothing(local_cluster, model):
         killer.join()
     assert rough.wait_for_end(id, 120)["state"] == "STATE_COMPLETED"
     assert set(killed) == set(rough.names())
-    assert operations(rough) == expected_operations
+    assert operations(rough, id) == expected_operations
     assert outcome(rough, id) == expected
     assert one_run_each(read_control(rough))
 
