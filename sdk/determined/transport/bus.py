@@ -304,17 +304,22 @@ class BusTransport:
         """The best searcher metric of the experiment so far, as far as this process knows in an outage."""
         self._raise_refusal()
         if self._best is None or self._best.done():
+            self._take_best()
             self._best = self._ask("metrics", BestValidation(self._experiment, self._smaller_is_better))
-        if not self._answers.lasts(self._best):
+        if self._answers.lasts(self._best):
+            self._take_best()
+        else:
             logger.warning(
                 "the cluster does not say what the best validation is; its last answer counts: %s%s",
                 *(self._best_known, self._thread.trouble),
             )
             self._thread.check()
-            return self._best_known
-        value = _value(self._best)
-        self._best_known = None if value is None else float(value)
         return self._best_known
+
+    def _take_best(self) -> None:
+        if self._best is not None:
+            value = _value(self._best)
+            self._best_known = None if value is None else float(value)
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """What the registry holds as metadata of a checkpoint."""

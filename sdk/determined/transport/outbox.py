@@ -230,11 +230,14 @@ class Outbox:
 
 
 def described(entries: list[Entry] | list[Timed]) -> str:
-    """What these are, in the words of the script: `3 reports (validation metrics at 8 steps ...), ...`."""
+    """What these are, in the words of the script: such as `checkpoint UUID`."""
     reports = [entry[1] for entry in entries if not isinstance(entry, Fact)]
     parts = [entry.what for entry in entries if isinstance(entry, Fact) and entry.what]
     if reports:
-        ends = [f"{one.group} metrics at {one.steps_completed} steps" for one in (reports[0], reports[-1])]
-        told = ends[0] if len(reports) == 1 else f"{len(reports)} reports ({' to '.join(ends)})"
+        first, last = reports[0], reports[-1]
+        told = f"{first.group} metrics at {first.steps_completed} steps"
+        if len(reports) > 1:
+            to = f"{last.group} metrics at {last.steps_completed} steps"
+            told = f"{len(reports)} reports, from {told} to {to}"
         parts.insert(0, told)
     return ", ".join(parts)

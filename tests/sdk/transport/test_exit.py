@@ -7,6 +7,7 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import trial
+from services.kit import broker as kit
 from tests.fixtures.script import Script
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -64,7 +65,7 @@ def test_what_is_lost_with_a_broker_that_stays_away_is_told(script, host):
     script.broker.kill9()
     said = ended(script.start(BEGIN + END, host=host, STEADFAST_EXIT_PATIENCE_S="0.3"))
     assert "trial 7, run 1: lost, because the script ended before the cluster had stored it" in said
-    assert "100 reports (training metrics at 1 steps to training metrics at 100 steps)" in said
+    assert "100 reports, from training metrics at 1 steps to training metrics at 100 steps;" in said
     assert "for 0.3 s nothing could be stored" in said
     assert f"{host}:" in said
     assert "Leave the core context with `with` or close()" in said
@@ -137,6 +138,22 @@ threading.Thread(target=go_on, daemon=True).start()
     )
     ended(script.start(text))
     assert script.steps()[:100] == STEPS
+
+
+def test_other_ranks_do_not_wait_for_what_the_chief_still_sends(script):
+    script.broker.kill9()
+    port = kit.free_port()
+    join = "dist = det.core.DistributedContext(rank={0}, size=2, local_rank={0}, local_size=2, cross_rank=0,"
+    join += f" cross_size=1, pub_port={port})\n"
+    chief = BEGIN.replace("core = det.core.init()", join.format(0) + "core = det.core.init(distributed=dist)")
+    other = "import determined as det\n" + join.format(1) + "dist.broadcast(None)\n"
+    processes = [script.start(chief), script.start(other)]
+    _, complained = processes[1].communicate(timeout=90)
+    assert "RuntimeError: rank 0 of this job has left" in complained
+    assert processes[0].poll() is None
+    script.broker.start()
+    ended(processes[0])
+    assert script.steps() == STEPS
 
 
 def test_an_exit_code_and_a_traceback_are_the_scripts_own(script):
