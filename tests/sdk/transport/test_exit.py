@@ -21,6 +21,20 @@ for step in range(1, 101):
 END = """
 print("the end", flush=True)
 """
+LATE = """
+import asyncio, atexit, threading
+from determined.transport.bus_thread import BusThread
+
+ending, connect = threading.Event(), BusThread._connect
+
+async def late(self):
+    while not ending.is_set():
+        await asyncio.sleep(0.01)
+    return await connect(self)
+
+BusThread._connect = late
+"""
+"""No connection is begun before the interpreter is ending."""
 NOWHERE = "no-such-host.invalid"
 STEPS = list(range(1, 101))
 
@@ -46,7 +60,7 @@ def ended(process):
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 def test_what_it_reported_is_stored_whatever_the_broker_is_called(script, host):
-    said = ended(script.start(BEGIN + END, host=host))
+    said = ended(script.start(LATE + BEGIN + "atexit.register(ending.set)" + END, host=host))
     assert script.steps() == STEPS
     assert said == "the end\n"
 
