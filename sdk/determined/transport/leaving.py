@@ -27,6 +27,6 @@ def lost(what: str, why: str) -> str:
     """The last words about what was not stored, and how to keep that from happening again."""
     return (
         f"lost, because the script ended before the cluster had stored it: {what}; {why}. Leave the core "
-        "context with `with` or close(): that waits for as long as the cluster is away. How many seconds the "
-        f"end of a script waits that does not, {EXIT_PATIENCE} says ({EXIT_PATIENCE_S:g} by default)."
+        "context with `with` or close(), which wait for as long as the cluster is away. A script that ends "
+        f"without that waits {exit_patience():g} seconds; {EXIT_PATIENCE} changes how many."
     )

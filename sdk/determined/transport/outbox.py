@@ -190,7 +190,7 @@ class Outbox:
             if fact.subject:
                 await self._thread.store(fact.subject, fact.body, fact.id)
         except Refused as error:
-            told = self._told(f"{fact.what} is", error)
+            told = self._told(fact.what, "is", error)
             fact.settled.set_exception(RuntimeError(told))
             if fact.left:
                 self._refuse(told)
@@ -204,7 +204,7 @@ class Outbox:
         except (Refused, Unreadable) as error:
             if len(reports) > 1 and isinstance(error, TooLarge | Unreadable):
                 return False
-            self._refuse(self._told(f"{described(reports)} are", error))
+            self._refuse(self._told(described(reports), "are", error))
         else:
             self._numbered += 1
         return True
@@ -220,12 +220,12 @@ class Outbox:
         id = report_id(batch.trial_id, batch.run, number, batch.sender)
         await self._thread.store(subjects.reports(batch.trial_id), body, id)
 
-    def _told(self, what: str, error: Exception) -> str:
-        kinds: dict[type[Exception], str] = {
-            TooLarge: "too large to be sent",
-            Refused: "refused by the cluster for good",
-        }
-        how = kinds.get(type(error), "of no form that can be sent")
+    def _told(self, what: str, be: str, error: Exception) -> str:
+        how = f"{be} refused by the cluster for good"
+        if isinstance(error, TooLarge):
+            how = f"{be} too large to be sent"
+        elif isinstance(error, Unreadable):
+            how = "cannot be sent"
         return f"trial {self._head.trial_id}, run {self._head.run}: {what} {how}: {error}"
 
 
