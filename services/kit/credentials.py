@@ -126,7 +126,14 @@ _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer
 
 def _trial_says(trial: str) -> list[str]:
     asked = f"query.trial.{trial}.>"
-    return [subjects.witnessed(trial), subjects.reports_of(trial), asked, *READING]
+    # The last: a script tells a stream that has no leader just now from one that does not exist.
+    return [
+        subjects.witnessed(trial),
+        subjects.reports_of(trial),
+        asked,
+        *READING,
+        "$JS.API.STREAM.INFO.REPORTS",
+    ]
 
 
 def _may(say: list[str], hear: list[str]) -> dict[str, Any]:

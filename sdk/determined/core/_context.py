@@ -1,5 +1,6 @@
 """The way in: `core.init()` and what it gives (core API spec, section 4)."""
 
+import atexit
 import contextlib
 import importlib
 import logging
@@ -76,6 +77,7 @@ class Context:
 
     def _close(self, error: BaseException | None) -> None:
         """Leave everything, last the transport; nothing raised on the way hides `error`."""
+        atexit.unregister(self.distributed.close)
         with contextlib.ExitStack() as stack:
             if error is not None:
                 stack.push(_log_instead_of_raising)
@@ -164,6 +166,8 @@ def _trial_context(
         transport=transport,
     )
     transport.start()
+    # Before the transport's turn: no other rank waits for what this one has still to send.
+    atexit.register(dist.close)
     if automatic is not None:
         automatic.start()
     return context

@@ -139,7 +139,6 @@ class TrainContext:
         """
         if self._tensorboard_upload is None:
             raise RuntimeError("upload_tensorboard_files() needs core.init() with TensorboardMode.MANUAL")
-        self._transport.flush()
         self._tensorboard_upload.send(selector, mangler)
 
 

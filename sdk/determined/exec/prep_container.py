@@ -39,7 +39,11 @@ RESOURCES_TYPES = ("docker-container", "k8s-pod", "slurm-job", "process")
 PRISTINE = Path("/run/determined/train/model")
 ATTEMPTS = 6
 CONNECT_S = 60.0
-"""An answer has no such limit: the addresses of all nodes are there once the last has begun."""
+ANSWER_S = 660.0
+"""The master answers the question where all nodes are when the last has begun, or after ten minutes.
+
+It is longer than that, so that only a master that is gone without a word is asked again.
+"""
 _GPUS = (
     ("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader"),
     ("rocm-smi", "--showuniqueid", "--csv"),
@@ -176,7 +180,7 @@ def _ask(environment: Mapping[str, str], path: str) -> dict[str, Any]:
             answer = requests.get(
                 url,
                 headers=headers,
-                timeout=(CONNECT_S, None),
+                timeout=(CONNECT_S, ANSWER_S),
                 verify=environment.get("DET_MASTER_CERT_FILE") or True,
             )
             answer.raise_for_status()

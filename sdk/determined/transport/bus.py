@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -24,13 +25,21 @@ from det_contracts.queries import Ask, BestValidation, Checkpoints
 from det_contracts.reports import ReportBatch
 from determined._info import ClusterInfo, info_directory
 from determined.transport.bus_thread import BusThread
-from determined.transport.outbox import Outbox
+from determined.transport.leaving import exit_patience, lost
+from determined.transport.newest import Newest
+from determined.transport.outbox import Fact, Outbox
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
+from determined.transport.refusals import Refused
+from determined.transport.waiting import TOLD_EVERY_S, Patience, wait_for
 
 logger = logging.getLogger("determined.transport")
 
 PROGRESS_EVERY_S = 1.0
 FIRST_ANSWER_S = 5.0
+FACT_S = 10.0
+"""How long a call waits, once in an outage, until its fact is stored; then it is sent later."""
+ANSWER_S = 10.0
+"""Likewise for an answer that the script can do without."""
 
 
 def connect(info: ClusterInfo) -> "BusTransport":
@@ -52,18 +61,20 @@ class BusTransport:
         self._allocation = info.allocation_id
         self._smaller_is_better: bool = config.get("smaller_is_better", True)
         self._thread = thread
-        self._facts = 0
+        self._told = 0
         self._lock = threading.Condition()
         self._op: SearcherOp | None = None
         self._idled = 0
-        self._known = threading.Event()
+        self._known: Future[None] = Future()
+        """Done when the state of the trial has been heard for the first time."""
         self._preempted = False
         self._refusals: deque[str] = deque()
         self._refused = 0
         self._progressed_at = 0.0
         self._acknowledged = False
         self._started = self._closed = False
-        self._process = 0
+        self._exit_patience_s = exit_patience()
+        self._process = os.getpid()
         """What a process forked from this one inherits is not its own: the thread stays here."""
         head = ReportBatch(
             trial_id=self._trial,
@@ -77,6 +88,12 @@ class BusTransport:
             sender=os.urandom(6).hex(),
         )
         self._outbox = Outbox(thread, head, self._refusals.append)
+        self._progress = Newest(thread, self._tell, "progress")
+        self._status = Newest(thread, self._tell, "the status")
+        self._first_answer = Patience(FIRST_ANSWER_S)
+        self._facts, self._answers = Patience(FACT_S), Patience(ANSWER_S)
+        self._best: Future[Any] | None = None
+        self._best_known: float | None = None
 
     # -- life
 
@@ -94,23 +111,58 @@ class BusTransport:
         ]
         listen = partial(self._thread.follow, subjects.CONTROL, heard, self._hear)
         self._thread.keep_going(listen, "listening to the cluster")
-        atexit.register(self.close)
+        atexit.register(self._leave_at_exit)
 
     def close(self) -> None:
         """Flush, then leave; raises a refusal that no call has raised yet."""
-        if self._closed or not self._started or os.getpid() != self._process:
+        if not self._begin_to_leave():
             return
-        self._closed = True
-        atexit.unregister(self.close)
-        self._outbox.wait()
+        atexit.unregister(self._leave_at_exit)
+        try:
+            self._outbox.wait()
+        except BaseException as error:
+            self._tell_lost(f"the wait for it was broken off by {error!r}")
+            raise
         self._thread.stop()
-        self._raise_refusal()
+        try:
+            self._raise_refusal()
+        finally:
+            self._log_refusals()
+
+    def _begin_to_leave(self) -> bool:
+        if self._closed or not self._started or os.getpid() != self._process:
+            return False
+        self._closed = True
+        return True
+
+    def _leave_at_exit(self) -> None:
+        """Flush what a script leaves behind that ends without `close`; what fails now can only be told."""
+        if not self._begin_to_leave():
+            return
+        patience_s = self._exit_patience_s
+        try:
+            if self._outbox.wait(patience_s):
+                self._thread.stop(within_s=1.0)
+            else:
+                self._tell_lost(f"for {patience_s:g} s nothing could be stored{self._thread.trouble}")
+        except BaseException as error:
+            self._tell_lost(f"the wait for it was broken off by {error!r}")
+        self._log_refusals()
+
+    def _tell_lost(self, why: str) -> None:
+        if left := self._outbox.unsettled():
+            logger.error("trial %s, run %s: %s", self._trial, self._run, lost(left, why))
+
+    def _log_refusals(self) -> None:
+        while self._refusals:
+            logger.error("%s", self._refusals.popleft())
 
     # -- reports
 
     def report(self, report: MetricReport) -> None:
         """Queue a report; the background thread sends it with its neighbours."""
-        if self._refusals:
+        if self._refusals or os.getpid() != self._process:
+            self._thread.check()
             self._raise_refusal()
         self._outbox.put(report)
 
@@ -130,8 +182,8 @@ class BusTransport:
             self._take(codec.read(subject, body, 0).event)
         finally:
             with self._lock:
-                if pending == 0:
-                    self._known.set()
+                if pending == 0 and not self._known.done():
+                    self._known.set_result(None)
                 self._lock.notify_all()
 
     def _take(self, event: Any) -> None:
@@ -152,24 +204,24 @@ class BusTransport:
         with self._lock:
             while not true():
                 self._thread.check()
-                if not self._lock.wait(30):
-                    logger.warning("waiting for the cluster: %s", what)
+                if not self._lock.wait(TOLD_EVERY_S):
+                    logger.warning("waiting for the cluster: %s%s", what, self._thread.trouble)
 
     # -- searcher
 
     def operation(self) -> SearcherOp | None:
         """The open operation, as the searcher last said."""
-        self._wait_until(lambda: self._known.is_set() and self._op is not None, "the trial's next operation")
+        self._wait_until(lambda: self._known.done() and self._op is not None, "the trial's next operation")
         op = self._op
         return op if op is not None and op.seq > self._idled else None
 
     def complete(self, seq: int, length: int, metric: object) -> None:
         """State the completion, then wait for the searcher's answer to it."""
-        self._outbox.wait()
         done = trial.OperationCompleted(
             trial_id=self._trial, run=self._run, seq=seq, length=length, metric=metric
         )
-        self._state(done, f"completed-{self._trial}-{self._run}-{seq}")
+        id = f"completed-{self._trial}-{self._run}-{seq}"
+        self._outbox.wait_for(self._put(done, id, f"the completion of operation {seq}"))
         self._wait_until(
             lambda: self._idled >= seq or (self._op is not None and self._op.seq > seq),
             f"the searcher's answer to operation {seq}",
@@ -180,13 +232,12 @@ class BusTransport:
         now = time.monotonic()
         if now - self._progressed_at >= PROGRESS_EVERY_S:
             self._progressed_at = now
-            self._state_later(trial.Progressed(self._trial, self._run, units))
+            self._progress.tell(trial.Progressed(self._trial, self._run, units))
 
     # -- facts
 
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         """State that a checkpoint is stored."""
-        self._outbox.wait()
         fact = trial.CheckpointStored(
             trial_id=self._trial,
             experiment_id=self._experiment,
@@ -198,64 +249,97 @@ class BusTransport:
             metadata=stored.metadata,
             steps_completed=int(stored.metadata["steps_completed"]),
         )
-        self._state(fact, f"checkpoint-{stored.uuid}")
+        self._state(fact, f"checkpoint-{stored.uuid}", f"checkpoint {stored.uuid}")
 
     def preempted(self) -> bool:
         """Whether this allocation shall leave; a local answer after the first."""
-        if not self._preempted and not self._known.is_set():
-            self._known.wait(FIRST_ANSWER_S)
+        if not self._preempted and not self._known.done():
+            self._first_answer.lasts(self._known)
         return self._preempted
 
     def acknowledge_preemption(self) -> None:
         """State that the coming exit is meant."""
-        self._outbox.wait()
         if not self._acknowledged:
             self._acknowledged = True
             fact = trial.PreemptionAcknowledged(self._trial, self._run)
-            self._state(fact, f"ack-{self._trial}-{self._run}")
+            self._state(fact, f"ack-{self._trial}-{self._run}", "the acknowledged preemption")
 
     def exit_early(self, reason: str) -> None:
         """State that the script gives the trial up."""
-        self._outbox.wait()
-        self._state(trial.ExitedEarly(self._trial, self._run, reason), f"early-{self._trial}-{self._run}")
+        fact = trial.ExitedEarly(self._trial, self._run, reason)
+        self._state(fact, f"early-{self._trial}-{self._run}", "the early exit")
 
     def set_status(self, status: str) -> None:
         """Show what the script is doing."""
         self._raise_refusal()
         shown = status.replace("\0", "")[: trial.MOST_TEXT]
-        self._state_later(trial.StatusSet(self._trial, self._run, shown))
+        self._status.tell(trial.StatusSet(self._trial, self._run, shown))
 
-    def _state(self, event: Any, id: str) -> None:
-        self._thread.submit(self._stored(event, id)).result()
+    def _state(self, event: Any, id: str, what: str) -> None:
+        """Have a fact stored behind all that was reported; in an outage, later."""
+        fact = self._put(event, id, what)
+        if not self._facts.lasts(fact.settled):
+            logger.warning("the cluster hears later of %s%s", what, self._thread.trouble)
+            fact.left = True
+            self._thread.check()
+        if fact.settled.done():
+            fact.settled.result()
 
-    def _state_later(self, event: Any) -> None:
-        self._facts += 1
-        id = f"fact-{self._allocation}-{self._facts}-{time.time_ns()}"
-        self._thread.try_once(self._stored(event, id), f"telling {codec.kind_of(event).name}")
+    def _put(self, event: Any, id: str, what: str) -> Fact:
+        fact = Fact(what, codec.subject_of(event), self._encoded(event, id), id)
+        self._outbox.put_fact(fact)
+        return fact
 
-    async def _stored(self, event: Any, id: str) -> None:
-        body = codec.encode(event, id=id, actor=f"trial:{self._trial}", at=time.time())
-        await self._thread.store(codec.subject_of(event), body, id)
+    async def _tell(self, event: Any) -> None:
+        self._told += 1
+        id = f"fact-{self._allocation}-{self._told}-{time.time_ns()}"
+        await self._thread.store(codec.subject_of(event), self._encoded(event, id), id)
+
+    def _encoded(self, event: Any, id: str) -> bytes:
+        return codec.encode(event, id=id, actor=f"trial:{self._trial}", at=time.time())
 
     # -- questions
 
     def best_validation(self) -> float | None:
-        """The best searcher metric of the experiment so far."""
+        """The best searcher metric of the experiment so far, as far as this process knows in an outage."""
         self._raise_refusal()
-        value = self._ask("metrics", BestValidation(self._experiment, self._smaller_is_better))
-        return None if value is None else float(value)
+        if self._best is None or self._best.done():
+            self._take_best()
+            self._best = self._ask("metrics", BestValidation(self._experiment, self._smaller_is_better))
+        if self._answers.lasts(self._best):
+            self._take_best()
+        else:
+            logger.warning(
+                "the cluster does not say what the best validation is; its last answer counts: %s%s",
+                *(self._best_known, self._thread.trouble),
+            )
+            self._thread.check()
+        return self._best_known
+
+    def _take_best(self) -> None:
+        if self._best is not None:
+            value = _value(self._best)
+            self._best_known = None if value is None else float(value)
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """What the registry holds as metadata of a checkpoint."""
-        rows = self._ask("checkpoints", Checkpoints(uuids=[uuid]))
+        asked = self._ask("checkpoints", Checkpoints(uuids=[uuid]))
+        wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
+        rows = _value(asked)
         return dict(rows[0]["metadata"]) if rows else {}
 
-    def _ask(self, owner: str, query: msgspec.Struct) -> Any:
+    def _ask(self, owner: str, query: msgspec.Struct) -> "Future[bytes]":
         name = str(type(query).__struct_config__.tag)
         body = msgspec.json.encode(Ask(msgspec.Raw(msgspec.json.encode(query))))
-        subject = subjects.trial_query(self._trial, owner, name)
-        reply = self._thread.submit(self._thread.ask(subject, body)).result()
-        answer = msgspec.json.decode(reply, type=Answer)
-        if answer.problem is not None:
-            raise RuntimeError(answer.problem.message)
-        return answer.value
+        return self._thread.submit(self._thread.ask(subjects.trial_query(self._trial, owner, name), body))
+
+
+def _value(asked: "Future[bytes]") -> Any:
+    """What an owner answered; RuntimeError for a problem that it has."""
+    try:
+        answer = msgspec.json.decode(asked.result(), type=Answer)
+    except Refused as error:
+        raise RuntimeError(str(error)) from error
+    if answer.problem is not None:
+        raise RuntimeError(answer.problem.message)
+    return answer.value

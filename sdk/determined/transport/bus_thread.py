@@ -10,18 +10,25 @@ import contextlib
 import json
 import logging
 import threading
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import nats
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
-from nats.errors import MaxPayloadError
+from nats.errors import NoRespondersError
+from nats.errors import TimeoutError as NoAnswerError
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError
+
+from determined.transport import refusals
+from determined.transport.event_loop import ScriptLoop
+from determined.transport.refusals import Refused
 
 T = TypeVar("T")
 logger = logging.getLogger("determined.transport")
@@ -33,10 +40,12 @@ PING_EVERY_S = 10
 """A broker that vanished without a word is given up after three of these."""
 AWAY = (NatsError, APIError, TimeoutError, OSError)
 """What a broker that is away, or in the middle of choosing a leader, looks like."""
-
-
-class TooLarge(Exception):
-    """A message that the broker will never take."""
+HEADER_BYTES = 1024
+"""What the broker counts beside the body of a message; it ends the connection of who sends too much."""
+MISSING_S = 60.0
+"""How long a stream that the broker does not have is hoped for."""
+WARNED_AGAIN_S = 10.0
+LEAVE_S = 5.0
 
 
 class BusThread:
@@ -46,14 +55,19 @@ class BusThread:
         self._urls = list(urls)
         self._credentials = credentials
         self._inbox_prefix = inbox_prefix
-        self._loop = asyncio.new_event_loop()
+        self._loop = ScriptLoop()
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
         self._reconnected = False
         self._heard = asyncio.Event()
         """Something came for whoever follows, or over another connection nothing will."""
         self._leaving = False
-        self._warned = False
+        self._trouble: Exception | None = None
+        self._warned, self._warned_at = False, float("-inf")
+        self._forbidden: set[str] = set()
+        """Subjects, in lower case, that this connection may not publish to."""
+        self._missing: dict[str, float] = {}
+        """Streams that the broker does not have, and since when."""
 
     def start(self) -> None:
         """Start the thread and connect in it; returns at once."""
@@ -67,6 +81,8 @@ class BusThread:
 
     async def _connect(self) -> Client:
         async def on_error(error: Exception) -> None:
+            if subject := refusals.forbidden_subject(error):
+                self._forbidden.add(subject)
             self._note_trouble(error)
 
         async def on_reconnect() -> None:
@@ -91,9 +107,19 @@ class BusThread:
 
     def _note_trouble(self, error: Exception) -> None:
         # One line for an outage, however many attempts it takes; the training goes on meanwhile.
-        if not self._warned:
+        if not self._warned and time.monotonic() - self._warned_at > WARNED_AGAIN_S:
+            self._warned, self._warned_at = True, time.monotonic()
             logger.warning("the cluster is out of reach (%r); reports are kept and sent later", error)
-            self._warned = True
+        self._trouble = error
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be done just now, to be put behind a sentence; empty when all is well."""
+        if self._trouble is None:
+            return ""
+        # Not the whole address: it may hold a password.
+        hosts = ", ".join(urlsplit(url).netloc.rpartition("@")[2] for url in self._urls)
+        return f" ({hosts}: {self._trouble!r})"
 
     def check(self) -> None:
         """RuntimeError unless the thread runs; in a copy of the process made by `os.fork` it does not."""
@@ -107,15 +133,13 @@ class BusThread:
             self.check()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
-    def try_once(self, work: Coroutine[Any, Any, Any], what: str) -> None:
-        """Run a coroutine that nobody waits for: when it fails, that is told and it is left undone."""
-        self.submit(self._trying(work, what))
-
-    async def _trying(self, work: Coroutine[Any, Any, Any], what: str) -> None:
+    def soon(self, do: Callable[..., object], *arguments: object) -> None:
+        """Call a function in the thread's loop; RuntimeError when the thread has ended."""
         try:
-            await work
-        except Exception as error:
-            logger.warning("%s failed and is left out: %s", what, error)
+            self._loop.call_soon_threadsafe(do, *arguments)
+        except RuntimeError:
+            self.check()
+            raise
 
     def keep_going(self, work: Callable[[], Coroutine[Any, Any, Any]], what: str) -> None:
         """Run what has no end; when it fails, that is told and it is begun again."""
@@ -135,14 +159,6 @@ class BusThread:
                     )
             await asyncio.sleep(RETRY_S)
 
-    def wake(self, event: asyncio.Event) -> None:
-        """Set an event of the thread's loop from outside; RuntimeError when the thread has ended."""
-        try:
-            self._loop.call_soon_threadsafe(event.set)
-        except RuntimeError:
-            self.check()
-            raise
-
     async def connection(self) -> Client:
         """The connection, as soon as there is one; made anew where it was closed for good.
 
@@ -158,35 +174,73 @@ class BusThread:
 
     def _note_reconnected(self) -> None:
         self._reconnected = True
+        self._forbidden.clear()
+        self._missing.clear()
         self._heard.set()
 
     async def store(self, subject: str, body: bytes, id: str) -> None:
-        """Have a message stored in its stream exactly once, however long that takes."""
+        """Have a message stored in its stream exactly once, however long that takes.
+
+        Raises `Refused` where that will never be.
+        """
 
         async def publish(client: Client) -> None:
-            reply = await client.request(subject, body, timeout=ACK_TIMEOUT_S, headers={"Nats-Msg-Id": id})
-            ack = json.loads(reply.data)
-            if "error" in ack:
-                raise OSError(f"{subject}: {ack['error'].get('description', ack['error'])}")
+            most = client.max_payload - HEADER_BYTES
+            if len(body) > most:
+                raise refusals.too_large(len(body), most)
+            try:
+                reply = await self._request(client, subject, body, {"Nats-Msg-Id": id})
+            except NoRespondersError:
+                await self._look_for(client, refusals.stream_of(subject))
+                raise
+            self._missing.pop(refusals.stream_of(subject), None)
+            error = json.loads(reply).get("error")
+            if error:
+                raise refusals.of_answer(subject, error)
 
         await self._until_done(publish)
 
     async def ask(self, subject: str, body: bytes) -> bytes:
-        """Ask a service, again until it answers."""
+        """Ask a service, again until it answers; raises `Refused` where that is not allowed."""
 
         async def request(client: Client) -> bytes:
-            return (await client.request(subject, body, timeout=ACK_TIMEOUT_S)).data
+            return await self._request(client, subject, body)
 
         return await self._until_done(request)
+
+    async def _request(
+        self, client: Client, subject: str, body: bytes, headers: dict[str, str] | None = None
+    ) -> bytes:
+        # The broker tells a refusal beside the request, which itself is never answered.
+        if subject.lower() not in self._forbidden:
+            try:
+                reply = await client.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
+                return reply.data
+            except NoAnswerError:
+                if subject.lower() not in self._forbidden:
+                    raise
+        raise refusals.forbidden(subject)
+
+    async def _look_for(self, client: Client, stream: str) -> None:
+        """Nobody takes messages for this stream; raises `Refused` if for long there has been no such stream.
+
+        Other reasons pass: it has no leader just now, or the broker is starting.
+        """
+        try:
+            answer = json.loads(await self._request(client, f"$JS.API.STREAM.INFO.{stream}", b""))
+        except (Refused, *AWAY):
+            return
+        if answer.get("error", {}).get("err_code") != refusals.NO_SUCH_STREAM:
+            self._missing.pop(stream, None)
+        elif time.monotonic() - self._missing.setdefault(stream, time.monotonic()) >= MISSING_S:
+            raise refusals.missing(stream)
 
     async def _until_done(self, work: Callable[[Client], Awaitable[T]]) -> T:
         while True:
             try:
                 result = await work(await self.connection())
-                self._warned = False
+                self._trouble, self._warned = None, False
                 return result
-            except MaxPayloadError as error:
-                raise TooLarge(str(error)) from error
             except AWAY as error:
                 self._note_trouble(error)
                 await asyncio.sleep(RETRY_S)
@@ -224,14 +278,15 @@ class BusThread:
             except asyncio.TimeoutError:
                 return
 
-    def stop(self) -> None:
-        """Leave the broker and end the thread."""
+    def stop(self, within_s: float = LEAVE_S) -> None:
+        """Leave the broker and end the thread; when that takes longer, the thread ends by itself, later."""
         if not self._thread.is_alive():
             return
+        deadline = time.monotonic() + within_s
         with contextlib.suppress(concurrent.futures.TimeoutError, *AWAY):
-            self.submit(self._leave()).result(5)
+            self.submit(self._leave()).result(within_s)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
+        self._thread.join(max(deadline - time.monotonic(), 0.1))
 
     async def _leave(self) -> None:
         self._leaving = True

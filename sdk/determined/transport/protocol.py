@@ -54,12 +54,16 @@ class Answers(Protocol):
     def preempted(self) -> bool:
         """Say whether this allocation is asked to stop; once True, always True.
 
-        The first call waits a bounded time for the first answer, later ones are local and cheap. Not
-        reaching the cluster counts as False. Never raises.
+        The first call waits 5 s for the first answer, later ones are local and cheap. Not reaching the
+        cluster counts as False. Never raises.
         """
 
     def best_validation(self) -> float | None:
-        """Return the best searcher metric of the experiment so far; None when there is none."""
+        """Return the best searcher metric of the experiment so far; None when there is none.
+
+        While nobody answers: the last answer that this process had, None if it had none, after 10 s at the
+        first call and at once at later ones.
+        """
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """Return what the cluster holds as metadata of a checkpoint; `{}` if none."""
@@ -68,18 +72,27 @@ class Answers(Protocol):
 class Transport(Answers, Protocol):
     """Carry facts of one trial process to the cluster and answers back.
 
-    Methods may be called from any thread. Unless said otherwise they wait as long as the cluster is
-    away: an outage is never an error of the training script. A report that the cluster refuses (wrong
-    run, key reported twice) has no call waiting for it; the refusal is raised once, as RuntimeError, by the
-    next of `report`, `flush`, `set_status`, `best_validation` or `close`. No other method raises
-    it, so that a completed operation or a stored checkpoint is not lost to it.
+    Methods may be called from any thread. An outage is never an error of the training script, and does not
+    stop it where it could go on: `report`, `progress` and `set_status` never wait; `preempted` and
+    `best_validation` wait a while, once in an outage; `checkpoint`, `acknowledge_preemption` and `exit_early`
+    wait 10 s, once in an outage, and leave their fact to be sent later, in order. The others wait for as
+    long as the cluster is away, and say so.
+
+    A report that the cluster refuses for good (wrong run, key reported twice, too large) has no call waiting
+    for it; the refusal is raised once, as RuntimeError, by the next of `report`, `flush`, `set_status`,
+    `best_validation` or `close`. No other method raises it, so that a completed operation or a stored
+    checkpoint is not lost to it. What comes after it is sent. A fact that is refused for good is a
+    RuntimeError of its own call, of one of those above if that has returned.
     """
 
     def start(self) -> None:
         """Connect in the background; returns at once and does nothing the second time."""
 
     def close(self) -> None:
-        """Flush, then leave. Does nothing the second time. Raises a refusal not yet raised."""
+        """Flush, then leave. Does nothing the second time. Raises a refusal not yet raised.
+
+        A script that ends without is flushed, too, but not for ever: see `leaving.exit_patience`.
+        """
 
     def report(self, report: MetricReport) -> None:
         """Take a report over and return at once, in microseconds; order is kept."""
@@ -98,7 +111,7 @@ class Transport(Answers, Protocol):
         """Tell how far the current operation is. Advisory: returns at once and never raises."""
 
     def checkpoint(self, stored: StoredCheckpoint) -> None:
-        """Make a stored checkpoint known, after a flush; returns when that is in the log."""
+        """Make a stored checkpoint known, after a flush; in an outage it may be known only later."""
 
     def acknowledge_preemption(self) -> None:
         """Tell that a clean exit to come means "schedule me again", after a flush; idempotent."""

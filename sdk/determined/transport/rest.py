@@ -146,13 +146,15 @@ class Session:
                 raise self._broken_off(error) from error
 
     def _send(self, method: str, path: str, **options: Any) -> requests.Response:
+        deadline = time.monotonic() + _ANSWER_S
         for pause in self.pauses:
             try:
                 response = self._send_once(method, path, **options)
             except errors.UntrustedCertificate:
                 raise
             except errors.MasterNotFoundException:
-                if method not in _REPEATABLE:
+                # One that takes a request and says nothing has had its time: another try would be as long.
+                if method not in _REPEATABLE or time.monotonic() >= deadline:
                     raise
             else:
                 if method not in _REPEATABLE or response.status_code not in RETRIED_STATUSES:

@@ -19,6 +19,8 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 class Client:
     """A connection to a broker that stores everything, until it is closed."""
 
+    max_payload = 8192
+
     def __init__(self):
         self.is_closed = False
         self.stored = []

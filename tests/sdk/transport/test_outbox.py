@@ -11,9 +11,10 @@ from det_contracts.reports import ReportBatch
 from determined import ClusterInfo, TrialInfo
 from determined.transport import outbox
 from determined.transport.bus import BusTransport
-from determined.transport.bus_thread import BusThread, TooLarge
+from determined.transport.bus_thread import BusThread
 from determined.transport.outbox import BATCH_REPORTS, BATCH_VALUES
 from determined.transport.protocol import MetricReport
+from determined.transport.refusals import TooLarge
 
 
 class Thread(BusThread):
@@ -189,7 +190,7 @@ def test_a_fact_that_cannot_be_told_is_warned_of(thread, transport, caplog):
     transport.set_status("x")
     transport.report(report(1))
     transport.close()
-    assert "telling trial.status_set failed and is left out: 8 MB" in caplog.text
+    assert "telling the status failed and is left out: 8 MB" in caplog.text
 
 
 def test_two_processes_of_a_run_do_not_count_as_one(thread):

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 
 import pytest
 
@@ -63,6 +64,16 @@ def test_a_busy_gateway_is_asked_six_times(gateway, session, method, status):
 def test_a_gateway_that_recovers_is_answered_by(gateway, session):
     gateway.answer("GET", PATH, Status(503), Status(504), {"fine": True})
     assert session.get(PATH) == {"fine": True}
+
+
+def test_a_gateway_that_says_nothing_is_asked_once(gateway, session, monkeypatch):
+    monkeypatch.setattr(rest, "_ANSWER_S", 0.2)
+    over = threading.Event()
+    gateway.answer("GET", PATH, lambda call: over.wait(60) and {})
+    with pytest.raises(errors.MasterNotFoundException, match=r"no answer from the master at .* timed out"):
+        session.get(PATH)
+    over.set()
+    assert len(gateway.asked("GET", PATH)) == 1
 
 
 @pytest.mark.parametrize("status", [400, 404, 500])

@@ -1,0 +1,24 @@
+"""What a container asks its master while it is prepared."""
+
+import threading
+
+from determined.exec import prep_container
+from services.gateway.routes import allocations
+from tests.sdk.fake_gateway import FakeGateway
+
+
+def test_a_master_that_is_gone_without_a_word_is_asked_again(monkeypatch):
+    monkeypatch.setattr(prep_container, "ANSWER_S", 0.2)
+    monkeypatch.setattr(prep_container.time, "sleep", lambda seconds: None)
+    gateway, over = FakeGateway(), threading.Event()
+    gateway.answer("GET", "/where", lambda call: over.wait(60) and {}, {"rendezvousInfo": {}})
+    environment = {"DET_MASTER": gateway.url, "DET_SESSION_TOKEN": "secret"}
+    try:
+        assert prep_container._ask(environment, "/where") == {"rendezvousInfo": {}}
+    finally:
+        over.set()
+        gateway.close()
+
+
+def test_the_master_answers_before_the_container_gives_up():
+    assert prep_container.ANSWER_S > allocations.RENDEZVOUS_PATIENCE_S

@@ -1,0 +1,227 @@
+"""How long each call of a script waits while the cluster is away: the whole list, held to the protocol.
+
+No test looks at a clock. What a call is ready to wait is what it asks `concurrent.futures.wait` for.
+"""
+
+import asyncio
+import concurrent.futures
+import inspect
+import json
+import threading
+from concurrent.futures import Future
+
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.events import searcher, trial
+from determined import ClusterInfo, TrialInfo
+from determined.core import DummyDistributedContext, PreemptContext
+from determined.transport import bus, waiting
+from determined.transport.bus import BusTransport
+from determined.transport.bus_thread import BusThread
+from determined.transport.protocol import Answers, MetricReport, StoredCheckpoint, Transport
+from determined.transport.waiting import Patience
+from tests.fixtures.local_cluster import wait_for
+
+TRIAL, RUN = 7, 1
+STORED = StoredCheckpoint("u", {}, {"steps_completed": 3})
+
+NEVER = {
+    "report": lambda to: to.report(MetricReport("training", 1, {"loss": 1.0})),
+    "progress": lambda to: to.progress(1.0),
+    "set_status": lambda to: to.set_status("training"),
+}
+ONCE = {
+    "preempted": (lambda to: to.preempted(), bus.FIRST_ANSWER_S),
+    "best_validation": (lambda to: to.best_validation(), bus.ANSWER_S),
+    "checkpoint": (lambda to: to.checkpoint(STORED), bus.FACT_S),
+    "acknowledge_preemption": (lambda to: to.acknowledge_preemption(), bus.FACT_S),
+    "exit_early": (lambda to: to.exit_early("EXITED_REASON_INVALID_HP"), bus.FACT_S),
+}
+AS_LONG_AS_IT_TAKES = {
+    "operation": lambda to: to.operation(),
+    "complete": lambda to: to.complete(1, 10, 0.5),
+    "checkpoint_metadata": lambda to: to.checkpoint_metadata("u"),
+    "flush": lambda to: to.flush(),
+    "close": lambda to: to.close(),
+}
+PREPARES = {"start"}
+
+
+def test_each_call_is_in_the_list():
+    methods = {
+        name for kind in (Answers, Transport) for name, _ in inspect.getmembers(kind, inspect.isfunction)
+    }
+    methods = {name for name in methods if not name.startswith("_")}
+    assert methods == {*NEVER, *ONCE, *AS_LONG_AS_IT_TAKES, *PREPARES}
+
+
+class Cluster:
+    """A connection that brings nothing until `back` is called; then it answers as a cluster does."""
+
+    max_payload = 8 << 20
+    is_closed = False
+
+    def __init__(self):
+        self.away = True
+        self.stored = []
+        self.asked = []
+
+    async def request(self, subject, body, **options):
+        if self.away:
+            raise OSError("away")
+        if subject.startswith("query."):
+            self.asked.append(subject)
+            found = [{"metadata": {"steps_completed": 3}}] if "checkpoints" in subject else 0.25
+            return self._reply({"value": found})
+        self.stored.append((subject, body))
+        return self._reply({"seq": 1})
+
+    @staticmethod
+    def _reply(answer):
+        return type("Reply", (), {"data": json.dumps(answer).encode()})
+
+    async def close(self):
+        self.is_closed = True
+
+    def facts(self, kind):
+        bodies = [body for subject, body in self.stored if subject.startswith("control.")]
+        return [event for body in bodies if isinstance(event := codec.decode(body, 0).event, kind)]
+
+
+class Thread(BusThread):
+    """A thread on such a connection; it hears of an operation, and of the next when that is completed."""
+
+    def __init__(self):
+        super().__init__(["nats://nats:4222"], None, "_INBOX")
+        self.cluster = Cluster()
+
+    async def _connect(self):
+        return self.cluster
+
+    async def follow(self, stream, subjects, on_message):
+        while self.cluster.away:
+            await asyncio.sleep(0.01)
+        on_message(*self._operation(1), 0)
+        while not self.cluster.facts(trial.OperationCompleted):
+            await asyncio.sleep(0.01)
+        on_message(*self._operation(2), 0)
+        await asyncio.Event().wait()
+
+    def _operation(self, seq):
+        event = searcher.OperationSet(trial_id=TRIAL, seq=seq, length=10 + seq, reason="test")
+        return codec.subject_of(event), codec.encode(event, id=f"{seq}", actor="searcher", at=0.0)
+
+
+@pytest.fixture
+def transport():
+    own = TrialInfo(TRIAL, 3, 1, {}, {"searcher": {"metric": "loss"}}, 0, RUN, False)
+    info = ClusterInfo("http://x", "c", "a", [0], "3.t", "3.t.1", "s", "TRIAL", trial_info=own)
+    made = BusTransport(info, Thread())
+    made.start()
+    yield made
+    made._thread.cluster.away = False
+    made.close()
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """The seconds that calls were ready to wait; none of them passes."""
+    asked = []
+    real = concurrent.futures.wait
+
+    def wait(futures, timeout=None, **options):
+        asked.append(timeout)
+        return real(futures, 0, **options)
+
+    monkeypatch.setattr(waiting.concurrent.futures, "wait", wait)
+    return asked
+
+
+@pytest.mark.parametrize("call", NEVER)
+def test_what_never_waits(call, transport, waits):
+    for _ in range(1000):
+        NEVER[call](transport)
+    assert waits == []
+
+
+@pytest.mark.parametrize("call", ONCE)
+def test_what_waits_once_in_an_outage(call, transport, waits):
+    do, seconds = ONCE[call]
+    for _ in range(1000):
+        do(transport)
+    assert sum(waits) == seconds
+
+
+@pytest.mark.parametrize("call", AS_LONG_AS_IT_TAKES)
+def test_what_waits_as_long_as_it_takes_goes_on_when_the_cluster_is_back(
+    call, transport, monkeypatch, caplog
+):
+    for module in (waiting, bus):
+        monkeypatch.setattr(module, "TOLD_EVERY_S", 0.01)
+    monkeypatch.setattr("determined.transport.outbox.PATIENCE_S", 0.01)
+    NEVER["report"](transport)
+    done = Future()
+    script = threading.Thread(target=lambda: done.set_result(AS_LONG_AS_IT_TAKES[call](transport)))
+    script.start()
+    wait_for(lambda: "waiting for the cluster" in caplog.text, 60, f"{call} to say what it waits for")
+    assert not done.done()
+    transport._thread.cluster.away = False
+    done.result(60)
+    script.join()
+    transport.close()
+    assert transport._thread.cluster.stored[0][0] == subjects.reports(TRIAL)
+
+
+def test_the_patience_begins_anew_after_an_outage(waits):
+    patience, first, second = Patience(5.0), Future(), Future()
+    assert [patience.lasts(first), patience.lasts(second)] == [False, False]
+    first.set_result(None)
+    assert not patience.lasts(second)
+    second.set_result(None)
+    assert patience.lasts(second)
+    assert waits == [5.0, 0, 5.0, 5.0]
+
+
+def test_a_training_loop_goes_on_while_the_cluster_is_away_from_the_start(transport, waits):
+    with PreemptContext(transport, DummyDistributedContext()) as preempt:
+        assert [preempt.should_preempt() for _ in range(500)] == [False] * 500
+    assert sum(waits) == bus.FIRST_ANSWER_S
+
+
+def test_of_progress_and_status_in_an_outage_only_the_last_word_is_kept(transport, monkeypatch):
+    monkeypatch.setattr(bus, "PROGRESS_EVERY_S", 0.0)
+    for done in range(1, 1001):
+        transport.progress(float(done))
+        transport.set_status(f"at {done}")
+    cluster = transport._thread.cluster
+    cluster.away = False
+    wait_for(
+        lambda: cluster.facts(trial.Progressed)[-1:] == [trial.Progressed(TRIAL, RUN, 1000.0)], 60, "progress"
+    )
+    wait_for(
+        lambda: cluster.facts(trial.StatusSet)[-1:] == [trial.StatusSet(TRIAL, RUN, "at 1000")], 60, "status"
+    )
+    assert len(cluster.facts(trial.Progressed)) <= 2
+    assert len(cluster.facts(trial.StatusSet)) <= 2
+
+
+def test_facts_of_an_outage_arrive_in_order_behind_the_reports_before_them(transport, waits):
+    NEVER["report"](transport)
+    transport.checkpoint(STORED)
+    NEVER["report"](transport)
+    transport.acknowledge_preemption()
+    transport._thread.cluster.away = False
+    wait_for(lambda: len(transport._thread.cluster.stored) == 4, 60, "all to be stored")
+    told = [subject.rpartition(".")[2] for subject, _ in transport._thread.cluster.stored]
+    assert told == ["metrics", "checkpoint_stored", "metrics", "preemption_acknowledged"]
+
+
+def test_the_best_validation_of_an_outage_is_the_last_answer(transport, waits, caplog):
+    cluster = transport._thread.cluster
+    assert transport.best_validation() is None
+    assert "does not say what the best validation is" in caplog.text
+    cluster.away = False
+    wait_for(transport.best_validation, 60, "an answer")
+    cluster.away = True
+    assert [transport.best_validation() for _ in range(3)] == [0.25] * 3

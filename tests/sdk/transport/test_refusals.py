@@ -1,0 +1,287 @@
+"""A refusal that passes is waited out; one for good is told, and holds up nothing that comes after it."""
+
+import asyncio
+import json
+
+import pytest
+
+from det_contracts import subjects
+from determined import ClusterInfo, TrialInfo
+from determined.transport import bus_thread, refusals
+from determined.transport.bus import BusTransport
+from determined.transport.bus_thread import BusThread
+from determined.transport.protocol import MetricReport, StoredCheckpoint
+from determined.transport.refusals import Refused, TooLarge
+from services.kit.credentials import trial_inbox
+from tests.fixtures.local_cluster import wait_for
+from tests.fixtures.script import Script
+
+TRIAL = 7
+
+
+@pytest.mark.parametrize(
+    ("code", "number", "kind"),
+    [
+        (400, 10054, TooLarge),
+        (400, 10097, Refused),  # the header
+        (400, 10109, Refused),  # a sealed stream
+        (400, 10120, Refused),  # no limits for the account
+        (400, 10002, OSError),  # the account is full
+        (500, 10047, OSError),  # no storage
+        (503, 10023, OSError),  # no resources
+        (503, 10077, OSError),  # the stream is full, or the disk
+        (503, 10008, OSError),  # no leader
+        (500, 10118, OSError),  # offline
+        (409, 10158, OSError),  # the same message is being stored just now
+        (429, 10167, OSError),  # too many at once
+    ],
+)
+def test_which_answers_are_for_good(code, number, kind):
+    error = {"code": code, "err_code": number, "description": "no"}
+    assert type(refusals.of_answer("reports.7", error)) is kind
+
+
+def report(step, size=1):
+    return MetricReport("training", step, {"loss": "x" * size})
+
+
+class Client:
+    """A broker that answers by subject: with an error, with silence, or with a place in a stream."""
+
+    max_payload = 8192
+    is_closed = False
+
+    def __init__(self, answers):
+        self.answers = answers
+        self.stored = []
+
+    async def request(self, subject, body, **options):
+        answer = next((answer for known, answer in self.answers.items() if subject.startswith(known)), None)
+        if isinstance(answer, Exception):
+            raise answer
+        if answer is None:
+            self.stored.append(subject)
+        return type("Reply", (), {"data": json.dumps(answer or {"seq": 1}).encode()})
+
+    async def close(self):
+        self.is_closed = True
+
+
+class Thread(BusThread):
+    """A thread on such a broker; it follows nothing."""
+
+    def __init__(self, answers):
+        super().__init__(["nats://nats:4222"], None, "_INBOX")
+        self.client = Client(answers)
+
+    async def _connect(self):
+        return self.client
+
+    async def follow(self, stream, subjects, on_message):
+        await asyncio.Event().wait()
+
+
+def transport_on(thread):
+    own = TrialInfo(TRIAL, 3, 1, {}, {"searcher": {"metric": "loss"}}, 0, 1, False)
+    info = ClusterInfo("http://x", "c", "a", [0], "3.t", "3.t.1", "s", "TRIAL", trial_info=own)
+    transport = BusTransport(info, thread)
+    transport.start()
+    return transport
+
+
+@pytest.fixture
+def on():
+    """A function that makes a transport on a broker with these answers."""
+    made = []
+
+    def make(**answers):
+        made.append(transport_on(Thread(answers)))
+        return made[0]
+
+    yield make
+    made[0]._thread.stop()
+
+
+SEALED = {"error": {"code": 400, "err_code": 10109, "description": "invalid operation on sealed stream"}}
+
+
+def test_reports_that_are_refused_are_told_by_step_and_the_facts_behind_them_are_stored(on):
+    transport = on(reports=SEALED)
+    for step in (1, 2, 3):
+        transport.report(report(step))
+    transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
+    with pytest.raises(RuntimeError) as refused:
+        transport.report(report(4))
+    assert str(refused.value) == (
+        "trial 7, run 1: 3 reports, from training metrics at 1 steps to training metrics at 3 steps are "
+        "refused by the cluster for good: invalid operation on sealed stream (error 10109); "
+        "ask who runs the cluster to look at stream REPORTS"
+    )
+    assert transport._thread.client.stored == ["control.trial.7.checkpoint_stored"]
+    transport.close()
+
+
+def test_a_fact_that_is_refused_is_an_error_of_its_call(on):
+    transport = on(control=SEALED)
+    with pytest.raises(RuntimeError, match="trial 7, run 1: checkpoint u is refused by the cluster for good"):
+        transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
+    with pytest.raises(RuntimeError, match="the completion of operation 2 is refused"):
+        transport.complete(2, 10, 0.5)
+    transport.report(report(1))
+    transport.close()
+    assert transport._thread.client.stored == ["reports.7.metrics"]
+
+
+def test_a_fact_that_is_refused_when_nobody_waits_any_more_is_told_by_a_later_call(on, monkeypatch):
+    monkeypatch.setattr("determined.transport.bus.FACT_S", 0.0)
+    transport = on(control=OSError("away"))
+    transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
+    transport._thread.client.answers["control"] = SEALED
+    with pytest.raises(RuntimeError, match="checkpoint u is refused"):
+        transport.flush()
+
+
+def test_an_answer_that_is_forbidden_is_an_error_of_the_question(on):
+    transport = on()
+    transport._thread._forbidden.add("query.trial.7.metrics.best_validation")
+    with pytest.raises(RuntimeError, match="credentials of this run do not allow to publish to query"):
+        transport.best_validation()
+
+
+def test_all_refusals_are_told_at_the_end(on, caplog):
+    transport = on(reports=SEALED)
+    for step in (1, 2):
+        transport._outbox.put(report(step))
+        transport._outbox.wait()
+    with pytest.raises(RuntimeError, match="metrics at 1 steps are refused"):
+        transport.close()
+    assert "metrics at 2 steps are refused" in caplog.text
+
+
+# -- on a real broker
+
+
+@pytest.fixture
+def script(broker, tmp_path):
+    return Script(broker, tmp_path)
+
+
+@pytest.fixture
+def connected(script, tmp_path):
+    """A function that makes a transport on the real broker, for a trial whose credentials it has."""
+    made = []
+
+    def make(of_trial=TRIAL):
+        path = tmp_path / "own.creds"
+        path.write_text(script.broker.trial_credentials(of_trial))
+        made.append(transport_on(BusThread([script.broker.url], str(path), trial_inbox(of_trial))))
+        return made[0]
+
+    yield make
+    for transport in made:
+        transport._thread.stop()
+
+
+def configured(broker, stream, **change):
+    """Change a stream; what it is set to otherwise stays."""
+
+    async def update():
+        connection = await broker.connect()
+        known = json.loads((await connection.request(f"$JS.API.STREAM.INFO.{stream}", b"", timeout=10)).data)
+        body = json.dumps(known["config"] | change).encode()
+        answer = await connection.request(f"$JS.API.STREAM.UPDATE.{stream}", body, timeout=10)
+        assert "error" not in json.loads(answer.data), answer.data
+        await connection.close()
+
+    asyncio.run(update())
+
+
+live = pytest.mark.live
+
+
+@live
+@pytest.mark.timeout(120)
+def test_what_a_stream_finds_too_large_is_refused_and_the_rest_is_stored(script, connected):
+    script.make_streams()
+    configured(script.broker, subjects.REPORTS, max_msg_size=2000)
+    transport = connected()
+    for step, size in ((1, 1), (2, 3000), (3, 1)):
+        transport.report(report(step, size))
+    with pytest.raises(
+        RuntimeError, match="metrics at 2 steps are too large to be sent: message size exceeds"
+    ):
+        transport.flush()
+    assert script.steps() == [1, 3]
+
+
+@live
+@pytest.mark.timeout(120)
+def test_what_fits_but_for_its_header_does_not_cost_the_connection(script, connected):
+    script.make_streams()
+    transport = connected()
+    transport.report(report(1))
+    transport.flush()
+    most = transport._thread._connected.result().max_payload
+    for step, size in ((2, most - 300), (3, 1)):
+        transport.report(report(step, size))
+    with pytest.raises(RuntimeError, match="metrics at 2 steps are too large to be sent: 8,388,"):
+        transport.flush()
+    assert script.steps() == [1, 3]
+    assert transport._thread._connected.result().stats["reconnects"] == 0
+
+
+@live
+@pytest.mark.timeout(120)
+def test_a_stream_that_is_full_is_waited_for(script, connected):
+    script.make_streams()
+    configured(script.broker, subjects.REPORTS, max_msgs=1, discard="new")
+    transport = connected()
+    transport.report(report(1))
+    transport.flush()
+    transport.report(report(2))
+    wait_for(lambda: "maximum messages exceeded" in transport._thread.trouble, 60, "a full stream")
+    assert transport._outbox.unsettled() == "training metrics at 2 steps"
+    configured(script.broker, subjects.REPORTS, max_msgs=-1)
+    transport.close()
+    assert script.steps() == [1, 2]
+
+
+@live
+@pytest.mark.timeout(120)
+def test_what_the_credentials_do_not_allow_is_refused(script, connected, monkeypatch):
+    monkeypatch.setattr(bus_thread, "ACK_TIMEOUT_S", 1.0)
+    script.make_streams()
+    transport = connected(of_trial=8)
+    transport.report(report(1))
+    with pytest.raises(RuntimeError, match=r"credentials of this run do not allow to publish to reports\.7"):
+        transport.flush()
+    with pytest.raises(RuntimeError, match="the completion of operation 1 is refused"):
+        transport.complete(1, 10, 0.5)
+
+
+@live
+@pytest.mark.timeout(120)
+def test_a_stream_that_is_missing_for_long_is_refused_and_one_that_is_made_in_time_is_not(
+    script, connected, monkeypatch
+):
+    transport = connected()
+    transport.report(report(1))
+    wait_for(lambda: subjects.REPORTS in transport._thread._missing, 60, "no stream")
+    script.make_streams()
+    transport.flush()
+    assert script.steps() == [1]
+
+    async def drop():
+        connection = await script.broker.connect()
+        await connection.jetstream().delete_stream(subjects.REPORTS)
+        await connection.close()
+
+    asyncio.run(drop())
+    monkeypatch.setattr(bus_thread, "MISSING_S", 0.5)
+    transport.report(report(2))
+    with pytest.raises(
+        RuntimeError, match=r"metrics at 2 steps are refused .* the broker has no stream REPORTS"
+    ):
+        transport.flush()
+    transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
+    assert len(script.stored(subjects.CONTROL)) == 1
