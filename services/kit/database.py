@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 import sqlalchemy as sa
 
+from services.kit.log import Mark
 from services.kit.rules import Key, record_types
 
 T = TypeVar("T")
@@ -34,6 +35,8 @@ SNAPSHOTS = sa.Table(
     sa.Column("id", sa.String, primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
+MARKS = "log marks"
+"""The kind of snapshot rows that are no records: what the log is known by."""
 SIZE_IN_POSTGRESQL = sa.text(
     "select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
     "where n.nspname = current_schema() and c.relkind = 'r'"
@@ -140,16 +143,20 @@ class Snapshot:
             kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()
         }
         query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
-            SNAPSHOTS.c.owner == self.owner
+            SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind != MARKS
         )
         for kind, key, body in connection.execute(query):
             tables[kind][self._types[kind][0](key)] = decoders[kind].decode(body)
         return self._state(**tables), self.positions(connection)
 
     def save(
-        self, connection: sa.Connection, records: Mapping[Key, Any], positions: Mapping[str, int]
+        self,
+        connection: sa.Connection,
+        records: Mapping[Key, Any],
+        positions: Mapping[str, int],
+        marks: Mapping[str, Mark] | None = None,
     ) -> bool:
-        """Store what changed together with the positions.
+        """Store what changed together with the positions, and with what the log is known by.
 
         Returns False, storing nothing, when another replica has already stored a later state.
         """
@@ -161,10 +168,17 @@ class Snapshot:
             for (kind, key), record in records.items()
             if record is not None
         ]
+        rows += [
+            {"owner": self.owner, "kind": MARKS, "id": stream, "body": msgspec.json.encode(mark)}
+            for stream, mark in (marks or {}).items()
+        ]
         upsert(connection, SNAPSHOTS, rows)
         self._drop(connection, (key for key, record in records.items() if record is None))
-        marks = [{"owner": self.owner, "stream": s, "position": p} for s, p in positions.items()]
-        upsert(connection, POSITIONS, marks)
+        upsert(
+            connection,
+            POSITIONS,
+            [{"owner": self.owner, "stream": s, "position": p} for s, p in positions.items()],
+        )
         return True
 
     def positions(self, connection: sa.Connection, *, hold: bool = False) -> dict[str, int]:
@@ -172,6 +186,13 @@ class Snapshot:
         query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(POSITIONS.c.owner == self.owner)
         query = query.with_for_update() if hold else query
         return {stream: position for stream, position in connection.execute(query)}
+
+    def marks(self, connection: sa.Connection) -> dict[str, Mark]:
+        """By stream, a message that was read before the snapshot was stored."""
+        query = sa.select(SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
+            SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == MARKS
+        )
+        return {stream: msgspec.json.decode(body, type=Mark) for stream, body in connection.execute(query)}
 
     def _drop(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
         for kind, key in keys:

@@ -22,7 +22,7 @@ from det_contracts import commands, subjects
 from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import closed_for_good, connect, leave, until_closed
-from services.kit.database import Database
+from services.kit.database import Database, Snapshot
 from services.kit.health import show
 from services.kit.lag import Behind, tell_lags
 from services.kit.lease import Lease
@@ -107,11 +107,11 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             stack.callback(tracer.flush)
         connection = await connect(settings, service.rules.owner)
         stack.push_async_callback(leave, connection)
-        await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas)
         database = migrate.open_database(settings.database_url, service.rules.owner)
         stack.callback(database.close)
+        journal = await _open_log(service, settings, connection, database)
         lease = Lease(connection, service.rules.owner, uuid.uuid4().hex[:8])
-        parts = _joined(service, settings, connection, database, lease, tracer)
+        parts = _joined(service, settings, connection, journal, database, lease, tracer)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
         _read_numbers(service, parts)
@@ -129,15 +129,26 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             raise closed_for_good(connection) from None
 
 
+async def _open_log(
+    service: Service, settings: ServiceSettings, connection: Client, database: Database
+) -> JetStreamLog:
+    """The log, its streams made where there were none before; raises `LogTruncated`."""
+    snapshot = Snapshot(service.rules.owner, service.rules.state)
+    known, marks = await database.read(lambda c: (snapshot.positions(c), snapshot.marks(c)))
+    await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas, known=known)
+    return JetStreamLog(connection, marks)
+
+
 def _joined(
     service: Service,
     settings: ServiceSettings,
     connection: Client,
+    journal: JetStreamLog,
     database: Database,
     lease: Lease,
     tracer: Tracer | None,
 ) -> Parts:
-    rules, measures, journal = service.rules, service.measures(service.rules.owner), JetStreamLog(connection)
+    rules, measures = service.rules, service.measures(service.rules.owner)
 
     def leads() -> bool:
         return lease.active
@@ -150,6 +161,7 @@ def _joined(
         leading=(lambda: True) if service.always_saves else leads,
         backlog=service.backlog,
         measures=measures,
+        marks=lambda: journal.marks,
     )
     return Parts(
         settings=settings,

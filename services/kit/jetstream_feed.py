@@ -19,12 +19,14 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
-from nats.errors import Error as NatsError
 
 from det_contracts import subjects as names
 from services.kit.lag import Behind
-from services.kit.log import Batch, LogTruncated, Stored
+from services.kit.log import Batch, LogTruncated, Mark, Stored
+from services.kit.stream_check import AWAY, Broken, StreamCheck
 from services.kit.trail import HEADER
+
+__all__ = ["AWAY", "Broken", "JetStreamFeed"]
 
 ASK = 500
 """Messages per pull request, at most; two requests are outstanding."""
@@ -33,36 +35,42 @@ ASK_BYTES = 4 * 1024 * 1024
 SEEN = 64
 """What is asked for depends on so many messages that came last."""
 EXPIRES_S = 30
-HEARTBEAT_S = 5
+HEARTBEAT_S = 1
+SILENT_S = 4.0
+"""A consumer that says nothing for so long has gone with its broker."""
 LOOK_EVERY_S = 0.1
+CHECK_EVERY_S = 60.0
 BUFFERED = 4
 """Requests' worth of messages that may wait here to be taken."""
-API_TIMEOUT_S = 5.0
+OPEN_PATIENCE_S = 5.0
+"""For how long a first consumer is asked for again while the broker cannot make one."""
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
-AWAY = (NatsError, TimeoutError, OSError)
 ENDED_REQUEST = "408"
 
 log = structlog.get_logger()
 
 
-MISSING_STREAM = 10059
-MISSING_PATIENCE_S = 5.0
-"""How long a stream that was read already may be missing before it counts as lost."""
-
-
-class Broken(Exception):
-    """The consumer is of no use any more; the next one goes on behind the last position."""
-
-
 class JetStreamFeed:
     """One running read; `position` is that of the last message handed out or buffered."""
 
-    def __init__(self, connection: Client, stream: str, after: int, subjects: Sequence[str]) -> None:
+    def __init__(
+        self,
+        connection: Client,
+        stream: str,
+        after: int,
+        subjects: Sequence[str],
+        marks: dict[str, Mark] | None = None,
+    ) -> None:
+        """`marks` has, by stream, the newest message read before; what is read now is noted there."""
         self._connection = connection
         self._stream = stream
         self._subjects = list(subjects)
+        self._marks = {} if marks is None else marks
+        self._check = StreamCheck(connection, stream, self._marks)
+        self._checked_at = 0.0
         self.position = after
+        self._stored_at = 0
         self.behind = Behind()
         self._received = self._handed_out = 0
         self._buffer: list[Stored] = []
@@ -78,13 +86,21 @@ class JetStreamFeed:
         self._subscription: Subscription | None = None
         self._broken = asyncio.Event()
         self._reconnects = 0
-        self._missing_since: float | None = None
         self._failure: BaseException | None = None
         self._keeper: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Make the first consumer; raises `LogTruncated` when the position lies beyond the end."""
-        await self._consume()
+        """Make the first consumer; raises `LogTruncated` when the log is not what was read of it before."""
+        deadline = time.monotonic() + OPEN_PATIENCE_S
+        while True:
+            try:
+                await self._consume()
+                break
+            except (*AWAY, Broken):
+                await self._drop()
+                if time.monotonic() > deadline and not self._check.suspected:
+                    raise
+                await asyncio.sleep(RETRY_S)
         self._keeper = asyncio.create_task(self._keep())
 
     async def close(self) -> None:
@@ -104,7 +120,14 @@ class JetStreamFeed:
         self._news.clear()
         messages, self._buffer = self._buffer, []
         self._handed_out += len(messages)
+        self._note()
         return Batch(messages, self._pending == 0)
+
+    def _note(self) -> None:
+        """Remember the newest message, to know the log by it."""
+        known = self._marks.get(self._stream)
+        if self._stored_at and (known is None or known.position < self.position):
+            self._marks[self._stream] = Mark(self.position, self._stored_at)
 
     # -- consumers come and go
 
@@ -113,10 +136,11 @@ class JetStreamFeed:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._broken.wait(), LOOK_EVERY_S)
-            silent = time.monotonic() - self._heard_at > 3 * HEARTBEAT_S
+            silent = self._asked > 0 and time.monotonic() - self._heard_at > SILENT_S
             # Another connection: the broker has forgotten our requests, and perhaps the consumer.
             moved = self._connection.stats["reconnects"] != self._reconnects
             if not (self._broken.is_set() or silent or moved):
+                await self._check_again()
                 continue
             log.info("log.reading_again", stream=self._stream, after=self.position)
             await self._drop()
@@ -131,10 +155,21 @@ class JetStreamFeed:
                 self._news.set()
                 raise
 
+    async def _check_again(self) -> None:
+        """Look at the stream once in a while; what seems wrong is cleared up before anything else is read."""
+        if time.monotonic() - self._checked_at < CHECK_EVERY_S:
+            return
+        self._checked_at = time.monotonic()
+        with contextlib.suppress(*AWAY):
+            try:
+                await self._check.look(self.position)
+            except (Broken, LogTruncated):
+                self._broken.set()
+
     async def _consume(self) -> None:
         self._reconnects = self._connection.stats["reconnects"]
-        state = (await self._api(f"STREAM.INFO.{self._stream}", {}))["state"]
-        self._check_ends(state)
+        await self._check.look(self.position)
+        self._checked_at = time.monotonic()
         config = {
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
@@ -154,7 +189,7 @@ class JetStreamFeed:
             inbox, cb=self._on_message, pending_msgs_limit=-1, pending_bytes_limit=-1
         )
         request = {"stream_name": self._stream, "config": config}
-        self._creating = asyncio.ensure_future(self._api(f"CONSUMER.CREATE.{self._stream}", request))
+        self._creating = asyncio.ensure_future(self._check.api(f"CONSUMER.CREATE.{self._stream}", request))
         created = await asyncio.shield(self._creating)
         self._consumer = created["name"]
         self._pending = created["num_pending"]
@@ -165,37 +200,6 @@ class JetStreamFeed:
         if self._pending == 0:
             self._news.set()
         await self._ask()
-
-    def _check_ends(self, state: dict[str, Any]) -> None:
-        if self.position > state["last_seq"]:
-            raise LogTruncated(
-                f"stream {self._stream} ends at position {state['last_seq']}, but {self.position} was read "
-                "already: the log has lost its tail. Restore the broker's data, or delete this service's "
-                "database to start over from what is left"
-            )
-        if self._stream == names.CONTROL and state["first_seq"] > self.position + 1:
-            raise LogTruncated(
-                f"stream {self._stream} begins at position {state['first_seq']}: {self.position + 1} is gone"
-            )
-
-    async def _api(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-        reply = await self._connection.request(
-            f"$JS.API.{subject}", msgspec.json.encode(body), timeout=API_TIMEOUT_S
-        )
-        answer: dict[str, Any] = msgspec.json.decode(reply.data)
-        if "error" in answer:
-            self._check_missing(answer["error"])
-            raise Broken(f"{subject}: {answer['error'].get('description')}")
-        self._missing_since = None
-        return answer
-
-    def _check_missing(self, error: dict[str, Any]) -> None:
-        if error.get("err_code") != MISSING_STREAM or not self.position:
-            return
-        now = time.monotonic()
-        self._missing_since = self._missing_since or now
-        if now - self._missing_since > MISSING_PATIENCE_S:
-            raise LogTruncated(f"stream {self._stream} is gone, but {self.position} was read already")
 
     async def _drop(self) -> None:
         subscription, self._subscription = self._subscription, None
@@ -217,6 +221,9 @@ class JetStreamFeed:
         if len(self._buffer) - taken >= BUFFERED * ask:
             return
         want = {"batch": ask, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
+        if self._asked <= 0:
+            # Nobody asked for anything, so nothing was owed.
+            self._heard_at = time.monotonic()
         while self._asked <= ask:
             self._asked += ask
             try:
@@ -245,6 +252,7 @@ class JetStreamFeed:
         self._check_hole(position)
         self._sequence = sequence
         self.position = position
+        self._stored_at = int(tokens[-2])
         self._pending = int(tokens[-1])
         trace = message.headers.get(HEADER, "") if message.headers else ""
         self._buffer.append(Stored(message.subject, position, message.data, trace))

@@ -28,6 +28,14 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     """The span that it was written in; see `services.kit.trail`."""
 
 
+class Mark(msgspec.Struct, frozen=True):
+    """A message that was read of a stream; where another one lies in its place, the log is another one."""
+
+    position: int
+    at: int
+    """When the broker stored it, in nanoseconds since 1970."""
+
+
 class Draft(msgspec.Struct, frozen=True):
     """A message to append."""
 

@@ -7,9 +7,10 @@ fenced by `Nats-Expected-Last-Subject-Sequence` on the first message. Reading is
 from __future__ import annotations
 
 import asyncio
+import base64
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,11 +26,14 @@ from services.kit.log import (
     Draft,
     Fence,
     FenceLost,
+    LogTruncated,
+    Mark,
     NotStored,
     OutcomeUnknown,
     Stored,
     TooLarge,
 )
+from services.kit.stream_check import MISSING_STREAM, NO_MESSAGE, WAY_OUT, is_leaders
 from services.kit.trail import HEADER
 
 REFUSED = (10071, 10164, 10201)
@@ -40,6 +44,9 @@ ACK_TIMEOUT_S = 2.0
 APPEND_PATIENCE_S = 30.0
 REFUSAL_PATIENCE_S = 5.0
 """How long a stream is asked for again that the broker does not want to make."""
+FORMING = (10005, 10008, 10009, 10118)
+"""Brokers that have not all found one another yet: too few of them, no leader, a stream that is offline."""
+FORMING_PATIENCE_S = 30.0
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, TimeoutError, OSError)
@@ -55,8 +62,11 @@ class Ack(msgspec.Struct):
 class JetStreamLog:
     """Implements `services.kit.log.Log` on a connection."""
 
-    def __init__(self, connection: Client) -> None:
+    def __init__(self, connection: Client, marks: Mapping[str, Mark] | None = None) -> None:
+        """`marks` tells, by stream, a message that was read of it before: another log is refused."""
         self._connection = connection
+        self.marks = dict(marks or {})
+        """By stream, the newest message that was read."""
 
     async def append(self, draft: Draft) -> int:
         deadline = time.monotonic() + APPEND_PATIENCE_S
@@ -113,7 +123,7 @@ class JetStreamLog:
     async def read(
         self, stream: str, *, after: int, subjects: Sequence[str] = ()
     ) -> AsyncIterator[JetStreamFeed]:
-        feed = JetStreamFeed(self._connection, stream, after, subjects)
+        feed = JetStreamFeed(self._connection, stream, after, subjects, self.marks)
         try:
             await feed.open()
             yield feed
@@ -121,18 +131,19 @@ class JetStreamLog:
             await feed.close()
 
     async def last(self, subject: str) -> Stored | None:
+        # Of the leader: any other replica (`DIRECT.GET`) may not have yet what was acknowledged.
+        want = {"last_by_subj": subject}
         while True:
             try:
-                reply = await self._connection.request(
-                    f"$JS.API.DIRECT.GET.{names.CONTROL}.{subject}", b"", timeout=ACK_TIMEOUT_S
-                )
-                break
-            except AWAY:
+                answer = await self._ask(f"STREAM.MSG.GET.{names.CONTROL}", want)
+            except OutcomeUnknown:
                 await asyncio.sleep(RETRY_S)
-        headers = reply.headers or {}
-        if "Nats-Sequence" not in headers:
-            return None
-        return Stored(subject, int(headers["Nats-Sequence"]), reply.data)
+                continue
+            if "message" in answer:
+                return _stored(answer["message"])
+            if answer.get("error", {}).get("err_code") == NO_MESSAGE:
+                return None
+            await asyncio.sleep(RETRY_S)
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         state = await self.state(stream)
@@ -140,17 +151,28 @@ class JetStreamLog:
 
     async def state(self, stream: str) -> dict[str, Any]:
         """What the broker says of a stream: `first_seq`, `last_seq`, `messages`, `bytes`, ..."""
-        try:
-            reply = await self._connection.request(
-                f"$JS.API.STREAM.INFO.{stream}", b"", timeout=ACK_TIMEOUT_S
-            )
-        except AWAY as error:
-            raise OutcomeUnknown(f"no answer about stream {stream}: {error!r}") from error
-        answer = msgspec.json.decode(reply.data)
+        answer = await self._ask(f"STREAM.INFO.{stream}", {})
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
+        if not is_leaders(answer):
+            raise OutcomeUnknown(f"stream {stream} has no leader that would know its end")
         found: dict[str, Any] = answer["state"]
         return found
+
+    async def _ask(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            reply = await self._connection.request(
+                f"$JS.API.{subject}", msgspec.json.encode(body), timeout=ACK_TIMEOUT_S
+            )
+        except AWAY as error:
+            raise OutcomeUnknown(f"no answer to {subject}: {error!r}") from error
+        answer: dict[str, Any] = msgspec.json.decode(reply.data)
+        return answer
+
+
+def _stored(message: dict[str, Any]) -> Stored:
+    body = base64.b64decode(message.get("data", ""))
+    return Stored(message["subject"], message["seq"], body)
 
 
 def _headers(draft: Draft) -> dict[str, str]:
@@ -159,12 +181,18 @@ def _headers(draft: Draft) -> dict[str, str]:
 
 
 async def ensure_streams(
-    js: JetStreamContext, *, replicas: int = 1, keep_days: float = 30.0, keep_bytes: int = 16 << 30
+    js: JetStreamContext,
+    *,
+    replicas: int = 1,
+    keep_days: float = 30.0,
+    keep_bytes: int = 16 << 30,
+    known: Mapping[str, int] | None = None,
 ) -> None:
     """Make the three streams, or bring them to these settings.
 
     CONTROL is kept for ever and flushed before each ack (the broker's `sync_interval: always`). REPORTS and
-    LOGS are bounded by age and size, and compressed; with a single copy they are flushed lazily.
+    LOGS are bounded by age and size, and compressed; with a single copy they are flushed lazily. `known` is
+    how far each was read before: raises `LogTruncated` for one that is gone, as a new one would hide that.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -186,30 +214,58 @@ async def ensure_streams(
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": keep_bytes}
             config |= {"compression": "s2"}
             config |= {"persist_mode": "async"} if replicas == 1 else {}
-        await _ensure(js, config)
+        await ensure_stream(js, config, (known or {}).get(stream, 0))
 
 
-async def _ensure(js: JetStreamContext, config: dict[str, Any]) -> None:
-    deadline = time.monotonic() + REFUSAL_PATIENCE_S
-    while problem := await _refusal(js, config):
+async def ensure_stream(js: JetStreamContext, config: dict[str, Any], known: int = 0) -> None:
+    """Make a stream, or bring it to these settings; raises RuntimeError with what the broker says against it.
+
+    `known` is the position up to which it was read: raises `LogTruncated` when it is gone nevertheless.
+    """
+    began = time.monotonic()
+    while problem := await _problem(js, config, known):
         # Services begin together: while one makes a stream, its size is counted for each that asks for it.
-        if time.monotonic() > deadline:
-            raise RuntimeError(problem)
+        patience = FORMING_PATIENCE_S if problem.code in FORMING else REFUSAL_PATIENCE_S
+        if time.monotonic() - began > patience:
+            raise LogTruncated(problem.text) if problem.lost else RuntimeError(problem.text)
         await asyncio.sleep(RETRY_S)
 
 
-async def _refusal(js: JetStreamContext, config: dict[str, Any]) -> str:
-    """Make a stream or bring it to its settings; returns why the broker would not, empty when all is well."""
+class Problem(msgspec.Struct, frozen=True):
+    """Why a stream is not as it shall be."""
+
+    text: str
+    code: int = 0
+    """The broker's own."""
+    lost: bool = False
+
+
+async def _problem(js: JetStreamContext, config: dict[str, Any], known: int) -> Problem | None:
     name = config["name"]
-    known = await _api(js, f"STREAM.INFO.{name}", {})
-    if "error" in known:
-        subject, body = f"STREAM.CREATE.{name}", config
-    elif any(known["config"].get(key) != value for key, value in config.items() if value):
-        subject, body = f"STREAM.UPDATE.{name}", known["config"] | config
-    else:
-        return ""
-    answer = await _api(js, subject, body)
-    return f"the broker refused {subject}: {answer['error'].get('description')}" if "error" in answer else ""
+    found = await _api(js, f"STREAM.INFO.{name}", {})
+    if "error" not in found:
+        return await _adjust(js, config, found["config"])
+    error = found["error"]
+    if error.get("err_code") != MISSING_STREAM:
+        return Problem(f"stream {name}: {error.get('description')}", error.get("err_code", 0))
+    if known:
+        text = f"stream {name} is gone, but position {known} was read already. {WAY_OUT}"
+        return Problem(text, lost=True)
+    return await _change(js, f"STREAM.CREATE.{name}", config)
+
+
+async def _adjust(js: JetStreamContext, config: dict[str, Any], found: dict[str, Any]) -> Problem | None:
+    if all(found.get(key) == value for key, value in config.items() if value):
+        return None
+    return await _change(js, f"STREAM.UPDATE.{config['name']}", found | config)
+
+
+async def _change(js: JetStreamContext, subject: str, config: dict[str, Any]) -> Problem | None:
+    answer = await _api(js, subject, config)
+    if "error" not in answer:
+        return None
+    error = answer["error"]
+    return Problem(f"the broker refused {subject}: {error.get('description')}", error.get("err_code", 0))
 
 
 async def _api(js: JetStreamContext, subject: str, body: dict[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
 from services.kit.database import Database, Snapshot
 from services.kit.lag import Behind
+from services.kit.log import Mark
 from services.kit.measures import Measures
 from services.kit.reached import Reached
 from services.kit.rules import Key
@@ -83,8 +84,11 @@ class DatabaseSaver:
         leading: Callable[[], bool] = lambda: True,
         backlog: int = BACKLOG_LIMIT,
         measures: Measures | None = None,
+        marks: Callable[[], Mapping[str, Mark]] = dict,
     ) -> None:
+        """`marks` tells, by stream, a message to know the log by."""
         self._measures = measures or Measures(owner)
+        self._marks = marks
         self._database = database
         self._snapshot = Snapshot(owner, state)
         self._project = project
@@ -176,10 +180,11 @@ class DatabaseSaver:
         records, self._records = self._records, {}
         events, self._events = self._events, []
         positions, folded = dict(self._positions), self._folded
+        marks = dict(self._marks())
 
         def work(connection: sa.Connection) -> bool:
             stored = self._snapshot.positions(connection, hold=True)
-            if not self._snapshot.save(connection, records, positions):
+            if not self._snapshot.save(connection, records, positions, marks):
                 return False
             if self._project is not None:
                 # What was folded while another replica led is in the tables already.

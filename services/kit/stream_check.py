@@ -1,0 +1,154 @@
+"""Whether a stream still holds what it acknowledged: nothing cut off, taken out, or put in its place.
+
+Asked at every start of reading and every minute. What the leader of a stream with several replicas says is
+believed only when it says so for a while: whoever has just begun to lead may not have all of it at hand yet.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from nats.aio.client import Client
+from nats.errors import Error as NatsError
+
+from det_contracts import subjects as names
+from services.kit.log import LogTruncated, Mark
+
+API_TIMEOUT_S = 5.0
+AWAY = (NatsError, TimeoutError, OSError)
+MISSING_STREAM = 10059
+NO_MESSAGE = 10037
+CERTAIN_S = 5.0
+"""For how long a stream must look as if it lost something, or be gone, until that is believed."""
+LISTED = 20
+"""So many positions at most are told one by one."""
+
+
+class Broken(Exception):
+    """There is no use in reading on like this; a new consumer goes on behind the last position."""
+
+
+class StreamCheck:
+    """Asks the broker about one stream, and judges what it says."""
+
+    def __init__(self, connection: Client, stream: str, marks: dict[str, Mark]) -> None:
+        """`marks` holds, by stream, the newest message that this process, or one before it, has read."""
+        self._connection = connection
+        self._stream = stream
+        self._marks = marks
+        self._since: float | None = None
+
+    @property
+    def suspected(self) -> bool:
+        """Something seems to be lost, and it is not certain yet."""
+        return self._since is not None
+
+    async def api(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Call JetStream; raises `Broken` with what it says when it refuses."""
+        answer = await ask(self._connection, subject, body)
+        if "error" in answer:
+            raise Broken(f"{subject}: {answer['error'].get('description')}")
+        return answer
+
+    async def look(self, position: int) -> None:
+        """Return when all is well for whoever has read up to `position`.
+
+        Raises `LogTruncated` when something is lost, and `Broken` when it cannot be told just now.
+        """
+        answer = await ask(self._connection, f"STREAM.INFO.{self._stream}", {})
+        if not is_leaders(answer):
+            raise Broken(f"stream {self._stream} has no leader that would know its end")
+        found = await self._fault(answer, position)
+        if not found:
+            self._since = None
+            return
+        self._since = self._since or time.monotonic()
+        alone = "error" not in answer and not (answer.get("cluster") or {}).get("replicas")
+        if alone or time.monotonic() - self._since > CERTAIN_S:
+            raise LogTruncated(found)
+        raise Broken(found)
+
+    async def _fault(self, answer: dict[str, Any], position: int) -> str:
+        if "error" in answer:
+            if answer["error"].get("err_code") == MISSING_STREAM and position:
+                return f"stream {self._stream} is gone, but position {position} was read already. {WAY_OUT}"
+            raise Broken(f"stream {self._stream}: {answer['error'].get('description')}")
+        state = answer["state"]
+        if missing(state) and self._stream == names.CONTROL:
+            detailed = await self.api(f"STREAM.INFO.{self._stream}", {"deleted_details": True})
+            return _with_holes(self._stream, detailed["state"])
+        return fault(self._stream, state, position) or await self._replaced(state)
+
+    async def _replaced(self, state: dict[str, Any]) -> str:
+        mark = self._marks.get(self._stream)
+        if mark is None or mark.position < state["first_seq"]:
+            return ""
+        answer = await ask(self._connection, f"STREAM.MSG.GET.{self._stream}", {"seq": mark.position})
+        if answer.get("error", {}).get("err_code", NO_MESSAGE) != NO_MESSAGE:
+            raise Broken(f"stream {self._stream}: {answer['error'].get('description')}")
+        if "message" in answer and nanoseconds(answer["message"]["time"]) == mark.at:
+            return ""
+        return (
+            f"stream {self._stream} is not the one that was read before: at position {mark.position} lies "
+            f"another message, or none; the log has lost its tail, or was made anew. {WAY_OUT}"
+        )
+
+
+WAY_OUT = "Restore the broker's data, or delete this service's database to start over from what is left"
+
+
+async def ask(connection: Client, subject: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Call JetStream; returns what it answers, refusals included. Raises what `AWAY` lists."""
+    reply = await connection.request(f"$JS.API.{subject}", msgspec.json.encode(body), timeout=API_TIMEOUT_S)
+    answer: dict[str, Any] = msgspec.json.decode(reply.data)
+    return answer
+
+
+def is_leaders(answer: dict[str, Any]) -> bool:
+    """Whether what is told of a stream comes from where it is led; others may be behind.
+
+    Who answers lists the *other* replicas, so a follower lists the leader among them.
+    """
+    cluster = answer.get("cluster")
+    if not cluster:
+        return True
+    leader = cluster.get("leader")
+    return bool(leader) and all(replica["name"] != leader for replica in cluster.get("replicas") or ())
+
+
+def missing(state: dict[str, Any]) -> int:
+    """How many messages are not there between the first and the last one."""
+    return int(state["last_seq"] - max(state["first_seq"], 1) + 1 - state["messages"])
+
+
+def fault(stream: str, state: dict[str, Any], position: int) -> str:
+    """What is wrong with a stream for whoever has read up to `position`; empty for nothing."""
+    if position > state["last_seq"]:
+        return (
+            f"stream {stream} ends at position {state['last_seq']}, but {position} was read already: "
+            f"the log has lost its tail. {WAY_OUT}"
+        )
+    if stream == names.CONTROL and state["first_seq"] > position + 1:
+        return f"stream {stream} begins at position {state['first_seq']}: {position + 1} is gone"
+    return ""
+
+
+def _with_holes(stream: str, state: dict[str, Any]) -> str:
+    listed = state.get("deleted") or []
+    told = ", ".join(map(str, listed[:LISTED])) + (", ..." if len(listed) > LISTED else "")
+    return (
+        f"stream {stream} has a hole: from position {state['first_seq']} to {state['last_seq']} it holds "
+        f"{state['messages']} messages, {missing(state)} too few ({told or 'it does not say which'}). These "
+        "were acknowledged and are lost. Restore the broker's data; docs/guides/operating.md tells how to go "
+        "on without a backup"
+    )
+
+
+def nanoseconds(text: str) -> int:
+    """A time as JetStream writes it, in nanoseconds since 1970."""
+    whole, _, part = text.removesuffix("Z").partition(".")
+    seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    return seconds * 1_000_000_000 + int(part.ljust(9, "0") or 0)
