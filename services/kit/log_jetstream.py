@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+import structlog
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
@@ -50,6 +51,10 @@ FORMING_PATIENCE_S = 30.0
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, TimeoutError, OSError)
+MADE_LAZY = "was made by an earlier version, which had it flushed lazily; the broker cannot change that"
+REMAKE = "To have it made anew with all that it holds: docs/growing.md, section 'Several brokers'"
+
+log = structlog.get_logger()
 
 
 class Ack(msgspec.Struct):
@@ -190,9 +195,10 @@ async def ensure_streams(
 ) -> None:
     """Make the three streams, or bring them to these settings.
 
-    CONTROL is kept for ever and flushed before each ack (the broker's `sync_interval: always`). REPORTS and
-    LOGS are bounded by age and size, and compressed; with a single copy they are flushed lazily. `known` is
-    how far each was read before: raises `LogTruncated` for one that is gone, as a new one would hide that.
+    Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
+    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, REPORTS
+    and LOGS are bounded by age and size. `known` is how far each was read before: raises `LogTruncated` for
+    one that is gone, as a new one in its place would hide that.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -203,6 +209,7 @@ async def ensure_streams(
             "allow_direct": True,
             "duplicate_window": 120 * NANOSECONDS,
             "discard": "old",
+            "compression": "none",
             "max_consumers": -1,
             "max_msgs": -1,
             "max_bytes": -1,
@@ -212,8 +219,6 @@ async def ensure_streams(
             config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
         else:
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": keep_bytes}
-            config |= {"compression": "s2"}
-            config |= {"persist_mode": "async"} if replicas == 1 else {}
         await ensure_stream(js, config, (known or {}).get(stream, 0))
 
 
@@ -255,6 +260,10 @@ async def _problem(js: JetStreamContext, config: dict[str, Any], known: int) -> 
 
 
 async def _adjust(js: JetStreamContext, config: dict[str, Any], found: dict[str, Any]) -> Problem | None:
+    if found.get("persist_mode") == "async":
+        if config["num_replicas"] > 1:
+            return Problem(f"stream {config['name']} {MADE_LAZY}; such a one has no replicas. {REMAKE}")
+        log.warning("stream.flushed_lazily", stream=config["name"], advice=f"It {MADE_LAZY}. {REMAKE}")
     if all(found.get(key) == value for key, value in config.items() if value):
         return None
     return await _change(js, f"STREAM.UPDATE.{config['name']}", found | config)
