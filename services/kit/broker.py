@@ -9,7 +9,9 @@ import sys
 import time
 import urllib.request
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from services.kit.credentials import Authority
 
@@ -50,6 +52,23 @@ def executable() -> str:
     return found
 
 
+@dataclass(frozen=True)
+class Member:
+    """One broker among several that keep the log together."""
+
+    name: str
+    listen: str
+    """Where the others reach it, as `host:port`. Whoever reaches that port is trusted: keep it among them."""
+    peers: Sequence[str]
+    """Where all of them are reached, itself included."""
+
+    def server_settings(self) -> dict[str, Any]:
+        """What nats-server must know of it."""
+        routes = [f"nats://{peer}" for peer in self.peers]
+        cluster = {"name": "steadfast", "listen": self.listen, "routes": routes}
+        return {"server_name": self.name, "cluster": cluster}
+
+
 def write_config(
     folder: Path,
     *,
@@ -59,12 +78,14 @@ def write_config(
     host: str = "127.0.0.1",
     sync: str = "always",
     store: Path | None = None,
+    member: Member | None = None,
+    file: str = "nats-server.conf",
 ) -> Path:
     """Write the broker's configuration into `folder`; returns its path. The log lies in `store`, else there.
 
-    With an authority, only its users may connect, each to what its role allows.
+    With an authority, only its users may connect, each to what its role allows. A member is one of several.
     """
-    settings = {
+    settings: dict[str, Any] = {
         "listen": f"{host}:{port}",
         "http": f"127.0.0.1:{monitor_port}",
         "max_payload": 8 * 1024 * 1024,
@@ -73,7 +94,9 @@ def write_config(
     }
     if authority is not None:
         settings |= authority.server_settings()
-    path = folder / "nats-server.conf"
+    if member is not None:
+        settings |= member.server_settings()
+    path = folder / file
     path.touch(mode=0o600)
     path.write_text(json.dumps(settings, indent=2))
     return path

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from services.kit.settings import ServiceSettings
 
 LOOK_EVERY_S = 0.5
-PING_EVERY_S = 10
+PING_EVERY_S = 3
 """A broker that vanished without a word is given up after three of these."""
 CLOSE_S = 2.0
 

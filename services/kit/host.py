@@ -110,7 +110,9 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         database = migrate.open_database(settings.database_url, service.rules.owner)
         stack.callback(database.close)
         journal = await _open_log(service, settings, connection, database)
-        lease = Lease(connection, service.rules.owner, uuid.uuid4().hex[:8])
+        lease = Lease(
+            connection, service.rules.owner, uuid.uuid4().hex[:8], replicas=settings.stream_replicas
+        )
         parts = _joined(service, settings, connection, journal, database, lease, tracer)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))

@@ -11,22 +11,31 @@ import contextlib
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
-from nats.js.api import KeyValueConfig
+from nats.js.api import StorageType
+from nats.js.client import JetStreamContext
 from nats.js.errors import Error as JetStreamError
-from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
 from nats.js.kv import KeyValue
+
+from services.kit.log_jetstream import ensure_stream
 
 BUCKET = "leases"
 TTL_S = 2.0
 RENEW_S = 0.6
+CLAIM_S = 1.0
+"""A claim that is not answered by then is made again: its bucket may have another leader by now."""
+RETRY_S = 0.2
+NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, JetStreamError, TimeoutError, OSError)
 
 
 class Lease:
     """One replica's claim to decide for `name`."""
 
-    def __init__(self, connection: Client, name: str, holder: str) -> None:
+    def __init__(self, connection: Client, name: str, holder: str, *, replicas: int = 1) -> None:
+        """`replicas`: as many as the streams have, so that a broker that is gone takes no lease with it."""
         self._connection = connection
+        self._replicas = replicas
         self._name = name
         self._holder = holder.encode()
         self._revision = 0
@@ -40,14 +49,19 @@ class Lease:
         renewed = loop.time()
         try:
             while True:
+                pause = RENEW_S
                 try:
-                    held = await asyncio.wait_for(self._claim(), TTL_S)
+                    held = await asyncio.wait_for(self._claim(), CLAIM_S)
                     renewed = loop.time()
-                except AWAY:
+                except AWAY as error:
+                    pause = RETRY_S
+                    if isinstance(error, JetStreamError):
+                        # It lies in memory: after a restart of the broker there may be none.
+                        self._bucket = None
                     # Out of touch: nobody else can take over either before the key expires.
                     held = self.active and loop.time() - renewed < TTL_S
                 self._set(held)
-                await asyncio.sleep(RENEW_S)
+                await asyncio.sleep(pause)
         finally:
             await self._give_back()
 
@@ -63,8 +77,7 @@ class Lease:
 
     async def _claim(self) -> bool:
         if self._bucket is None:
-            config = KeyValueConfig(bucket=BUCKET, ttl=TTL_S, history=1)
-            self._bucket = await self._connection.jetstream().create_key_value(config)
+            self._bucket = await open_bucket(self._connection.jetstream(), self._replicas)
         try:
             if self.active:
                 self._revision = await self._bucket.update(self._name, self._holder, last=self._revision)
@@ -75,10 +88,13 @@ class Lease:
         return True
 
     async def _is_mine(self, bucket: KeyValue) -> bool:
-        """Whether the last claim was stored though its answer got lost."""
+        """Whether the last claim was stored though its answer got lost, or nobody else has one."""
         try:
             entry = await bucket.get(self._name)
         except KeyNotFoundError:
+            with contextlib.suppress(KeyWrongLastSequenceError):
+                self._revision = await bucket.create(self._name, self._holder)
+                return True
             return False
         self._revision = entry.revision or 0
         return entry.value == self._holder
@@ -88,3 +104,29 @@ class Lease:
             with contextlib.suppress(*AWAY):
                 await asyncio.wait_for(self._bucket.purge(self._name), 0.5)
         self._set(False)
+
+
+async def open_bucket(js: JetStreamContext, replicas: int) -> KeyValue:
+    """The bucket of all leases, made or brought to so many replicas.
+
+    In memory, for what is in it is out of date within seconds; read from its leader alone.
+    """
+    name = f"KV_{BUCKET}"
+    config = {
+        "name": name,
+        "subjects": [f"$KV.{BUCKET}.>"],
+        "storage": "memory",
+        "num_replicas": replicas,
+        "max_msgs_per_subject": 1,
+        "max_age": int(TTL_S * NANOSECONDS),
+        "duplicate_window": int(TTL_S * NANOSECONDS),
+        "discard": "new",
+        "allow_rollup_hdrs": True,
+        "deny_delete": True,
+    }
+    with contextlib.suppress(NotFoundError):
+        if (await js.stream_info(name)).config.storage == StorageType.FILE:
+            # As earlier versions made it; the broker cannot move it.
+            await js.delete_stream(name)
+    await ensure_stream(js, config)
+    return await js.key_value(BUCKET)
