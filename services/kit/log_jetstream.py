@@ -52,7 +52,7 @@ RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, TimeoutError, OSError)
 MADE_LAZY = "was made by an earlier version, which had it flushed lazily; the broker cannot change that"
-REMAKE = "To have it made anew with all that it holds: docs/growing.md, section 'Several brokers'"
+REMAKE = "Stop the services and run `python -m services.local.remake`, which keeps all that it holds"
 
 log = structlog.get_logger()
 
