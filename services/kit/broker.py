@@ -65,7 +65,8 @@ class Member:
     def server_settings(self) -> dict[str, Any]:
         """What nats-server must know of it."""
         routes = [f"nats://{peer}" for peer in self.peers]
-        cluster = {"name": "steadfast", "listen": self.listen, "routes": routes}
+        # Clients go by the addresses of their settings: those that a broker sees may mean nothing to them.
+        cluster = {"name": "steadfast", "listen": self.listen, "routes": routes, "no_advertise": True}
         return {"server_name": self.name, "cluster": cluster}
 
 

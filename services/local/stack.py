@@ -2,6 +2,9 @@
 
     python -m services.local.stack --keys /keys --store /data --listen 0.0.0.0:4222 --bucket steadfast
 
+With `--brokers nats-1,nats-2,nats-3`, the names of their machines, each has a configuration of its own,
+`broker/nats-1.conf` and so on; they reach one another at port 6222.
+
 Keys that are there stay; what is derived from them is written again.
 """
 
@@ -9,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from services.kit import broker
@@ -16,6 +20,7 @@ from services.kit.blobs import s3_client
 from services.local.keys import keep_secret, write_keys
 
 MONITOR_PORT = 8222
+ROUTE_PORT = 6222
 
 
 def main() -> None:
@@ -25,6 +30,8 @@ def main() -> None:
     parser.add_argument("--store", type=Path, required=True, help="where the broker keeps the log")
     parser.add_argument("--listen", required=True, help="address and port of the broker")
     parser.add_argument("--monitor-port", type=int, default=MONITOR_PORT)
+    parser.add_argument("--brokers", help="names of several, with commas; they keep the log together")
+    parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="where brokers reach one another")
     parser.add_argument("--bucket", help="bucket to make in the S3 store")
     args = parser.parse_args()
     _write_files(args)
@@ -38,14 +45,28 @@ def _write_files(args: argparse.Namespace) -> None:
     folder = args.keys / "broker"
     folder.mkdir(exist_ok=True)
     host, _, port = args.listen.rpartition(":")
-    broker.write_config(
-        folder,
-        port=int(port),
-        monitor_port=args.monitor_port,
-        authority=authority,
-        host=host,
-        store=args.store,
-    )
+    for file, member in _members(args, host):
+        broker.write_config(
+            folder,
+            port=int(port),
+            monitor_port=args.monitor_port,
+            authority=authority,
+            host=host,
+            store=args.store,
+            member=member,
+            file=file,
+        )
+
+
+def _members(args: argparse.Namespace, host: str) -> Iterator[tuple[str, broker.Member | None]]:
+    """Each broker's file, and what it is among the others."""
+    if not args.brokers:
+        yield "nats-server.conf", None
+        return
+    names = args.brokers.split(",")
+    peers = [f"{name}:{args.route_port}" for name in names]
+    for name in names:
+        yield f"{name}.conf", broker.Member(name, f"{host}:{args.route_port}", peers)
 
 
 def _make_bucket(name: str) -> None:

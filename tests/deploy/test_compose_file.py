@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -90,3 +91,31 @@ def test_each_container_is_given_its_own_keys_only():
     expected |= {name: set() for name in ("postgres", "minio", "prometheus", "grafana")}
     assert keys == expected
     assert [name for name, s in read_file().items() if "authority" in volumes(s)] == ["setup"]
+
+
+THREE = ROOT / "deploy" / "docker" / "three-brokers.yaml"
+
+
+def test_the_file_of_three_brokers_is_valid():
+    command = [BIN / "check-jsonschema", "--builtin-schema", "vendor.compose-spec", str(THREE)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_three_brokers_are_what_the_stack_writes_and_everybody_is_told_of(tmp_path):
+    services = yaml.safe_load(THREE.read_text())["services"]
+    brokers = [name for name in services if name.startswith("nats")]
+    command = [str(tmp_path) if word == "/keys" else word for word in services["setup"]["command"]]
+    without_store = command[command.index("-m") : command.index("--bucket")] + command[-2:]
+    subprocess.run([sys.executable, *without_store], check=True, cwd=ROOT)
+    configs = {name: json.loads((tmp_path / "broker" / f"{name}.conf").read_text()) for name in brokers}
+    for name, config in configs.items():
+        assert services[name]["command"] == ["-c", f"/keys/broker/{name}.conf"]
+        assert config["server_name"] == name
+        assert config["cluster"]["routes"] == [f"nats://{peer}:6222" for peer in brokers]
+    for name in OURS:
+        told = services[name]["environment"]
+        assert told["STEADFAST_NATS_URL"] == ",".join(f"nats://{broker}:4222" for broker in brokers)
+        assert load(settings_of(name), read_file()[name]["environment"] | told)
+    for name in SERVICES:
+        assert services[name]["environment"]["STEADFAST_STREAM_REPLICAS"] == str(len(brokers))
