@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +22,13 @@ from det_contracts.custom_search import (
     TrainTo,
 )
 from det_contracts.problems import invalid
+from services.gateway.catalogue import Catalogue
+from services.gateway.waiting import WITHIN, Fact
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
 LONG_POLL_S = 60.0
+PROGRESS_S = 1.0
 INACTIVE_ID = -1
 Object = dict[str, Any]
 
@@ -44,11 +48,15 @@ async def events(visit: Asked, experiment_id: int) -> Response:
             return visit.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
         if found["events"] or left <= 0:
             return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
-        try:
-            async with asyncio.timeout(left):
-                await visit.catalogue.until(lambda _, seen=position: visit.catalogue.position > seen)
-        except TimeoutError:
-            continue
+        # How far a trial has come is no record here: that is asked for again now and then.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(left, PROGRESS_S)):
+                await visit.catalogue.until(_moved(visit.catalogue, experiment_id, position))
+
+
+def _moved(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
+    """Something of an experiment was folded behind a position."""
+    return Fact(lambda _: catalogue.position > since, ((WITHIN, experiment_id),))
 
 
 def _shown(one: Object) -> Object:

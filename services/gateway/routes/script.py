@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from det_contracts.events import trial as said
 from det_contracts.problems import invalid, precondition, unavailable
+from services.gateway.waiting import Fact
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
@@ -93,7 +94,7 @@ async def _answered(visit: UserVisit, trial_id: int, seq: int) -> None:
 
     try:
         async with asyncio.timeout(ANSWER_PATIENCE_S):
-            await visit.catalogue.until(holds)
+            await visit.catalogue.until(Fact(holds, (("trials", trial_id),)))
     except TimeoutError:
         message = f"the metric of trial {trial_id} is stored, but the searcher does not answer; try again"
         raise unavailable(message) from None

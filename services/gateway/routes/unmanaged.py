@@ -16,6 +16,7 @@ from det_contracts.problems import invalid, unavailable
 from services.gateway.domain import Trial
 from services.gateway.routes import experiments, trials
 from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
+from services.gateway.waiting import Fact
 from services.gateway.web.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
@@ -62,10 +63,10 @@ async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response
     name = await visit.create(
         CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
     )
-    return await _show(visit, await _announced(visit, ids.trial_task_id(id, name)))
+    return await _show(visit, await _announced(visit, id, ids.trial_task_id(id, name)))
 
 
-async def _announced(visit: UserVisit, task_id: str) -> Trial:
+async def _announced(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
     """A trial, once it has its number."""
     found: list[Trial] = []
 
@@ -76,7 +77,7 @@ async def _announced(visit: UserVisit, task_id: str) -> Trial:
 
     try:
         async with asyncio.timeout(PATIENCE_S):
-            await visit.catalogue.until(holds)
+            await visit.catalogue.until(Fact(holds, (("experiments", experiment_id),)))
     except TimeoutError:
         raise unavailable("the trial will be made, but the searcher does not answer; try again") from None
     return found[-1]

@@ -7,13 +7,14 @@ import hashlib
 import hmac
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 import structlog
 from fastapi import Depends, Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Send
 
 from det_contracts.commands import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
@@ -142,17 +143,36 @@ class UserVisit(Visit):
             raise errors.forbidden(f"user '{self.user.username}' is no administrator")
         return self.user
 
-    def stream(self, pages: AsyncIterator[Sequence[Any]]) -> Response:
-        """One JSON object per line; a failure after the start is a line, too."""
-        return StreamingResponse(_lines(pages), media_type="application/json")
+    def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
+        """One JSON object per line; a failure after the start is a line, too.
+
+        A page is a list of objects, or bytes made by `line`.
+        """
+        return Stream(_lines(pages), media_type="application/json")
 
 
-async def _lines(pages: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
+class Stream(StreamingResponse):
+    """Ends what it is made of when its reader goes away, at once and wherever it is."""
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all of it."""
+        try:
+            await super().stream_response(send)
+        finally:
+            if isinstance(self.body_iterator, AsyncGenerator):
+                await self.body_iterator.aclose()
+
+
+def line(result: Any) -> bytes:
+    """One object of a stream, as it is sent."""
+    return msgspec.json.encode({"result": result}) + b"\n"
+
+
+async def _lines(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:
     try:
         async for page in pages:
-            if not page:
-                continue
-            yield b"".join(msgspec.json.encode({"result": result}) + b"\n" for result in page)
+            if page:
+                yield page if isinstance(page, bytes) else b"".join([line(result) for result in page])
     except Refused as refusal:
         yield msgspec.json.encode(errors.line(refusal.problem)) + b"\n"
     except asyncio.CancelledError:
@@ -161,6 +181,9 @@ async def _lines(pages: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
         log.error("stream.failed", exc_info=error)
         problem = Problem("internal", f"the gateway failed in this stream: {error!r}")
         yield msgspec.json.encode(errors.line(problem)) + b"\n"
+    finally:
+        if isinstance(pages, AsyncGenerator):
+            await pages.aclose()
 
 
 async def _anybody(request: Request) -> Visit:
