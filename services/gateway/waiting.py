@@ -49,7 +49,8 @@ class Waiting:
         """By the record that they named."""
         self._moved: deque[_Waiter] = deque()
         """Those whose record moved since they were looked after."""
-        self._looking = False
+        self.looking = False
+        """Whether some of them are to be looked after in the next turn of the loop."""
 
     def __len__(self) -> int:
         return len(set().union(*self._waiters.values())) if self._waiters else 0
@@ -87,8 +88,8 @@ class Waiting:
                 del self._waiters[key]
 
     def _begin(self) -> None:
-        if self._moved and not self._looking:
-            self._looking = True
+        if self._moved and not self.looking:
+            self.looking = True
             asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
@@ -98,7 +99,7 @@ class Waiting:
             waiter.queued = False
             if not waiter.future.done():
                 _settle(waiter, state)
-        self._looking = False
+        self.looking = False
         self._begin()
 
 

@@ -112,7 +112,8 @@ class JetStreamFeed:
         """Replace the consumer whenever it breaks."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._broken.wait(), LOOK_EVERY_S)
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._broken.wait()
             silent = time.monotonic() - self._heard_at > 3 * HEARTBEAT_S
             # Another connection: the broker has forgotten our requests, and perhaps the consumer.
             moved = self._connection.stats["reconnects"] != self._reconnects

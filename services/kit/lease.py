@@ -41,7 +41,8 @@ class Lease:
         try:
             while True:
                 try:
-                    held = await asyncio.wait_for(self._claim(), TTL_S)
+                    async with asyncio.timeout(TTL_S):
+                        held = await self._claim()
                     renewed = loop.time()
                 except AWAY:
                     # Out of touch: nobody else can take over either before the key expires.
@@ -86,5 +87,6 @@ class Lease:
     async def _give_back(self) -> None:
         if self.active and self._bucket is not None:
             with contextlib.suppress(*AWAY):
-                await asyncio.wait_for(self._bucket.purge(self._name), 0.5)
+                async with asyncio.timeout(0.5):
+                    await self._bucket.purge(self._name)
         self._set(False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
 from det_contracts.problems import invalid, not_found
@@ -28,6 +28,7 @@ from services.gateway.web.bodies import (
     ListedCheckpoints,
 )
 from services.gateway.web.errors import forbidden
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit.checkpoint_files import CheckpointFiles as Files
 from services.kit.checkpoint_files import File, FilesMissing, opener
@@ -155,7 +156,7 @@ async def download(visit: Asked, uuid: str) -> Response:
     except FilesMissing as error:
         raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
     name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
-    return StreamingResponse(
+    return Stream(
         archiving.stream(source, files, one.at, packed=packed),
         media_type="application/gzip" if packed else "application/x-tar",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},

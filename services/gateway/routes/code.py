@@ -9,12 +9,13 @@ import tarfile
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.context import Context
 from det_contracts.problems import invalid, not_found
 from services.gateway.present.values import instant
 from services.gateway.web.bodies import FilePath
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -59,7 +60,7 @@ async def download(visit: Asked, experiment_id: int) -> Response:
             while chunk := file.read(CHUNK_BYTES):
                 yield chunk
 
-    return StreamingResponse(chunks(), media_type="application/x-gtar", headers=headers)
+    return Stream(chunks(), media_type="application/x-gtar", headers=headers)
 
 
 @router.get("/experiments/{experiment_id}/file_tree")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +23,7 @@ from det_contracts.custom_search import (
 from det_contracts.problems import invalid
 from services.gateway.catalogue import Catalogue
 from services.gateway.waiting import WITHIN, Fact
+from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
@@ -49,9 +49,9 @@ async def events(visit: Asked, experiment_id: int) -> Response:
         if found["events"] or left <= 0:
             return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
         # How far a trial has come is no record here: that is asked for again now and then.
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(left, PROGRESS_S)):
-                await visit.catalogue.until(_moved(visit.catalogue, experiment_id, position))
+        moved = _moved(visit.catalogue, experiment_id, position)
+        if not await wait_until(visit, moved, min(left, PROGRESS_S)):
+            return visit.answer({"searcherEvents": []})
 
 
 def _moved(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from typing import Any, cast, get_args
 
@@ -18,6 +17,7 @@ from services.gateway.routes import experiments, trials
 from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
 from services.gateway.waiting import Fact
 from services.gateway.web.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
+from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
 
@@ -75,11 +75,9 @@ async def _announced(visit: UserVisit, experiment_id: int, task_id: str) -> Tria
         found.extend([known] if known is not None else [])
         return known is not None
 
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await visit.catalogue.until(Fact(holds, (("experiments", experiment_id),)))
-    except TimeoutError:
-        raise unavailable("the trial will be made, but the searcher does not answer; try again") from None
+    await wait_until(visit, Fact(holds, (("experiments", experiment_id),)), PATIENCE_S)
+    if not found:
+        raise unavailable("the trial will be made, but the searcher does not answer; try again")
     return found[-1]
 
 

@@ -13,8 +13,7 @@ from typing import Annotated, Any
 import msgspec
 import structlog
 from fastapi import Depends, Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Send
+from starlette.responses import Response
 
 from det_contracts.commands import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
@@ -23,6 +22,7 @@ from services.gateway.backend import Backend
 from services.gateway.domain import User
 from services.gateway.web import errors
 from services.gateway.web.params import Params
+from services.gateway.web.streaming import Stream
 from services.kit import task_tokens
 from services.kit.once import made
 
@@ -149,18 +149,6 @@ class UserVisit(Visit):
         A page is a list of objects, or bytes made by `line`.
         """
         return Stream(_lines(pages), media_type="application/json")
-
-
-class Stream(StreamingResponse):
-    """Ends what it is made of when its reader goes away, at once and wherever it is."""
-
-    async def stream_response(self, send: Send) -> None:
-        """Send all of it."""
-        try:
-            await super().stream_response(send)
-        finally:
-            if isinstance(self.body_iterator, AsyncGenerator):
-                await self.body_iterator.aclose()
 
 
 def line(result: Any) -> bytes:

@@ -1,0 +1,78 @@
+"""Answers that take long: what they hold is let go of at once when their client goes away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from services.gateway.waiting import Fact
+
+if TYPE_CHECKING:
+    from services.gateway.web.visit import UserVisit
+
+
+class Stream(StreamingResponse):
+    """An answer in parts, of an asynchronous generator.
+
+    When the client has gone away the generator is cancelled once, and may take its time to let go of what it
+    holds; the base class cancels it again at each await of that.
+    """
+
+    def __init__(
+        self,
+        content: AsyncIterable[bytes],
+        *,
+        release: Callable[[], Awaitable[object]] | None = None,
+        **more: Any,
+    ) -> None:
+        """`release` is called at the end, also of an answer that was never begun."""
+        super().__init__(content, **more)
+        self._release = release
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it all, or as much as somebody takes."""
+        work = asyncio.ensure_future(self.stream_response(send))
+        gone = asyncio.ensure_future(self.listen_for_disconnect(receive))
+        try:
+            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+            work.cancel()
+            await asyncio.wait({work, gone})
+        if not work.cancelled():
+            work.result()
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all parts."""
+        try:
+            await super().stream_response(send)
+        finally:
+            # Where the client was too slow the generator waits for it, and has heard of nothing.
+            if isinstance(self.body_iterator, AsyncGenerator):
+                await self.body_iterator.aclose()
+            if self._release is not None:
+                await self._release()
+
+
+async def wait_until(visit: UserVisit, fact: Fact, seconds: float) -> bool:
+    """Wait for a fact, some seconds at most; returns whether somebody still waits for the answer."""
+    waiting = asyncio.ensure_future(visit.catalogue.until(fact))
+    gone = asyncio.ensure_future(_gone(visit))
+    try:
+        await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        waiting.cancel()
+    if waiting.done():
+        waiting.result()
+    return not gone.done()
+
+
+async def _gone(visit: UserVisit) -> None:
+    """Return when the client has hung up."""
+    while (await visit.request.receive())["type"] != "http.disconnect":
+        pass
