@@ -44,7 +44,11 @@ async def serve_http(parts: Parts) -> None:
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
     live.begin()
     parts.saver.watch(live.note)
-    await serve(application(backend), listening_socket(settings.host, settings.port))
+    parts.measures.read(backend.limits.readings)
+    try:
+        await serve(application(backend), listening_socket(settings.host, settings.port))
+    finally:
+        await backend.close()
 
 
 SERVICE = Service(RULES, settings=Settings, project=project, extra=serve_http, always_saves=True)

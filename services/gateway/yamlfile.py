@@ -13,6 +13,8 @@ import yaml
 
 NODE_LIMIT = 100_000
 """Values in a text, before and after its aliases are followed: a few lines can mean billions."""
+LOOK_AGAIN = 1 << 16
+"""Characters of a text in which a fault is looked for again, slowly."""
 DEEPEST = 100
 """Levels; what a value in the log may have."""
 
@@ -69,12 +71,23 @@ def parse(text: str) -> Any:
         _refuse_explosion(node)
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise YamlProblem(_told(error)) from error
+        raise YamlProblem(_told(_clearer(text, error))) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         nested = isinstance(error, RecursionError)
         raise YamlProblem("it is nested too deeply" if nested else str(error)) from error
     finally:
         loader.dispose()
+
+
+def _clearer(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
+    """What the reader written in Python says of the same fault: it names the place where it began."""
+    if isinstance(error, (yaml.scanner.ScannerError, yaml.parser.ParserError)) and len(text) <= LOOK_AGAIN:
+        try:
+            for _ in yaml.parse(text, Loader=yaml.SafeLoader):
+                continue
+        except yaml.MarkedYAMLError as clearer:
+            return clearer
+    return error
 
 
 def _composed(loader: _Loader) -> yaml.Node | None:
@@ -145,7 +158,7 @@ class _Composing:
         return node
 
 
-_ComposerError = yaml.composer.ComposerError
+_ComposerError: Any = yaml.composer.ComposerError
 _KINDS: dict[type, Any] = {
     yaml.ScalarEvent: yaml.ScalarNode,
     yaml.SequenceStartEvent: yaml.SequenceNode,

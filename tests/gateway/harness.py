@@ -210,6 +210,7 @@ class Harness:
         self._running.cancel()
         self.run(asyncio.gather(self._running, return_exceptions=True))
         self.run(self.client.aclose())
+        self.run(self.backend.close())
         self.database.close()
         if self._owns_loop:
             self.run(self.loop.shutdown_asyncgens())

@@ -42,6 +42,12 @@ class Visit:
         self.catalogue = self.backend.catalogue
         self.peers = self.backend.peers
 
+    @property
+    def address(self) -> str:
+        """Where the request came from."""
+        client = self.request.client
+        return client.host if client is not None else ""
+
     async def json(self) -> Any:
         """The request's body, where no shape is given; raises `Refused` (400)."""
         try:
@@ -108,6 +114,8 @@ class UserVisit(Visit):
         session = self.session()
         self.session_id = session.id
         self._user_id = users.by_id_of(self.catalogue.state, session.user)
+        self.digest = ""
+        """Of the whole request, where its body was not kept in memory."""
 
     @property
     def user(self) -> User:
@@ -132,10 +140,12 @@ class UserVisit(Visit):
         if len(key) > LONGEST_KEY or not key.isprintable():
             raise invalid(f"Idempotency-Key: at most {LONGEST_KEY} printable characters are expected")
         id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
+        return Once(id, key, self.digest or await self._digest())
+
+    async def _digest(self) -> str:
         # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
         said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
-        digest = await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")
-        return Once(id, key, digest.hex())
+        return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
 
     def admin(self) -> User:
         """Who asks, if they may administer; raises `Refused` (403)."""
