@@ -19,13 +19,13 @@ class Lane:
     def __init__(self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int) -> None:
         """So many threads in all and for each user; how many pieces may wait, in all and of each user."""
         self.places = Admission(what, at_once=threads, each=each, waiting=waiting, each_waiting=each_waiting)
-        self._threads = ThreadPoolExecutor(threads, what.replace(" ", "-"))
+        self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"))
 
     async def run(self, who: str, work: Callable[..., T], *given: Any) -> T:
         """Do it in a thread; raises `Busy`. Who stops waiting does not stop it, and it keeps its place."""
         await self.places.enter(who)
         try:
-            future = self._threads.submit(work, *given)
+            future = self.threads.submit(work, *given)
         except BaseException:
             self.places.leave(who)
             raise
@@ -35,7 +35,7 @@ class Lane:
 
     def close(self) -> None:
         """Take nothing more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _back_in(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given: Any) -> None:
@@ -52,6 +52,7 @@ class Limits:
             "streams and waiting requests", at_once=streams, each=streams_each, waiting=0
         )
         self.uploads = Admission("large requests", at_once=32, each=4, waiting=0)
+        self.previews = Admission("previews", at_once=4, each=1, waiting=16, each_waiting=4)
         self.passwords = Lane("checks of passwords", threads=2, each=1, waiting=64, each_waiting=8)
         self.probes = Lane("checks of storage", threads=4, each=2, waiting=64, each_waiting=16)
         self.contexts = Lane("contexts", threads=4, each=2, waiting=64, each_waiting=16)
@@ -60,7 +61,7 @@ class Limits:
     def readings(self) -> Iterable[Reading]:
         """For operators: places taken and wanted, by kind of work."""
         lanes = (self.passwords, self.probes, self.contexts, self.downloads)
-        kinds = [self.streams, self.uploads, *(lane.places for lane in lanes)]
+        kinds = [self.streams, self.uploads, self.previews, *(lane.places for lane in lanes)]
         for name, help, counts in (
             ("places_taken", "Places taken, by kind of work", {(one.what,): one.inside for one in kinds}),
             ("places_wanted", "Those who wait for one, by kind", {(one.what,): one.queued for one in kinds}),

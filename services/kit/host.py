@@ -30,6 +30,7 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.looking import Surroundings
 from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
+from services.kit.offload import Job, Offload
 from services.kit.parts import Parts
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
@@ -52,6 +53,8 @@ class Service:
     """Writes the read model beside the snapshot."""
     reads: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
     """One function per query that the read model answers."""
+    heavy: Mapping[type, Job] = field(default_factory=dict)
+    """Queries whose answers need no state and take long: each is answered by another process."""
     extra: Callable[[Parts], Awaitable[None]] | None = None
     """Runs beside the runner, for as long as the service does: HTTP, heartbeats."""
     always_saves: bool = False
@@ -112,6 +115,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         stack.callback(database.close)
         lease = Lease(connection, service.rules.owner, uuid.uuid4().hex[:8])
         parts = _joined(service, settings, connection, database, lease, tracer)
+        stack.push_async_callback(parts.offload.close)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
         _read_numbers(service, parts)
@@ -159,6 +163,7 @@ def _joined(
         saver=saver,
         runner=Runner(rules, journal, saver, leading=leads, measures=measures, tracer=tracer),
         asker=Asker(connection),
+        offload=Offload(each=2, each_waiting=32),
         answerer=Answerer(connection, rules.owner, measures, tracer),
         leading=leads,
         measures=measures,
@@ -216,10 +221,17 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
 
         return reply
 
+    def work_out(job: Job) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
+        async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
+            return runner.positions["CONTROL"], await parts.offload.run("", job, query)
+
+        return reply
+
     async def rule(command: Any, call: Call) -> tuple[int, Any]:
         return await runner.command(command, call, within_s=PATIENCE_S)
 
-    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers})
+    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers if k not in service.heavy})
+    await parts.answerer.hear_queries({k: work_out(job) for k, job in service.heavy.items()})
     if service.always_saves:
         await parts.answerer.hear_queries({k: read(k) for k in service.reads})
     asked = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}

@@ -77,10 +77,10 @@ class _Process:
 class Offload:
     """Processes for heavy work, one for each piece that goes on at the same time."""
 
-    def __init__(self, *, at_once: int = 2, waiting: int = 32, each_waiting: int = 4) -> None:
-        """So many pieces at once, of each user one; others wait, or are told to come again."""
+    def __init__(self, *, at_once: int = 2, each: int = 1, waiting: int = 32, each_waiting: int = 4) -> None:
+        """So many pieces at once in all and for each user; others wait, or are told to come again."""
         self.places = Admission(
-            "pieces of heavy work", at_once=at_once, each=1, waiting=waiting, each_waiting=each_waiting
+            "pieces of heavy work", at_once=at_once, each=each, waiting=waiting, each_waiting=each_waiting
         )
         self._idle: list[_Process] = []
         self._ending: asyncio.TimerHandle | None = None

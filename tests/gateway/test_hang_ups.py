@@ -73,6 +73,7 @@ def left(gateway):
         "followers": len(backend.following.tails),
         "readers": len(backend.following.tails._readers),
         "reads": backend.following.reads.inside + backend.following.reads.queued,
+        "streams": backend.limits.streams.inside,
         "grown": len(gateway.journal._grown._waiting) - gateway.reading,
     }
 

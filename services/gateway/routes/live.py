@@ -28,4 +28,4 @@ async def live(visit: Asked) -> Response:
     known = last.isascii() and last.isdecimal() and len(last) < 19
     after = int(last) if known else visit.params.integer("after", -1)
     events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.session)
-    return Stream(events, media_type="text/event-stream", headers=HEADERS)
+    return Stream(events, visit=visit, media_type="text/event-stream", headers=HEADERS)

@@ -25,7 +25,8 @@ async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tup
     whole = await configuration.complete(visit.backend, visit.user.username, text)
     if seed is not None:
         whole["reproducibility"]["experiment_seed"] = seed
-    return whole, await visit.peers.ask(queries.PreviewSearch(whole))
+    async with visit.backend.limits.previews.place(visit.user.username):
+        return whole, await visit.peers.ask(queries.PreviewSearch(whole))
 
 
 @router.post("/preview-hp-search")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import StreamingResponse
@@ -26,15 +27,29 @@ class Stream(StreamingResponse):
         self,
         content: AsyncIterable[bytes],
         *,
+        visit: UserVisit | None = None,
         release: Callable[[], Awaitable[object]] | None = None,
         **more: Any,
     ) -> None:
-        """`release` is called at the end, also of an answer that was never begun."""
+        """`visit`: whose it is, where it counts among those of its user.
+
+        `release` is called at the end, also of an answer that was never begun.
+        """
         super().__init__(content, **more)
+        self._visit = visit
         self._release = release
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all, or as much as somebody takes."""
+        """Send it all, or as much as somebody takes; raises `Busy` before anything is sent."""
+        try:
+            async with _counted(self._visit):
+                await self._while_there(receive, send)
+        finally:
+            if self._release is not None:
+                # Whatever happens to us meanwhile.
+                _keep(asyncio.ensure_future(self._release()))
+
+    async def _while_there(self, receive: Receive, send: Send) -> None:
         work = asyncio.ensure_future(self.stream_response(send))
         gone = asyncio.ensure_future(self.listen_for_disconnect(receive))
         try:
@@ -54,12 +69,34 @@ class Stream(StreamingResponse):
             # Where the client was too slow the generator waits for it, and has heard of nothing.
             if isinstance(self.body_iterator, AsyncGenerator):
                 await self.body_iterator.aclose()
-            if self._release is not None:
-                await self._release()
+
+
+_ENDING: set[asyncio.Future[object]] = set()
+
+
+def _keep(work: asyncio.Future[object]) -> None:
+    _ENDING.add(work)
+    work.add_done_callback(_ENDING.discard)
+
+
+def _counted(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:
+    if visit is None:
+        return nullcontext()
+    return visit.backend.limits.streams.place(visit.user.username)
 
 
 async def wait_until(visit: UserVisit, fact: Fact, seconds: float) -> bool:
-    """Wait for a fact, some seconds at most; returns whether somebody still waits for the answer."""
+    """Wait for a fact, some seconds at most; returns whether somebody still waits for the answer.
+
+    Raises `Busy` where too many wait for its user.
+    """
+    if fact.holds(visit.catalogue.state):
+        return True
+    async with _counted(visit):
+        return await _until_gone(visit, fact, seconds)
+
+
+async def _until_gone(visit: UserVisit, fact: Fact, seconds: float) -> bool:
     waiting = asyncio.ensure_future(visit.catalogue.until(fact))
     gone = asyncio.ensure_future(_gone(visit))
     try:

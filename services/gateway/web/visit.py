@@ -158,7 +158,7 @@ class UserVisit(Visit):
 
         A page is a list of objects, or bytes made by `line`.
         """
-        return Stream(_lines(pages), media_type="application/json")
+        return Stream(_lines(pages), visit=self, media_type="application/json")
 
 
 def line(result: Any) -> bytes:
