@@ -116,9 +116,9 @@ class Patient(H11Protocol):
             self._waits_since = None
             self._begin_window()
 
-    def resume_writing(self) -> None:
-        """The client has taken most of what waited for it."""
-        super().resume_writing()
+    def pause_writing(self) -> None:
+        """The client takes less than there is for it; from here on that only becomes less."""
+        super().pause_writing()
         self._begin_window()
 
     def _is_idle(self) -> bool:
