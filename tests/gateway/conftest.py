@@ -8,6 +8,7 @@ import pytest
 import structlog
 
 from det_contracts import queries, subjects
+from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 from tests.gateway.talking import lines_of
@@ -53,4 +54,29 @@ def talking(gateway):
         return {"lines": shown, "through": through, "more": len(shown) < len(wanted), "cursor": cursor}
 
     gateway.peers.values[queries.LogPage] = page
+    return gateway
+
+
+@pytest.fixture
+def open_gateway(gateway):
+    """A gateway whose searcher accepts everything."""
+
+    async def accept(command):
+        id = len(gateway.catalogue.state.experiments) + 1
+        created = ExperimentCreated(
+            experiment_id=id,
+            user=command.user,
+            config=command.config,
+            original_config=command.original_config,
+            context=command.context,
+            parent_id=command.parent_id,
+            source_checkpoint=command.source_checkpoint,
+            reason="submitted",
+        )
+        await gateway.append(created)
+        if command.activate:
+            await gateway.append(ExperimentActivated(id, "submitted"))
+        return id
+
+    gateway.peers.on_command = accept
     return gateway
