@@ -16,6 +16,7 @@ from services.gateway.peers import Line
 from services.gateway.turns import Turns
 from services.gateway.waiting import Fact
 from services.kit.admission import Admission
+from services.kit.ending import end, end_soon
 from services.kit.log import Log, Stored
 
 LINES_PER_MESSAGE = 4096
@@ -155,8 +156,7 @@ class _Reader:
                             self._hand_out(coming.result().messages)
                             coming = asyncio.create_task(feed.batch())
                 finally:
-                    coming.cancel()
-                    await asyncio.wait([coming])
+                    await end(coming)
         finally:
             over.cancel()
 
@@ -225,6 +225,6 @@ class Tails:
     def _let_go(self, task_id: str, reader: _Reader) -> None:
         if reader.tails:
             return
-        reader.work.cancel()
+        end_soon(reader.work)
         if self._readers.get(task_id) is reader:
             del self._readers[task_id]

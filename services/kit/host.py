@@ -40,6 +40,8 @@ from services.kit.settings import BadSettings, ServiceSettings, load
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
+STOP_PATIENCE_S = 10.0
+"""What a service may take to end by itself when it is told to."""
 log = structlog.get_logger()
 
 
@@ -82,8 +84,13 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
     """Exit status."""
     work = asyncio.ensure_future(serve(service, settings, tracer))
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        work.cancel()
+        loop.call_later(STOP_PATIENCE_S, _leave_anyway)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, work.cancel)
+        loop.add_signal_handler(number, stop)
     try:
         await work
     except asyncio.CancelledError:
@@ -94,6 +101,12 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
         # At once: what may still hold on to the loop must not keep it from being started again.
         process.leave(1)
     return 0
+
+
+def _leave_anyway() -> None:
+    """A cancellation may have got lost on its way; what is not saved is folded again."""
+    log.warning("service.stopped_anyway", within_s=STOP_PATIENCE_S)
+    process.leave(0)
 
 
 def _single_errors(error: BaseException) -> list[BaseException]:

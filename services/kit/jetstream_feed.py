@@ -22,6 +22,7 @@ from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects as names
+from services.kit.ending import end
 from services.kit.lag import Behind
 from services.kit.log import Batch, LogTruncated, Stored
 from services.kit.trail import HEADER
@@ -90,7 +91,7 @@ class JetStreamFeed:
     async def close(self) -> None:
         """Stop reading and remove the consumer."""
         if self._keeper is not None:
-            self._keeper.cancel()
+            await end(self._keeper)
         await self._drop()
 
     async def batch(self) -> Batch:

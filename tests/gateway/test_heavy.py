@@ -53,7 +53,7 @@ def test_a_large_configuration_is_completed_as_a_small_one(gateway, elsewhere, m
     for one in (far, near):
         del one["name"], one["reproducibility"]
     assert far == near
-    assert len(far["hyperparameters"]) == 300
+    assert len(far["hyperparameters"]) == 301
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from services.gateway.waiting import Fact
+from services.kit.ending import end, keep
 
 if TYPE_CHECKING:
     from services.gateway.web.visit import UserVisit
@@ -47,7 +48,7 @@ class Stream(StreamingResponse):
         finally:
             if self._release is not None:
                 # Whatever happens to us meanwhile.
-                _keep(asyncio.ensure_future(self._release()))
+                keep(asyncio.ensure_future(self._release()))
 
     async def _while_there(self, receive: Receive, send: Send) -> None:
         work = asyncio.ensure_future(self.stream_response(send))
@@ -55,9 +56,7 @@ class Stream(StreamingResponse):
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            gone.cancel()
-            work.cancel()
-            await asyncio.wait({work, gone})
+            await end(work, gone)
         if not work.cancelled():
             work.result()
 
@@ -69,14 +68,6 @@ class Stream(StreamingResponse):
             # Where the client was too slow the generator waits for it, and has heard of nothing.
             if isinstance(self.body_iterator, AsyncGenerator):
                 await self.body_iterator.aclose()
-
-
-_ENDING: set[asyncio.Future[object]] = set()
-
-
-def _keep(work: asyncio.Future[object]) -> None:
-    _ENDING.add(work)
-    work.add_done_callback(_ENDING.discard)
 
 
 def _counted(visit: UserVisit | None) -> AbstractAsyncContextManager[None]:
@@ -102,11 +93,10 @@ async def _until_gone(visit: UserVisit, fact: Fact, seconds: float) -> bool:
     try:
         await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        gone.cancel()
-        waiting.cancel()
+        await end(waiting, gone)
     if waiting.done():
         waiting.result()
-    return not gone.done()
+    return gone.cancelled()
 
 
 async def _gone(visit: UserVisit) -> None:
