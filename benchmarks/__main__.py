@@ -16,6 +16,7 @@ NAMES = (
     "fold_rate",
     "decisions",
     "control_latency",
+    "long_polls",
     "scheduling_pass",
     "search_methods",
     "placements",

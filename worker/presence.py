@@ -57,7 +57,8 @@ class Presence:
     async def leave(self) -> None:
         """Nothing of it runs any more; tries for 3 s to say so."""
         with contextlib.suppress(NotConfirmed, TimeoutError):
-            await asyncio.wait_for(self._state(WorkerLeft(self._worker_id, self._session)), 3)
+            async with asyncio.timeout(3):
+                await self._state(WorkerLeft(self._worker_id, self._session))
 
     async def beat(self, publish: Callable[[str, bytes], Awaitable[None]]) -> None:
         """Give signs of life until cancelled."""

@@ -188,7 +188,8 @@ class Run:
         gone = asyncio.Event()
         loop.add_reader(watched, gone.set)
         try:
-            await asyncio.wait_for(gone.wait(), 60)
+            async with asyncio.timeout(60):
+                await gone.wait()
         except TimeoutError:
             return
         finally:

@@ -106,6 +106,7 @@ async def _first(event: asyncio.Event, seconds: float) -> None:
         await asyncio.sleep(QUICK_S)
         return
     try:
-        await asyncio.wait_for(event.wait(), seconds)
+        async with asyncio.timeout(seconds):
+            await event.wait()
     except TimeoutError:
         return

@@ -6,11 +6,12 @@ from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.commands import COMMANDS
 from services.gateway.domain import State, evolve
-from services.gateway.http import application, listening_socket, serve
+from services.gateway.http import allow_many_connections, application, listening_socket, serve
 from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings, blob_store, default_storage, signing_key, trial_signer
 from services.gateway.store import project
+from services.gateway.web.connection import Connections
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
@@ -44,7 +45,13 @@ async def serve_http(parts: Parts) -> None:
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
     live.begin()
     parts.saver.watch(live.note)
-    await serve(application(backend), listening_socket(settings.host, settings.port))
+    parts.measures.read(backend.limits.readings)
+    connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
+    parts.measures.read(connections.readings)
+    try:
+        await serve(application(backend), listening_socket(settings.host, settings.port), connections)
+    finally:
+        await backend.close()
 
 
 SERVICE = Service(RULES, settings=Settings, project=project, extra=serve_http, always_saves=True)

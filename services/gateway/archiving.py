@@ -8,6 +8,7 @@ import contextlib
 import gzip
 import tarfile
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Executor
 from typing import IO, cast
 
 from services.kit.checkpoint_files import CheckpointFiles, File
@@ -65,11 +66,15 @@ class _Pipe:
 
 
 async def stream(
-    source: CheckpointFiles, files: Sequence[File], at: float, *, packed: bool
+    threads: Executor, source: CheckpointFiles, files: Sequence[File], at: float, *, packed: bool
 ) -> AsyncIterator[bytes]:
-    """The bytes of the archive; raises `FilesMissing`, then the archive is cut short."""
-    pipe = _Pipe(asyncio.get_running_loop())
-    work = asyncio.ensure_future(asyncio.to_thread(_write, pipe, source, files, int(at), packed))
+    """The bytes of the archive; raises `FilesMissing`, then the archive is cut short.
+
+    One of `threads` is taken for as long as the slowest reader likes.
+    """
+    loop = asyncio.get_running_loop()
+    pipe = _Pipe(loop)
+    work = loop.run_in_executor(threads, _write, pipe, source, files, int(at), packed)
     try:
         async for chunk in pipe.read():
             yield chunk

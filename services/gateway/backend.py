@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from services.gateway.catalogue import Catalogue
+from services.gateway.follow import Following
+from services.gateway.limits import Limits
 from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
+from services.gateway.tails import Tails
 from services.kit.blobs import BlobStore
 from services.kit.log import Log
 from services.kit.measures import Measures
+from services.kit.offload import Offload
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -35,3 +40,23 @@ class Backend:
     """Default `checkpoint_storage` of the cluster."""
     measures: Measures
     tracer: Tracer | None = None
+
+    @cached_property
+    def following(self) -> Following:
+        """Logs that are followed here."""
+        return Following(self.peers, Tails(self.journal, self.catalogue))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """How much goes on at the same time."""
+        return Limits(self.settings.streams, self.settings.streams_each)
+
+    @cached_property
+    def offload(self) -> Offload:
+        """Processes for what is too much for this one."""
+        return Offload()
+
+    async def close(self) -> None:
+        """End what was begun beside the loop."""
+        self.limits.close()
+        await self.offload.close()

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import TypeVar
 
 import sqlalchemy as sa
 
 from det_contracts import subjects
-from det_contracts.problems import Refused, not_found
+from det_contracts.problems import not_found
 from services.gateway.columns import Columns
 from services.gateway.domain import Checkpoint, Experiment, State, Submission, Trial
+from services.gateway.waiting import Fact, Waiting
 from services.kit.database import Database
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 
 T = TypeVar("T")
-LOOK_AGAIN_S = 60.0
 
 
 class Catalogue:
@@ -29,7 +27,9 @@ class Catalogue:
         self._saver = saver
         self._database = database
         self.columns = Columns()
+        self.waiting = Waiting(lambda: runner.state)
         saver.watch(self.columns.note)
+        saver.watch(self.waiting.note)
 
     @property
     def state(self) -> State:
@@ -50,12 +50,9 @@ class Catalogue:
         await self._saver.reach(self.position)
         return await self._database.read(work)
 
-    async def until(self, holds: Callable[[State], bool]) -> None:
-        """Wait until something holds, looking after each fold."""
-        while not holds(self.state):
-            with contextlib.suppress(Refused):
-                await self._runner.reach(self.position + 1, within_s=LOOK_AGAIN_S)
-            await asyncio.sleep(0)
+    async def until(self, fact: Fact) -> None:
+        """Wait until a fact holds, looking whenever one of its records is folded."""
+        await self.waiting.until(fact)
 
     def experiment(self, id: int) -> Experiment:
         """Raises `Refused` (not found)."""

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 
 import msgspec
 
-from det_contracts import queries, reports, subjects
+from det_contracts import queries, subjects
 from det_contracts.problems import unavailable
-from services.gateway.catalogue import Catalogue
 from services.gateway.domain import State
 from services.gateway.peers import Line, Peers
+from services.gateway.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, between
+from services.gateway.waiting import Fact
 from services.kit import patterns
+from services.kit.admission import Admission
 from services.kit.jetstream_feed import AWAY, Broken
-from services.kit.log import Log, Stored
 
 PAGE = 1000
 RECHECK_S = 300.0
 """How often a stream asks again whether its reader may still read."""
+READS_AT_ONCE = 8
 Lines = Sequence[Line]
-LINES_PER_MESSAGE = 4096
-"""Line ids are the position in LOGS times this, plus the place in the batch."""
-
-_decode = msgspec.json.Decoder(reports.LogBatch).decode
+Render = Callable[[Line], bytes]
 
 
 async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterator[Lines]:
@@ -39,94 +40,132 @@ async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterato
         query = msgspec.structs.replace(query, after_id=page.cursor)
 
 
+class Following:
+    """What all who follow logs at this gateway share."""
+
+    def __init__(self, peers: Peers, tails: Tails) -> None:
+        self.peers = peers
+        self.tails = tails
+        self.reads = Admission("reads of logs", at_once=READS_AT_ONCE, each=READS_AT_ONCE)
+        """Of what is stored: those who follow wait for one another there, and nobody for all of them."""
+
+
 class Follower:
     """One reader of one task's log."""
 
     def __init__(
         self,
-        catalogue: Catalogue,
-        peers: Peers,
-        journal: Log,
+        following: Following,
         query: queries.LogPage,
         *,
-        is_over: Callable[[State], bool],
+        state: Callable[[], State],
+        is_over: Fact,
         recheck: Callable[[], object],
+        render: Render,
+        kind: object,
     ) -> None:
-        """`is_over` says whether the task writes nothing more; `recheck` raises when reading must end."""
-        self._catalogue = catalogue
-        self._peers = peers
-        self._journal = journal
+        """`is_over` says whether the task writes nothing more; `recheck` raises when reading must end.
+
+        `render` writes one line; followers of one `kind` have it written alike.
+        """
+        self._shared = following
         self._query = query
         self._search = patterns.search(query.regex) if query.regex else None
+        self._state = state
         self._is_over = is_over
         self._recheck = recheck
+        self._render = render
+        self._kind = kind
+        self._subjects = [subjects.logs(query.task_id)]
         self._offsets: dict[tuple[str, str, str], int] = {}
         self._through = 0
 
-    async def lines(self) -> AsyncIterator[Lines]:
+    async def lines(self) -> AsyncIterator[bytes]:
         """Every line once, in order, until the task is over and its log complete."""
-        async for lines in self._stored():
-            yield lines
-        over = asyncio.create_task(self._catalogue.until(self._is_over))
         try:
-            if not self._is_over(self._catalogue.state):
-                async for lines in self._live(over):
-                    yield lines
-            async for lines in self._rest():
-                yield lines
+            async with aclosing(self._all()) as pages:
+                async for page in pages:
+                    yield page
         except (*AWAY, Broken) as error:
             raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
-        finally:
-            over.cancel()
 
-    async def _stored(self) -> AsyncIterator[Lines]:
-        query = self._query
+    async def _all(self) -> AsyncGenerator[bytes, None]:
+        async for page in self._stored():
+            yield page
+        if self._is_over.holds(self._state()):
+            async for page in self._in_the_log(None):
+                yield page
+            return
+        async with self._shared.tails.tail(self._query.task_id, self._is_over) as tail:
+            while True:
+                async for page in self._up_to(tail.after):
+                    yield page
+                async for page in self._live(tail):
+                    yield page
+                if not tail.lost:
+                    return
+                tail.begin_again()
+
+    async def _up_to(self, position: int) -> AsyncIterator[bytes]:
+        """What came before the tail: stored since it was asked for, or still in the log alone."""
+        if position > self._through:
+            async for page in self._stored():
+                yield page
+        if position > self._through:
+            async for page in self._in_the_log(position):
+                yield page
+
+    async def _in_the_log(self, upto: int | None) -> AsyncIterator[bytes]:
+        """What lies in LOGS and is not stored yet, up to a position or its present end."""
+        journal, reads = self._shared.tails.journal, self._shared.reads
+        async with aclosing(between(journal, self._subjects, self._through, upto, reads)) as batches:
+            async for messages in batches:
+                for message in messages:
+                    await self._shared.tails.turns.take()
+                    yield self._taken(Fresh(message))
+
+    async def _stored(self) -> AsyncIterator[bytes]:
+        # Whoever fell behind goes on where it was.
+        seen = max(self._query.after_id, (self._through + 1) * LINES_PER_MESSAGE - 1)
+        query = msgspec.structs.replace(self._query, after_id=seen)
         while True:
-            page = await self._peers.log_page(query, limit=PAGE)
-            yield page.lines
+            async with self._shared.reads.place(""):
+                page = await self._shared.peers.log_page(query, limit=PAGE)
+            await self._shared.tails.turns.take()
+            yield b"".join([self._render(line) for line in page.lines])
             if not page.more:
-                self._through = page.through
+                self._through = max(self._through, page.through)
                 return
             query = msgspec.structs.replace(query, after_id=page.cursor)
 
-    async def _live(self, over: asyncio.Task[None]) -> AsyncIterator[Lines]:
-        """Lines as they come, until `over` is done."""
-        subject = subjects.logs(self._query.task_id)
-        async with self._journal.read(subjects.LOGS, after=self._through, subjects=[subject]) as feed:
-            coming = asyncio.create_task(feed.batch())
-            try:
-                while not over.done():
-                    waited = {coming, over}
-                    await asyncio.wait(waited, timeout=RECHECK_S, return_when=asyncio.FIRST_COMPLETED)
-                    self._recheck()
-                    if coming.done():
-                        yield self._taken(coming.result().messages)
-                        coming = asyncio.create_task(feed.batch())
-            finally:
-                coming.cancel()
-                await asyncio.wait([coming])
+    async def _live(self, tail: Tail) -> AsyncIterator[bytes]:
+        """Lines as they come, until the task is over or more has come than was kept."""
+        checked = time.monotonic()
+        while not tail.lost:
+            if (fresh := tail.take()) is not None:
+                await self._shared.tails.turns.take()
+                yield self._taken(fresh)
+            elif tail.over:
+                if tail.failure is not None:
+                    raise _away(tail.failure)
+                return
+            else:
+                await tail.news(RECHECK_S)
+            if time.monotonic() - checked >= RECHECK_S:
+                self._recheck()
+                checked = time.monotonic()
 
-    async def _rest(self) -> AsyncIterator[Lines]:
-        """What is left in LOGS when the task is over: a fresh read knows when it has caught up."""
-        subject = subjects.logs(self._query.task_id)
-        async with self._journal.read(subjects.LOGS, after=self._through, subjects=[subject]) as feed:
-            while True:
-                batch = await feed.batch()
-                yield self._taken(batch.messages)
-                if batch.caught_up:
-                    return
-
-    def _taken(self, messages: Sequence[Stored]) -> list[Line]:
-        found = []
-        for message in messages:
-            self._through = message.position
-            batch = _decode(message.body)
-            place = (batch.allocation_id, batch.worker_id, batch.source)
-            # A worker may ship a batch again after an unknown outcome.
-            if batch.offset < 0 or batch.offset > self._offsets.get(place, -1):
-                self._offsets[place] = max(batch.offset, self._offsets.get(place, -1))
-                found += [line for line in _lines(batch, message.position) if self._wants(line)]
-        return found
+    def _taken(self, fresh: Fresh) -> bytes:
+        if fresh.position <= self._through:
+            return b""
+        self._through = fresh.position
+        # A worker may ship a batch again after an unknown outcome.
+        known = self._offsets.get(fresh.place, -1)
+        if 0 <= fresh.offset <= known:
+            return b""
+        self._offsets[fresh.place] = max(fresh.offset, known)
+        written = fresh.rendered(self._kind, self._render)
+        return b"".join([text for line, text in zip(fresh.lines, written, strict=True) if self._wants(line)])
 
     def _wants(self, line: Line) -> bool:
         return _wanted(self._query, line) and (
@@ -134,20 +173,10 @@ class Follower:
         )
 
 
-def _lines(batch: reports.LogBatch, position: int) -> Iterator[Line]:
-    for index, line in enumerate(batch.lines):
-        yield Line(
-            id=position * LINES_PER_MESSAGE + index,
-            task_id=batch.task_id,
-            allocation_id=batch.allocation_id,
-            worker_id=batch.worker_id,
-            at=line.at,
-            level=line.level,
-            rank=line.rank,
-            source=batch.source,
-            stdtype=line.stdtype,
-            text=line.text,
-        )
+def _away(failure: BaseException) -> BaseException:
+    if isinstance(failure, asyncio.CancelledError):
+        return unavailable("this gateway ends; ask again")
+    return failure
 
 
 def _wanted(query: queries.LogPage, line: Line) -> bool:

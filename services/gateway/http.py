@@ -57,12 +57,16 @@ from services.gateway.routes import (
     workspaces,
 )
 from services.gateway.web import errors
+from services.gateway.web.connection import Connections, Patient
 from services.gateway.web.counting import Counting
 from services.gateway.web.framing import Framing
 
 log = structlog.get_logger()
 BACKLOG = 512
 CLOSE_PATIENCE_S = 1
+ASK_AFTER_S = 60
+SPARE_FILES = 256
+"""Of those that may be open, for everything but connections."""
 
 
 @functools.cache
@@ -156,6 +160,11 @@ def listening_socket(host: str, port: int) -> socket.socket:
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A client whose machine is gone says nothing: the system asks, and gives up after a while.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, ASK_AFTER_S)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, ASK_AFTER_S // 4)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
         listener.bind((host, port))
     except OSError as error:
         listener.close()
@@ -163,17 +172,22 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def allow_many_connections() -> None:
-    """Take as many open files as the system lets this process have: a page holds one connection all day."""
+def allow_many_connections() -> int:
+    """Take as many open files as the system lets this process have: a page holds one connection all day.
+
+    Returns how many connections that is room for.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return max(most - SPARE_FILES, most // 2)
 
 
-async def serve(app: FastAPI, listener: socket.socket) -> None:
+async def serve(app: FastAPI, listener: socket.socket, connections: Connections) -> None:
     """Answer requests until cancelled; streams that are open then are cut after a second."""
-    allow_many_connections()
     config = uvicorn.Config(
         app,
+        http=functools.partial(Patient, connections),  # type: ignore[arg-type]
+        ws="none",
         loop="none",
         lifespan="off",
         log_config=None,

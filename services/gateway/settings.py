@@ -24,6 +24,14 @@ class Settings(ServiceSettings):
     """Address to listen on."""
     port: int = 8080
     """Port to listen on; 0 for any free one."""
+    connections: int = 10_000
+    """Connections that are kept open; fewer where the system allows fewer open files."""
+    connections_each: int = 4_000
+    """Of these, from one address."""
+    streams: int = 8_000
+    """Answers that go on, such as open pages and followed logs, and requests that wait for something."""
+    streams_each: int = 2_000
+    """Of these, of one user."""
     cluster_id: str = "local"
     """Unique; clients keep tokens apart by it."""
     cluster_name: str = "local"

@@ -104,7 +104,7 @@ def kept(sent: str, salt: bytes) -> Password:
     return Password(salt.hex(), hashlib.scrypt(sent.encode(), salt=salt, **_SCRYPT).hex())
 
 
-def check(state: State, username: str, password: str, *, is_hashed: bool) -> User:
+def check(state: State, username: str, password: str, is_hashed: bool) -> User:
     """The user, if the password is theirs; raises `Refused` (401), not telling which of both is wrong.
 
     As slow as `kept`.

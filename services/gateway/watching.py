@@ -9,6 +9,7 @@ from typing import Any
 
 from det_contracts.problems import invalid
 from services.gateway.domain import State
+from services.gateway.waiting import Fact
 from services.gateway.web.visit import UserVisit
 
 PERIOD_S = 30.0
@@ -26,14 +27,14 @@ def period_s(visit: UserVisit) -> float:
 async def watched(
     visit: UserVisit,
     ask: Callable[[], Awaitable[Any]],
-    is_over: Callable[[State], bool],
+    is_over: Fact,
     every_s: float,
 ) -> Pages:
-    """What `ask` answers, whenever that has changed; the last time after `is_over` holds."""
+    """What `ask` answers, whenever that has changed; the last time once `is_over` holds."""
     told: Any = None
     while True:
         # Asked before the answer: what is over by now will be in it.
-        over = is_over(visit.catalogue.state)
+        over = is_over.holds(visit.catalogue.state)
         found = await ask()
         if found != told:
             told = found
@@ -46,11 +47,30 @@ async def watched(
         visit.session()
 
 
-def experiments_over(ids: list[int]) -> Callable[[State], bool]:
+def experiments_over(ids: list[int]) -> Fact:
     """Whether all of these experiments have ended, or are gone."""
 
     def over(state: State) -> bool:
         found = (state.experiments.get(id) for id in ids)
         return all(one is None or one.ended_at is not None for one in found)
 
-    return over
+    return Fact(over, tuple(("experiments", id) for id in ids))
+
+
+def trial_over(id: int) -> Fact:
+    """Whether a trial has ended, or is gone."""
+
+    def over(state: State) -> bool:
+        known = state.trials.get(id)
+        return known is None or known.ended_at is not None
+
+    return Fact(over, (("trials", id),))
+
+
+def runs_over(ids: list[str]) -> Fact:
+    """Whether none of these allocations lives."""
+    return Fact(lambda state: all(id not in state.live for id in ids), tuple(("live", id) for id in ids))
+
+
+ALREADY = Fact(lambda _: True, ())
+"""What is asked for once is over when it is answered."""

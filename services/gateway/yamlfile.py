@@ -12,7 +12,11 @@ from typing import Any
 import yaml
 
 NODE_LIMIT = 100_000
-"""Values in a text after its aliases are followed: a few lines can mean billions."""
+"""Values in a text, before and after its aliases are followed: a few lines can mean billions."""
+LOOK_AGAIN = 1 << 16
+"""Characters of a text in which a fault is looked for again, slowly."""
+DEEPEST = 100
+"""Levels; what a value in the log may have."""
 
 _RULES = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -28,12 +32,17 @@ class YamlProblem(ValueError):
     """A text is not YAML, or says something twice; the message names line and column, from 1."""
 
 
-class _Loader(yaml.SafeLoader):
+# Written in C it reads ten times as fast; not every build of PyYAML has it.
+_Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Parser):  # type: ignore[misc]
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 (PyYAML configures a class this way)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         _refuse_duplicates(node)
-        return super().construct_mapping(node, deep)
+        found: dict[Any, Any] = super().construct_mapping(node, deep)
+        return found
 
 
 for _tag, _pattern, _first in _RULES:
@@ -56,18 +65,105 @@ def parse(text: str) -> Any:
     except yaml.YAMLError as error:
         raise YamlProblem(str(error)) from error
     try:
-        node = loader.get_single_node()
+        node = _composed(loader)
         if node is None:
             return None
         _refuse_explosion(node)
         return loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise YamlProblem(_told(error)) from error
+        raise YamlProblem(_told(_clearer(text, error))) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         nested = isinstance(error, RecursionError)
         raise YamlProblem("it is nested too deeply" if nested else str(error)) from error
     finally:
         loader.dispose()
+
+
+def _clearer(text: str, error: yaml.MarkedYAMLError) -> yaml.MarkedYAMLError:
+    """What the reader written in Python says of the same fault: it names the place where it began."""
+    if isinstance(error, (yaml.scanner.ScannerError, yaml.parser.ParserError)) and len(text) <= LOOK_AGAIN:
+        try:
+            for _ in yaml.parse(text, Loader=yaml.SafeLoader):
+                continue
+        except yaml.MarkedYAMLError as clearer:
+            return clearer
+    return error
+
+
+def _composed(loader: _Loader) -> yaml.Node | None:
+    """The tree of the one document of a text.
+
+    The library's own composer goes down into a text by recursion, also in C: 100,000 brackets end a process.
+    """
+    composing = _Composing(loader)
+    event: Any = None
+    while not isinstance(event, yaml.StreamEndEvent):
+        event = loader.get_event()
+        composing.take(event)
+    return composing.root
+
+
+class _Composing:
+    """A tree that is being made, node by node."""
+
+    def __init__(self, loader: _Loader) -> None:
+        self.root: yaml.Node | None = None
+        self._loader = loader
+        self._open: list[Any] = []
+        self._anchors: dict[str, yaml.Node] = {}
+        self._count = 0
+
+    def take(self, event: Any) -> None:
+        """What comes next in the text; raises what the library's own composer raises."""
+        if isinstance(event, yaml.NodeEvent):
+            self._put(self._aliased(event) if isinstance(event, yaml.AliasEvent) else self._made(event))
+            if isinstance(event, yaml.CollectionStartEvent):
+                self._open.append(self._last)
+        elif isinstance(event, yaml.MappingEndEvent):
+            node = self._open.pop()
+            node.value = list(zip(node.value[::2], node.value[1::2], strict=True))
+        elif isinstance(event, yaml.SequenceEndEvent):
+            self._open.pop()
+        elif isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
+            what = "but found another document"
+            raise _ComposerError("expected a single document in the stream", None, what, event.start_mark)
+
+    def _put(self, node: yaml.Node) -> None:
+        self._last = node
+        self._count += 1
+        if self._count > NODE_LIMIT:
+            raise YamlProblem(f"it holds more than {NODE_LIMIT} values")
+        if self._open:
+            self._open[-1].value.append(node)
+        else:
+            self.root = node
+
+    def _aliased(self, event: Any) -> yaml.Node:
+        if event.anchor not in self._anchors:
+            what = f"found undefined alias '{event.anchor}'"
+            raise _ComposerError(None, None, what, event.start_mark)
+        return self._anchors[event.anchor]
+
+    def _made(self, event: Any) -> yaml.Node:
+        kind = _KINDS[type(event)]
+        value = event.value if kind is yaml.ScalarNode else []
+        tag = event.tag
+        if tag is None or tag == "!":
+            tag = self._loader.resolve(kind, value if kind is yaml.ScalarNode else None, event.implicit)
+        if len(self._open) >= DEEPEST:
+            raise YamlProblem("it is nested too deeply")
+        node: yaml.Node = kind(tag, value, event.start_mark, event.end_mark)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+
+_ComposerError: Any = yaml.composer.ComposerError
+_KINDS: dict[type, Any] = {
+    yaml.ScalarEvent: yaml.ScalarNode,
+    yaml.SequenceStartEvent: yaml.SequenceNode,
+    yaml.MappingStartEvent: yaml.MappingNode,
+}
 
 
 def _told(error: yaml.MarkedYAMLError) -> str:

@@ -59,4 +59,5 @@ def closed_for_good(connection: Client) -> ClosedForGood:
 async def leave(connection: Client) -> None:
     """Close a connection; a broker that is away, or takes nothing, is not waited for."""
     with contextlib.suppress(Exception):
-        await asyncio.wait_for(connection.close(), CLOSE_S)
+        async with asyncio.timeout(CLOSE_S):
+            await connection.close()

@@ -35,7 +35,8 @@ class HealthServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
-            request = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).split()
+            async with asyncio.timeout(5):
+                request = (await reader.readuntil(b"\r\n\r\n")).split()
             status, body = await self._page(request[1].decode() if len(request) > 1 else "")
             writer.write(
                 f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"

@@ -30,6 +30,7 @@ from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.looking import Surroundings
 from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
+from services.kit.offload import Job, Offload
 from services.kit.parts import Parts
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
@@ -39,6 +40,8 @@ from services.kit.settings import BadSettings, ServiceSettings, load
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
+STOP_PATIENCE_S = 10.0
+"""What a service may take to end by itself when it is told to."""
 log = structlog.get_logger()
 
 
@@ -52,6 +55,8 @@ class Service:
     """Writes the read model beside the snapshot."""
     reads: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
     """One function per query that the read model answers."""
+    heavy: Mapping[type, Job] = field(default_factory=dict)
+    """Queries whose answers need no state and take long: each is answered by another process."""
     extra: Callable[[Parts], Awaitable[None]] | None = None
     """Runs beside the runner, for as long as the service does: HTTP, heartbeats."""
     always_saves: bool = False
@@ -79,8 +84,13 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
     """Exit status."""
     work = asyncio.ensure_future(serve(service, settings, tracer))
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        work.cancel()
+        loop.call_later(STOP_PATIENCE_S, _leave_anyway)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, work.cancel)
+        loop.add_signal_handler(number, stop)
     try:
         await work
     except asyncio.CancelledError:
@@ -91,6 +101,12 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
         # At once: what may still hold on to the loop must not keep it from being started again.
         process.leave(1)
     return 0
+
+
+def _leave_anyway() -> None:
+    """A cancellation may have got lost on its way; what is not saved is folded again."""
+    log.warning("service.stopped_anyway", within_s=STOP_PATIENCE_S)
+    process.leave(0)
 
 
 def _single_errors(error: BaseException) -> list[BaseException]:
@@ -114,6 +130,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
             connection, service.rules.owner, uuid.uuid4().hex[:8], replicas=settings.stream_replicas
         )
         parts = _joined(service, settings, connection, journal, database, lease, tracer)
+        stack.push_async_callback(parts.offload.close)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
         _read_numbers(service, parts)
@@ -173,6 +190,7 @@ def _joined(
         saver=saver,
         runner=Runner(rules, journal, saver, leading=leads, measures=measures, tracer=tracer),
         asker=Asker(connection),
+        offload=Offload(each=2, each_waiting=32),
         answerer=Answerer(connection, rules.owner, measures, tracer),
         leading=leads,
         measures=measures,
@@ -230,10 +248,17 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
 
         return reply
 
+    def work_out(job: Job) -> Callable[[Any, str, int], Awaitable[tuple[int, Any]]]:
+        async def reply(query: Any, stream: str, position: int) -> tuple[int, Any]:
+            return runner.positions["CONTROL"], await parts.offload.run("", job, query)
+
+        return reply
+
     async def rule(command: Any, call: Call) -> tuple[int, Any]:
         return await runner.command(command, call, within_s=PATIENCE_S)
 
-    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers})
+    await parts.answerer.hear_queries({k: answer(k) for k in rules.answers if k not in service.heavy})
+    await parts.answerer.hear_queries({k: work_out(job) for k, job in service.heavy.items()})
     if service.always_saves:
         await parts.answerer.hear_queries({k: read(k) for k in service.reads})
     asked = {kind: rule for kind in rules.commands if kind in commands.OWNER_OF}

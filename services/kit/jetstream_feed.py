@@ -21,6 +21,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from det_contracts import subjects as names
+from services.kit.ending import end
 from services.kit.lag import Behind
 from services.kit.log import Batch, LogTruncated, Mark, Stored
 from services.kit.stream_check import AWAY, Broken, StreamCheck
@@ -106,7 +107,7 @@ class JetStreamFeed:
     async def close(self) -> None:
         """Stop reading and remove the consumer."""
         if self._keeper is not None:
-            self._keeper.cancel()
+            await end(self._keeper)
         await self._drop()
 
     async def batch(self) -> Batch:
@@ -135,7 +136,8 @@ class JetStreamFeed:
         """Replace the consumer whenever it breaks."""
         while True:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._broken.wait(), LOOK_EVERY_S)
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._broken.wait()
             silent = self._asked > 0 and time.monotonic() - self._heard_at > SILENT_S
             # Another connection: the broker has forgotten our requests, and perhaps the consumer.
             moved = self._connection.stats["reconnects"] != self._reconnects

@@ -51,7 +51,8 @@ class Lease:
             while True:
                 pause = RENEW_S
                 try:
-                    held = await asyncio.wait_for(self._claim(), CLAIM_S)
+                    async with asyncio.timeout(CLAIM_S):
+                        held = await self._claim()
                     renewed = loop.time()
                 except AWAY as error:
                     pause = RETRY_S
@@ -102,7 +103,8 @@ class Lease:
     async def _give_back(self) -> None:
         if self.active and self._bucket is not None:
             with contextlib.suppress(*AWAY):
-                await asyncio.wait_for(self._bucket.purge(self._name), 0.5)
+                async with asyncio.timeout(0.5):
+                    await self._bucket.purge(self._name)
         self._set(False)
 
 

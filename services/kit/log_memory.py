@@ -14,6 +14,29 @@ from services.kit.log import BATCH_LIMIT, Batch, Draft, Fence, FenceLost, LogTru
 READ_LIMIT = 500
 
 
+class _Grown:
+    """Tells that something was appended. Whoever waits may be cancelled: there is no lock to be left held."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def tell(self) -> None:
+        """Wake all who wait."""
+        waiting, self._waiting = self._waiting, set()
+        for one in waiting:
+            if not one.done():
+                one.set_result(None)
+
+    async def next(self) -> None:
+        """Wait until it is told again."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiter)
+        try:
+            await waiter
+        finally:
+            self._waiting.discard(waiter)
+
+
 class MemoryLog:
     """Streams as lists. Positions start at 1 and have no holes."""
 
@@ -21,14 +44,14 @@ class MemoryLog:
         self.streams: dict[str, list[Stored]] = {stream: [] for stream in names.STREAM_SUBJECTS}
         self._ids: dict[str, int] = {}
         self._last: dict[str, Stored] = {}
-        self._grown = asyncio.Condition()
+        self._grown = _Grown()
 
     async def append(self, draft: Draft) -> int:
         _check_size(draft)
         if draft.id in self._ids:
             return self._ids[draft.id]
         position = self._store(draft)
-        await self._announce()
+        self._grown.tell()
         return position
 
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
@@ -44,7 +67,7 @@ class MemoryLog:
         position = 0
         for draft in drafts:
             position = self._store(draft)
-        await self._announce()
+        self._grown.tell()
         return position
 
     def _store(self, draft: Draft) -> int:
@@ -54,10 +77,6 @@ class MemoryLog:
         self._ids[draft.id] = stored.position
         self._last[draft.subject] = stored
         return stored.position
-
-    async def _announce(self) -> None:
-        async with self._grown:
-            self._grown.notify_all()
 
     @asynccontextmanager
     async def read(
@@ -78,9 +97,7 @@ class MemoryLog:
 class MemoryFeed:
     """A read of a list that grows."""
 
-    def __init__(
-        self, kept: list[Stored], grown: asyncio.Condition, after: int, filters: Sequence[str]
-    ) -> None:
+    def __init__(self, kept: list[Stored], grown: _Grown, after: int, filters: Sequence[str]) -> None:
         self._kept = kept
         self._grown = grown
         self._at = after
@@ -95,9 +112,8 @@ class MemoryFeed:
             if found or not self._told:
                 self._told = caught_up
                 return Batch(found, caught_up)
-            async with self._grown:
-                if self._at == len(self._kept):
-                    await self._grown.wait()
+            if caught_up:
+                await self._grown.next()
 
     def _take(self) -> list[Stored]:
         new = self._kept[self._at : self._at + READ_LIMIT]

@@ -12,6 +12,7 @@ from services.kit.bus import Answerer, Asker
 from services.kit.database import Database
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures
+from services.kit.offload import Offload
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 from services.kit.settings import ServiceSettings
@@ -31,6 +32,7 @@ class Parts:
     saver: DatabaseSaver
     runner: Runner[Any]
     asker: Asker
+    offload: Offload
     answerer: Answerer
     leading: Callable[[], bool]
     measures: Measures

@@ -246,7 +246,8 @@ class Runner(Generic[S]):
             due = self.rules.due(self.state) if self._may_decide() else None
             wait = None if due is None else max(due - self._clock(), 0)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), wait)
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
             self._wake.clear()
             while self._may_decide() and await self._decide():
                 pass

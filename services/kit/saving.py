@@ -156,7 +156,8 @@ class DatabaseSaver:
             self.behind.allowed_s = pause
             if not self._asking:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._urgent.wait(), pause)
+                    async with asyncio.timeout(pause):
+                        await self._urgent.wait()
             self._urgent.clear()
             self._work.clear()
             began = time.monotonic()

@@ -83,7 +83,8 @@ class Child:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_PATIENCE_S)
+            async with asyncio.timeout(STOP_PATIENCE_S):
+                await process.wait()
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()

@@ -7,16 +7,13 @@ from typing import Any
 
 import msgspec
 
-from det_contracts.problems import invalid, not_found
-from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress, SearchRungs, SearchState
+from det_contracts.problems import not_found
+from det_contracts.queries import SearcherEvents, SearchProgress, SearchRungs, SearchState
 from services.searcher import unmanaged
 from services.searcher.custom import searcher_events
 from services.searcher.domain import Experiment, State
-from services.searcher.methods import MethodError, breakdown, progress, simulate
+from services.searcher.methods import progress
 from services.searcher.rungs import search_rungs
-
-MOST_PREVIEWED_TRIALS = 5000
-"""The searcher answers nobody else while it plays."""
 
 
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
@@ -45,27 +42,9 @@ def search_state(state: State, query: SearchState) -> dict[str, Any]:
     return plain
 
 
-def preview_search(state: State, query: PreviewSearch) -> list[dict[str, Any]]:
-    """Play a search whose metrics say nothing; raises `Refused` for one that cannot be played."""
-    config = query.config
-    if config["searcher"]["name"] == "custom":
-        raise invalid(
-            "<config>.searcher: a custom search is decided by your own code; nothing can be previewed"
-        )
-    seed = config["reproducibility"]["experiment_seed"]
-    try:
-        played = simulate(
-            config["searcher"], config["hyperparameters"], seed, most_trials=MOST_PREVIEWED_TRIALS
-        )
-    except MethodError as error:
-        raise invalid(f"<config>.searcher: {error}") from None
-    return [{"lengths": lengths, "trials": count} for lengths, count in breakdown(played).items()]
-
-
 ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     SearchProgress: search_progress,
     SearchState: search_state,
-    PreviewSearch: preview_search,
     SearcherEvents: searcher_events,
     SearchRungs: search_rungs,
 }

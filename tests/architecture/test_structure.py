@@ -154,6 +154,20 @@ def test_pure_cores_touch_nothing():
     assert not faults, listed(faults)
 
 
+LEFT_BEHIND = {"wait_for", "Condition", "Semaphore", "BoundedSemaphore"}
+"""What a cancellation at the wrong moment breaks.
+
+In Python 3.11 `asyncio.wait_for` swallows one that comes together with what it waits for, and whoever loops
+around it never ends; a Condition keeps its lock, a Semaphore its place. `asyncio.timeout` and futures do not.
+"""
+
+
+def test_no_cancellation_leaves_anything_behind():
+    mine = [path for path in SOURCES if name_of(path).split("/")[0] in ("services", "worker")]
+    faults = [(path, f"calls {name}") for path in mine for name in sorted(facts(path).calls & LEFT_BEHIND)]
+    assert not faults, listed(faults)
+
+
 def too_large(known):
     if known.lines > 600:
         yield f"{known.lines} lines"

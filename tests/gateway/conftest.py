@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import structlog
 
+from det_contracts import queries, subjects
+from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
+from tests.gateway import stories as story
 from tests.gateway.harness import Harness
+from tests.gateway.talking import lines_of
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,3 +31,52 @@ def gateway(tmp_path):
     harness.log_in()
     yield harness
     harness.close()
+
+
+@pytest.fixture
+def talking(gateway):
+    """A running trial whose log is served as the metrics service would, from LOGS itself."""
+    gateway.given(story.created(1), story.trial_created(1), *story.running(1))
+    gateway.stored_through = None
+
+    def page(query):
+        kept = gateway.journal.streams[subjects.LOGS]
+        through = len(kept) if gateway.stored_through is None else gateway.stored_through
+        lines = [line for stored in kept[:through] for line in lines_of(stored)]
+        lines = [line for line in lines if line["task_id"] == query.task_id]
+        wanted = [line for line in lines if line["id"] > query.after_id and query.text in line["text"]]
+        wanted = [line for line in wanted if not query.levels or line["level"] in query.levels]
+        wanted = [line for line in wanted if not query.regex or re.search(query.regex, line["text"])]
+        if query.descending:
+            wanted = [line for line in lines[::-1] if not query.after_id or line["id"] < query.after_id]
+        shown = wanted[: query.limit] if query.limit else wanted
+        cursor = shown[-1]["id"] if shown else query.after_id
+        return {"lines": shown, "through": through, "more": len(shown) < len(wanted), "cursor": cursor}
+
+    gateway.peers.values[queries.LogPage] = page
+    return gateway
+
+
+@pytest.fixture
+def open_gateway(gateway):
+    """A gateway whose searcher accepts everything."""
+
+    async def accept(command):
+        id = len(gateway.catalogue.state.experiments) + 1
+        created = ExperimentCreated(
+            experiment_id=id,
+            user=command.user,
+            config=command.config,
+            original_config=command.original_config,
+            context=command.context,
+            parent_id=command.parent_id,
+            source_checkpoint=command.source_checkpoint,
+            reason="submitted",
+        )
+        await gateway.append(created)
+        if command.activate:
+            await gateway.append(ExperimentActivated(id, "submitted"))
+        return id
+
+    gateway.peers.on_command = accept
+    return gateway

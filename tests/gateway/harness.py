@@ -137,7 +137,8 @@ class Harness:
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
             measures=Measures("gateway"),
         )
-        transport = httpx.ASGITransport(application(self.backend), raise_app_exceptions=False)
+        self.app = application(self.backend)
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://gateway")
         self._ids = itertools.count()
         self._running = self.loop.create_task(self.runner.run())
@@ -209,6 +210,7 @@ class Harness:
         self._running.cancel()
         self.run(asyncio.gather(self._running, return_exceptions=True))
         self.run(self.client.aclose())
+        self.run(self.backend.close())
         self.database.close()
         if self._owns_loop:
             self.run(self.loop.shutdown_asyncgens())

@@ -10,7 +10,6 @@ import tarfile
 import pytest
 
 from det_contracts.commands import CreateExperiment
-from det_contracts.events.searcher import ExperimentActivated, ExperimentCreated
 from services.gateway.submit import archive
 from tests.gateway import stories as story
 
@@ -33,31 +32,6 @@ def _item(path, data=b"", **changes):
 
 
 FILES = [_item("train.py", b"print(1)\n"), _item("pkg", type=53, mode=493), _item("pkg/a.py", b"x = 1\n")]
-
-
-@pytest.fixture
-def open_gateway(gateway):
-    """A gateway whose searcher accepts everything."""
-
-    async def accept(command):
-        id = len(gateway.catalogue.state.experiments) + 1
-        created = ExperimentCreated(
-            experiment_id=id,
-            user=command.user,
-            config=command.config,
-            original_config=command.original_config,
-            context=command.context,
-            parent_id=command.parent_id,
-            source_checkpoint=command.source_checkpoint,
-            reason="submitted",
-        )
-        await gateway.append(created)
-        if command.activate:
-            await gateway.append(ExperimentActivated(id, "submitted"))
-        return id
-
-    gateway.peers.on_command = accept
-    return gateway
 
 
 def _submit(gateway, config=YAML, **body):

@@ -4,62 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 
-import msgspec
 import pytest
 
-from det_contracts import queries, reports, subjects
+from det_contracts import queries, subjects
 from services.gateway import follow
-from services.kit.log import Draft
 from tests.gateway import stories as story
+from tests.gateway.talking import say
 
 PATH = "/api/v1/trials/1/logs"
-
-
-@pytest.fixture
-def talking(gateway):
-    """A running trial whose log is served as the metrics service would, from LOGS itself."""
-    gateway.given(story.created(1), story.trial_created(1), *story.running(1))
-    gateway.stored_through = None
-
-    def page(query):
-        kept = gateway.journal.streams[subjects.LOGS]
-        through = len(kept) if gateway.stored_through is None else gateway.stored_through
-        lines = [line for stored in kept[:through] for line in _lines(stored)]
-        lines = [line for line in lines if line["task_id"] == query.task_id]
-        wanted = [line for line in lines if line["id"] > query.after_id and query.text in line["text"]]
-        wanted = [line for line in wanted if not query.levels or line["level"] in query.levels]
-        wanted = [line for line in wanted if not query.regex or re.search(query.regex, line["text"])]
-        if query.descending:
-            wanted = [line for line in lines[::-1] if not query.after_id or line["id"] < query.after_id]
-        shown = wanted[: query.limit] if query.limit else wanted
-        cursor = shown[-1]["id"] if shown else query.after_id
-        return {"lines": shown, "through": through, "more": len(shown) < len(wanted), "cursor": cursor}
-
-    gateway.peers.values[queries.LogPage] = page
-    return gateway
-
-
-def _lines(stored):
-    batch = msgspec.json.decode(stored.body, type=reports.LogBatch)
-    for index, line in enumerate(batch.lines):
-        fields = ("task_id", "allocation_id", "worker_id", "source")
-        named = {field: getattr(batch, field) for field in fields}
-        yield {**named, **msgspec.structs.asdict(line), "id": stored.position * 4096 + index}
-
-
-async def say(gateway, offset, *texts, level=None, rank=None, task="1.r1", at=1_700_000_000.25):
-    batch = reports.LogBatch(
-        task_id=task,
-        allocation_id=f"{task}.1",
-        worker_id="w-1",
-        source="task",
-        offset=offset,
-        lines=[reports.LogLine(at, "stdout", level, rank, text) for text in texts],
-    )
-    id = f"log-{task}-{offset}-{len(gateway.journal.streams[subjects.LOGS])}"
-    await gateway.journal.append(Draft(subjects.logs(task), msgspec.json.encode(batch), id))
 
 
 def _texts(lines):

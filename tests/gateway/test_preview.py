@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from det_contracts import queries
-from services.searcher.app import RULES
+from services.searcher.preview import preview_search
 
 CONFIG = {
     "searcher": {"name": "adaptive_asha", "metric": "loss", "max_length": 64, "max_trials": 8, "divisor": 4},
@@ -16,8 +16,7 @@ CONFIG = {
 
 @pytest.fixture
 def playing(gateway):
-    answer = RULES.answers[queries.PreviewSearch]
-    gateway.peers.values[queries.PreviewSearch] = lambda query: answer(RULES.state(), query)
+    gateway.peers.values[queries.PreviewSearch] = preview_search
     return gateway
 
 

@@ -52,6 +52,11 @@ def test_values_are_read_as_in_yaml_1_2(text, value):
         ("a: &a [*a]", "means more than"),
         ("[" * 5000 + "]" * 5000, "too deeply"),
         ("9" * 5000, "digits"),
+        ("[" * 300_000, "too deeply"),
+        ("- " * 300_000, "too deeply"),
+        ("{b: " * 5000, "too deeply"),
+        ("[" + "1, " * 200_000 + "]", "more than 100000 values"),
+        ("a: *x", "line 1, column 4: found undefined alias 'x'"),
     ],
 )
 def test_what_cannot_be_read_says_where(text, said):

@@ -205,3 +205,25 @@ def test_clients_that_hang_up_while_they_wait_hold_up_nobody(database):
         assert (positions["CONTROL"], sums["CONTROL"], len(rows)) == (39, sum(range(40)), 39)
 
     asyncio.run(work())
+
+
+def test_whoever_stops_it_at_any_turn_does_stop_it(database):
+    """In Python 3.11 `asyncio.wait_for` swallows a cancellation that comes with what it waits for."""
+
+    async def work(turns):
+        replica = Replica(database, leads=True)
+        task = asyncio.create_task(replica.saver.run())
+        await replica.fold("CONTROL", 1)
+        await asyncio.sleep(0.01)
+        asking = asyncio.create_task(replica.saver.reach())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait([task], timeout=5)
+        await hang_up(asking)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        return bool(done)
+
+    assert all([asyncio.run(work(turns)) for turns in range(8)])

@@ -7,6 +7,7 @@ from det_contracts.custom_search import CloseTrial, CreateTrial, SetProgress, Sh
 from det_contracts.events import searcher, trial
 from det_contracts.problems import Refused
 from det_contracts.queries import PreviewSearch, SearcherEvents, SearchProgress
+from services.searcher.preview import preview_search
 from services.searcher.queries import ANSWERS
 
 CUSTOM = {"name": "custom"}
@@ -137,7 +138,7 @@ def test_a_search_that_is_stopping_takes_nothing(custom):
         post(custom, 2, B)
 
 
-def test_it_has_no_preview(custom):
+def test_it_has_no_preview():
     config = {"searcher": {"name": "custom"}}
     with pytest.raises(Refused, match="your own code"):
-        ANSWERS[PreviewSearch](custom.state, PreviewSearch(config))
+        preview_search(PreviewSearch(config))

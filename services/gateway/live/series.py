@@ -10,6 +10,7 @@ import structlog
 from det_contracts import subjects
 from services.gateway.domain import State
 from services.gateway.live.topics import SERIES
+from services.kit.ending import end_soon
 from services.kit.jetstream_feed import AWAY, Broken
 from services.kit.log import Log
 
@@ -50,7 +51,7 @@ class Curves:
             self._work = asyncio.create_task(self._read_for_ever())
             self._work.add_done_callback(self._ended)
         elif not wanted and self._work is not None:
-            self._work.cancel()
+            end_soon(self._work)
 
     def _ended(self, work: asyncio.Task[None]) -> None:
         """However it ended: whoever still looks at curves is told of them again soon."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter
@@ -13,7 +11,9 @@ from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
 from det_contracts.events import trial as said
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.domain import Allocation, State
+from services.gateway.waiting import Fact
 from services.gateway.web.bodies import Body
+from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness, run_outside, was_asked_to_leave
 
@@ -51,7 +51,7 @@ async def preemption(visit: Asked, allocation_id: str) -> Response:
         known = state.allocations.get(allocation_id)
         return known is None or known.asked_to_leave or known.ended_at is not None
 
-    await _until(visit, leaves, seconds)
+    await wait_until(visit, Fact(leaves, (("allocations", allocation_id),)), seconds)
     known = visit.catalogue.state.allocations.get(allocation_id)
     return visit.answer({"preempt": known is not None and known.asked_to_leave})
 
@@ -105,7 +105,7 @@ async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Res
             return True
         return all(part.worker_id in now.there for part in now.members)
 
-    await _until(visit, complete, RENDEZVOUS_PATIENCE_S)
+    await wait_until(visit, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
     _own(visit, allocation_id)
     if not complete(visit.catalogue.state):
         raise Refused(Problem("unavailable", f"allocation {allocation_id} is not complete yet; ask again"))
@@ -147,7 +147,7 @@ async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Respo
         gone = allocation_id not in state.gatherings
         return gone or bool(_round(state, allocation_id, body.request_uuid))
 
-    await _until(visit, full, RENDEZVOUS_PATIENCE_S)
+    await wait_until(visit, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
     _own(visit, allocation_id)
     found = _round(visit.catalogue.state, allocation_id, body.request_uuid)
     if not found:
@@ -186,24 +186,3 @@ def _own(visit: UserVisit, allocation_id: str) -> Allocation:
     if session.allocation and session.allocation != allocation_id:
         raise Refused(Problem("permission_denied", f"the token is that of {session.allocation}"))
     return known
-
-
-async def _until(visit: UserVisit, holds: Callable[[State], bool], seconds: float) -> None:
-    """Wait for something; gives up after some seconds, or when nobody waits for the answer any more."""
-    try:
-        async with asyncio.timeout(seconds):
-            waiting = asyncio.ensure_future(visit.catalogue.until(holds))
-            gone = asyncio.ensure_future(_gone(visit))
-            try:
-                await asyncio.wait({waiting, gone}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-                gone.cancel()
-    except TimeoutError:
-        return
-
-
-async def _gone(visit: UserVisit) -> None:
-    """Return when the client has hung up."""
-    while (await visit.request.receive())["type"] != "http.disconnect":
-        pass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 from fastapi import APIRouter
@@ -21,7 +20,8 @@ router = APIRouter()
 async def log_in(visit: Anybody, body: Login) -> Response:
     """A token for a new session, in the answer and as a cookie."""
     state = visit.catalogue.state
-    who = await asyncio.to_thread(users.check, state, body.username, body.password, is_hashed=body.is_hashed)
+    given = (state, body.username, body.password, body.is_hashed)
+    who = await visit.backend.limits.passwords.run(visit.address, users.check, *given)
     token = tokens.issue(visit.backend.token_key, who.username, time.time())
     answer = visit.answer({"token": token, "user": user(who)})
     answer.set_cookie(COOKIE, token, max_age=int(tokens.VALID_S), httponly=True, samesite="strict")

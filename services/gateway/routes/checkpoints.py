@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
 from det_contracts.problems import invalid, not_found
@@ -28,6 +28,7 @@ from services.gateway.web.bodies import (
     ListedCheckpoints,
 )
 from services.gateway.web.errors import forbidden
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit.checkpoint_files import CheckpointFiles as Files
 from services.kit.checkpoint_files import File, FilesMissing, opener
@@ -149,14 +150,25 @@ async def download(visit: Asked, uuid: str) -> Response:
     packed = ARCHIVES.get(accepted, True)
     storage = visit.catalogue.submission(one.experiment_id).config["checkpoint_storage"]
     files = [File(name, size) for name, size in sorted(one.resources.items())]
+    downloads, who = visit.backend.limits.downloads, visit.user.username
+    await downloads.places.enter(who)
     try:
         source = opener(storage, uuid)
-        await asyncio.to_thread(_try_first, source, files)
+        await asyncio.get_running_loop().run_in_executor(downloads.threads, _try_first, source, files)
     except FilesMissing as error:
+        downloads.places.leave(who)
         raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
+    except BaseException:
+        downloads.places.leave(who)
+        raise
+
+    async def release() -> None:
+        downloads.places.leave(who)
+
     name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
-    return StreamingResponse(
-        archiving.stream(source, files, one.at, packed=packed),
+    return Stream(
+        archiving.stream(downloads.threads, source, files, one.at, packed=packed),
+        release=release,
         media_type="application/gzip" if packed else "application/x-tar",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import re
-import tarfile
-from typing import Any
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from typing import IO, Any, BinaryIO
 
+import msgspec
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.context import Context
-from det_contracts.problems import invalid, not_found
-from services.gateway.present.values import instant
+from det_contracts.problems import not_found
+from services.gateway.submit import heavy
+from services.gateway.submit.jobs import ONE_FILE, TREE
 from services.gateway.web.bodies import FilePath
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
+from services.kit.blobs import BlobStore
+from services.kit.offload import Job
 
 router = APIRouter()
 root = APIRouter()
-LARGEST_SHOWN_BYTES = 8 << 20
 LONGEST_NAME = 50
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 3 << 18
+"""Without a rest in base64."""
+SMALL_BYTES = 64 << 10
+"""A context that is looked through in a thread: it has a few thousand files at most."""
+BY_OURSELVES = {TREE: heavy.tree, ONE_FILE: heavy.one_file}
 
 
 def _context(visit: UserVisit, experiment_id: int) -> Context:
@@ -34,77 +43,76 @@ def _context(visit: UserVisit, experiment_id: int) -> Context:
 @router.get("/experiments/{experiment_id}/model_def")
 async def model_def(visit: Asked, experiment_id: int) -> Response:
     """The code that was sent, as a tar.gz in base64."""
-    archive = await asyncio.to_thread(_read, visit, _context(visit, experiment_id).digest)
-    return visit.answer({"b64Tgz": base64.b64encode(archive).decode()})
-
-
-def _read(visit: UserVisit, digest: str) -> bytes:
-    with visit.backend.blobs.open(digest) as file:
-        return file.read()
+    file = await _opened(visit, _context(visit, experiment_id))
+    return _sent(visit, file, _as_json(visit, file), media_type="application/json")
 
 
 @root.get("/experiments/{experiment_id}/model_def")
 async def download(visit: Asked, experiment_id: int) -> Response:
     """The same as a file."""
     context = _context(visit, experiment_id)
-    file = await asyncio.to_thread(visit.backend.blobs.open, context.digest)
     name = re.sub(r"[^a-zA-Z0-9_-]+", "_", visit.catalogue.experiment(experiment_id).name)[:LONGEST_NAME]
     headers = {
         "Content-Disposition": f'attachment; filename="exp{experiment_id}_{name}_model_def.tar.gz"',
         "Content-Length": str(context.size_bytes),
     }
+    file = await _opened(visit, context)
+    return _sent(visit, file, _chunks(visit, file), media_type="application/x-gtar", headers=headers)
 
-    def chunks() -> Any:
-        with file:
-            while chunk := file.read(CHUNK_BYTES):
-                yield chunk
 
-    return StreamingResponse(chunks(), media_type="application/x-gtar", headers=headers)
+async def _opened(visit: UserVisit, context: Context) -> BinaryIO:
+    return await visit.backend.limits.contexts.run(
+        visit.user.username, visit.backend.blobs.open, context.digest
+    )
+
+
+def _sent(visit: UserVisit, file: BinaryIO, content: AsyncIterator[bytes], **more: Any) -> Response:
+    async def release() -> None:
+        await visit.backend.limits.contexts.run(visit.user.username, file.close)
+
+    return Stream(content, release=release, **more)
+
+
+async def _chunks(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
+    while chunk := await visit.backend.limits.contexts.run(visit.user.username, file.read, CHUNK_BYTES):
+        yield chunk
+
+
+async def _as_json(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
+    """One text of 128 MiB at most, which is nowhere whole."""
+    yield b'{"b64Tgz":"'
+    async for chunk in _chunks(visit, file):
+        yield base64.b64encode(chunk)
+    yield b'"}'
 
 
 @router.get("/experiments/{experiment_id}/file_tree")
 async def file_tree(visit: Asked, experiment_id: int) -> Response:
     """All files and directories, nested."""
-    digest = _context(visit, experiment_id).digest
-    return visit.answer({"files": await asyncio.to_thread(_tree, visit, digest)})
-
-
-def _tree(visit: UserVisit, digest: str) -> list[dict[str, Any]]:
-    tops: list[dict[str, Any]] = []
-    below: dict[str, list[dict[str, Any]]] = {"": tops}
-    with visit.backend.blobs.open(digest) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
-        for member in sorted(archive, key=lambda one: one.name):
-            parent, _, name = member.name.rpartition("/")
-            inner: list[dict[str, Any]] = []
-            node = {
-                "path": member.name,
-                "name": name,
-                "modifiedTime": instant(float(member.mtime)),
-                "contentLength": member.size,
-                "isDir": member.isdir(),
-                "contentType": "" if member.isdir() else "text/plain; charset=utf-8",
-                "files": inner,
-            }
-            below.setdefault(parent, tops).append(node)
-            below[member.name] = inner
-    return tops
+    found = await _look(visit, _context(visit, experiment_id), TREE, None)
+    return visit.answer({"files": msgspec.Raw(found)})
 
 
 @router.post("/experiments/{experiment_id}/file")
 async def file(visit: Asked, experiment_id: int, wish: FilePath) -> Response:
     """One file, in base64."""
-    digest = _context(visit, experiment_id).digest
-    content = await asyncio.to_thread(_one, visit, digest, wish.path.removeprefix("./"))
+    context = _context(visit, experiment_id)
+    content = await _look(visit, context, ONE_FILE, wish.path.removeprefix("./"))
     return visit.answer({"file": base64.b64encode(content).decode()})
 
 
-def _one(visit: UserVisit, digest: str, path: str) -> bytes:
-    with visit.backend.blobs.open(digest) as file, tarfile.open(fileobj=file, mode="r:gz") as archive:
-        for member in archive:
-            if member.name == path and member.isfile():
-                if member.size > LARGEST_SHOWN_BYTES:
-                    raise invalid(f"'{path}' is larger than {LARGEST_SHOWN_BYTES} bytes: download the whole")
-                content = archive.extractfile(member)
-                if content is not None:
-                    return content.read()
-    raise not_found("file", path)
+async def _look(visit: UserVisit, context: Context, job: Job, argument: Any) -> bytes:
+    """What a job finds in a context: by ourselves in a small one, by another process in a large one."""
+    contexts, who = visit.backend.limits.contexts, visit.user.username
+    with tempfile.TemporaryFile() as copy:
+        await contexts.run(who, _copied, visit.backend.blobs, context.digest, copy)
+        if context.size_bytes > SMALL_BYTES:
+            found: bytes = await visit.backend.offload.run(who, job, argument, [copy.fileno()])
+            return found
+        return await contexts.run(who, BY_OURSELVES[job], argument, copy.fileno())
+
+
+def _copied(blobs: BlobStore, digest: str, target: IO[bytes]) -> None:
+    with blobs.open(digest) as source:
+        shutil.copyfileobj(source, target, 1 << 20)
+    target.flush()

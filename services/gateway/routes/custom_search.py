@@ -21,10 +21,14 @@ from det_contracts.custom_search import (
     TrainTo,
 )
 from det_contracts.problems import invalid
+from services.gateway.catalogue import Catalogue
+from services.gateway.waiting import WITHIN, Fact
+from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
 LONG_POLL_S = 60.0
+PROGRESS_S = 1.0
 INACTIVE_ID = -1
 Object = dict[str, Any]
 
@@ -44,11 +48,15 @@ async def events(visit: Asked, experiment_id: int) -> Response:
             return visit.answer({"searcherEvents": [{"id": INACTIVE_ID, "experimentInactive": gone}]})
         if found["events"] or left <= 0:
             return visit.answer({"searcherEvents": [_shown(one) for one in found["events"]]})
-        try:
-            async with asyncio.timeout(left):
-                await visit.catalogue.until(lambda _, seen=position: visit.catalogue.position > seen)
-        except TimeoutError:
-            continue
+        # How far a trial has come is no record here: that is asked for again now and then.
+        moved = _moved(visit.catalogue, experiment_id, position)
+        if not await wait_until(visit, moved, min(left, PROGRESS_S)):
+            return visit.answer({"searcherEvents": []})
+
+
+def _moved(catalogue: Catalogue, experiment_id: int, since: int) -> Fact:
+    """Something of an experiment was folded behind a position."""
+    return Fact(lambda _: catalogue.position > since, ((WITHIN, experiment_id),))
 
 
 def _shown(one: Object) -> Object:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from services.gateway.present import job
 from services.gateway.present.experiment import EMPTY, experiment
 from services.gateway.shown import STATES, experiment_state
 from services.gateway.submit import archive
-from services.gateway.web.bodies import CreateExperiment
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -36,10 +34,9 @@ async def create(visit: Asked) -> Response:
 
 async def submitted(visit: UserVisit, external_id: str) -> Response:
     """The answer to a submission; an external id leads to the experiment of that name, once there is one."""
-    body = await visit.request.body()
-    wish = await asyncio.to_thread(CreateExperiment.read, body)
     try:
-        ready = await submit.checked(visit.backend, wish, visit.user.username)
+        async with submit.received(visit, "experiment") as (wish, code):
+            ready = await submit.checked(visit.backend, wish, code, visit.user.username)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
     if wish.validate_only:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.gateway.live.channel import LONGEST
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
@@ -27,4 +28,4 @@ async def live(visit: Asked) -> Response:
     known = last.isascii() and last.isdecimal() and len(last) < 19
     after = int(last) if known else visit.params.integer("after", -1)
     events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.session)
-    return StreamingResponse(events, media_type="text/event-stream", headers=HEADERS)
+    return Stream(events, visit=visit, media_type="text/event-stream", headers=HEADERS)

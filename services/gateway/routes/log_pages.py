@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.problems import Refused, invalid
 from det_contracts.queries import LogFields
@@ -16,6 +16,7 @@ from services.gateway import follow
 from services.gateway.present import log
 from services.gateway.routes.log_filters import asked_for
 from services.gateway.routes.tasks import runs_of
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit import patterns
 
@@ -100,7 +101,7 @@ async def _file(visit: UserVisit, task_id: str, name: str) -> Response:
     pages = follow.read(visit.peers, asked_for(visit, task_id), visit.params.integer("limit"))
     # Whatever is wrong shows itself before the answer begins.
     first: follow.Lines = await anext(pages, ())
-    return StreamingResponse(
+    return Stream(
         _text(first, pages),
         media_type="text/plain; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.log"'},

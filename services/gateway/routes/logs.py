@@ -10,12 +10,13 @@ from starlette.responses import Response
 from det_contracts.problems import invalid
 from det_contracts.queries import LogFields
 from services.gateway import follow
-from services.gateway.domain import State
+from services.gateway.peers import Line
 from services.gateway.present import log
 from services.gateway.routes.log_filters import asked_for
 from services.gateway.routes.tasks import runs_of
-from services.gateway.watching import period_s, watched
-from services.gateway.web.visit import Asked, UserVisit
+from services.gateway.waiting import Fact
+from services.gateway.watching import ALREADY, period_s, runs_over, trial_over, watched
+from services.gateway.web.visit import Asked, UserVisit, line
 
 router = APIRouter()
 
@@ -24,51 +25,41 @@ router = APIRouter()
 async def of_trial(visit: Asked, trial_id: int) -> Response:
     """A trial's lines, with `follow` until the trial has ended; all of them once it has."""
     task_id = visit.catalogue.trial(trial_id).task_id
-    return _stream(visit, task_id, trial_id, lambda state: state.trials[trial_id].ended_at is not None)
+    return _stream(visit, task_id, trial_id, trial_over(trial_id))
 
 
 @router.get("/tasks/{task_id}/logs")
 async def of_task(visit: Asked, task_id: str) -> Response:
     """A task's lines, with `follow` until the task has ended; all of them once it has."""
     trial = visit.catalogue.trial_of_task(task_id)
-    if trial is None:
-        first = runs_of(visit, task_id)[0]
-        return _stream(visit, task_id, None, lambda state: first.id not in state.live)
-    return _stream(visit, task_id, None, lambda state: state.trials[trial.id].ended_at is not None)
+    over = trial_over(trial.id) if trial is not None else runs_over([runs_of(visit, task_id)[0].id])
+    return _stream(visit, task_id, None, over)
 
 
 @router.get("/trials/{trial_id}/logs/fields")
 async def fields_of_trial(visit: Asked, trial_id: int) -> Response:
     """What a trial's lines differ in, with `follow` until the trial has ended."""
     task_id = visit.catalogue.trial(trial_id).task_id
-    return _fields(visit, task_id, lambda state: state.trials[trial_id].ended_at is not None)
+    return _fields(visit, task_id, trial_over(trial_id))
 
 
 @router.get("/tasks/{task_id}/logs/fields")
 async def fields_of_task(visit: Asked, task_id: str) -> Response:
     """What a task's lines differ in, with `follow` until the task has ended."""
-    if visit.catalogue.trial_of_task(task_id) is None:
-        runs_of(visit, task_id)
-    return _fields(visit, task_id, lambda state: all(id not in state.live for id in _runs(state, task_id)))
+    trial = visit.catalogue.trial_of_task(task_id)
+    over = trial_over(trial.id) if trial else runs_over([one.id for one in runs_of(visit, task_id)])
+    return _fields(visit, task_id, over)
 
 
-def _runs(state: State, task_id: str) -> list[str]:
-    return [id for id, one in state.allocations.items() if one.task_id == task_id]
-
-
-def _fields(visit: UserVisit, task_id: str, is_over: Callable[[State], bool]) -> Response:
+def _fields(visit: UserVisit, task_id: str, is_over: Fact) -> Response:
     async def ask() -> dict[str, object]:
         return log.fields(await visit.peers.ask(LogFields(task_id)))
 
-    def over(state: State) -> bool:
-        return is_over(state) or not visit.params.flag("follow", default=False)
-
+    over = is_over if visit.params.flag("follow", default=False) else ALREADY
     return visit.stream(watched(visit, ask, over, period_s(visit)))
 
 
-def _stream(
-    visit: UserVisit, task_id: str, trial_id: int | None, is_over: Callable[[State], bool]
-) -> Response:
+def _stream(visit: UserVisit, task_id: str, trial_id: int | None, is_over: Fact) -> Response:
     query = asked_for(visit, task_id)
     limit = visit.params.integer("limit")
     if limit < 0:
@@ -78,22 +69,28 @@ def _stream(
             raise invalid("Limit cannot be specified when following")
         if query.descending:
             raise invalid("A log can only be followed in ascending order")
-    elif limit or query.descending or not is_over(visit.catalogue.state):
+    elif limit or query.descending or not is_over.holds(visit.catalogue.state):
         # Of a task that is over all is read to its end: the newest lines may not be stored as pages yet.
-        return visit.stream(_shown(follow.read(visit.peers, query, limit), trial_id))
+        return visit.stream(_shown(follow.read(visit.peers, query, limit), _written(trial_id)))
     follower = follow.Follower(
-        visit.catalogue,
-        visit.peers,
-        visit.backend.journal,
+        visit.backend.following,
         query,
+        state=lambda: visit.catalogue.state,
         is_over=is_over,
         recheck=visit.session,
+        render=_written(trial_id),
+        kind=trial_id,
     )
-    return visit.stream(_shown(follower.lines(), trial_id))
+    return visit.stream(follower.lines())
+
+
+def _written(trial_id: int | None) -> Callable[[Line], bytes]:
+    """How a line is sent: as one of a trial, or of a task."""
+    return lambda one: line(log.line(one, trial_id))
 
 
 async def _shown(
-    pages: AsyncIterator[follow.Lines], trial_id: int | None
-) -> AsyncIterator[list[dict[str, object]]]:
+    pages: AsyncIterator[follow.Lines], written: Callable[[Line], bytes]
+) -> AsyncIterator[bytes]:
     async for lines in pages:
-        yield [log.line(line, trial_id) for line in lines]
+        yield b"".join([written(one) for one in lines])

@@ -39,15 +39,20 @@ def _shown(visit: UserVisit, kind: OwnKind, id: str, **more: Any) -> Response:
     return visit.answer({NOUNS[kind]: own_task(one, state), "config": expconf.masked(config), **more})
 
 
-async def _start(visit: UserVisit, kind: OwnKind, body: TaskBody) -> Response:
+async def _start(visit: UserVisit, kind: OwnKind) -> Response:
+    try:
+        async with submit.received(visit, "task") as (body, code):
+            return await _started(visit, kind, body, code)
+    except archive.TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+
+
+async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.Code) -> Response:
     state = visit.catalogue.state
     wish: Wish = completed(body, kind, state)
     if kind == "TENSORBOARD":
         wish.config["tensorboard"] = tensorboard(body, state)
-    try:
-        context = await submit.store_context(visit.backend, body.files) if body.files else None
-    except archive.TooLarge as error:
-        raise HTTPException(413, str(error)) from None
+    context = await code.store(visit.backend, visit.user.username)
     command = SubmitTask(
         task_id=str(uuid.uuid4()),
         kind=kind,
@@ -67,9 +72,9 @@ def _add(kind: OwnKind) -> None:
     noun = NOUNS[kind]
     path = f"/{noun}s"
 
-    async def start(visit: Asked, body: TaskBody) -> Response:
+    async def start(visit: Asked) -> Response:
         """Start one; it waits for slots, runs once, and has a log."""
-        return await _start(visit, kind, body)
+        return await _start(visit, kind)
 
     async def list_all(visit: Asked) -> Response:
         """All there are and were, by when they were started."""

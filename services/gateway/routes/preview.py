@@ -22,10 +22,11 @@ async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tup
     if not isinstance(config, dict):
         raise invalid("a configuration is expected: a JSON object")
     text = msgspec.json.encode({"entrypoint": "none"} | config).decode()
-    whole = configuration.complete(text, visit.backend.storage)
+    whole = await configuration.complete(visit.backend, visit.user.username, text)
     if seed is not None:
         whole["reproducibility"]["experiment_seed"] = seed
-    return whole, await visit.peers.ask(queries.PreviewSearch(whole))
+    async with visit.backend.limits.previews.place(visit.user.username):
+        return whole, await visit.peers.ask(queries.PreviewSearch(whole))
 
 
 @router.post("/preview-hp-search")

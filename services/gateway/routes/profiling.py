@@ -15,7 +15,7 @@ from det_contracts.problems import invalid
 from det_contracts.reports import Series
 from services.gateway.peers import Report
 from services.gateway.present.values import instant
-from services.gateway.watching import period_s, watched
+from services.gateway.watching import ALREADY, period_s, trial_over, watched
 from services.gateway.web.bodies import Body
 from services.gateway.web.visit import Asked
 from services.gateway.witness import Witness
@@ -108,10 +108,7 @@ async def available(visit: Asked, trial_id: int) -> Response:
         ]
         return {"labels": found}
 
-    def over(state: Any) -> bool:
-        follow = visit.params.flag("follow", default=False)
-        return not follow or state.trials[trial_id].ended_at is not None
-
+    over = trial_over(trial_id) if visit.params.flag("follow", default=False) else ALREADY
     return visit.stream(watched(visit, ask, over, period_s(visit)))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import httpx
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts import ids
 from det_contracts.problems import not_found, unavailable
 from services.gateway.domain import OwnTask
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 
 root = APIRouter()
@@ -45,21 +44,20 @@ async def forward(visit: Asked, task_id: str, rest: str = "") -> Response:
     except httpx.HTTPError as error:
         await client.aclose()
         raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
+    except BaseException:
+        await client.aclose()
+        raise
     kept = {name: value for name, value in answer.headers.items() if name.lower() not in OF_ONE_HOP}
-    return StreamingResponse(_body(client, answer), status_code=answer.status_code, headers=kept)
+
+    async def release() -> None:
+        await answer.aclose()
+        await client.aclose()
+
+    return Stream(answer.aiter_raw(), status_code=answer.status_code, headers=kept, release=release)
 
 
 def _target(path: bytes, query: str) -> bytes:
     return path + (b"?" + query.encode() if query else b"")
-
-
-async def _body(client: httpx.AsyncClient, answer: httpx.Response) -> AsyncIterator[bytes]:
-    try:
-        async for chunk in answer.aiter_raw():
-            yield chunk
-    finally:
-        await answer.aclose()
-        await client.aclose()
 
 
 def _address(visit: UserVisit, task_id: str) -> str:

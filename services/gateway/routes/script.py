@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from typing import Any
 
@@ -11,7 +10,9 @@ from starlette.responses import Response
 
 from det_contracts.events import trial as said
 from det_contracts.problems import invalid, precondition, unavailable
+from services.gateway.waiting import Fact
 from services.gateway.web.bodies import Body
+from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
 
@@ -91,12 +92,11 @@ async def _answered(visit: UserVisit, trial_id: int, seq: int) -> None:
         known = state.trials.get(trial_id)
         return known is None or known.answered >= seq or known.ended_at is not None
 
-    try:
-        async with asyncio.timeout(ANSWER_PATIENCE_S):
-            await visit.catalogue.until(holds)
-    except TimeoutError:
-        message = f"the metric of trial {trial_id} is stored, but the searcher does not answer; try again"
-        raise unavailable(message) from None
+    await wait_until(visit, Fact(holds, (("trials", trial_id),)), ANSWER_PATIENCE_S)
+    if not holds(visit.catalogue.state):
+        raise unavailable(
+            f"the metric of trial {trial_id} is stored, but the searcher does not answer; try again"
+        )
 
 
 @router.post("/trials/{trial_id}/progress")

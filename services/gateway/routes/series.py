@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts import queries
 from det_contracts.problems import invalid
 from services.gateway import curves, exporting
+from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked
 
 router = APIRouter()
@@ -64,4 +65,4 @@ async def export(visit: Asked, trial_id: int) -> Response:
     columns = exporting.columns(summary.summary if summary else {}, group)
     pages = visit.peers.reports([trial.id], group, archived=False)
     headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
-    return StreamingResponse(form.write(columns, pages), media_type=form.media_type, headers=headers)
+    return Stream(form.write(columns, pages), media_type=form.media_type, headers=headers)

@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from det_contracts import expconf
 from det_contracts.commands import RemoveTemplate, SetTemplate
-from det_contracts.problems import invalid, not_found
+from det_contracts.problems import not_found
 from services.gateway import paging
 from services.gateway.commands.templates import template_id
 from services.gateway.domain import Template
+from services.gateway.submit import configuration
 from services.gateway.web.bodies import TemplateBody
 from services.gateway.web.visit import Asked, UserVisit
 
@@ -53,10 +54,7 @@ async def template(visit: Asked, name: str) -> Response:
 async def _set(
     visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
 ) -> Response:
-    try:
-        whole = expconf.merge(config, {})
-    except expconf.ConfigErrors as errors:
-        raise invalid(f"template '{name}': {errors}") from None
+    whole = await configuration.of_template(visit.backend, visit.user.username, name, config)
     command = SetTemplate(
         name=name,
         config=whole,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from typing import Any, cast, get_args
 
@@ -16,7 +15,9 @@ from det_contracts.problems import invalid, unavailable
 from services.gateway.domain import Trial
 from services.gateway.routes import experiments, trials
 from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
+from services.gateway.waiting import Fact
 from services.gateway.web.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
+from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness
 
@@ -62,10 +63,10 @@ async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response
     name = await visit.create(
         CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
     )
-    return await _show(visit, await _announced(visit, ids.trial_task_id(id, name)))
+    return await _show(visit, await _announced(visit, id, ids.trial_task_id(id, name)))
 
 
-async def _announced(visit: UserVisit, task_id: str) -> Trial:
+async def _announced(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
     """A trial, once it has its number."""
     found: list[Trial] = []
 
@@ -74,11 +75,9 @@ async def _announced(visit: UserVisit, task_id: str) -> Trial:
         found.extend([known] if known is not None else [])
         return known is not None
 
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await visit.catalogue.until(holds)
-    except TimeoutError:
-        raise unavailable("the trial will be made, but the searcher does not answer; try again") from None
+    await wait_until(visit, Fact(holds, (("experiments", experiment_id),)), PATIENCE_S)
+    if not found:
+        raise unavailable("the trial will be made, but the searcher does not answer; try again")
     return found[-1]
 
 

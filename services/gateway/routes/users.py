@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import Any
 
@@ -34,7 +33,7 @@ async def create(visit: Asked, wish: UserCreation) -> Response:
     """Make a user; for administrators."""
     by = visit.admin().username
     told = wish.user
-    password = await _password(wish.password, is_hashed=wish.is_hashed)
+    password = await _password(visit, wish.password, is_hashed=wish.is_hashed)
     id = await visit.create(
         SetUser(
             username=told.username or "",
@@ -111,7 +110,7 @@ async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
     if wish.agent_user_group is not None:
         given["agent_user"] = _agent_user(wish.agent_user_group)
     if wish.password is not None:
-        given["password"] = await _password(wish.password, is_hashed=wish.is_hashed)
+        given["password"] = await _password(visit, wish.password, is_hashed=wish.is_hashed)
     await visit.peers.command(SetUser(user_id=user_id, user=visit.user.username, **given))
     return _answer(visit, user_id)
 
@@ -128,7 +127,7 @@ async def set_password(visit: Asked, user_id: int) -> Response:
     text = await visit.json()
     if not isinstance(text, str):
         raise invalid("the request: a JSON string is expected, the new password")
-    password = await _password(text, is_hashed=True)
+    password = await _password(visit, text, is_hashed=True)
     command = SetPassword(user_id=user_id, password=password, user=visit.user.username)
     await visit.peers.command(command)
     return _answer(visit, user_id)
@@ -138,10 +137,11 @@ def _answer(visit: UserVisit, id: int) -> Response:
     return visit.answer({"user": user(users.by_id(visit.catalogue.state, id))})
 
 
-async def _password(text: str | None, *, is_hashed: bool) -> Password:
+async def _password(visit: UserVisit, text: str | None, *, is_hashed: bool) -> Password:
     sent = text or ""
     sent = sent if is_hashed else users.hashed(sent)
-    return await asyncio.to_thread(users.kept, sent, os.urandom(users.SALT_BYTES))
+    salt = os.urandom(users.SALT_BYTES)
+    return await visit.backend.limits.passwords.run(visit.address, users.kept, sent, salt)
 
 
 def _agent_user(told: AgentUserBody | None) -> AgentUser | None:

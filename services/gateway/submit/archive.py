@@ -10,6 +10,7 @@ import binascii
 import gzip
 import hashlib
 import io
+import mmap
 import posixpath
 import tarfile
 import tempfile
@@ -23,9 +24,13 @@ from services.gateway.web.bodies import ContextItem
 from services.gateway.web.framing import LIMIT_BYTES
 
 FILE, DIRECTORY = 48, 53
+PATH = b'"path"'
 MEMORY_BYTES = 8 << 20
 LEVEL = 1
 """Of compression: code is small, and what is large is seldom compressible."""
+
+
+MOST_FILES = 100_000
 
 
 class TooLarge(Exception):
@@ -49,6 +54,16 @@ def packed(items: Sequence[ContextItem]) -> Iterator[tuple[Context, BinaryIO]]:
             digest.update(chunk)
         file.seek(0)
         yield Context(digest.hexdigest(), size), file
+
+
+def check_count(body: mmap.mmap) -> None:
+    """Refuse a request with more files than a context may have, before each of them becomes an object."""
+    found, at = 0, body.find(PATH)
+    while at >= 0:
+        found += 1
+        if found > MOST_FILES:
+            raise invalid(f"the context holds more than {MOST_FILES} files; see .detignore")
+        at = body.find(PATH, at + 1)
 
 
 def _write(items: Sequence[ContextItem], target: gzip.GzipFile) -> None:

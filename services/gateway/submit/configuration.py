@@ -4,36 +4,75 @@ from __future__ import annotations
 
 import random
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import msgspec
+
 from det_contracts import expconf
-from det_contracts.problems import invalid
+from det_contracts.problems import Refused, invalid
 from services.gateway import yamlfile
 from services.gateway.domain import Checkpoint, State
+from services.gateway.submit.jobs import COMPLETE, MERGE
+
+if TYPE_CHECKING:
+    from services.gateway.backend import Backend
 
 DEFAULT_POOL = "default"
 TEXT_LIMIT_BYTES = 1 << 20
 """Largest configuration text: it becomes part of an event, and the broker takes 8 MiB."""
+SMALL_BYTES = 4 << 10
+"""What takes the loop some milliseconds at most, and is read by itself."""
 NO_SEARCH = {"name": "single", "metric": "loss", "max_length": 1_000_000_000}
 """Of an unmanaged experiment that names none: its script trains as long as it likes."""
 SLOTS_EXCEEDED = "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
 
 
-def complete(
+async def complete(
+    backend: Backend,
+    who: str,
     text: str,
-    storage: dict[str, Any] | None,
     template: dict[str, Any] | None = None,
     *,
     unmanaged: bool = False,
 ) -> dict[str, Any]:
     """The completed configuration; raises `Refused` (400) that names everything wrong.
 
-    `storage` is the cluster's default `checkpoint_storage`; `template` goes before it. An unmanaged one needs
-    nothing: it only describes what runs elsewhere.
+    `template` goes before the cluster's default `checkpoint_storage`. An unmanaged one needs nothing: it only
+    describes what runs elsewhere. What is more than a little is read in another process.
     """
-    if len(text.encode()) > TEXT_LIMIT_BYTES:
+    if len(text) > TEXT_LIMIT_BYTES or len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
+    given: dict[str, Any] = {
+        "text": text,
+        "storage": backend.storage,
+        "template": template,
+        "unmanaged": unmanaged,
+        "seed": int(time.time()),
+        "name": expconf.random_name(random.choice),
+    }
+    if _is_small(text, template):
+        return complete_here(**given)
+    found: dict[str, Any] = await backend.offload.run(who, COMPLETE, given)
+    return found
+
+
+def _is_small(text: str, template: dict[str, Any] | None) -> bool:
+    if len(text) > SMALL_BYTES or "&" in text:
+        # A few lines with an anchor in them can mean a hundred thousand values.
+        return False
+    return template is None or len(msgspec.json.encode(template)) <= SMALL_BYTES
+
+
+def complete_here(
+    text: str,
+    storage: dict[str, Any] | None,
+    template: dict[str, Any] | None,
+    unmanaged: bool,
+    seed: int,
+    name: str,
+) -> dict[str, Any]:
+    """The same, by this process; takes seconds for a large one."""
     try:
         written = yamlfile.parse(text)
     except yamlfile.YamlProblem as error:
@@ -42,13 +81,36 @@ def complete(
     defaults += [{"checkpoint_storage": storage}] if storage is not None else []
     if unmanaged and isinstance(written, dict) and not written.get("searcher"):
         defaults += [{"searcher": NO_SEARCH}]
-    seed, name = int(time.time()), expconf.random_name(random.choice)
     try:
         config = expconf.complete(written, defaults=defaults, seed=seed, name=name, managed=not unmanaged)
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
     config["resources"]["resource_pool"] = config["resources"].get("resource_pool") or DEFAULT_POOL
     return config
+
+
+async def of_template(backend: Backend, who: str, name: str, config: Any) -> dict[str, Any]:
+    """A configuration as a template has it; raises `Refused` (400)."""
+    size = len(msgspec.json.encode(config))
+    if size > TEXT_LIMIT_BYTES:
+        raise invalid(f"template '{name}' is larger than {TEXT_LIMIT_BYTES} bytes")
+    try:
+        if size <= SMALL_BYTES:
+            return template_here(config)
+        found: dict[str, Any] = await backend.offload.run(who, MERGE, config)
+        return found
+    except Refused as refusal:
+        if refusal.problem.code != "invalid_argument":
+            raise
+        raise invalid(f"template '{name}': {refusal.problem.message}") from None
+
+
+def template_here(config: Any) -> dict[str, Any]:
+    """The same, by this process."""
+    try:
+        return expconf.merge(config, {})
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
 
 
 def source_checkpoint(config: dict[str, Any], state: State) -> str | None:

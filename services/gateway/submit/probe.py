@@ -15,7 +15,7 @@ from services.kit.blobs import naming_the_place, s3_client
 TEXT = b"can be written and read"
 
 
-def probe(storage: dict[str, Any], *, directories: bool) -> None:
+def probe(storage: dict[str, Any], directories: bool) -> None:
     """Try a completed `checkpoint_storage`. Blocking; raises `Refused` (400) with the place and the user id.
 
     Directories are tried only where they are the workers' own (`directories`); a bucket only with keys in

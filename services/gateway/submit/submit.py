@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import msgspec
 
@@ -15,9 +16,14 @@ from services.gateway import places
 from services.gateway.backend import Backend
 from services.gateway.commands.templates import template_id
 from services.gateway.domain import State
-from services.gateway.submit import archive, configuration
+from services.gateway.submit import archive, configuration, heavy
+from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
-from services.gateway.web.bodies import ContextItem, CreateExperiment
+from services.gateway.web.bodies import ContextItem, CreateExperiment, read_body
+from services.gateway.web.spooled import spooled
+
+if TYPE_CHECKING:
+    from services.gateway.web.visit import UserVisit
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -27,20 +33,64 @@ class Checked(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-async def checked(backend: Backend, wish: CreateExperiment, user: str) -> Checked:
+class Code:
+    """The files that came with a request: packed already, or few enough to be packed by us."""
+
+    def __init__(self, items: Sequence[ContextItem] = ()) -> None:
+        self.items = items
+        self.packed: Context | None = None
+        self.file: BinaryIO | None = None
+
+    async def store(self, backend: Backend, who: str, *, only_check: bool = False) -> Context | None:
+        """Keep it; None where there is none. Raises `Refused`, or `archive.TooLarge`."""
+        try:
+            if self.packed is not None and self.file is not None:
+                put = None if only_check else backend.blobs.put
+                return await backend.limits.contexts.run(who, _keep, put, self.packed, self.file)
+            if not self.items:
+                return None
+            return await backend.limits.contexts.run(who, _store, backend, self.items, only_check)
+        except OSError as error:
+            raise unavailable(f"the context cannot be stored: {error}") from None
+
+
+@asynccontextmanager
+async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code]]:
+    """A request of a `kind` (see `heavy.KINDS`), and its files; raises `Refused`.
+
+    A large one never lies in this process's memory: another reads it, and packs its files.
+    """
+    shape, files = heavy.KINDS[kind]
+    async with spooled(visit) as body:
+        if body.file is None:
+            wish = await visit.backend.limits.contexts.run(visit.user.username, read_body, shape, body.small)
+            yield wish, Code(getattr(wish, files))
+            return
+        code = Code()
+        with tempfile.TemporaryFile() as packed:
+            handles = [body.file.fileno(), packed.fileno()]
+            found = await visit.backend.offload.run(visit.user.username, READ, kind, handles)
+            if found["context"] is not None:
+                code.packed = msgspec.convert(found["context"], Context)
+                code.file = cast(BinaryIO, packed)
+            yield shape.model_validate(found["wish"]), code
+
+
+async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: str) -> Checked:
     """Complete a wish and, unless it is only to be checked, store its code.
 
     Raises `Refused`, or `archive.TooLarge`.
     """
     state = backend.catalogue.state
-    config = configuration.complete(
-        wish.config, backend.storage, _template(wish, state), unmanaged=wish.unmanaged
+    config = await configuration.complete(
+        backend, user, wish.config, _template(wish, state), unmanaged=wish.unmanaged
     )
+    state = backend.catalogue.state
     project_id = _project(wish, config, state)
     source = configuration.source_checkpoint(config, state)
     # What runs elsewhere uses neither the workers' storage nor their slots.
-    warnings = [] if wish.unmanaged else await _check_cluster(backend, config)
-    context = await _context(backend, wish)
+    warnings = [] if wish.unmanaged else await _check_cluster(backend, config, user)
+    context = await _context(backend, wish, code, user)
     command = commands.CreateExperiment(
         user=user,
         config=config,
@@ -55,10 +105,10 @@ async def checked(backend: Backend, wish: CreateExperiment, user: str) -> Checke
     return Checked(command, warnings)
 
 
-async def _check_cluster(backend: Backend, config: dict[str, Any]) -> list[str]:
+async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
     """Whether the cluster can run it; returns what is worth telling, raises `Refused`."""
     storage, directories = config["checkpoint_storage"], backend.settings.checkpoints_probe
-    await asyncio.to_thread(probe, storage, directories=directories)
+    await backend.limits.probes.run(who, probe, storage, directories)
     return configuration.warnings(config, backend.catalogue.state) + await _fit(backend, config)
 
 
@@ -98,22 +148,11 @@ def _project(wish: CreateExperiment, config: dict[str, Any], state: State) -> in
     return places.open_project(state, id).project_id
 
 
-async def _context(backend: Backend, wish: CreateExperiment) -> Context | None:
+async def _context(backend: Backend, wish: CreateExperiment, code: Code, who: str) -> Context | None:
     """Where the code lies, once it is stored; a fork without code of its own has its parent's."""
     parent = backend.catalogue.submission(wish.parent_id) if wish.parent_id else None
-    if not wish.model_definition:
-        return parent.context if parent is not None else None
-    return await store_context(backend, wish.model_definition, only_check=wish.validate_only)
-
-
-async def store_context(
-    backend: Backend, items: Sequence[ContextItem], *, only_check: bool = False
-) -> Context:
-    """Pack files and keep them; raises `Refused`, or `archive.TooLarge`."""
-    try:
-        return await asyncio.to_thread(_store, backend, items, only_check)
-    except OSError as error:
-        raise unavailable(f"the context cannot be stored: {error}") from None
+    own = await code.store(backend, who, only_check=wish.validate_only)
+    return own or (parent.context if parent is not None else None)
 
 
 def _store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> Context:
@@ -121,3 +160,10 @@ def _store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> 
         if not only_check:
             backend.blobs.put(context.digest, file)
         return context
+
+
+def _keep(put: Callable[[str, BinaryIO], None] | None, context: Context, file: BinaryIO) -> Context:
+    file.seek(0)
+    if put is not None:
+        put(context.digest, file)
+    return context

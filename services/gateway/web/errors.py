@@ -9,10 +9,12 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from det_contracts.problems import Code, Problem, Refused
 from services.gateway.web.bodies import told
+from services.kit.admission import Busy
 
 log = structlog.get_logger()
 API = "/api/v1"
@@ -100,11 +102,15 @@ def install(app: FastAPI) -> None:
     app.exception_handler(Refused)(_refused)
     app.exception_handler(HTTPException)(_http)
     app.exception_handler(RequestValidationError)(_invalid)
+    app.exception_handler(ClientDisconnect)(_gone)
     app.exception_handler(Exception)(_failed)
 
 
 async def _refused(request: Request, error: Refused) -> Response:
-    return response(request.url.path, error.problem)
+    answer = response(request.url.path, error.problem)
+    if isinstance(error, Busy):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer
 
 
 async def _http(request: Request, error: HTTPException) -> Response:
@@ -119,6 +125,10 @@ async def _http(request: Request, error: HTTPException) -> Response:
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
     return response(request.url.path, Problem("invalid_argument", told(error.errors(), skip=1)))
+
+
+async def _gone(request: Request, error: ClientDisconnect) -> Response:
+    return response(request.url.path, Problem("unavailable", "the request did not come whole"), 408)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from det_contracts.problems import Problem
+from det_contracts.problems import Problem, Refused
 from services.gateway.web import errors
 
 LIMIT_BYTES = 96 << 20
-"""Largest request."""
+"""Largest request that brings files, or goes to a task."""
+PLAIN_LIMIT_BYTES = 4 << 20
+"""Of any other: what is in it becomes a message of the log, and is read by the loop itself."""
+STRANGERS_LIMIT_BYTES = 1 << 20
+"""Of whoever is not logged in."""
+DISCARD_BYTES = 256 << 20
+"""What is read of a request that is too large, so that its sender hears so."""
 CREATE_LIMIT_BYTES = LIMIT_BYTES * 4 // 3 + (16 << 20)
 """For a context the limit holds for what is inside: in JSON, base64 makes it a third larger."""
 CREATE_PATH = f"{errors.API}/experiments"
+EXTERNAL_PATH = f"{CREATE_PATH}/by-external-id/"
 REPORT_LIMIT_BYTES = 12 << 20
 """A report that is larger as JSON is too large for the broker in any form: told before it is parsed."""
+LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)|/proxy/.*")
 REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
 
 
@@ -37,20 +46,25 @@ class Framing:
         scope = {**scope, "headers": headers}
         limit = _limit(scope["path"])
         announced = dict(scope["headers"]).get(b"content-length", b"0")
-        if announced.isdigit() and int(announced) > limit:
-            # Read to the end: a client that is still sending would see a broken pipe and not the answer.
-            await _discard(receive)
-            problem = Problem("exhausted", _too_large(limit))
-            await errors.response(scope["path"], problem, 413)(scope, receive, send)
-            return
-        await self._app(scope, _Counted(receive, limit), send)
+        size = int(announced) if announced.isdigit() else 0
+        problem, status = Problem("exhausted", _too_large(limit)), 413
+        if size <= limit:
+            if size <= STRANGERS_LIMIT_BYTES or (stranger := _stranger(scope)) is None:
+                await self._app(scope, _Counted(receive, limit, scope), send)
+                return
+            problem, status = stranger, 401
+        # Read to the end: a client that is still sending would see a broken pipe and not the answer.
+        await _discard(receive)
+        await errors.response(scope["path"], problem, status)(scope, receive, send)
 
 
 class _Counted:
     """A body whose size was not announced, or not truly."""
 
-    def __init__(self, receive: Receive, limit: int) -> None:
+    def __init__(self, receive: Receive, limit: int, scope: Scope) -> None:
         self._receive = receive
+        self._scope = scope
+        self._known = False
         self._limit = limit
         self._seen = 0
 
@@ -59,13 +73,31 @@ class _Counted:
         self._seen += len(message.get("body", b""))
         if self._seen > self._limit:
             raise HTTPException(413, _too_large(self._limit))
+        if self._seen > STRANGERS_LIMIT_BYTES and not self._known:
+            if (stranger := _stranger(self._scope)) is not None:
+                raise HTTPException(401, stranger.message)
+            self._known = True
         return message
 
 
+def _stranger(scope: Scope) -> Problem | None:
+    """Why nobody is known to send a request, if so."""
+    from services.gateway.web.visit import Visit
+
+    try:
+        Visit(Request(scope)).session()
+    except Refused as refusal:
+        return refusal.problem
+    return None
+
+
 def _limit(path: str) -> int:
-    if path == CREATE_PATH:
+    if path == CREATE_PATH or path.startswith(EXTERNAL_PATH):
         return CREATE_LIMIT_BYTES
-    return REPORT_LIMIT_BYTES if REPORT_PATHS.fullmatch(path) else LIMIT_BYTES
+    if REPORT_PATHS.fullmatch(path):
+        return REPORT_LIMIT_BYTES
+    plain = LARGE_PATHS.fullmatch(path) is None
+    return min(LIMIT_BYTES, PLAIN_LIMIT_BYTES) if plain else LIMIT_BYTES
 
 
 def _too_large(limit: int) -> str:
@@ -73,7 +105,9 @@ def _too_large(limit: int) -> str:
 
 
 async def _discard(receive: Receive) -> None:
-    while True:
+    seen = 0
+    while seen < DISCARD_BYTES:
         message = await receive()
+        seen += len(message.get("body", b""))
         if message["type"] == "http.disconnect" or not message.get("more_body"):
             return

@@ -7,13 +7,13 @@ import hashlib
 import hmac
 import math
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
 import structlog
 from fastapi import Depends, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from det_contracts.commands import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
@@ -22,6 +22,7 @@ from services.gateway.backend import Backend
 from services.gateway.domain import User
 from services.gateway.web import errors
 from services.gateway.web.params import Params
+from services.gateway.web.streaming import Stream
 from services.kit import task_tokens
 from services.kit.once import made
 
@@ -40,6 +41,12 @@ class Visit:
         self.backend: Backend = request.app.state.backend
         self.catalogue = self.backend.catalogue
         self.peers = self.backend.peers
+
+    @property
+    def address(self) -> str:
+        """Where the request came from."""
+        client = self.request.client
+        return client.host if client is not None else ""
 
     async def json(self) -> Any:
         """The request's body, where no shape is given; raises `Refused` (400)."""
@@ -107,6 +114,8 @@ class UserVisit(Visit):
         session = self.session()
         self.session_id = session.id
         self._user_id = users.by_id_of(self.catalogue.state, session.user)
+        self.digest = ""
+        """Of the whole request, where its body was not kept in memory."""
 
     @property
     def user(self) -> User:
@@ -131,10 +140,12 @@ class UserVisit(Visit):
         if len(key) > LONGEST_KEY or not key.isprintable():
             raise invalid(f"Idempotency-Key: at most {LONGEST_KEY} printable characters are expected")
         id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
+        return Once(id, key, self.digest or await self._digest())
+
+    async def _digest(self) -> str:
         # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
         said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
-        digest = await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")
-        return Once(id, key, digest.hex())
+        return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
 
     def admin(self) -> User:
         """Who asks, if they may administer; raises `Refused` (403)."""
@@ -142,17 +153,24 @@ class UserVisit(Visit):
             raise errors.forbidden(f"user '{self.user.username}' is no administrator")
         return self.user
 
-    def stream(self, pages: AsyncIterator[Sequence[Any]]) -> Response:
-        """One JSON object per line; a failure after the start is a line, too."""
-        return StreamingResponse(_lines(pages), media_type="application/json")
+    def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
+        """One JSON object per line; a failure after the start is a line, too.
+
+        A page is a list of objects, or bytes made by `line`.
+        """
+        return Stream(_lines(pages), visit=self, media_type="application/json")
 
 
-async def _lines(pages: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
+def line(result: Any) -> bytes:
+    """One object of a stream, as it is sent."""
+    return msgspec.json.encode({"result": result}) + b"\n"
+
+
+async def _lines(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:
     try:
         async for page in pages:
-            if not page:
-                continue
-            yield b"".join(msgspec.json.encode({"result": result}) + b"\n" for result in page)
+            if page:
+                yield page if isinstance(page, bytes) else b"".join([line(result) for result in page])
     except Refused as refusal:
         yield msgspec.json.encode(errors.line(refusal.problem)) + b"\n"
     except asyncio.CancelledError:
@@ -161,6 +179,9 @@ async def _lines(pages: AsyncIterator[Sequence[Any]]) -> AsyncIterator[bytes]:
         log.error("stream.failed", exc_info=error)
         problem = Problem("internal", f"the gateway failed in this stream: {error!r}")
         yield msgspec.json.encode(errors.line(problem)) + b"\n"
+    finally:
+        if isinstance(pages, AsyncGenerator):
+            await pages.aclose()
 
 
 async def _anybody(request: Request) -> Visit:

@@ -1,0 +1,93 @@
+"""What is too much for the gateway's own process: each function runs in another (`services.kit.offload`)."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from det_contracts.problems import invalid, not_found
+from services.gateway.present.values import instant
+from services.gateway.submit import archive, configuration
+from services.gateway.web.bodies import Body, CreateExperiment, TaskBody, read_body
+
+LARGEST_SHOWN_BYTES = 8 << 20
+KINDS: dict[str, tuple[type[Body], str]] = {
+    "experiment": (CreateExperiment, "model_definition"),
+    "task": (TaskBody, "files"),
+}
+"""What a request is, and which of its fields holds files."""
+
+
+def read(kind: str, body: int, packed: int) -> dict[str, Any]:
+    """A request with its files: what it says beside them, and what they are known by, packed into a file."""
+    shape, files = KINDS[kind]
+    with mmap.mmap(body, 0, access=mmap.ACCESS_READ) as text:
+        archive.check_count(text)
+        wish = read_body(shape, text.read())
+    items = getattr(wish, files)
+    found: dict[str, Any] = {"wish": wish.model_dump(exclude={files}, exclude_unset=True), "context": None}
+    if items:
+        with archive.packed(items) as (context, source), open(packed, "wb", closefd=False) as target:
+            shutil.copyfileobj(source, target, 1 << 20)
+            found["context"] = msgspec.to_builtins(context)
+    return found
+
+
+def complete(given: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with its template and defaults; raises `Refused` that names everything wrong."""
+    return configuration.complete_here(**given)
+
+
+def merge(config: Any) -> dict[str, Any]:
+    """A configuration as a template has it."""
+    return configuration.template_here(config)
+
+
+def tree(_: object, packed: int) -> bytes:
+    """All files and directories of a context, nested, as JSON."""
+    tops: list[dict[str, Any]] = []
+    below: dict[str, list[dict[str, Any]]] = {"": tops}
+    with _opened(packed) as members:
+        for member in sorted(members, key=lambda one: one.name):
+            parent, _slash, name = member.name.rpartition("/")
+            inner: list[dict[str, Any]] = []
+            node = {
+                "path": member.name,
+                "name": name,
+                "modifiedTime": instant(float(member.mtime)),
+                "contentLength": member.size,
+                "isDir": member.isdir(),
+                "contentType": "" if member.isdir() else "text/plain; charset=utf-8",
+                "files": inner,
+            }
+            below.setdefault(parent, tops).append(node)
+            below[member.name] = inner
+    return msgspec.json.encode(tops)
+
+
+def one_file(path: str, packed: int) -> bytes:
+    """The content of one file of a context; raises `Refused`."""
+    with _opened(packed) as members:
+        for member in members:
+            if member.name == path and member.isfile():
+                if member.size > LARGEST_SHOWN_BYTES:
+                    raise invalid(f"'{path}' is larger than {LARGEST_SHOWN_BYTES} bytes: download the whole")
+                content = members.extractfile(member)
+                if content is not None:
+                    return content.read()
+    raise not_found("file", path)
+
+
+@contextmanager
+def _opened(packed: int) -> Iterator[tarfile.TarFile]:
+    with os.fdopen(os.dup(packed), "rb") as file:
+        file.seek(0)
+        with tarfile.open(fileobj=file, mode="r:gz") as members:
+            yield members

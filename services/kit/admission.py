@@ -1,0 +1,146 @@
+"""So many of a kind at once, and so many of them for one user; others wait, or are told to come again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from det_contracts.problems import Code, Problem, Refused
+from services.kit.measures import Reading
+
+UNLIMITED = 1 << 62
+
+
+class Busy(Refused):
+    """There is no place just now; nothing was done."""
+
+    def __init__(self, code: Code, message: str, retry_after_s: int) -> None:
+        super().__init__(Problem(code, f"{message}; try again in {retry_after_s} s"))
+        self.retry_after_s = retry_after_s
+
+
+def _less(counts: Counter[str], who: str) -> None:
+    counts[who] -= 1
+    if not counts[who]:
+        del counts[who]
+
+
+class Admission:
+    """Places for one kind of work.
+
+    A place that is free goes to whoever has waited longest and has not had their share. Whoever waits may be
+    cancelled at any moment: a place that was given to them meanwhile goes to the next.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        at_once: int,
+        each: int,
+        waiting: int = UNLIMITED,
+        each_waiting: int = UNLIMITED,
+        patience_s: float | None = None,
+        retry_after_s: int = 5,
+    ) -> None:
+        """Places in all and for each user; how many may wait in all and of each user, and for how long.
+
+        `what` is their name in the plural, for those who are refused and for operators.
+        """
+        self.what = what
+        self._at_once, self._each = at_once, each
+        self._waiting, self._each_waiting = waiting, each_waiting
+        self._patience_s, self._retry_after_s = patience_s, retry_after_s
+        self._inside: Counter[str] = Counter()
+        self._total = 0
+        self._queue: dict[asyncio.Future[None], str] = {}
+        """Who waits, in the order in which they came."""
+        self._wanting: Counter[str] = Counter()
+
+    @property
+    def inside(self) -> int:
+        """How many have a place."""
+        return self._total
+
+    @property
+    def queued(self) -> int:
+        """How many wait for one."""
+        return len(self._queue)
+
+    @asynccontextmanager
+    async def place(self, who: str) -> AsyncIterator[None]:
+        """Have a place; raises `Busy` when too many wait already, or when it takes too long."""
+        await self.enter(who)
+        try:
+            yield
+        finally:
+            self.leave(who)
+
+    async def enter(self, who: str) -> None:
+        """Take a place, to be given back by `leave`; raises `Busy`."""
+        if self._may(who):
+            self._take(who)
+            return
+        if self._wanting[who] >= self._each_waiting or len(self._queue) >= self._waiting:
+            raise self._full(who)
+        turn = asyncio.get_running_loop().create_future()
+        self._queue[turn] = who
+        self._wanting[who] += 1
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await turn
+        except TimeoutError:
+            self._give_up(turn, who)
+            raise self._full(who) from None
+        except BaseException:
+            self._give_up(turn, who)
+            raise
+
+    def leave(self, who: str) -> None:
+        """Give a place back."""
+        self._total -= 1
+        _less(self._inside, who)
+        self._let_in()
+
+    def _take(self, who: str) -> None:
+        self._total += 1
+        self._inside[who] += 1
+
+    def _may(self, who: str) -> bool:
+        return self._total < self._at_once and self._inside[who] < self._each
+
+    def _out(self, turn: asyncio.Future[None]) -> None:
+        _less(self._wanting, self._queue.pop(turn))
+
+    def _give_up(self, turn: asyncio.Future[None], who: str) -> None:
+        if turn in self._queue:
+            self._out(turn)
+        else:
+            # It was let in at the same moment.
+            self.leave(who)
+
+    def _let_in(self) -> None:
+        while self._total < self._at_once:
+            turn = next((one for one, who in self._queue.items() if self._may(who)), None)
+            if turn is None:
+                return
+            self._take(self._queue[turn])
+            self._out(turn)
+            if not turn.done():
+                turn.set_result(None)
+
+    def _full(self, who: str) -> Busy:
+        own, again = self._inside[who], self._retry_after_s
+        if own >= self._each:
+            return Busy("exhausted", f"you have {own} {self.what}, and nobody gets more at once", again)
+        return Busy("unavailable", f"there are {self._total} {self.what}, all there is room for", again)
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        for name, help, count in (
+            ("places_taken", "Places taken, by kind of work", self.inside),
+            ("places_wanted", "Those who wait for a place, by kind of work", self.queued),
+        ):
+            yield Reading(name, help, ("kind",), {(self.what,): count})

@@ -1,0 +1,197 @@
+"""Heavy work in a process of its own, which is begun when there is some, limited, and let go of soon after.
+
+A parser written in C holds the interpreter for as long as it works, so that a thread would not help the loop.
+What is handed over lies in files without a name, of which the other process gets the handles: a request of
+100 MiB passes through neither process's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from det_contracts.problems import Problem, Refused, invalid
+from services.kit.admission import Admission
+from services.kit.measures import Reading
+
+IDLE_S = 20.0
+"""How long a process is kept for the next work."""
+MEMORY_BYTES = 2 << 30
+"""Address space of one process."""
+HANGS_S = 30
+"""How much longer than its processor time a job may take, beside ten times that on a busy machine."""
+log = structlog.get_logger()
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A kind of heavy work: a function `(argument, *files)` of some module, which knows nothing else.
+
+    Argument and value are what JSON can hold; a value that is `bytes` is handed over as it is. What it
+    refuses by `Refused` is refused to the caller.
+    """
+
+    function: str
+    """`package.module:name`."""
+    seconds: int = 10
+    """Of processor time."""
+
+
+class _Process:
+    """One process, and our end of the line to it."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self.line = ours
+        with theirs:
+            command = [sys.executable, "-P", "-m", "services.kit.offload_child"]
+            words = [str(theirs.fileno()), str(os.getpid()), str(MEMORY_BYTES)]
+            # In the loop's own thread, to whose life that of the process is bound.
+            self.popen = subprocess.Popen(  # noqa: S603
+                [*command, *words], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
+            )
+
+    async def do(self, job: Job, files: Sequence[int]) -> bytes:
+        """Have a job done, and its outcome: one letter, or none when the process ended over it."""
+        order = msgspec.json.encode(job)
+        socket.send_fds(self.line, [order], list(files))
+        return await asyncio.get_running_loop().sock_recv(self.line, 1)
+
+    def end(self) -> int:
+        """End it, whatever it does; returns what it ended with."""
+        self.line.close()
+        self.popen.kill()
+        return self.popen.wait()
+
+
+class Offload:
+    """Processes for heavy work, one for each piece that goes on at the same time."""
+
+    def __init__(self, *, at_once: int = 2, each: int = 1, waiting: int = 32, each_waiting: int = 4) -> None:
+        """So many pieces at once in all and for each user; others wait, or are told to come again."""
+        self.places = Admission(
+            "pieces of heavy work", at_once=at_once, each=each, waiting=waiting, each_waiting=each_waiting
+        )
+        self._idle: list[_Process] = []
+        self._ending: asyncio.TimerHandle | None = None
+        self._works: set[asyncio.Task[Any]] = set()
+
+    async def run(self, who: str, job: Job, argument: Any, files: Sequence[int] = ()) -> Any:
+        """The value of a job; raises `Refused`: what the job refuses, that it needs too much, or `Busy`.
+
+        Whoever stops waiting does not stop the work: it keeps its place until it is over.
+        """
+        kept = [os.dup(file) for file in files]
+        work = asyncio.ensure_future(self._in_a_place(who, job, argument, kept))
+        self._works.add(work)
+        work.add_done_callback(self._works.discard)
+        # Somebody may have gone who would have heard of it.
+        work.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(work)
+
+    async def _in_a_place(self, who: str, job: Job, argument: Any, files: list[int]) -> Any:
+        try:
+            async with self.places.place(who):
+                return await self._done(job, argument, files)
+        finally:
+            for file in files:
+                os.close(file)
+
+    async def _done(self, job: Job, argument: Any, files: Sequence[int]) -> Any:
+        given, value = (os.memfd_create(name) for name in ("argument", "value"))
+        try:
+            await asyncio.to_thread(_fill, given, msgspec.json.encode(argument))
+            outcome = await self._by_a_process(job, [given, value, *files])
+            return await asyncio.to_thread(_read, outcome, value)
+        finally:
+            os.close(given)
+            os.close(value)
+
+    async def _by_a_process(self, job: Job, files: Sequence[int]) -> bytes:
+        process = self._take()
+        whole, began = False, time.monotonic()
+        try:
+            # It counts its own time; here only what hangs without working is ended.
+            async with asyncio.timeout(HANGS_S + 10 * job.seconds):
+                outcome = await process.do(job, files)
+            whole = bool(outcome)
+        except (TimeoutError, OSError):
+            outcome = b""
+        finally:
+            if whole:
+                self._keep(process)
+            else:
+                status = process.end()
+        if not whole:
+            log.warning("offload.ended", job=job.function, status=status, seconds=time.monotonic() - began)
+            raise _too_much(job, status)
+        return outcome
+
+    def _take(self) -> _Process:
+        while self._idle:
+            process = self._idle.pop()
+            if process.popen.poll() is None:
+                return process
+            process.end()
+        return _Process()
+
+    def _keep(self, process: _Process) -> None:
+        self._idle.append(process)
+        if self._ending is not None:
+            self._ending.cancel()
+        self._ending = asyncio.get_running_loop().call_later(IDLE_S, self._let_go)
+
+    def _let_go(self) -> None:
+        idle, self._idle = self._idle, []
+        for process in idle:
+            process.end()
+
+    async def close(self) -> None:
+        """End all of it."""
+        if self._ending is not None:
+            self._ending.cancel()
+        works = list(self._works)
+        for work in works:
+            work.cancel()
+        await asyncio.gather(*works, return_exceptions=True)
+        self._let_go()
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        return self.places.readings()
+
+
+def _fill(file: int, content: bytes) -> None:
+    with open(file, "wb", closefd=False) as target:
+        target.write(content)
+
+
+def _read(outcome: bytes, file: int) -> Any:
+    """The value of a job, or what it raised."""
+    with open(file, "rb", closefd=False) as source:
+        source.seek(0)
+        content = source.read()
+    match outcome:
+        case b"b":
+            return content
+        case b"v":
+            return msgspec.json.decode(content)
+        case b"m":
+            raise invalid(f"this needs more than {MEMORY_BYTES >> 20} MiB of memory; make it smaller")
+    raise Refused(msgspec.json.decode(content, type=Problem))
+
+
+def _too_much(job: Job, status: int) -> Refused:
+    if status == -signal.SIGXCPU:
+        return invalid(f"this takes more than {job.seconds} s of processor time; make it smaller")
+    return Refused(Problem("internal", f"the process that worked on this ended with status {status}"))

@@ -1,0 +1,79 @@
+"""The other end of `services.kit.offload`: `python -m services.kit.offload_child LINE PARENT MEMORY`."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from det_contracts.problems import Problem, Refused
+from services.kit.offload import Job
+
+PR_SET_PDEATHSIG = 1
+MOST_FILES = 8
+NICER = 5
+"""Whoever is asked something small goes first on a busy machine."""
+
+
+def main(line: int, parent: int, memory: int) -> None:
+    """Do one job after the other, until nobody is there who would give any."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Who stops all processes of a terminal stops the service, and that ends this one.
+        signal.signal(number, signal.SIG_IGN)
+    os.nice(NICER)
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with socket.socket(fileno=line) as orders:
+        while True:
+            order, files, *_ = socket.recv_fds(orders, 1 << 16, MOST_FILES)
+            if not order:
+                return
+            orders.send(_done(msgspec.json.decode(order, type=Job), files))
+
+
+def _done(job: Job, files: Sequence[int]) -> bytes:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    used = int(usage.ru_utime + usage.ru_stime) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (used + job.seconds, resource.RLIM_INFINITY))
+    try:
+        outcome, content = _outcome(job, files)
+        with open(files[1], "wb", closefd=False) as target:
+            target.write(content)
+        return outcome
+    except MemoryError:
+        return b"m"
+    finally:
+        for file in files:
+            os.close(file)
+
+
+def _outcome(job: Job, files: Sequence[int]) -> tuple[bytes, bytes]:
+    module, _, name = job.function.partition(":")
+    with open(files[0], "rb", closefd=False) as given:
+        given.seek(0)
+        argument = msgspec.json.decode(given.read())
+    try:
+        value: Any = getattr(importlib.import_module(module), name)(argument, *files[2:])
+    except Refused as refusal:
+        return b"r", msgspec.json.encode(refusal.problem)
+    except MemoryError:
+        raise
+    except Exception as error:
+        problem = Problem("internal", f"{name} failed: {error!r}")
+        return b"r", msgspec.json.encode(problem)
+    return (b"b", value) if isinstance(value, bytes) else (b"v", msgspec.json.encode(value))
+
+
+if __name__ == "__main__":
+    main(*(int(word) for word in sys.argv[1:]))

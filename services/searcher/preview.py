@@ -1,0 +1,35 @@
+"""What a search would do, played in a process of its own: thousands of trials take seconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.problems import invalid
+from det_contracts.queries import PreviewSearch
+from services.kit.offload import Job
+from services.searcher.methods import MethodError, breakdown, simulate
+
+MOST_TRIALS = 5000
+PREVIEW = Job("services.searcher.preview:play", seconds=8)
+
+
+def play(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """The answer to a question as it came."""
+    return preview_search(msgspec.convert(given, PreviewSearch))
+
+
+def preview_search(query: PreviewSearch) -> list[dict[str, Any]]:
+    """Play a search whose metrics say nothing; raises `Refused` for one that cannot be played."""
+    config = query.config
+    if config["searcher"]["name"] == "custom":
+        raise invalid(
+            "<config>.searcher: a custom search is decided by your own code; nothing can be previewed"
+        )
+    seed = config["reproducibility"]["experiment_seed"]
+    try:
+        played = simulate(config["searcher"], config["hyperparameters"], seed, most_trials=MOST_TRIALS)
+    except MethodError as error:
+        raise invalid(f"<config>.searcher: {error}") from None
+    return [{"lengths": lengths, "trials": count} for lengths, count in breakdown(played).items()]

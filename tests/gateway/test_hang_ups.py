@@ -1,0 +1,117 @@
+"""Clients that hang up at each await of what streams or waits: they leave nothing, and freeze nobody."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from det_contracts import queries
+from det_contracts.events import scheduler
+from tests.gateway import stories as story
+from tests.gateway.hanging_up import Client, counting
+from tests.gateway.talking import say
+
+API = "/api/v1"
+ROUTES = {
+    "live": ("GET", f"{API}/live?topics=experiments,experiment.1,trial.1.series"),
+    "live, come back": ("GET", f"{API}/live?topics=experiments&after=1"),
+    "live, ahead": ("GET", f"{API}/live?topics=experiments&after=5000"),
+    "log of a trial": ("GET", f"{API}/trials/1/logs?follow=true"),
+    "log of a task": ("GET", f"{API}/tasks/1.r1/logs?follow=true&levels=LOG_LEVEL_ERROR"),
+    "stored log": ("GET", f"{API}/trials/1/logs?limit=10"),
+    "log as a file": ("GET", f"{API}/trials/1/logs/download"),
+    "fields of a log": ("GET", f"{API}/trials/1/logs/fields?follow=true"),
+    "log of the cluster": ("GET", f"{API}/master/logs?follow=true"),
+    "names of metrics": ("GET", f"{API}/experiments/metrics-stream/metric-names?ids=1"),
+    "batches": ("GET", f"{API}/experiments/1/metrics-stream/batches?metricName=loss"),
+    "snapshot": ("GET", f"{API}/experiments/1/metrics-stream/trials-snapshot?metricName=loss"),
+    "sample": ("GET", f"{API}/experiments/1/metrics-stream/trials-sample?metricName=loss"),
+    "profiler": ("GET", f"{API}/trials/1/profiler/available_series?follow=true"),
+    "preemption": ("GET", f"{API}/allocations/1.r1.1/signals/preemption?timeout_seconds=60"),
+    "rendezvous": ("GET", f"{API}/allocations/1.r1.1/resources/1.r1.1-0/rendezvous"),
+    "events of a search": ("GET", f"{API}/experiments/1/searcher_events"),
+}
+
+
+@pytest.fixture
+def busy(talking):
+    """A running trial, one of whose two members is not there, and services that have nothing to tell."""
+    wanted, placed, started = story.running(1)
+    two = (scheduler.Part("w-1", (0,), 0), scheduler.Part("w-2", (0,), 1))
+    talking.given(wanted, msgspec.structs.replace(placed, parts=two), started)
+    talking.run(say(talking, 0, "first"))
+    talking.peers.values |= {
+        queries.LogFields: {
+            "places": [], "ranks": [], "stdtypes": [], "sources": [], "levels": {}, "lines": 0,
+            "last_number": 0, "first_error": None, "last_line": None, "failing_line": None,
+        },
+        queries.SearcherEvents: {"state": "ACTIVE", "events": []},
+        queries.MetricNames: {},
+        queries.ReportedSteps: {"steps": [], "more": False},
+        queries.Series: [],
+    }  # fmt: skip
+    talking.experiments = 1
+    return talking
+
+
+async def something_happens(gateway):
+    gateway.experiments += 1
+    await gateway.append(story.created(gateway.experiments))
+    await gateway.append(story.stored(1, f"c-{gateway.experiments}", gateway.experiments))
+    await say(gateway, gateway.experiments, f"line {gateway.experiments}", level="ERROR")
+
+
+def left(gateway):
+    """What clients hold at a gateway."""
+    backend = gateway.backend
+    return {
+        "waiting": len(backend.catalogue.waiting),
+        "pages": backend.live._open,
+        "curves": backend.live._curves.running,
+        "followers": len(backend.following.tails),
+        "readers": len(backend.following.tails._readers),
+        "reads": backend.following.reads.inside + backend.following.reads.queued,
+        "streams": backend.limits.streams.inside,
+        "grown": len(gateway.journal._grown._waiting) - gateway.reading,
+    }
+
+
+async def emptied(gateway, tasks):
+    """Wait until clients hold nothing, and no task of theirs runs."""
+    async with asyncio.timeout(10):
+        while any(left(gateway).values()) or len(asyncio.all_tasks()) > tasks:
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("how", ["closes", "cancels", "late"])
+@pytest.mark.parametrize("name", ROUTES)
+def test_who_hangs_up_at_any_await_leaves_nothing_and_freezes_nobody(busy, name, how):
+    app, token = busy.app, busy.client.headers["Authorization"]
+    busy.send("GET", "/info")
+
+    async def work():
+        await asyncio.sleep(0)
+        busy.reading = len(busy.journal._grown._waiting)
+        tasks, at, more = len(asyncio.all_tasks()), 1, True
+        while more:
+            client = Client(app, *ROUTES[name], token, at, how)
+            more = await client.run(lambda: something_happens(busy))
+            at += 1
+            await emptied(busy, tasks)
+            # The others see what happens.
+            await busy.append(story.created(busy.experiments + 1))
+            busy.experiments += 1
+            async with asyncio.timeout(10):
+                await busy.catalogue.reach(len(busy.journal.streams["CONTROL"]))
+            answer = await busy.client.get(f"{API}/experiments/{busy.experiments}")
+            assert answer.status_code == 200, answer.text
+        return at
+
+    busy.loop.set_task_factory(counting)
+    try:
+        tried = busy.loop.run_until_complete(work())
+    finally:
+        busy.loop.set_task_factory(None)
+    assert tried > 4
