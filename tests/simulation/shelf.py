@@ -60,7 +60,7 @@ class ShelfSnapshot:
             tables[kind][self._types[kind][0](key)] = self._decoders[kind].decode(body)
         return self._state(**tables), dict(shelf.positions)
 
-    def save(self, shelf, records, positions):
+    def save(self, shelf, records, positions, marks=None):
         if any(shelf.positions.get(stream, 0) > at for stream, at in positions.items()):
             return False
         for (kind, key), record in sorted(records.items(), key=str):
