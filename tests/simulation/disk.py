@@ -26,6 +26,8 @@ class Disk(MemoryLog):
     def __init__(self, watch):
         super().__init__()
         self._watch = watch
+        # What is appended is told to its readers, each of which is slow in its own way.
+        self._grown = self
         self._readers = {stream: [] for stream in names.STREAM_SUBJECTS}
         self.full = False
         """No append is taken, nor answered."""
@@ -35,7 +37,7 @@ class Disk(MemoryLog):
         self._watch(self._last[draft.subject])
         return position
 
-    async def _announce(self):
+    def tell(self):
         for readers in self._readers.values():
             for reader in readers:
                 reader.wake()
@@ -43,7 +45,7 @@ class Disk(MemoryLog):
     def repeat(self, draft):
         """Store a message that was stored before: its id is forgotten by now."""
         self._store(draft)
-        at_once(self._announce())
+        self.tell()
 
     @asynccontextmanager
     async def read(self, stream, *, after, subjects=(), pace=None):
