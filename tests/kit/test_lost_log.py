@@ -173,6 +173,24 @@ def test_the_same_log_is_known_after_the_broker_was_killed(broker):
 
 @pytest.mark.live
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize("subject", [subjects.reports(1), subjects.logs("1.t")])
+def test_reports_and_lines_that_were_acknowledged_outlive_a_kill(broker, subject):
+    async def work():
+        async with connected(broker) as connection:
+            await ensure_streams(connection.jetstream())
+            log = JetStreamLog(connection)
+            for n in range(50):
+                await log.append(Draft(subject, BODY, f"one-{n}"))
+            broker.kill9()
+            broker.start()
+            stream = subjects.REPORTS if subject.startswith("reports") else subjects.LOGS
+            assert len(await read_to_the_end(log, stream=stream)) == 50
+
+    asyncio.run(work())
+
+
+@pytest.mark.live
+@pytest.mark.timeout(120)
 def test_a_log_that_is_gone_is_not_made_anew_by_who_knows_it(broker, monkeypatch):
     monkeypatch.setattr("services.kit.log_jetstream.REFUSAL_PATIENCE_S", 0.0)
 
