@@ -17,6 +17,7 @@ NAMES = (
     "decisions",
     "control_latency",
     "long_polls",
+    "followers",
     "scheduling_pass",
     "search_methods",
     "placements",

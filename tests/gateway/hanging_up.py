@@ -71,7 +71,10 @@ class Client:
         self._hang_up()
         await asyncio.wait([self._task], timeout=10)
         assert self._task.done(), f"{self._scope['path']} goes on after its client has gone"
-        if not self._task.cancelled() and self._task.exception() is not None:
+        if self._how == "closes":
+            # Nobody has cancelled it: its answer is made, for whoever is there.
+            self._task.result()
+        elif not self._task.cancelled() and self._task.exception() is not None:
             raise self._task.exception()
         return self.reached
 

@@ -16,6 +16,8 @@ from services.kit.log import Draft
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
+API = "/api/v1"
+
 
 class Page:
     """A page that is open: `told` waits for what it is told next."""
@@ -214,3 +216,16 @@ def test_topics_are_named(gateway):
     assert "topics" in gateway.refused(400, "GET", "/api/v1/live")
     many = {"topics": ",".join(f"trial.{n}" for n in range(500))}
     assert "topics" in gateway.refused(400, "GET", "/api/v1/live", params=many)
+
+
+def test_one_user_has_so_many_streams(gateway):
+    streams = gateway.backend.limits.streams
+    for _ in range(gateway.backend.settings.streams_each):
+        gateway.run(streams.enter("determined"))
+    for path in (f"{API}/live?topics=experiments", f"{API}/master/logs"):
+        answer = gateway.send("GET", path)
+        assert answer.status_code == 429, answer.text
+        assert int(answer.headers["Retry-After"]) > 0
+        assert "streams and waiting requests" in answer.json()["error"]["error"]
+    streams.leave("determined")
+    assert gateway.send("GET", f"{API}/master/logs").status_code == 200

@@ -13,12 +13,15 @@ from det_contracts.problems import Refused
 from services.gateway.catalogue import Catalogue
 from services.gateway.live.series import Curves
 from services.gateway.live.topics import SERIES, topics_of
+from services.gateway.turns import Turns
 from services.gateway.web import errors
 from services.kit.log import Log
 from services.kit.measures import Reading
 from services.kit.rules import Key
 
 EVERY_S = 0.1
+EVENTS_PER_S = 2000
+"""Of all pages together: where many are open, each is told less often."""
 PING_S = 15.0
 RECHECK_S = 300.0
 """How often a page must show again that its user may still look."""
@@ -41,14 +44,14 @@ class Reader:
         self._changed.add(topic)
         self._moved.set()
 
-    async def next(self, within_s: float) -> list[str]:
+    async def next(self, within_s: float, every_s: float = EVERY_S) -> list[str]:
         """What has changed since the last time; nothing when nothing did for so long."""
         try:
             async with asyncio.timeout(within_s):
                 await self._moved.wait()
         except TimeoutError:
             return []
-        await asyncio.sleep(EVERY_S)
+        await asyncio.sleep(every_s)
         return self.take()
 
     def take(self) -> list[str]:
@@ -65,6 +68,7 @@ class Live:
         self._catalogue = catalogue
         self._readers: defaultdict[str, set[Reader]] = defaultdict(set)
         """By topic."""
+        self._turns = Turns()
         self._open = 0
         self._curves = Curves(journal, lambda: catalogue.state, self._tell, self._tell_series)
         self._past: deque[tuple[int, frozenset[str]]] = deque()
@@ -122,7 +126,8 @@ class Live:
     async def _told(self, reader: Reader, recheck: Callable[[], object]) -> AsyncIterator[bytes]:
         checked = time.monotonic()
         while True:
-            changed = await reader.next(PING_S)
+            changed = await reader.next(PING_S, max(EVERY_S, self._open / EVENTS_PER_S))
+            await self._turns.take()
             if time.monotonic() - checked >= RECHECK_S:
                 recheck()
                 checked = time.monotonic()

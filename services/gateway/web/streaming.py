@@ -48,7 +48,9 @@ class Stream(StreamingResponse):
         finally:
             if self._release is not None:
                 # Whatever happens to us meanwhile.
-                keep(asyncio.ensure_future(self._release()))
+                releasing = asyncio.ensure_future(self._release())
+                keep(releasing)
+                await asyncio.shield(releasing)
 
     async def _while_there(self, receive: Receive, send: Send) -> None:
         work = asyncio.ensure_future(self.stream_response(send))
@@ -94,7 +96,7 @@ async def _until_gone(visit: UserVisit, fact: Fact, seconds: float) -> bool:
         await asyncio.wait({waiting, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await end(waiting, gone)
-    if waiting.done():
+    if not waiting.cancelled():
         waiting.result()
     return gone.cancelled()
 
