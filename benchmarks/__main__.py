@@ -14,6 +14,7 @@ NAMES = (
     "report_latency",
     "launch",
     "fold_rate",
+    "one_event",
     "decisions",
     "control_latency",
     "long_polls",

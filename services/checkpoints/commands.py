@@ -29,6 +29,7 @@ from det_contracts.events.checkpoints import (
 )
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.checkpoints.domain import Checkpoint, Model, State
+from services.checkpoints.domain.state import Totals
 from services.checkpoints.react import deletions
 from services.kit.once import once
 from services.kit.rules import Call, Ruling
@@ -49,7 +50,7 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
                 f"checkpoint {uuid} is registered as a version of model '{_model_of(state, uuid)}': "
                 "remove the version first"
             )
-        if known.going and not _goes_as_a_whole(state, uuid):
+        if known.going and not _goes_as_a_whole(state, known):
             raise precondition(f"files of checkpoint {uuid} are being deleted just now: try again after that")
         if known.state != "DELETED" and not known.going:
             meant.setdefault(known.experiment_id, []).append(uuid)
@@ -62,23 +63,23 @@ def delete_checkpoints(state: State, command: DeleteCheckpoints, call: Call) -> 
 
 
 def _not_needed(state: State, experiment_id: int, uuids: Sequence[str]) -> None:
-    for other in state.experiments.values():
-        if not other.ended and other.source in uuids:
+    wanted = set(uuids)
+    for id in state.heirs.ids(experiment_id):
+        other = state.experiments[id]
+        if not other.ended and other.source in wanted:
             raise precondition(
                 f"checkpoint {other.source} is what experiment {other.id} starts from, which has not ended"
             )
 
 
-def _goes_as_a_whole(state: State, uuid: str) -> bool:
-    return any(uuid in one.uuids and one.globs is None for one in state.deletions.values())
+def _goes_as_a_whole(state: State, known: Checkpoint) -> bool:
+    task = state.deletions.get(known.task)
+    return task is not None and task.globs is None
 
 
 def _model_of(state: State, uuid: str) -> str:
-    return next(
-        state.models[version.model_id].told.name
-        for version in state.versions.values()
-        if version.checkpoint == uuid
-    )
+    version = state.versions[next(state.registered.ids(uuid))]
+    return state.models[version.model_id].told.name
 
 
 def list_files(state: State, command: ListFiles, call: Call) -> Ruling:
@@ -109,7 +110,7 @@ def _checkpoint(state: State, uuid: str) -> Checkpoint:
 def set_model(state: State, command: SetModel, call: Call) -> Ruling:
     """Make a model, or change what is given of one; what is so already has no effect."""
     if command.model_id is None:
-        id = max(state.models, default=0) + 1
+        id = state.totals.get("all", Totals()).models + 1
         known = ModelSet(model_id=id, name="", user=command.user, reason=f"made by {command.user}")
     else:
         id = command.model_id
@@ -129,7 +130,7 @@ def _check_name(state: State, id: int, name: str) -> None:
         raise invalid(f"a model needs a name of at most {LONGEST_NAME} printable characters, without '/'")
     if name.strip().isdecimal():
         raise invalid(f"a model's name must not be a number such as '{name}': those are ids")
-    if any(other.told.name == name for at, other in state.models.items() if at != id):
+    if state.names.get(name, id) != id:
         raise Refused(Problem("already_exists", f"there is a model of the name '{name}'"))
 
 
@@ -160,7 +161,7 @@ def _new_version(state: State, model: Model, command: SetVersion) -> VersionSet:
         raise precondition(f"checkpoint {known.uuid} is deleted, or is being deleted")
     return VersionSet(
         model_id=command.model_id,
-        version_id=max(state.versions, default=0) + 1,
+        version_id=state.totals.get("all", Totals()).versions + 1,
         number=model.numbers + 1,
         checkpoint=known.uuid,
         user=command.user,
@@ -182,10 +183,10 @@ def _model(state: State, id: int) -> Model:
 
 
 def _version(state: State, model: Model, number: int) -> VersionSet:
-    for id in model.versions:
-        if state.versions[id].number == number:
-            return state.versions[id]
-    raise not_found(f"version of model '{model.told.name}'", number)
+    found = state.numbers.first(model.told.model_id, number)
+    if found is None:
+        raise not_found(f"version of model '{model.told.name}'", number)
+    return state.versions[found[-1]]
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {

@@ -10,7 +10,7 @@ import msgspec
 from det_contracts.problems import not_found
 from det_contracts.queries import Checkpoints, PreviewRetention
 from services.checkpoints.domain import Checkpoint, State
-from services.checkpoints.react import stored_by, superfluous, validation_of
+from services.checkpoints.react import superfluous, validation_of
 from services.checkpoints.retention import Keep
 
 
@@ -28,10 +28,9 @@ def _chosen(state: State, query: Checkpoints) -> Iterable[Checkpoint]:
     if query.uuids:
         return [state.checkpoints[uuid] for uuid in set(query.uuids) if uuid in state.checkpoints]
     if query.trial_id is not None:
-        return stored_by(state, {query.trial_id} & state.trials.keys())
+        return state.stored_by(query.trial_id)
     if query.experiment_id is not None:
-        known = state.experiments.get(query.experiment_id)
-        return stored_by(state, known.trials) if known else ()
+        return state.those(query.experiment_id)
     return state.checkpoints.values()
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 from det_contracts import ids
 from det_contracts.events import checkpoints
 from services.checkpoints.domain import TRIES, Checkpoint, Deletion, Experiment, State, Validation
+from services.checkpoints.domain.state import FAILED, GOING, REGISTERED, THERE, standing, validation_key
 from services.checkpoints.retention import Candidate, Keep, kept
 
-THERE = ("COMPLETED", "PARTIALLY_DELETED")
+PRESENT = ("COMPLETED", "PARTIALLY_DELETED")
 AT_ONCE = 1000
 """Checkpoints that one task deletes."""
+PORTIONS = 4
+"""Tasks that are asked for together, of an experiment that is being deleted."""
 
 
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
@@ -29,7 +33,7 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     if not experiment.retains or not experiment.ended:
         return ()
-    if not all(state.trials[id].settled for id in experiment.trials):
+    if experiment.unsettled:
         return ()
     keep = experiment.keep
     reason = (
@@ -41,49 +45,50 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
 
 def superfluous(state: State, experiment: Experiment, keep: Keep) -> list[str]:
     """Checkpoints of an experiment that go when it keeps that many."""
-    present = [c for c in stored_by(state, experiment.trials) if c.state in THERE and not c.going]
-    started_from = {e.source for e in state.experiments.values() if e.source}
+    present = [c for c in state.those(experiment.id, THERE, REGISTERED) if c.state in PRESENT and not c.going]
     stay = kept(
         [_candidate(state, c) for c in present],
         keep,
         smaller_is_better=experiment.smaller_is_better,
-        protected=started_from | {c.uuid for c in present if c.versions},
+        protected={c.uuid for c in present if c.versions or state.started_from.first(c.uuid)},
     )
     return [c.uuid for c in present if c.uuid not in stay]
 
 
 def _empty(state: State, experiment: Experiment) -> Sequence[Any]:
     """Delete every checkpoint of an experiment that shall go; say so when none is left or some cannot."""
-    stored = list(stored_by(state, experiment.trials))
-    present = [c.uuid for c in stored if c.state in THERE and not c.going]
     # What a task is already deleting cannot be kept for anybody.
-    needed = _registered(stored) or _needed_by_others(state, experiment, set(present))
+    needed = _registered(state, experiment) or _needed_by_others(state, experiment)
     if needed:
         return [checkpoints.ExperimentEmptied(experiment.id, False, needed)]
+    present = [c.uuid for c in islice(state.those(experiment.id, THERE), PORTIONS * AT_ONCE)]
     sweep = experiment.ran and not experiment.swept and not experiment.sweeping and experiment.sweeps < TRIES
     if present or sweep:
         reason = f"experiment {experiment.id} is being deleted"
         return deletions(experiment, present, reason, sweep=sweep)
-    if experiment.sweeping or any(c.going for c in stored):
+    if experiment.sweeping or state.standing.first(experiment.id, GOING):
         return ()
     if experiment.ran and not experiment.swept:
         reason = f"the event files of its trials could not be deleted in {TRIES} tries"
         return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
-    failed = [c for c in stored if c.state == "ERROR"]
-    if failed:
-        reason = f"{len(failed)} checkpoints could not be deleted, {failed[0].uuid}: {failed[0].reason}"
+    failed = next(state.those(experiment.id, FAILED), None)
+    if failed is not None:
+        count = state.standing.count(experiment.id, FAILED)
+        reason = f"{count} checkpoints could not be deleted, {failed.uuid}: {failed.reason}"
         return [checkpoints.ExperimentEmptied(experiment.id, False, reason)]
     return [checkpoints.ExperimentEmptied(experiment.id, True, "none of its checkpoints is left")]
 
 
-def _registered(present: Iterable[Checkpoint]) -> str:
-    found = next((c.uuid for c in present if c.versions), None)
-    return f"its checkpoints are registered as model versions, such as {found}" if found else ""
+def _registered(state: State, experiment: Experiment) -> str:
+    found = next(state.those(experiment.id, REGISTERED), None)
+    return f"its checkpoints are registered as model versions, such as {found.uuid}" if found else ""
 
 
-def _needed_by_others(state: State, experiment: Experiment, present: set[str]) -> str:
-    for other in state.experiments.values():
-        if other.id != experiment.id and not other.ended and other.source in present:
+def _needed_by_others(state: State, experiment: Experiment) -> str:
+    for id in state.heirs.ids(experiment.id):
+        other = state.experiments[id]
+        source = state.checkpoints[other.source or ""]
+        if id != experiment.id and not other.ended and standing(source) == THERE:
             return f"experiment {other.id}, which has not ended, starts from its checkpoint {other.source}"
     return ""
 
@@ -118,14 +123,9 @@ def _portions(uuids: tuple[str, ...]) -> Iterable[tuple[str, ...]]:
     return (uuids[at : at + AT_ONCE] for at in range(0, len(uuids), AT_ONCE))
 
 
-def stored_by(state: State, trial_ids: Iterable[int]) -> Iterable[Checkpoint]:
-    """All checkpoints of trials, whatever became of them."""
-    return (state.checkpoints[uuid] for id in trial_ids for uuid in state.trials[id].stored)
-
-
 def validation_of(state: State, checkpoint: Checkpoint) -> Validation | None:
     """The trial's validation at the steps of the checkpoint."""
-    return state.trials[checkpoint.trial_id].validations.get(checkpoint.steps_completed)
+    return state.validations.get(validation_key(checkpoint.trial_id, checkpoint.steps_completed))
 
 
 def _candidate(state: State, checkpoint: Checkpoint) -> Candidate:

@@ -68,10 +68,8 @@ class Catalogue:
 
     def trial_of_task(self, task_id: str) -> Trial | None:
         """The trial that a task belongs to; None for tasks of other kinds."""
-        experiment_id = task_id.partition(".")[0]
-        experiment = self.state.experiments.get(int(experiment_id) if experiment_id.isdecimal() else 0)
-        trials = [self.state.trials[id] for id in experiment.trial_ids] if experiment else []
-        return next((trial for trial in trials if trial.task_id == task_id), None)
+        id = self.state.task_trials.get(task_id)
+        return self.state.trials[id] if id is not None else None
 
     def checkpoint(self, uuid: str) -> Checkpoint:
         """Raises `Refused` (not found)."""

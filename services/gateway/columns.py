@@ -51,7 +51,7 @@ FIELDS: dict[str, tuple[str, Getter]] = {
     "startTime": ("DATE", lambda _, one: one.created_at),
     "endTime": ("DATE", lambda _, one: one.ended_at),
     "duration": ("NUMBER", lambda _, one: one.ended_at and one.ended_at - one.created_at),
-    "numTrials": ("NUMBER", lambda _, one: len(one.trial_ids)),
+    "numTrials": ("NUMBER", lambda _, one: one.trials),
     "state": ("TEXT", lambda _, one: experiment_state(one)),
     "searcherType": ("TEXT", lambda state, one: state.submissions[one.id].config["searcher"]["name"]),
     "resourcePool": ("TEXT", lambda _, one: one.pool),
@@ -157,7 +157,7 @@ async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str)
 
 def telling(one: Experiment) -> int | None:
     """Its best trial, or its first while none is the best."""
-    return one.best_trial or (one.trial_ids[0] if one.trial_ids else None)
+    return one.best_trial or one.first_trial
 
 
 def _settled(state: State, one: Experiment) -> bool:
@@ -194,7 +194,7 @@ def hyperparameter(state: State, one: Experiment, path: list[str]) -> Any:
         return _plain(found)
     if "val" in found:
         return _plain(found["val"])
-    best = state.trials.get(one.best_trial or (one.trial_ids[0] if len(one.trial_ids) == 1 else 0))
+    best = state.trials.get(one.best_trial or (one.first_trial if one.trials == 1 else None) or 0)
     return _plain(_within(best.hparams, path)) if best else None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -90,9 +91,6 @@ async def reported_batches(peers: Peers, experiment_id: int, group: str, metric:
 
 def best_trials(state: State, experiment: Experiment, most: int) -> list[Trial]:
     """The trials with the best searcher metric, best first; then those that have none, oldest first."""
-    sign = 1 if experiment.smaller_is_better else -1
-
-    def place(one: Trial) -> tuple[bool, float, int]:
-        return one.best is None, sign * one.best.metric if one.best else 0.0, one.id
-
-    return sorted((state.trials[id] for id in experiment.trial_ids), key=place)[:most]
+    ranked = (state.trials[id] for id in state.ranked_trials.ids(experiment.id))
+    others = (state.trials[id] for id in state.trials_of.ids(experiment.id))
+    return list(islice(chain(ranked, (one for one in others if one.best is None)), most))

@@ -24,6 +24,12 @@ def projects(state: State) -> Mapping[int, ProjectSet]:
     return {FIRST: PROJECT} | state.projects
 
 
+def next_id(state: State, kind: str) -> int:
+    """The id of the next one of "workspaces" or "projects"; none is given twice."""
+    known = state.highest.get(kind)
+    return max(known.id if known is not None else 0, FIRST) + 1
+
+
 def workspace(state: State, id: int) -> WorkspaceSet:
     """Raises `Refused` (not found)."""
     found = state.workspaces.get(id, WORKSPACE if id == FIRST else None)

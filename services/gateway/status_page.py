@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from html import escape
+from itertools import islice
 from string import Template
 
-from det_contracts.states import TERMINAL
-from services.gateway.domain import Experiment, State, Trial, Worker
+from services.gateway.domain import Experiment, State, Worker
 from services.gateway.plain_pages import plain_page
 from services.gateway.present.agent import live_allocations
 from services.gateway.shown import experiment_state, trial_state
@@ -54,16 +54,11 @@ def _experiments(newest: Iterable[Experiment], state: State, progress: Mapping[i
 
 
 def _trials(one: Experiment, state: State) -> str:
-    ended = sum(state.trials[id].own in TERMINAL for id in one.trial_ids)
-    return f"{ended} of {len(one.trial_ids)} ended"
+    return f"{one.trials - state.open_trials.count(one.id)} of {one.trials} ended"
 
 
 def _best_trials(state: State, experiment: Experiment) -> str:
-    def score(measured: tuple[Trial, float]) -> float:
-        return measured[1] if experiment.smaller_is_better else -measured[1]
-
-    trials = (state.trials[id] for id in experiment.trial_ids)
-    measured = [(trial, trial.best.metric) for trial in trials if trial.best is not None]
+    trials = (state.trials[id] for id in islice(state.ranked_trials.ids(experiment.id), BEST))
     head = ("Trial", "State", "Hyperparameters", "#Steps", f"#{escape(experiment.metric)}")
     rows = [
         (
@@ -71,9 +66,9 @@ def _best_trials(state: State, experiment: Experiment) -> str:
             _state(trial_state(trial)),
             escape(", ".join(f"{name} {_short(value)}" for name, value in trial.hparams.items())),
             str(trial.steps),
-            _metric(best, ""),
+            _metric(trial.best.metric if trial.best else None, ""),
         )
-        for trial, best in sorted(measured, key=score)[:BEST]
+        for trial in trials
     ]
     title = f"Best trials of experiment {experiment.id}"
     return f"<section><h2>{title}</h2>{_table(head, rows)}</section>"

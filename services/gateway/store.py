@@ -95,7 +95,7 @@ def _experiment(record: Experiment) -> dict[str, Any]:
         "started_at": record.created_at,
         "ended_at": record.ended_at,
         "parent_id": record.parent_id,
-        "trials": len(record.trial_ids),
+        "trials": record.trials,
         "metric": record.best_metric,
         "checkpoints": record.checkpoints,
         "checkpoint_bytes": min(record.checkpoint_bytes, LARGEST),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from det_contracts.commands import Password
 from det_contracts.events.gateway import UserSet
@@ -33,7 +33,18 @@ def by_id(state: State, id: int) -> User:
 
 def named(state: State, name: str) -> User | None:
     """Whoever has the name, or had it."""
-    return next((user for user in _with_name(state, name)), None)
+    id = state.user_names.get(name)
+    if id is not None:
+        return state.users[id]
+    return next(
+        (user for user in BUILT_IN.values() if user.username == name and user.id not in state.users), None
+    )
+
+
+def next_id(state: State) -> int:
+    """The id of the next user."""
+    known = state.highest.get("users")
+    return max(known.id if known is not None else 0, *BUILT_IN) + 1
 
 
 def by_name(state: State, name: str) -> User:
@@ -66,15 +77,6 @@ def names_of(state: State, names: Iterable[str], ids: Iterable[int]) -> list[str
     for id in ids:
         found += [known[id].username, *known[id].former] if id in known else [f"#{id}"]
     return found
-
-
-def _with_name(state: State, name: str) -> Iterator[User]:
-    for users in (state.users, BUILT_IN):
-        for id, user in users.items():
-            if users is BUILT_IN and id in state.users:
-                continue
-            if name == user.username or name in user.former:
-                yield user
 
 
 def described(user: User, reason: str) -> UserSet:

@@ -30,7 +30,7 @@ async def workloads(visit: UserVisit, trial: Trial) -> tuple[list[Workload], dic
 
 
 def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
-    found = (visit.catalogue.checkpoint(uuid) for uuid in trial.checkpoint_uuids)
+    found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.saved.ids(trial.id))
     return sorted((one for one in found if one), key=lambda one: one.steps)
 
 

@@ -128,6 +128,12 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]
     connection.execute(statement, rows)
 
 
+def forget_snapshot(connection: sa.Connection, *tables: str) -> None:
+    """For migrations: forget what follows from CONTROL alone; it is folded again at the start."""
+    for name in (*tables, SNAPSHOTS.name, POSITIONS.name):
+        connection.execute(sa.delete(sa.table(name)))
+
+
 class Snapshot:
     """The stored form of one owner's folded state."""
 

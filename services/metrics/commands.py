@@ -63,7 +63,7 @@ def drop(state: State, command: Drop, call: Call) -> Ruling:
 
 
 def _pending(state: State, id: int) -> bool:
-    return id in state.trials and bool(state.trials[id].pending)
+    return bool(state.unstated(id))
 
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {Settle: settle, Trim: trim, Drop: drop}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import islice
 
 from det_contracts import subjects
 from det_contracts.problems import Refused
@@ -26,7 +27,7 @@ async def settle_ended_trials(parts: Parts) -> None:
     await parts.runner.ready.wait()
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
-        ended = tuple(parts.runner.state.ended)[:AT_ONCE]
+        ended = tuple(islice(parts.runner.state.ended, AT_ONCE))
         if not ended or not parts.leading():
             continue
         try:

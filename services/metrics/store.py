@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
 from det_contracts.events.metrics import LogsTrimmed, PointsDropped
-from det_contracts.events.searcher import ExperimentDeleted
+from det_contracts.events.searcher import ExperimentDeleted, TrialsDeleted
 from services.kit.rules import Key
 from services.metrics.domain import Judged, LogLines
 from services.metrics.logs.writer import LineWriter
@@ -21,9 +21,12 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
     writer, lines = ReportWriter(connection), LineWriter(connection)
     for recorded in events:
         event = recorded.event
+        if isinstance(event, TrialsDeleted):
+            writer.forget(event.trial_ids)
+            lines.forget(event.task_ids)
         if isinstance(event, ExperimentDeleted) and event.state == "DELETED":
-            writer.forget(event)
-            lines.forget(event.experiment_id)
+            writer.forget(event.trial_ids)
+            lines.forget_all(event.experiment_id)
         if isinstance(event, PointsDropped):
             writer.drop(event.trial_id, event.through)
         if isinstance(event, LogsTrimmed):

@@ -117,7 +117,8 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
     unfit = fits(state, Fits(pool=command.pool, slots=command.slots, single_agent=True))
     if unfit:
         raise invalid(unfit)
-    number = max((task.number for task in state.tasks.values()), default=0) + 1
+    totals = state.totals.get("all")
+    number = (totals.tasks if totals else 0) + 1
     submitted = scheduler.TaskSubmitted(
         task_id=command.task_id,
         number=number,

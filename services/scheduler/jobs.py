@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 import msgspec
 from msgspec import UNSET
 
@@ -11,6 +14,7 @@ from det_contracts.ids import job_id
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Job, State
+from services.scheduler.domain.state import place_in_line
 from services.scheduler.policy.queue import CannotMove, QueuedJob, move
 
 replace = msgspec.structs.replace
@@ -101,15 +105,23 @@ def _take_place(state: State, job: Job, command: ChangeJob, at: float) -> Job:
             f"job of experiment {job.experiment_id} is in resource pool '{job.pool}', "
             f"that of experiment {anchor.experiment_id} in '{anchor.pool}': move it there first"
         )
-    queue = [
-        _queued(j) for j in state.jobs.values() if j.pool == job.pool and j.experiment_id != job.experiment_id
-    ]
     try:
-        moved = move([*queue, _queued(job)], _name(job), _name(anchor), ahead=ahead, now=at)
+        moved = move(
+            [*_beside(state, anchor, job), _queued(job)], _name(job), _name(anchor), ahead=ahead, now=at
+        )
     except CannotMove as refusal:
         raise precondition(str(refusal)) from None
     place = job.position if moved.position == job.place else str(moved.position)
     return replace(job, priority=moved.priority, position=place)
+
+
+def _beside(state: State, anchor: Job, job: Job) -> Iterable[QueuedJob]:
+    """The anchor and those on both sides of it in the queue, without the job itself."""
+    place = place_in_line(anchor)
+    for neighbours in (state.line.descending_from(place, 1), state.line.ascending_from(place, 1)):
+        others = (state.jobs[key[-1]] for key in neighbours if key[-1] != job.experiment_id)
+        # The anchor itself, and the next.
+        yield from (_queued(one) for one in islice(others, 2))
 
 
 def _name(job: Job) -> str:

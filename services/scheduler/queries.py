@@ -10,9 +10,9 @@ import msgspec
 from det_contracts.ids import job_id
 from det_contracts.queries import ClusterState, Fits, Jobs, Pools, Waiting
 from services.kit.rules import dump
-from services.scheduler.domain import Allocation, Job, State
+from services.scheduler.domain import Allocation, Job, State, Worker
 from services.scheduler.jobs import unknown_pool
-from services.scheduler.policy.explain import explain, never_fits
+from services.scheduler.policy.explain import Explainer, never_fits
 from services.scheduler.policy.queue import JobInfo
 from services.scheduler.policy.queue import jobs as queue_of
 
@@ -26,15 +26,26 @@ def waiting(state: State, query: Waiting) -> dict[str, str]:
         ids = [id for book in state.index.books.values() for id in book.waiting]
     else:
         ids = [id for id in state.index.of_job(query.experiment_id) if _waits(state.allocations[id])]
-    return {id: _why(state, state.allocations[id]) for id in ids[:MOST_EXPLAINED]}
+    explained = Explained(state)
+    return {id: explained.why(state.allocations[id]) for id in ids[:MOST_EXPLAINED]}
 
 
 def _waits(allocation: Allocation) -> bool:
     return allocation.state == "PENDING" and not allocation.stop
 
 
-def _why(state: State, allocation: Allocation) -> str:
-    return explain(state.index.books[allocation.pool], allocation.id)
+class Explained:
+    """Why allocations wait, in the words of one answer: each pool is looked at once."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._pools: dict[str, Explainer] = {}
+
+    def why(self, allocation: Allocation) -> str:
+        """One sentence about an allocation that waits."""
+        if allocation.pool not in self._pools:
+            self._pools[allocation.pool] = Explainer(self._state.index.books[allocation.pool])
+        return self._pools[allocation.pool].why(allocation.id)
 
 
 def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
@@ -42,17 +53,18 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
     if query.pool is not None and query.pool not in state.pools:
         raise unknown_pool(state, query.pool)
     pools = [query.pool] if query.pool is not None else sorted(state.pools)
-    return [row for pool in pools for row in _queue(state, pool)]
+    explained = Explained(state)
+    return [row for pool in pools for row in _queue(state, pool, explained)]
 
 
-def _queue(state: State, pool: str) -> list[dict[str, Any]]:
+def _queue(state: State, pool: str, explained: Explained) -> list[dict[str, Any]]:
     found = {info.job_id: info for info in queue_of(state.index.books[pool])}
-    wanting = [job for job in state.jobs.values() if job.pool == pool and job_id(job.experiment_id) in found]
-    wanting.sort(key=lambda job: (job.priority, job.place, job.experiment_id))
-    return [_row(state, job, found[job_id(job.experiment_id)]) for job in wanting]
+    line = (state.jobs[id] for id in state.line.ids(pool))
+    wanting = [job for job in line if job_id(job.experiment_id) in found]
+    return [_row(state, job, found[job_id(job.experiment_id)], explained) for job in wanting]
 
 
-def _row(state: State, job: Job, info: JobInfo) -> dict[str, Any]:
+def _row(state: State, job: Job, info: JobInfo, explained: Explained) -> dict[str, Any]:
     mine = state.index.of_job(job.experiment_id)
     first = next((state.allocations[id] for id in mine if _waits(state.allocations[id])), None)
     row: dict[str, Any] = msgspec.to_builtins(job)
@@ -63,18 +75,21 @@ def _row(state: State, job: Job, info: JobInfo) -> dict[str, Any]:
         "slots_requested": info.requested_slots,
         "slots_allocated": info.allocated_slots,
         "jobs_ahead": info.jobs_ahead,
-        "waits_for": _why(state, first) if first else "",
+        "waits_for": explained.why(first) if first else "",
     }
 
 
 def pools(state: State, query: Pools) -> list[dict[str, Any]]:
     """Settings and counts of every pool."""
-    return [_pool(state, name) for name in sorted(state.pools)]
+    here: dict[str, list[Worker]] = {}
+    for worker in state.workers.values():
+        if worker.presence == "here":
+            here.setdefault(worker.pool, []).append(worker)
+    return [_pool(state, name, here.get(name, [])) for name in sorted(state.pools)]
 
 
-def _pool(state: State, name: str) -> dict[str, Any]:
+def _pool(state: State, name: str, workers: list[Worker]) -> dict[str, Any]:
     pool = state.pools[name]
-    workers = [w for w in state.workers.values() if w.pool == name and w.presence == "here"]
     held = [state.allocations[id] for w in workers for id in state.index.held_on(w.id)]
     return {
         "name": name,
@@ -84,7 +99,7 @@ def _pool(state: State, name: str) -> dict[str, Any]:
         "slots": sum(len(w.slots) for w in workers),
         "slots_used": sum(len(state.index.taken_on(w.id)) for w in workers),
         "aux_used": sum(a.slots == 0 for a in held),
-        "jobs": sum(job.pool == name for job in state.jobs.values()),
+        "jobs": state.line.count(name),
     }
 
 

@@ -6,11 +6,12 @@ For an allocation: ask it to leave, kill it, declare it over. For a pool: one pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from det_contracts.events import scheduler
 from services.scheduler.domain import State
-from services.scheduler.passes import one_pass
+from services.scheduler.passes import AT_ONCE, one_pass
 from services.scheduler.steps import next_step
 
 
@@ -26,13 +27,10 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 
 def due(state: State) -> float | None:
     """The earliest deadline that has not been stated as passed."""
-    return min((deadline.due_at for deadline in state.deadlines.values()), default=None)
+    first = state.due.first()
+    return first[0] if first is not None else None
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
-    """Facts about deadlines that have come."""
-    return [
-        scheduler.DeadlinePassed(id, deadline.due_at)
-        for id, deadline in state.deadlines.items()
-        if deadline.due_at <= now
-    ]
+    """Facts about deadlines that have come, the earliest first; the next few follow these."""
+    return [scheduler.DeadlinePassed(id, due_at) for due_at, id in islice(state.due.upto(now), AT_ONCE)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -24,7 +25,11 @@ from det_contracts.states import OVER, STOPPING
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State
 from services.searcher.domain.custom import find_trial, still_counts
-from services.searcher.methods.custom import CustomSearch
+from services.searcher.methods.custom import CustomSearch, Queued
+
+MOST_EVENTS = 2000
+MOST_BYTES = 2 * 1024 * 1024
+"""Of one answer, which must fit into one message; who has answered these events is given the next."""
 
 
 def post_operations(state: State, command: PostOperations, call: Call) -> Ruling:
@@ -32,7 +37,7 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Ruling
     experiment, method = _custom(state, command.experiment_id)
     if experiment.state in OVER or experiment.state in STOPPING:
         raise precondition(f"experiment in incompatible state {experiment.state}")
-    if all(one.id != command.triggered_by for one in method.queue):
+    if command.triggered_by not in method.queue:
         raise Refused(Problem("not_found", f"event {command.triggered_by} not found"))
     checked = _Check(state, command.experiment_id)
     for operation in command.operations:
@@ -51,9 +56,16 @@ def post_operations(state: State, command: PostOperations, call: Call) -> Ruling
 
 
 def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
-    """The state of the experiment and all events that wait for an answer."""
+    """The state of the experiment and the oldest of the events that wait for an answer."""
     experiment, method = _custom(state, query.experiment_id)
-    return {"state": experiment.state, "events": msgspec.to_builtins(method.queue)}
+    events: list[Queued] = []
+    left = MOST_BYTES
+    for event in islice(method.queue, MOST_EVENTS):
+        left -= len(msgspec.json.encode(event))
+        if events and left < 0:
+            break
+        events.append(event)
+    return {"state": experiment.state, "events": msgspec.to_builtins(events)}
 
 
 def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from services.kit.measures import Reading
@@ -11,7 +10,6 @@ from services.searcher.domain import State
 
 def readings(state: State) -> Iterable[Reading]:
     """How many experiments and trials are in which state."""
-    experiments = Counter((one.state,) for one in state.experiments.values())
-    yield Reading("experiments", "Experiments by state", ("state",), experiments)
-    trials = Counter((one.state,) for one in state.trials.values())
-    yield Reading("trials", "Trials by state", ("state",), trials)
+    for name, what in (("experiments", "Experiments by state"), ("trials", "Trials by state")):
+        counted = {(state_,): count for (of, state_), count in state.counts.items() if of == name and count}
+        yield Reading(name, what, ("state",), counted)

@@ -35,7 +35,7 @@ def search_state(state: State, query: SearchState) -> dict[str, Any]:
     experiment = state.experiments.get(query.experiment_id)
     if experiment is None or experiment.state == "DELETED":
         raise not_found("experiment", query.experiment_id)
-    trials = [t for _, t in sorted(state.trials.items()) if t.experiment_id == experiment.id]
+    trials = sorted(state.trials_of(experiment.id), key=lambda trial: trial.id)
     plain: dict[str, Any] = msgspec.to_builtins(
         {"experiment": experiment, "search": state.searches.get(experiment.id), "trials": trials}
     )

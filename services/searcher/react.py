@@ -7,6 +7,7 @@ that ended, end it, ask for slots, take slots back. For an experiment: stop it, 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from det_contracts import ids
@@ -15,6 +16,7 @@ from det_contracts.states import ENDS_IN, OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.searcher.domain import Experiment, State, Trial, effective_state
 from services.searcher.domain.fold import GRACE_S
+from services.searcher.domain.state import AT_ONCE
 from services.searcher.methods import Proposal, propose
 from services.searcher.unmanaged import SILENT, end_of_all, take_up
 from services.searcher.verdict import judge
@@ -40,8 +42,11 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
     if experiment.state == "DELETING" and experiment.emptied is not None:
         to: Life = "DELETED" if experiment.emptied else "DELETE_FAILED"
-        trials = tuple(sorted(t.id for t in state.trials.values() if t.experiment_id == experiment.id))
-        return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason, trials)]
+        some = list(islice(state.trials_of(experiment.id), AT_ONCE)) if experiment.emptied else []
+        if some:
+            ids, tasks = tuple(t.id for t in some), tuple(t.task_id for t in some)
+            return [searcher.TrialsDeleted(experiment.id, ids, tasks, experiment.reason)]
+        return [searcher.ExperimentDeleted(experiment.id, to, experiment.reason)]
     if experiment.state in OVER:
         return ()
     if experiment.fault and experiment.state not in STOPPING:
@@ -49,9 +54,9 @@ def _experiment(state: State, experiment: Experiment) -> Sequence[Any]:
         return [searcher.ExperimentStopping(experiment.id, "STOPPING_ERROR", reason)]
     if experiment.shutdown and experiment.state not in STOPPING:
         return [searcher.ExperimentStopping(experiment.id, experiment.shutdown, _shutdown_reason(experiment))]
-    if experiment.state in STOPPING and not state.live[experiment.id]:
+    if experiment.state in STOPPING and not state.has_live(experiment.id):
         return [searcher.ExperimentEnded(experiment.id, ENDS_IN[experiment.state], experiment.reason)]
-    if experiment.unmanaged and not state.live[experiment.id]:
+    if experiment.unmanaged and not state.has_live(experiment.id):
         return end_of_all(state, experiment)
     return ()
 
@@ -175,13 +180,15 @@ def _wish(experiment: Experiment, trial: Trial, state: Life) -> tuple[int, str]:
 
 def due(state: State) -> float | None:
     """The earliest time at which a run that gave up must have left, or an unmanaged one have been heard."""
-    return min((timer.due_at for timer in state.timers.values()), default=None)
+    first = state.due.first()
+    return first[0] if first is not None else None
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
-    """Facts about such times that have come."""
+    """Facts about such times that have come, the earliest first; the next few follow these."""
     return [
-        searcher.TrialOverdue(id, timer.run, timer.due_at, SILENT if state.trials[id].patience_s else OVERDUE)
-        for id, timer in state.timers.items()
-        if timer.due_at <= now
+        searcher.TrialOverdue(
+            id, state.timers[id].run, due_at, SILENT if state.trials[id].patience_s else OVERDUE
+        )
+        for due_at, id in islice(state.due.upto(now), AT_ONCE)
     ]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
+from det_contracts.ids import trial_task_id
 from det_contracts.problems import not_found
 from det_contracts.queries import SearchRungs
 from services.searcher.domain import State
@@ -28,24 +30,29 @@ def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
     brackets = method.brackets if isinstance(method, Tournament) else ()
     if isinstance(method, AshaSearch):
         brackets = (method,)
-    ids = {one.request_id: id for id, one in state.trials.items() if one.experiment_id == query.experiment_id}
-    return {"brackets": [_rungs(bracket, ids) for bracket in brackets]}
+
+    def find(request_id: str) -> int | None:
+        known = state.tasks.get(trial_task_id(experiment.id, request_id))
+        return known.id if known is not None else None
+
+    return {"brackets": [_rungs(bracket, find) for bracket in brackets]}
 
 
-def _rungs(bracket: AshaSearch, ids: dict[str, int]) -> list[dict[str, Any]]:
+def _rungs(bracket: AshaSearch, find: Callable[[str], int | None]) -> list[dict[str, Any]]:
     found = []
     for place, rung in enumerate(bracket.rungs):
         is_top = place == len(bracket.rungs) - 1
         entries = sorted(rung.entries, key=lambda entry: entry.metric) if is_top else rung.entries
-        shown = islice((entry for entry in entries if entry.request_id in ids), MOST_ENTRIES)
+        known = ((find(entry.request_id), entry) for entry in entries)
+        shown = islice(((id, entry) for id, entry in known if id is not None), MOST_ENTRIES)
         found.append(
             {
                 "length": rung.length,
                 "waiting": rung.outstanding,
                 "count": len(rung.entries),
                 "entries": [
-                    [ids[entry.request_id], _metric(bracket, entry), _verdict(bracket, entry, is_top=is_top)]
-                    for entry in shown
+                    [id, _metric(bracket, entry), _verdict(bracket, entry, is_top=is_top)]
+                    for id, entry in shown
                 ],
             }
         )

@@ -17,10 +17,11 @@ from det_contracts.states import ENDS_IN, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.rules import Call, Ruling
 from services.searcher.domain import Experiment, State, Trial
-from services.searcher.domain.unmanaged import is_lost, trials_of
+from services.searcher.domain.state import ENDED, HEARD, LIVE
+from services.searcher.domain.unmanaged import is_lost
 
 SILENT = "nothing was heard of its script for too long"
-HEARD = "its script is heard again"
+AGAIN = "its script is heard again"
 
 
 def create_trial(state: State, command: CreateTrial, call: Call) -> Ruling:
@@ -85,20 +86,20 @@ def take_up(state: State, trial: Trial) -> Sequence[Any]:
     """Events for a trial that was taken for lost; none where its experiment is to be deleted."""
     experiment = state.experiments[trial.experiment_id]
     try:
-        return [*_gone_on(experiment, HEARD), _run(trial, trial.run, HEARD)]
+        return [*_gone_on(experiment, AGAIN), _run(trial, trial.run, AGAIN)]
     except Refused:
         return ()
 
 
 def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
     """The end of an experiment without open trials, in the state that a search of those would end in."""
-    trials = list(trials_of(state, experiment))
-    if not trials or any(trial.heard for trial in trials):
+    count = state.standing.count(experiment.id)
+    if not count or state.standing.first(experiment.id, HEARD):
         return ()
-    ends = {trial.state for trial in trials}
+    ends = {end for end in ENDED if state.standing.first(experiment.id, end)}
     to: Life = "STOPPING_ERROR" if ends == {"ERROR"} else "STOPPING_COMPLETED"
     to = "STOPPING_CANCELED" if ends == {"CANCELED"} else to
-    reason = f"all its trials have ended, {len(trials)} of them"
+    reason = f"all its trials have ended, {count} of them"
     return [
         searcher.ExperimentStopping(experiment.id, to, reason),
         searcher.ExperimentEnded(experiment.id, ENDS_IN[to], reason),
@@ -107,7 +108,7 @@ def end_of_all(state: State, experiment: Experiment) -> Sequence[Any]:
 
 def progress(state: State, experiment: Experiment) -> float:
     """How far its open trials are, 0 to 1, by the length that its configuration names."""
-    live = [state.trials[id] for id in state.live[experiment.id]]
+    live = list(state.trials_of(experiment.id, *LIVE))
     if not live or not experiment.length:
         return 0.0
     return sum(min(trial.units / experiment.length, 1.0) for trial in live) / len(live)

@@ -12,7 +12,7 @@ from services.checkpoints.domain import TRIES, State
 from services.checkpoints.queries import ANSWERS
 from services.kit.database import Snapshot
 from services.kit.migrate import open_database
-from services.kit.rules import dump
+from services.kit.rules import dump, every_key
 from services.kit.testing import Fold
 from tests.fixtures.databases import open_sqlite
 
@@ -204,7 +204,7 @@ def test_what_is_said_of_unknown_trials_passes_by(fold):
 
 def test_validations_without_a_checkpoint_are_forgotten_once_a_trial_is_settled(three):
     three.given(*(validated(n, 0.5) for n in range(100, 200)), settled())
-    assert set(three.state.trials[1].validations) == {10, 20, 30}
+    assert set(three.state.validations) == {"1@10", "1@20", "1@30"}
     assert [row["metric"] for row in ask(three, trial_id=1)] == [0.1, 0.3, 0.2]
 
 
@@ -254,10 +254,10 @@ def test_a_restart_from_the_snapshot_goes_on_as_if_nothing_had_been(three, datab
     def save(*events):
         records = {}
         for event in events:
-            before = {key: set(table) for key, table in vars(three.state).items()}
+            before = every_key(three.state)
             three.given(event)
-            for kind, table in vars(three.state).items():
-                records |= {(kind, id): table.get(id) for id in before[kind] | set(table)}
+            for kind, id in {*before, *every_key(three.state)}:
+                records[kind, id] = getattr(three.state, kind).get(id)
         with database.engine.begin() as connection:
             assert snapshot.save(connection, records, {"CONTROL": three._position})
 

@@ -10,6 +10,7 @@ import pytest
 from det_contracts import codec, queries, subjects
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.reports import LogBatch
+from services.gateway.commands import gathers
 from services.kit import task_tokens
 from services.metrics.app import RULES as METRICS
 from tests.gateway import stories
@@ -247,10 +248,54 @@ def test_all_gather_gives_everybody_the_same(busy):
     assert one == other == [{"x": 1}, [2]]
     one, other = busy.run(two(("c", 3), ("d", 4)))
     assert one == other == [3, 4]
-    assert busy.run(share("b", "once more")).json()["data"] == [{"x": 1}, [2]]
+    assert busy.run(share("d", "once more")).json()["data"] == [3, 4]
     busy.refused(400, "POST", path, {"requestUuid": "e", "numPeers": 3, "data": 1})
     busy.refused(400, "POST", path, {"requestUuid": "e", "numPeers": 2, "data": "x" * 70_000})
     busy.refused(400, "POST", path, {"numPeers": 2})
+
+
+def test_of_all_gathers_the_last_whole_one_is_kept_until_the_run_ends(busy):
+    path = f"{API}/allocations/1.r1.1/all_gather"
+    state = busy.catalogue.state
+    for number in range(50):
+        answer = busy.send("POST", path, {"requestUuid": f"r{number}", "numPeers": 1, "data": "x" * 1000})
+        assert answer.json()["data"] == ["x" * 1000]
+    assert len(state.shares) == len(state.joined) == 1
+    assert state.gathered["all"].size_bytes == state.gatherings["1.r1.1"].kept_bytes == 1002
+    busy.given(stories.allocation_ended(1))
+    assert not state.shares
+    assert not state.joined
+    assert not state.gatherings
+    assert state.gathered["all"].size_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [
+        ("MOST_ROUND_BYTES", "the members of allocation 1.r1.1 give 2004 bytes to one all-gather"),
+        ("MOST_RUN_BYTES", "allocation 1.r1.1 has gathered 1002 bytes in 1 shares"),
+        ("MOST_KEPT_BYTES", "all runs together hold too much"),
+    ],
+)
+def test_what_members_gather_is_limited(busy, monkeypatch, limit, told):
+    monkeypatch.setattr(gathers, limit, 2000)
+    path = f"{API}/allocations/1.r1.1/all_gather"
+
+    def share(member):
+        return busy.client.post(path, json={"requestUuid": member, "numPeers": 2, "data": "x" * 1000})
+
+    async def refused():
+        first = asyncio.ensure_future(share("a"))
+        while not busy.catalogue.state.joined:
+            await asyncio.sleep(0)
+        second = await share("b")
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        return second
+
+    answer = busy.run(refused())
+    assert answer.status_code == 429, answer.text
+    assert told in answer.text
 
 
 def test_ready_and_waiting(busy):

@@ -5,6 +5,7 @@ import pytest
 from det_contracts import subjects
 from det_contracts.events import searcher
 from det_contracts.queries import BestValidation, LogPage, Reports, TrialSummaries
+from services.metrics import react
 from tests.metrics.world import lines, reports, validation
 
 QUERIES = [
@@ -15,7 +16,15 @@ QUERIES = [
     BestValidation(1, True),
     BestValidation(2, True),
 ]
-DELETED = searcher.ExperimentDeleted(1, "DELETED", "deleted by bob", (1,))
+PORTION = searcher.TrialsDeleted(1, (1,), ("1.a",), "deleted by bob")
+GONE = searcher.ExperimentDeleted(1, "DELETED", "deleted by bob")
+AT_ONCE = searcher.ExperimentDeleted(1, "DELETED", "deleted by bob", (1,))
+"""As old logs have it."""
+
+
+@pytest.fixture(params=["in portions", "at once"])
+def deleted(request):
+    return (AT_ONCE,) if request.param == "at once" else (PORTION, GONE)
 
 
 def train(world):
@@ -28,10 +37,10 @@ def train(world):
     world.fold().decide()
 
 
-def test_it_leaves_nothing_and_the_others_stay(world, tables):
+def test_it_leaves_nothing_and_the_others_stay(world, tables, deleted):
     train(world)
     tables.save(world)
-    world.add(DELETED).fold()
+    world.add(*deleted).fold()
     tables.save(world)
     summaries, found, gone, kept, best, other = [tables.ask(query) for query in QUERIES]
     assert {row["trial_id"] for row in found["rows"]} == {2}
@@ -43,10 +52,10 @@ def test_it_leaves_nothing_and_the_others_stay(world, tables):
 
 
 @pytest.mark.parametrize("first", [subjects.CONTROL, subjects.REPORTS])
-def test_rebuilt_in_any_order_of_streams_it_is_the_same(world, tables, first):
+def test_rebuilt_in_any_order_of_streams_it_is_the_same(world, tables, first, deleted):
     train(world)
     world.add(
-        DELETED, lines("late", task="1.a", offset=1), reports(validation([3], loss=[1]), number=2)
+        *deleted, lines("late", task="1.a", offset=1), reports(validation([3], loss=[1]), number=2)
     ).fold()
     tables.save(world)
     live, state = [tables.ask(query) for query in QUERIES], world.dump()
@@ -67,3 +76,30 @@ def test_a_deletion_that_failed_changes_nothing(world, tables):
     world.add(searcher.ExperimentDeleted(1, "DELETE_FAILED", "no worker", (1,))).fold()
     tables.save(world)
     assert [tables.ask(query) for query in QUERIES] == live
+
+
+def test_lines_of_its_other_tasks_go_at_the_end_and_those_of_no_other_experiment(world, tables):
+    world.add(
+        lines("a checkpoint was deleted", task="1.gc-1"),
+        lines("of another", task="10.a"),
+        lines("of a task of a person", task="1a"),
+    ).fold()
+    tables.save(world)
+    world.add(PORTION, GONE).fold()
+    tables.save(world)
+    left = {task: tables.ask(LogPage(task_id=task))["lines"] for task in ("1.gc-1", "10.a", "1a")}
+    assert {task: len(found) for task, found in left.items()} == {"1.gc-1": 0, "10.a": 1, "1a": 1}
+    assert {key.split(".")[0] for key in world.state.sources} == {"10", "1a"}
+
+
+def test_many_decisions_about_one_trial_are_stated_in_portions(world, monkeypatch):
+    monkeypatch.setattr(react, "AT_ONCE", 4)
+    world.add(reports(validation(range(1, 11), loss=[0.5] * 10), trial=1, experiment=1)).fold()
+    assert sorted(world.state.findings) == sorted(f"1#{number}" for number in range(1, 11))
+    stated = []
+    while some := world.pending():
+        assert len(some) <= 4
+        stated += some
+        world.add(*some).fold()
+    assert [one.number for one in stated] == list(range(1, 11))
+    assert not world.state.findings

@@ -132,6 +132,20 @@ class ExperimentDeleting(msgspec.Struct, frozen=True):
     reason: str
 
 
+@event("searcher.experiment.trials_deleted", key="experiment_id")
+class TrialsDeleted(msgspec.Struct, frozen=True):
+    """Some of an experiment's trials are gone with all that was kept of them: every service forgets them.
+
+    A deletion comes in portions, for nobody may be held up by a large one; `ExperimentDeleted` is its end.
+    """
+
+    experiment_id: int
+    trial_ids: tuple[int, ...]
+    task_ids: tuple[str, ...]
+    """Of these trials, in the same order."""
+    reason: str
+
+
 @event("searcher.experiment.deleted", key="experiment_id")
 class ExperimentDeleted(msgspec.Struct, frozen=True):
     """Final when `state` is DELETED: every service forgets it. After DELETE_FAILED one may ask again."""
@@ -140,7 +154,7 @@ class ExperimentDeleted(msgspec.Struct, frozen=True):
     state: State
     reason: str
     trial_ids: tuple[int, ...] = ()
-    """The trials that go with it."""
+    """Trials that go with it, in old events; since then `TrialsDeleted` has named them before."""
 
 
 @event("searcher.trial.created", key="trial_id")

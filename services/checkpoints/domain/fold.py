@@ -11,6 +11,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
 from services.checkpoints.domain import registry
 from services.checkpoints.domain.state import (
+    FAILED,
     TRIES,
     Checkpoint,
     CheckpointState,
@@ -36,7 +37,7 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
 def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentCreated = recorded.event
     storage = event.config["checkpoint_storage"]
-    state.experiments[event.experiment_id] = Experiment(
+    created = Experiment(
         id=event.experiment_id,
         keep=Keep(storage["save_experiment_best"], storage["save_trial_best"], storage["save_trial_latest"]),
         smaller_is_better=event.config["searcher"].get("smaller_is_better", True),
@@ -44,28 +45,29 @@ def _experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
         pool=(event.config.get("resources") or {}).get("resource_pool") or "default",
         retains=not event.unmanaged,
     )
-    yield "experiments", event.experiment_id
+    return state.put_experiment(created)
 
 
 def _experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:
-    id = recorded.event.experiment_id
-    state.experiments[id] = replace(state.experiments[id], ended=True)
-    yield "experiments", id
+    return state.put_experiment(replace(state.experiments[recorded.event.experiment_id], ended=True))
 
 
 def _activated(state: State, recorded: Recorded) -> Iterable[Key]:
     """An unmanaged one may go on after its end."""
     known = state.experiments[recorded.event.experiment_id]
-    if known.ended:
-        state.experiments[known.id] = replace(known, ended=False)
-        yield "experiments", known.id
+    return state.put_experiment(replace(known, ended=False)) if known.ended else ()
 
 
 def _run_opened(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials[recorded.event.trial_id]
     if known.settled:
-        state.trials[known.id] = replace(known, settled=False)
-        yield "trials", known.id
+        yield from state.put_trial(replace(known, settled=False))
+        yield from _unsettled(state, known, 1)
+
+
+def _unsettled(state: State, known: Trial, change: int) -> Iterable[Key]:
+    experiment = state.experiments[known.experiment_id]
+    return state.put_experiment(replace(experiment, unsettled=experiment.unsettled + change))
 
 
 def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -73,8 +75,7 @@ def _revised(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
     changed = {f: event.changes[key] for f, key in _KEPT_BY.items() if key in event.changes}
     retains = known.retains or bool(changed)
-    state.experiments[known.id] = replace(known, keep=replace(known.keep, **changed), retains=retains)
-    yield "experiments", known.id
+    return state.put_experiment(replace(known, keep=replace(known.keep, **changed), retains=retains))
 
 
 _KEPT_BY = {
@@ -86,45 +87,38 @@ _KEPT_BY = {
 
 def _deleting(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[recorded.event.experiment_id]
-    state.experiments[known.id] = replace(known, deleting=True, sweeps=0)
-    yield "experiments", known.id
+    yield from state.put_experiment(replace(known, deleting=True, sweeps=0))
     # What could not be deleted before is tried again: a person asks for it.
-    for uuid in (uuid for id in known.trials for uuid in state.trials[id].stored):
-        found = state.checkpoints[uuid]
-        if found.state == "ERROR":
-            state.checkpoints[uuid] = replace(found, state="COMPLETED", tries=0)
-            yield "checkpoints", uuid
+    for found in list(state.those(known.id, FAILED)):
+        yield from state.put_checkpoint(replace(found, state="COMPLETED", tries=0))
 
 
 def _emptied(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.experiments[recorded.event.experiment_id]
-    state.experiments[known.id] = replace(known, deleting=False)
-    yield "experiments", known.id
+    return state.put_experiment(replace(known, deleting=False))
+
+
+def _trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    for id in recorded.event.trial_ids:
+        if id in state.trials:
+            yield from state.drop_trial(id)
 
 
 def _deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     if event.state != "DELETED":
         return
-    gone = state.experiments.pop(event.experiment_id)
-    if gone.source in state.checkpoints:
-        # It protects the checkpoint that it started from no longer.
-        yield "experiments", state.checkpoints[gone.source].experiment_id
-    for id in gone.trials:
-        for uuid in state.trials.pop(id).stored:
-            del state.checkpoints[uuid]
-            yield "checkpoints", uuid
-        yield "trials", id
-    yield "experiments", event.experiment_id
+    # Of logs from before `TrialsDeleted` its trials are still there.
+    for id in list(state.trials_of.ids(event.experiment_id)):
+        yield from state.drop_trial(id)
+    yield from state.drop_experiment(event.experiment_id)
 
 
 def _trial_created(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.TrialCreated = recorded.event
-    experiment = state.experiments[event.experiment_id]
-    state.experiments[experiment.id] = replace(experiment, trials=(*experiment.trials, event.trial_id))
-    state.trials[event.trial_id] = Trial(id=event.trial_id, experiment_id=event.experiment_id)
-    yield "experiments", experiment.id
-    yield "trials", event.trial_id
+    fresh = Trial(id=event.trial_id, experiment_id=event.experiment_id)
+    yield from state.put_trial(fresh)
+    yield from _unsettled(state, fresh, 1)
 
 
 def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -133,20 +127,18 @@ def _validated(state: State, recorded: Recorded) -> Iterable[Key]:
     if known is None:
         return
     # A later run that validates at the same steps again replaces what the earlier one found.
-    found = known.validations | {event.steps_completed: Validation(event.metric, recorded.position)}
-    state.trials[known.id] = replace(known, validations=found)
-    yield "trials", known.id
+    found = Validation(event.metric, recorded.position)
+    yield from state.put_validation(known.id, event.steps_completed, found)
 
 
 def _settled(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.trials.get(recorded.event.trial_id)
     if known is None:
         return
-    steps = {state.checkpoints[uuid].steps_completed for uuid in known.stored}
-    found = {at: validation for at, validation in known.validations.items() if at in steps}
-    state.trials[known.id] = replace(known, settled=True, validations=found)
-    yield "trials", known.id
-    yield "experiments", known.experiment_id
+    for steps in list(state.unsaved.ids(known.id)):
+        yield from state.drop_validation(known.id, steps)
+    yield from state.put_trial(replace(known, settled=True))
+    yield from _unsettled(state, known, 0 if known.settled else -1)
 
 
 def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -155,7 +147,7 @@ def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
     # The id becomes a path that a task deletes one day, and it comes from a script.
     if event.uuid in state.checkpoints or known is None or not ids.is_token(event.uuid):
         return
-    state.checkpoints[event.uuid] = Checkpoint(
+    fresh = Checkpoint(
         uuid=event.uuid,
         trial_id=known.id,
         experiment_id=known.experiment_id,
@@ -167,9 +159,7 @@ def _stored(state: State, recorded: Recorded) -> Iterable[Key]:
         metadata=event.metadata,
         steps_completed=event.steps_completed,
     )
-    state.trials[known.id] = replace(known, stored=(*known.stored, event.uuid))
-    yield "checkpoints", event.uuid
-    yield "trials", known.id
+    yield from state.put_checkpoint(fresh)
     yield "experiments", known.experiment_id
 
 
@@ -184,26 +174,25 @@ def _deletion_requested(state: State, recorded: Recorded) -> Iterable[Key]:
         why=event.reason,
     )
     experiment = state.experiments[event.experiment_id]
-    state.experiments[experiment.id] = replace(
-        experiment,
-        deletions=experiment.deletions + 1,
-        sweeping=experiment.sweeping or event.sweep,
+    yield from state.put_experiment(
+        replace(
+            experiment,
+            deletions=experiment.deletions + 1,
+            sweeping=experiment.sweeping or event.sweep,
+        )
     )
     for uuid in event.uuids:
         known = state.checkpoints[uuid]
-        state.checkpoints[uuid] = replace(known, going=True, tries=known.tries + 1, reason=event.reason)
-        yield "checkpoints", uuid
+        asked = replace(known, going=True, task=event.task_id, tries=known.tries + 1, reason=event.reason)
+        yield from state.put_checkpoint(asked)
     yield "deletions", event.task_id
-    yield "experiments", experiment.id
 
 
 def _allocation_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationEnded = recorded.event
     trial = state.trials.get(event.trial_id) if event.trial_id is not None else None
     if trial is not None and not state.experiments[trial.experiment_id].ran:
-        known_experiment = state.experiments[trial.experiment_id]
-        state.experiments[known_experiment.id] = replace(known_experiment, ran=True)
-        yield "experiments", known_experiment.id
+        yield from state.put_experiment(replace(state.experiments[trial.experiment_id], ran=True))
     if event.kind != "CHECKPOINT_GC":
         return
     task_id = ids.task_of(event.allocation_id)
@@ -218,13 +207,15 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.DeletionFinished = recorded.event
     state.deletions.pop(event.task_id, None)
     yield "deletions", event.task_id
-    yield "experiments", event.experiment_id
     experiment = state.experiments.get(event.experiment_id)
     if event.sweep and experiment is not None:
         failed = 0 if event.deleted else 1
-        state.experiments[experiment.id] = replace(
-            experiment, sweeping=False, swept=event.deleted, sweeps=experiment.sweeps + failed
+        yield from state.put_experiment(
+            replace(experiment, sweeping=False, swept=event.deleted, sweeps=experiment.sweeps + failed)
         )
+    elif experiment is not None and (experiment.deleting or not event.deleted):
+        # What retention let go and is gone calls for nothing more.
+        yield "experiments", event.experiment_id
     for uuid in event.uuids:
         known = replace(state.checkpoints[uuid], going=False, reason=event.reason)
         if event.deleted and event.globs is None:
@@ -233,8 +224,7 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
             known = replace(known, tries=0)
         elif known.tries >= TRIES:
             known = replace(known, state="ERROR")
-        state.checkpoints[uuid] = known
-        yield "checkpoints", uuid
+        yield from state.put_checkpoint(known)
 
 
 def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -244,16 +234,14 @@ def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     gone = any(path not in event.resources for path in known.resources)
     partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state
-    state.checkpoints[known.uuid] = replace(known, state=partly, resources=event.resources)
-    yield "checkpoints", known.uuid
+    yield from state.put_checkpoint(replace(known, state=partly, resources=event.resources))
 
 
 def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.MetadataSet = recorded.event
     known = state.checkpoints.get(event.uuid)
     if known is not None:
-        state.checkpoints[known.uuid] = replace(known, metadata=event.metadata)
-        yield "checkpoints", known.uuid
+        yield from state.put_checkpoint(replace(known, metadata=event.metadata))
 
 
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
@@ -263,6 +251,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.RunOpened: _run_opened,
     searcher.ExperimentRevised: _revised,
     searcher.ExperimentDeleting: _deleting,
+    searcher.TrialsDeleted: _trials_deleted,
     searcher.ExperimentDeleted: _deleted,
     searcher.TrialCreated: _trial_created,
     metrics.Validated: _validated,

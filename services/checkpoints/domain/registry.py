@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints
-from services.checkpoints.domain.state import Key, Model, State
+from services.checkpoints.domain.state import Key, Model, State, Totals
 
 replace = msgspec.structs.replace
 
@@ -17,8 +17,12 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A model is there, or is described so."""
     event: checkpoints.ModelSet = recorded.event
     known = state.models.get(event.model_id)
+    if known is not None:
+        state.names.pop(known.told.name, None)
+    state.names[event.name] = event.model_id
     state.models[event.model_id] = replace(known, told=event) if known else Model(told=event)
     yield "models", event.model_id
+    yield from _given(state, models=event.model_id)
 
 
 def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -26,8 +30,9 @@ def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.models.pop(recorded.event.model_id, None)
     if known is None:
         return
+    state.names.pop(known.told.name, None)
     yield "models", recorded.event.model_id
-    for id in known.versions:
+    for id in list(state.numbers.ids(recorded.event.model_id)):
         yield from _forget(state, id)
 
 
@@ -38,9 +43,11 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
     if model is None:
         return
     if event.version_id not in state.versions:
-        versions, numbers = (*model.versions, event.version_id), max(model.numbers, event.number)
-        state.models[event.model_id] = replace(model, versions=versions, numbers=numbers)
+        state.models[event.model_id] = replace(model, numbers=max(model.numbers, event.number))
         yield "models", event.model_id
+        yield from _given(state, versions=event.version_id)
+        state.numbers.add(event.model_id, event.number, event.version_id)
+        state.registered.add(event.checkpoint, event.version_id)
         yield from _count(state, event.checkpoint, 1)
     state.versions[event.version_id] = event
     yield "versions", event.version_id
@@ -49,17 +56,21 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
 def version_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A checkpoint is a version no longer."""
     event: checkpoints.VersionRemoved = recorded.event
-    model = state.models.get(event.model_id)
-    if model is None or event.version_id not in state.versions:
-        return
-    left = tuple(id for id in model.versions if id != event.version_id)
-    state.models[event.model_id] = replace(model, versions=left)
-    yield "models", event.model_id
-    yield from _forget(state, event.version_id)
+    if event.model_id in state.models and event.version_id in state.versions:
+        yield from _forget(state, event.version_id)
+
+
+def _given(state: State, *, models: int = 0, versions: int = 0) -> Iterable[Key]:
+    """An id was given out: it is never given again."""
+    known = state.totals.get("all", Totals())
+    state.totals["all"] = Totals(max(known.models, models), max(known.versions, versions))
+    yield "totals", "all"
 
 
 def _forget(state: State, version_id: int) -> Iterable[Key]:
     gone = state.versions.pop(version_id)
+    state.numbers.discard(gone.model_id, gone.number, version_id)
+    state.registered.discard(gone.checkpoint, version_id)
     yield "versions", version_id
     yield from _count(state, gone.checkpoint, -1)
 
@@ -68,8 +79,7 @@ def _count(state: State, uuid: str, change: int) -> Iterable[Key]:
     known = state.checkpoints.get(uuid)
     if known is None:
         return
-    state.checkpoints[uuid] = replace(known, versions=known.versions + change)
-    yield "checkpoints", uuid
+    yield from state.put_checkpoint(replace(known, versions=known.versions + change))
     if change < 0:
         # Retention may want it now.
         yield "experiments", known.experiment_id

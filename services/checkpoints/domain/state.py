@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ import msgspec
 from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
 from services.kit.once import Made
+from services.kit.rules import derived
+from services.kit.sorted_keys import SortedKeys
 
 Key = tuple[str, Any]
 CheckpointState = Literal["COMPLETED", "PARTIALLY_DELETED", "DELETED", "ERROR"]
@@ -25,7 +28,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     smaller_is_better: bool
     source: str | None
     """Checkpoint that its trials started from."""
-    trials: tuple[int, ...] = ()
+    unsettled: int = 0
+    """Trials of which not all is known yet."""
     ended: bool = False
     pool: str = "default"
     deletions: int = 0
@@ -58,10 +62,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     experiment_id: int
     settled: bool = False
     """It is over, and all its validations are known."""
-    stored: tuple[str, ...] = ()
-    """Its checkpoints, in the order they were stored."""
-    validations: dict[int, Validation] = {}
-    """By steps completed; once it is settled, only those at steps that have a checkpoint."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +82,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     steps_completed: int
     going: bool = False
     """A task was asked to delete it, and is not over."""
+    task: str = ""
+    """The task that was asked last."""
     tries: int = 0
     """Tasks that were asked to delete it."""
     reason: str = ""
@@ -108,10 +110,26 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     """A named line of checkpoints."""
 
     told: ModelSet
-    versions: tuple[int, ...] = ()
-    """Ids of those that are there."""
     numbers: int = 0
     """The highest number that was used."""
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What the checkpoints in one state are together."""
+
+    count: int = 0
+    size_bytes: int = 0
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """The highest ids that were given out."""
+
+    models: int = 0
+    versions: int = 0
+
+
+REGISTERED, THERE, GOING, GONE, FAILED = "registered", "there", "going", "gone", "failed"
+"""How a checkpoint stands; see `standing`."""
 
 
 @dataclass
@@ -121,7 +139,173 @@ class State:
     experiments: dict[int, Experiment] = field(default_factory=dict)
     trials: dict[int, Trial] = field(default_factory=dict)
     checkpoints: dict[str, Checkpoint] = field(default_factory=dict)
+    validations: dict[str, Validation] = field(default_factory=dict)
+    """By `validation_key`; of a settled trial only those at steps that have a checkpoint."""
     deletions: dict[str, Deletion] = field(default_factory=dict)
     models: dict[int, Model] = field(default_factory=dict)
     versions: dict[int, VersionSet] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    """Of checkpoints, by their state."""
+    totals: dict[str, Totals] = field(default_factory=dict)
+    trials_of: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, trial)"""
+    standing: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, how it stands, order of storing, checkpoint)"""
+    stored: SortedKeys = derived()  # noqa: RUF009
+    """(trial, order of storing, checkpoint)"""
+    saved_at: SortedKeys = derived()  # noqa: RUF009
+    """(trial, steps completed, checkpoint)"""
+    validated_at: SortedKeys = derived()  # noqa: RUF009
+    """(trial, steps completed)"""
+    unsaved: SortedKeys = derived()  # noqa: RUF009
+    """(trial, steps completed): validations at steps that have no checkpoint"""
+    started_from: SortedKeys = derived()  # noqa: RUF009
+    """(checkpoint, experiment that starts from it)"""
+    heirs: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, other experiment that starts from a checkpoint of it)"""
+    numbers: SortedKeys = derived()  # noqa: RUF009
+    """(model, number, version)"""
+    registered: SortedKeys = derived()  # noqa: RUF009
+    """(checkpoint, version)"""
+    names: dict[str, int] = derived()  # noqa: RUF009
+    """Model by its name."""
+
+    def __post_init__(self) -> None:
+        found = self.checkpoints.values()
+        self.trials_of = SortedKeys((trial.experiment_id, id) for id, trial in self.trials.items())
+        self.standing = SortedKeys(_place(one) for one in found)
+        self.stored = SortedKeys((one.trial_id, one.order, one.uuid) for one in found)
+        self.saved_at = SortedKeys((one.trial_id, one.steps_completed, one.uuid) for one in found)
+        self.validated_at = SortedKeys(_of_key(key) for key in self.validations)
+        self.unsaved = SortedKeys(key for key in self.validated_at if self.saved_at.first(*key) is None)
+        heirs = [(one.source, one.id) for one in self.experiments.values() if one.source]
+        self.started_from = SortedKeys(heirs)
+        known = ((self.checkpoints.get(source), id) for source, id in heirs)
+        self.heirs = SortedKeys((one.experiment_id, id) for one, id in known if one is not None)
+        self.numbers = SortedKeys((v.model_id, v.number, id) for id, v in self.versions.items())
+        self.registered = SortedKeys((v.checkpoint, id) for id, v in self.versions.items())
+        self.names = {model.told.name: id for id, model in self.models.items()}
+
+    def put_experiment(self, changed: Experiment) -> Iterable[Key]:
+        """Keep an experiment."""
+        if changed.source and changed.id not in self.experiments:
+            self.started_from.add(changed.source, changed.id)
+            if changed.source in self.checkpoints:
+                self.heirs.add(self.checkpoints[changed.source].experiment_id, changed.id)
+        self.experiments[changed.id] = changed
+        yield "experiments", changed.id
+
+    def drop_experiment(self, id: int) -> Iterable[Key]:
+        """Forget an experiment, all of whose trials are forgotten."""
+        known = self.experiments.pop(id)
+        yield "experiments", id
+        if known.source:
+            self.started_from.discard(known.source, id)
+            source = self.checkpoints.get(known.source)
+            if source is not None:
+                self.heirs.discard(source.experiment_id, id)
+                # It protects the checkpoint that it started from no longer.
+                yield "experiments", source.experiment_id
+
+    def put_trial(self, changed: Trial) -> Iterable[Key]:
+        """Keep a trial."""
+        if changed.id not in self.trials:
+            self.trials_of.add(changed.experiment_id, changed.id)
+        self.trials[changed.id] = changed
+        yield "trials", changed.id
+
+    def drop_trial(self, id: int) -> Iterable[Key]:
+        """Forget a trial with its checkpoints and validations."""
+        for uuid in list(self.stored.ids(id)):
+            yield from self._drop_checkpoint(self.checkpoints[uuid])
+        for steps in list(self.validated_at.ids(id)):
+            yield from self.drop_validation(id, steps)
+        self.trials_of.discard(self.trials.pop(id).experiment_id, id)
+        yield "trials", id
+
+    def put_checkpoint(self, changed: Checkpoint) -> Iterable[Key]:
+        """Keep a checkpoint."""
+        known = self.checkpoints.get(changed.uuid)
+        self.checkpoints[changed.uuid] = changed
+        yield "checkpoints", changed.uuid
+        if known is None:
+            self.stored.add(changed.trial_id, changed.order, changed.uuid)
+            self.saved_at.add(changed.trial_id, changed.steps_completed, changed.uuid)
+            self.unsaved.discard(changed.trial_id, changed.steps_completed)
+            for heir in self.started_from.ids(changed.uuid):
+                self.heirs.add(changed.experiment_id, heir)
+        self.standing.swap(_place(known) if known else None, _place(changed))
+        yield from self._weigh(known, -1)
+        yield from self._weigh(changed, 1)
+
+    def _drop_checkpoint(self, known: Checkpoint) -> Iterable[Key]:
+        del self.checkpoints[known.uuid]
+        yield "checkpoints", known.uuid
+        self.stored.discard(known.trial_id, known.order, known.uuid)
+        self.saved_at.discard(known.trial_id, known.steps_completed, known.uuid)
+        self.standing.discard(*_place(known))
+        for heir in self.started_from.ids(known.uuid):
+            self.heirs.discard(known.experiment_id, heir)
+        yield from self._weigh(known, -1)
+
+    def _weigh(self, one: Checkpoint | None, sign: int) -> Iterable[Key]:
+        if one is not None:
+            tally = self.tallies.get(one.state, Tally())
+            size = sum(one.resources.values())
+            self.tallies[one.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
+            yield "tallies", one.state
+
+    def put_validation(self, trial_id: int, steps: int, validation: Validation) -> Iterable[Key]:
+        """Keep a trial's validation at some number of steps."""
+        key = validation_key(trial_id, steps)
+        if key not in self.validations:
+            self.validated_at.add(trial_id, steps)
+            if self.saved_at.first(trial_id, steps) is None:
+                self.unsaved.add(trial_id, steps)
+        self.validations[key] = validation
+        yield "validations", key
+
+    def drop_validation(self, trial_id: int, steps: int) -> Iterable[Key]:
+        """Forget it."""
+        key = validation_key(trial_id, steps)
+        del self.validations[key]
+        self.validated_at.discard(trial_id, steps)
+        self.unsaved.discard(trial_id, steps)
+        yield "validations", key
+
+    def stored_by(self, trial_id: int) -> Iterator[Checkpoint]:
+        """All checkpoints of a trial, in the order they were stored, whatever became of them."""
+        return (self.checkpoints[uuid] for uuid in self.stored.ids(trial_id))
+
+    def those(self, experiment_id: int, *kinds: str) -> Iterator[Checkpoint]:
+        """The checkpoints of an experiment that stand so, of each kind oldest first; all without `kinds`."""
+        keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
+        return (self.checkpoints[uuid] for key in keys for uuid in self.standing.ids(*key))
+
+
+def standing(one: Checkpoint) -> str:
+    """What may become of a checkpoint, in a word.
+
+    It is "registered" as a version of a model, or a task is deleting it ("going"), or it is just "there"; it
+    is "gone", or "failed" to go in all tries.
+    """
+    if one.versions:
+        return REGISTERED
+    if one.going:
+        return GOING
+    return {"DELETED": GONE, "ERROR": FAILED}.get(one.state, THERE)
+
+
+def _place(one: Checkpoint) -> tuple[int, str, int, str]:
+    return one.experiment_id, standing(one), one.order, one.uuid
+
+
+def validation_key(trial_id: int, steps: int) -> str:
+    """Where the validation of a trial at a step is kept."""
+    return f"{trial_id}@{steps}"
+
+
+def _of_key(key: str) -> tuple[int, int]:
+    trial_id, _, steps = key.partition("@")
+    return int(trial_id), int(steps)

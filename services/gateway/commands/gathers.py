@@ -7,11 +7,22 @@ import msgspec
 from det_contracts import ids
 from det_contracts.commands import JoinGather, Serve
 from det_contracts.events.gateway import GatherJoined, Served
-from det_contracts.problems import invalid, not_found
+from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway.domain import State
+from services.gateway.domain.state import Gathered, Gathering, request_key
 from services.kit.rules import Call, Ruling
 
-MOST_GATHERED_BYTES = 64 * 1024
+MOST_SHARED_BYTES = 64 * 1024
+"""Of one member in one all-gather."""
+MOST_ROUND_BYTES = 8 * 1024 * 1024
+"""Of all members in one all-gather: each of them is answered with it."""
+MOST_RUN_BYTES = 64 * 1024 * 1024
+"""Of all all-gathers of a run: their shares stay in the log."""
+MOST_KEPT_BYTES = 512 * 1024 * 1024
+"""Of all runs together, as long as a member may still ask for it."""
+OVERHEAD_BYTES = 512
+"""What an event takes beside its data."""
+LONGEST_REQUEST_ID = 256
 
 
 def serve(state: State, command: Serve, call: Call) -> Ruling:
@@ -35,13 +46,14 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
         raise not_found("allocation", command.allocation_id)
     if not 1 <= command.peers <= 10_000:
         raise invalid(f"numPeers is {command.peers}: it must be 1 to 10000")
-    if len(msgspec.json.encode(command.data)) > MOST_GATHERED_BYTES:
-        raise invalid(f"the data of an all-gather is limited to {MOST_GATHERED_BYTES} bytes")
-    known = state.gatherings.get(command.allocation_id)
-    if known is not None and known.peers != command.peers:
-        raise invalid(f"numPeers is {command.peers}, other members of the allocation said {known.peers}")
-    if known is not None and any(share.request_id == command.request_id for share in known.shares):
+    if not 0 < len(command.request_id) <= LONGEST_REQUEST_ID:
+        raise invalid(f"requestUuid must have 1 to {LONGEST_REQUEST_ID} characters")
+    size = len(msgspec.json.encode(command.data))
+    if size > MOST_SHARED_BYTES:
+        raise invalid(f"the data of an all-gather is limited to {MOST_SHARED_BYTES} bytes")
+    if request_key(command.allocation_id, command.request_id) in state.joined:
         return Ruling()
+    _check_room(state, command, size)
     return Ruling(
         [
             GatherJoined(
@@ -53,3 +65,27 @@ def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
             )
         ]
     )
+
+
+def _check_room(state: State, command: JoinGather, size: int) -> None:
+    """Raises `Refused` for what is more than an all-gather is for: to find one another, not to train by."""
+    known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
+    if known.peers != command.peers:
+        raise invalid(f"numPeers is {command.peers}, other members of the allocation said {known.peers}")
+    whose = f"allocation {command.allocation_id}"
+    if known.round_bytes + size > MOST_ROUND_BYTES:
+        raise _exhausted(
+            f"the members of {whose} give {known.round_bytes + size} bytes to one all-gather, the most is "
+            f"{MOST_ROUND_BYTES}: give less, or write it to the checkpoint storage"
+        )
+    if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MOST_RUN_BYTES:
+        raise _exhausted(
+            f"{whose} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run may: "
+            "this is for its members to find one another; train with the collectives of your framework"
+        )
+    if state.gathered.get("all", Gathered()).size_bytes + size > MOST_KEPT_BYTES:
+        raise _exhausted("the all-gathers of all runs together hold too much just now; try again later")
+
+
+def _exhausted(message: str) -> Refused:
+    return Refused(Problem("exhausted", message))

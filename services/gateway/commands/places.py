@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from det_contracts.commands import (
@@ -33,7 +31,7 @@ LONGEST_NAME = 80
 def set_workspace(state: State, command: SetWorkspace, call: Call) -> Ruling:
     """Make a workspace, or change what is given of one; what is so already has no effect."""
     if command.workspace_id is None:
-        id = max(places.workspaces(state)) + 1
+        id = places.next_id(state, "workspaces")
         known = WorkspaceSet(workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}")
     else:
         id = command.workspace_id
@@ -41,7 +39,10 @@ def set_workspace(state: State, command: SetWorkspace, call: Call) -> Ruling:
     wanted = known
     if command.name is not msgspec.UNSET and command.name != known.name:
         _may_change(id, "workspace")
-        _check_name(command.name, (w.name for w in places.workspaces(state).values()), "workspace")
+        holder = state.workspace_names.get(command.name.lower())
+        if command.name.lower() == places.NAME.lower():
+            holder = places.FIRST
+        _check_name(command.name, holder, "workspace")
         wanted = replace(wanted, name=command.name)
     if command.archived is not msgspec.UNSET and command.archived != known.archived:
         _may_change(id, "workspace")
@@ -58,13 +59,13 @@ def remove_workspace(state: State, command: RemoveWorkspace, call: Call) -> Ruli
     """Forget a workspace and its projects; those must hold no experiments."""
     places.workspace(state, command.workspace_id)
     _may_change(command.workspace_id, "workspace")
-    own = [p.project_id for p in places.projects(state).values() if p.workspace_id == command.workspace_id]
+    own = list(state.projects_in.ids(command.workspace_id))
     _check_empty(state, own, f"workspace {command.workspace_id}")
     reason = f"removed by {command.user}"
-    models = [m.id for m in state.models.values() if m.workspace_id == command.workspace_id]
-    if models:
+    model = state.models_in.first(command.workspace_id)
+    if model:
         raise precondition(
-            f"workspace {command.workspace_id} holds models, such as {models[0]}: move or delete them first"
+            f"workspace {command.workspace_id} holds models, such as {model[-1]}: move or delete them first"
         )
     gone = [ProjectRemoved(id, reason) for id in own]
     return Ruling([*gone, WorkspaceRemoved(command.workspace_id, reason)])
@@ -73,7 +74,7 @@ def remove_workspace(state: State, command: RemoveWorkspace, call: Call) -> Ruli
 def set_project(state: State, command: SetProject, call: Call) -> Ruling:
     """Make a project, or change what is given of one; what is so already has no effect."""
     if command.project_id is None:
-        id = max(places.projects(state)) + 1
+        id = places.next_id(state, "projects")
         reason = f"made by {command.user}"
         known = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
     else:
@@ -89,8 +90,10 @@ def set_project(state: State, command: SetProject, call: Call) -> Ruling:
     if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):
         if workspace.archived:
             raise precondition(f"workspace {workspace.workspace_id} is archived")
-        beside = (p.name for p in places.projects(state).values() if p.workspace_id == wanted.workspace_id)
-        _check_name(wanted.name, beside, "project")
+        holder = state.project_names.get((wanted.workspace_id, wanted.name.lower()))
+        if wanted.workspace_id == places.PROJECT.workspace_id and wanted.name.lower() == places.NAME.lower():
+            holder = places.FIRST
+        _check_name(wanted.name, holder, "project")
     return Ruling([wanted], id)
 
 
@@ -118,16 +121,15 @@ def _may_change(id: int, kind: str) -> None:
         raise precondition(f"{kind} {id} '{places.NAME}' is there for ever and cannot be changed")
 
 
-def _check_name(name: str, taken: Iterable[str], kind: str) -> None:
+def _check_name(name: str, holder: int | None, kind: str) -> None:
     if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
         raise invalid(f"a {kind} needs a name of at most {LONGEST_NAME} printable characters")
-    if name.lower() in (other.lower() for other in taken):
+    if holder is not None:
         raise Refused(Problem("already_exists", f"there is a {kind} of the name '{name}'"))
 
 
 def _check_empty(state: State, project_ids: list[int], what: str) -> None:
-    held = [one.id for one in state.experiments.values() if one.project_id in project_ids]
+    held = sum(state.filed.count(id) for id in project_ids)
     if held:
-        raise precondition(
-            f"{what} holds {len(held)} experiments, such as {held[0]}: move or delete them first"
-        )
+        first = next(key[-1] for id in project_ids if (key := state.filed.first(id)))
+        raise precondition(f"{what} holds {held} experiments, such as {first}: move or delete them first")

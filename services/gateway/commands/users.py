@@ -28,7 +28,7 @@ def set_user(state: State, command: SetUser, call: Call) -> Ruling:
     """Make a user, or change what is given of one; what is so already has no effect."""
     changes = given(command, *DESCRIBED)
     if command.user_id is None:
-        id = max(user.id for user in users.everybody(state)) + 1
+        id = users.next_id(state)
         known = UserSet(user_id=id, username="", reason=f"made by {command.user}")
     else:
         id = command.user_id

@@ -10,7 +10,14 @@ from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher, worker
 from det_contracts.states import later
-from services.gateway.domain.state import Allocation, Gathering, Live, OwnTask, Phase, Share, State, Trial
+from services.gateway.domain.keeping import (
+    close_allocation,
+    open_allocation,
+    put_experiment,
+    put_share,
+    put_trial,
+)
+from services.gateway.domain.state import Allocation, OwnTask, Phase, Share, State, Trial
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -21,10 +28,11 @@ def requested(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.RunRequested = recorded.event
     known = state.trials[event.trial_id]
     warm = event.checkpoint if event.run == 1 else known.warm_start
-    state.trials[known.id] = replace(
+    changed = replace(
         known, run=event.run, allocation_id=event.allocation_id, runner_state="", warm_start=warm
     )
-    yield from _open(
+    yield from put_trial(state, changed)
+    yield from open_allocation(
         state,
         Allocation(
             id=event.allocation_id,
@@ -47,7 +55,7 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.RunOpened = recorded.event
     known = state.trials[event.trial_id]
     yield from closed(state, known, recorded.at, "a newer run of the trial was started")
-    state.trials[known.id] = replace(
+    changed = replace(
         state.trials[known.id],
         own="ACTIVE",
         state="ACTIVE",
@@ -58,8 +66,9 @@ def opened(state: State, recorded: Recorded) -> Iterable[Key]:
         allocation_id=event.allocation_id,
         runner_state=known.runner_state if known.run == event.run else "",
     )
+    yield from put_trial(state, changed)
     again = state.allocations.get(event.allocation_id)
-    yield from _open(
+    yield from open_allocation(
         state,
         Allocation(
             id=event.allocation_id,
@@ -87,12 +96,10 @@ def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool 
     id = known.allocation_id
     if id is None or id not in state.live or not state.experiments[known.experiment_id].unmanaged:
         return
-    state.allocations[id] = replace(
+    over = replace(
         state.allocations[id], ended_at=at, state="TERMINATED", asked_to_leave=stopped, reason=reason
     )
-    state.live.pop(id)
-    yield "allocations", id
-    yield "live", id
+    yield from close_allocation(state, over)
     yield from _show(state, id, "RUNNING", "")
 
 
@@ -111,7 +118,7 @@ def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
         submitted_at=recorded.at,
     )
     yield "tasks", event.task_id
-    yield from _open(
+    yield from open_allocation(
         state,
         Allocation(
             id=ids.allocation_id(event.task_id, 1),
@@ -141,7 +148,7 @@ def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     """Slots are held. A deletion task is heard of here first."""
     event: scheduler.AllocationAssigned = recorded.event
     if event.allocation_id not in state.allocations:
-        yield from _open(
+        yield from open_allocation(
             state,
             Allocation(
                 id=event.allocation_id,
@@ -194,10 +201,8 @@ def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
     event: gateway.GatherJoined = recorded.event
     if event.allocation_id not in state.live:
         return
-    known = state.gatherings.get(event.allocation_id, Gathering(event.peers))
     share = Share(event.request_id, event.data)
-    state.gatherings[event.allocation_id] = replace(known, shares=(*known.shares, share))
-    yield "gatherings", event.allocation_id
+    yield from put_share(state, event.allocation_id, event.peers, share)
 
 
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -206,22 +211,11 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations.get(event.allocation_id)
     if known is None or known.ended_at is not None:
         return
-    state.allocations[known.id] = replace(
+    over = replace(
         known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
     )
-    state.live.pop(known.id, None)
-    state.gatherings.pop(known.id, None)
-    yield "gatherings", known.id
-    yield "allocations", known.id
-    yield "live", known.id
+    yield from close_allocation(state, over)
     yield from _show(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")
-
-
-def _open(state: State, allocation: Allocation) -> Iterable[Key]:
-    state.allocations[allocation.id] = allocation
-    state.live[allocation.id] = Live(allocation.experiment_id)
-    yield "allocations", allocation.id
-    yield "live", allocation.id
 
 
 def _show(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
@@ -232,9 +226,7 @@ def _show(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[
     experiment = state.experiments[allocation.experiment_id]
     queued = experiment.queued + (new == "QUEUED") - (old == "QUEUED")
     running = experiment.running + (new == "RUNNING") - (old == "RUNNING")
-    state.experiments[experiment.id] = replace(experiment, queued=queued, running=running)
-    yield "experiments", experiment.id
+    yield from put_experiment(state, replace(experiment, queued=queued, running=running))
     trial = state.trials[allocation.trial_id]
     if trial.allocation_id == allocation_id:
-        state.trials[trial.id] = replace(trial, phase=new)
-        yield "trials", trial.id
+        yield from put_trial(state, replace(trial, phase=new))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
@@ -11,6 +10,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
+from services.gateway.domain.keeping import drop_experiment, drop_trial, put_experiment, put_trial
 from services.gateway.domain.state import Experiment, State, Submission, Trial
 from services.kit.rules import Key
 
@@ -34,7 +34,7 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
     state.submissions[id] = Submission(
         config=config, original_config=event.original_config, context=event.context
     )
-    state.experiments[id] = Experiment(
+    fresh = Experiment(
         id=id,
         user=event.user,
         name=config["name"],
@@ -50,7 +50,7 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
         reason=event.reason,
     )
     yield "submissions", id
-    yield "experiments", id
+    yield from put_experiment(state, fresh)
 
 
 def moved(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -58,24 +58,17 @@ def moved(state: State, recorded: Recorded) -> Iterable[Key]:
     event = recorded.event
     id = event.experiment_id
     to = _target(event)
-    state.experiments[id] = replace(
-        state.experiments[id],
-        state=to,
-        reason=event.reason,
-        ended_at=recorded.at if to in TERMINAL else None,
-    )
-    yield "experiments", id
-    for trial_id in state.experiments[id].trial_ids:
-        known = state.trials[trial_id]
-        if known.own not in TERMINAL:
-            state.trials[trial_id] = shown(known, to, event.reason)
-            yield "trials", trial_id
+    ended_at = recorded.at if to in TERMINAL else None
+    changed = replace(state.experiments[id], state=to, reason=event.reason, ended_at=ended_at)
+    yield from put_experiment(state, changed)
+    for trial_id in list(state.open_trials.ids(id)):
+        yield from put_trial(state, shown(state.trials[trial_id], to, event.reason))
 
 
 def archived(state: State, recorded: Recorded) -> Iterable[Key]:
     """Out of the usual lists, or back in them."""
     event: searcher.ExperimentArchived = recorded.event
-    return _keep(state, replace(state.experiments[event.experiment_id], archived=event.archived))
+    return put_experiment(state, replace(state.experiments[event.experiment_id], archived=event.archived))
 
 
 def revised(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -91,7 +84,7 @@ def revised(state: State, recorded: Recorded) -> Iterable[Key]:
         notes=given.get("notes", known.notes) or "",
         changes=known.changes | {field: value for field, value in given.items() if field != "notes"},
     )
-    return _keep(state, changed)
+    return put_experiment(state, changed)
 
 
 def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -106,14 +99,14 @@ def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
         "resources.max_slots": event.max_slots,
         "resources.resource_pool": event.pool,
     }
-    return _keep(state, replace(known, pool=event.pool, changes=known.changes | changes))
+    return put_experiment(state, replace(known, pool=event.pool, changes=known.changes | changes))
 
 
 def deleting(state: State, recorded: Recorded) -> Iterable[Key]:
     """All of it shall go."""
     event: searcher.ExperimentDeleting = recorded.event
     known = state.experiments[event.experiment_id]
-    return _keep(state, replace(known, state="DELETING", reason=event.reason))
+    return put_experiment(state, replace(known, state="DELETING", reason=event.reason))
 
 
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -121,26 +114,16 @@ def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.ExperimentDeleted = recorded.event
     known = state.experiments[event.experiment_id]
     if event.state != "DELETED":
-        yield from _keep(state, replace(known, state=event.state, reason=event.reason))
+        yield from put_experiment(state, replace(known, state=event.state, reason=event.reason))
         return
-    trials = set(known.trial_ids)
-    gone: dict[str, list[Any]] = {
-        "experiments": [known.id],
-        "submissions": [known.id],
-        "trials": list(trials),
-        "checkpoints": [c for id in trials for c in state.trials[id].checkpoint_uuids],
-        "validations": [key for key, v in state.validations.items() if v.trial_id in trials],
-        "allocations": [id for id, a in state.allocations.items() if a.experiment_id == known.id],
-    }
-    for name, keys in gone.items():
-        for key in keys:
-            getattr(state, name).pop(key, None)
-            yield name, key
+    yield from drop_experiment(state, known.id)
 
 
-def _keep(state: State, changed: Experiment) -> Iterable[Key]:
-    state.experiments[changed.id] = changed
-    yield "experiments", changed.id
+def trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Some of its trials are gone."""
+    for id in recorded.event.trial_ids:
+        if id in state.trials:
+            yield from drop_trial(state, id)
 
 
 def _target(event: object) -> Life:
@@ -171,5 +154,4 @@ def moved_to(state: State, recorded: Recorded) -> Iterable[Key]:
     event: gateway.ExperimentMoved = recorded.event
     known = state.experiments.get(event.experiment_id)
     if known is not None:
-        state.experiments[known.id] = replace(known, project_id=event.project_id)
-        yield "experiments", known.id
+        yield from put_experiment(state, replace(known, project_id=event.project_id))

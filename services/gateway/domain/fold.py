@@ -31,6 +31,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     searcher.ExperimentArchived: experiments.archived,
     searcher.ExperimentRevised: experiments.revised,
     searcher.ExperimentDeleting: experiments.deleting,
+    searcher.TrialsDeleted: experiments.trials_deleted,
     searcher.ExperimentDeleted: experiments.deleted,
     searcher.TrialCreated: trials.created,
     searcher.TrialStopping: trials.stopping,

@@ -8,6 +8,14 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, trial
+from services.gateway.domain.keeping import (
+    drop_validation,
+    put_checkpoint,
+    put_experiment,
+    put_trial,
+    put_validation,
+    signed,
+)
 from services.gateway.domain.state import (
     Checkpoint,
     CheckpointState,
@@ -30,14 +38,11 @@ def validated(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     yield from _forget_overtaken(state, known, event)
     known = replace(state.trials[known.id], steps=max(known.steps, event.steps_completed))
-    state.trials[known.id] = known
-    yield "trials", known.id
+    yield from put_trial(state, known)
     if event.metric is None:
         return
     found = Validation(known.id, event.run, event.steps_completed, event.metric, event.reported_at)
-    key = validation_key(known.id, event.steps_completed)
-    state.validations[key] = found
-    yield "validations", key
+    yield from put_validation(state, found)
     yield from _rank(state, known, found)
     yield from _measure(state, known, found)
 
@@ -49,52 +54,55 @@ def _forget_overtaken(state: State, known: Trial, event: metrics.Validated) -> I
     """
     if known.latest is None or event.run <= known.latest.run or event.steps_completed > known.latest.steps:
         return
-    own = [(key, v) for key, v in state.validations.items() if v.trial_id == known.id]
-    for key, old in own:
-        if old.run < event.run and old.steps >= event.steps_completed:
-            del state.validations[key]
-            yield "validations", key
+    for steps in list(_overtaken(state, known, event)):
+        yield from drop_validation(state, state.validations[validation_key(known.id, steps)])
+    best, latest = state.ranked.first(known.id), next(state.reached.descending(known.id), None)
+    changed = replace(
+        known,
+        best=state.validations[validation_key(known.id, best[-1])] if best else None,
+        latest=state.validations[validation_key(known.id, latest[-1])] if latest else None,
+    )
+    yield from put_trial(state, changed)
     experiment = state.experiments[known.experiment_id]
-    left = sorted((v for key, v in own if key in state.validations), key=lambda v: (v.run, v.steps))
-    best = min(left, key=lambda v: _signed(experiment, v.metric), default=None)
-    state.trials[known.id] = replace(known, best=best, latest=left[-1] if left else None)
     if experiment.best_trial == known.id:
         yield from _elect(state, experiment)
 
 
+def _overtaken(state: State, known: Trial, event: metrics.Validated) -> Iterable[int]:
+    """The steps of older runs from those of the event on."""
+    place = state.reached.first(known.id)
+    while place is not None and place[1] < event.run:
+        yield from state.reached.ids(known.id, place[1], after=event.steps_completed - 1)
+        place = next(state.reached.scan(known.id, after=place[1]), None)
+
+
 def _elect(state: State, experiment: Experiment) -> Iterable[Key]:
     """Find the best trial of all; the oldest among equals."""
-    best = [v for id in experiment.trial_ids if (v := state.trials[id].best) is not None]
-    winner = min(best, key=lambda v: _signed(experiment, v.metric), default=None)
-    state.experiments[experiment.id] = replace(
-        experiment,
-        best_trial=winner.trial_id if winner else None,
-        best_metric=winner.metric if winner else None,
+    winner = state.ranked_trials.first(experiment.id)
+    best = state.trials[winner[-1]].best if winner else None
+    return put_experiment(
+        state,
+        replace(
+            experiment,
+            best_trial=best.trial_id if best else None,
+            best_metric=best.metric if best else None,
+        ),
     )
-    yield "experiments", experiment.id
 
 
 def _rank(state: State, known: Trial, found: Validation) -> Iterable[Key]:
     experiment = state.experiments[known.experiment_id]
-    score = _signed(experiment, found.metric)
-    if known.best is None or score < _signed(experiment, known.best.metric):
+    score = signed(experiment, found.metric)
+    if known.best is None or score < signed(experiment, known.best.metric):
         known = replace(known, best=found)
-    state.trials[known.id] = replace(known, latest=found)
-    if experiment.best_metric is None or score < _signed(experiment, experiment.best_metric):
-        state.experiments[experiment.id] = replace(experiment, best_trial=known.id, best_metric=found.metric)
-        yield "experiments", experiment.id
+    yield from put_trial(state, replace(known, latest=found))
+    if experiment.best_metric is None or score < signed(experiment, experiment.best_metric):
+        yield from put_experiment(state, replace(experiment, best_trial=known.id, best_metric=found.metric))
 
 
 def _measure(state: State, known: Trial, found: Validation) -> Iterable[Key]:
-    for uuid in known.checkpoint_uuids:
-        checkpoint = state.checkpoints[uuid]
-        if checkpoint.steps == found.steps:
-            state.checkpoints[uuid] = replace(checkpoint, metric=found.metric)
-            yield "checkpoints", uuid
-
-
-def _signed(experiment: Experiment, metric: float) -> float:
-    return metric if experiment.smaller_is_better else -metric
+    for uuid in state.saved_at.ids(known.id, found.steps):
+        yield from put_checkpoint(state, replace(state.checkpoints[uuid], metric=found.metric))
 
 
 def stored(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -104,25 +112,21 @@ def stored(state: State, recorded: Recorded) -> Iterable[Key]:
     if known is None or event.uuid in state.checkpoints:
         return
     validation = state.validations.get(validation_key(known.id, event.steps_completed))
-    state.checkpoints[event.uuid] = Checkpoint(
+    fresh = Checkpoint(
         uuid=event.uuid,
         trial_id=known.id,
         experiment_id=known.experiment_id,
         task_id=event.task_id,
         allocation_id=event.allocation_id,
         at=recorded.at,
+        number=known.stored + 1,
         steps=event.steps_completed,
         resources=event.resources,
         metadata=event.metadata,
         metric=validation.metric if validation else None,
     )
-    known = replace(
-        known,
-        steps=max(known.steps, event.steps_completed),
-        checkpoint_uuids=(*known.checkpoint_uuids, event.uuid),
-    )
-    state.trials[known.id] = known
-    yield "checkpoints", event.uuid
+    yield from put_checkpoint(state, fresh)
+    known = replace(known, steps=max(known.steps, event.steps_completed), stored=fresh.number)
     yield from _weigh(state, known, 1, sum(event.resources.values()))
 
 
@@ -131,8 +135,7 @@ def going(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.DeletionRequested = recorded.event
     for uuid in event.uuids:
         if uuid in state.checkpoints:
-            state.checkpoints[uuid] = replace(state.checkpoints[uuid], going=True)
-            yield "checkpoints", uuid
+            yield from put_checkpoint(state, replace(state.checkpoints[uuid], going=True))
 
 
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -142,11 +145,10 @@ def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
         known = state.checkpoints.get(uuid)
         if known is None or known.state == "DELETED":
             continue
-        yield "checkpoints", uuid
         if not event.deleted or event.globs is not None:
-            state.checkpoints[uuid] = replace(known, going=False)
+            yield from put_checkpoint(state, replace(known, going=False))
             continue
-        state.checkpoints[uuid] = replace(known, going=False, state="DELETED", resources={})
+        yield from put_checkpoint(state, replace(known, going=False, state="DELETED", resources={}))
         yield from _weigh(state, state.trials[known.trial_id], -1, -sum(known.resources.values()))
 
 
@@ -155,8 +157,7 @@ def metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.MetadataSet = recorded.event
     known = state.checkpoints.get(event.uuid)
     if known is not None:
-        state.checkpoints[known.uuid] = replace(known, metadata=event.metadata)
-        yield "checkpoints", known.uuid
+        yield from put_checkpoint(state, replace(known, metadata=event.metadata))
 
 
 def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -167,24 +168,23 @@ def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     gone = any(path not in event.resources for path in known.resources)
     partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state
-    state.checkpoints[known.uuid] = replace(known, state=partly, resources=event.resources)
-    yield "checkpoints", known.uuid
+    yield from put_checkpoint(state, replace(known, state=partly, resources=event.resources))
     change = sum(event.resources.values()) - sum(known.resources.values())
     yield from _weigh(state, state.trials[known.trial_id], 0, change)
 
 
 def _weigh(state: State, known: Trial, count: int, size_bytes: int) -> Iterable[Key]:
     """Count a checkpoint in, or out, of its trial's and its experiment's totals."""
-    state.trials[known.id] = replace(
+    changed = replace(
         known,
         checkpoints=known.checkpoints + count,
         checkpoint_bytes=known.checkpoint_bytes + size_bytes,
     )
+    yield from put_trial(state, changed)
     experiment = state.experiments[known.experiment_id]
-    state.experiments[experiment.id] = replace(
+    heavier = replace(
         experiment,
         checkpoints=experiment.checkpoints + count,
         checkpoint_bytes=experiment.checkpoint_bytes + size_bytes,
     )
-    yield "trials", known.id
-    yield "experiments", experiment.id
+    yield from put_experiment(state, heavier)

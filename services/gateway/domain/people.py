@@ -9,6 +9,13 @@ import msgspec
 from det_contracts.commands import Password
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
+from services.gateway.domain.keeping import (
+    drop_project,
+    drop_workspace,
+    put_project,
+    put_user,
+    put_workspace,
+)
 from services.gateway.domain.state import ClosedSession, Kept, State, Template, User
 from services.kit.rules import Key
 
@@ -44,7 +51,7 @@ def user_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A user is there, or is described so."""
     event: gateway.UserSet = recorded.event
     known = state.users.get(event.user_id) or User(id=event.user_id, username=event.username)
-    state.users[event.user_id] = replace(
+    changed = replace(
         known,
         username=event.username,
         former=event.former,
@@ -55,43 +62,39 @@ def user_set(state: State, recorded: Recorded) -> Iterable[Key]:
         agent_user=event.agent_user,
         changed_at=recorded.at,
     )
-    yield "users", event.user_id
+    return put_user(state, changed)
 
 
 def password_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A user's password is another one."""
     event: gateway.PasswordSet = recorded.event
     known = state.users.get(event.user_id) or BUILT_IN.get(event.user_id)
-    if known is not None:
-        password = Password(event.salt, event.hashed)
-        state.users[known.id] = replace(known, password=password, password_at=recorded.at)
-        yield "users", known.id
+    if known is None:
+        return ()
+    password = Password(event.salt, event.hashed)
+    return put_user(state, replace(known, password=password, password_at=recorded.at))
 
 
 def workspace_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A workspace is there, or is described so."""
     event: gateway.WorkspaceSet = recorded.event
-    state.workspaces[event.workspace_id] = event
-    yield "workspaces", event.workspace_id
+    return put_workspace(state, event)
 
 
 def workspace_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A workspace is gone."""
-    state.workspaces.pop(recorded.event.workspace_id, None)
-    yield "workspaces", recorded.event.workspace_id
+    return drop_workspace(state, recorded.event.workspace_id)
 
 
 def project_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A project is there, or is described so."""
     event: gateway.ProjectSet = recorded.event
-    state.projects[event.project_id] = event
-    yield "projects", event.project_id
+    return put_project(state, event)
 
 
 def project_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A project is gone."""
-    state.projects.pop(recorded.event.project_id, None)
-    yield "projects", recorded.event.project_id
+    return drop_project(state, recorded.event.project_id)
 
 
 def settings_set(state: State, recorded: Recorded) -> Iterable[Key]:

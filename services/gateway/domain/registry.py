@@ -8,6 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints
+from services.gateway.domain.keeping import drop_model, drop_version, put_model, put_version
 from services.gateway.domain.state import Model, ModelVersion, State
 from services.kit.rules import Key
 
@@ -18,7 +19,7 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A model is there, or is described so."""
     event: checkpoints.ModelSet = recorded.event
     known = state.models.get(event.model_id)
-    state.models[event.model_id] = Model(
+    changed = Model(
         id=event.model_id,
         name=event.name,
         user=event.user,
@@ -30,20 +31,14 @@ def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
         workspace_id=event.workspace_id,
         created_at=known.created_at if known else recorded.at,
         changed_at=recorded.at,
-        versions=known.versions if known else (),
+        versions=known.versions if known else 0,
     )
-    yield "models", event.model_id
+    return put_model(state, changed)
 
 
 def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A model is gone with its versions; the checkpoints stay."""
-    known = state.models.pop(recorded.event.model_id, None)
-    if known is None:
-        return
-    yield "models", known.id
-    for id in known.versions:
-        state.versions.pop(id, None)
-        yield "versions", id
+    return drop_model(state, recorded.event.model_id)
 
 
 def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -53,7 +48,7 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
     if model is None:
         return
     known = state.versions.get(event.version_id)
-    state.versions[event.version_id] = ModelVersion(
+    changed = ModelVersion(
         id=event.version_id,
         model_id=model.id,
         number=event.number,
@@ -67,19 +62,16 @@ def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
         created_at=known.created_at if known else recorded.at,
         changed_at=recorded.at,
     )
-    versions = model.versions if known else (*model.versions, event.version_id)
-    state.models[model.id] = replace(model, versions=versions, changed_at=recorded.at)
-    yield "versions", event.version_id
-    yield "models", model.id
+    yield from put_version(state, changed)
+    versions = model.versions if known else model.versions + 1
+    yield from put_model(state, replace(model, versions=versions, changed_at=recorded.at))
 
 
 def version_removed(state: State, recorded: Recorded) -> Iterable[Key]:
     """A version is gone; its number is not used again."""
     event: checkpoints.VersionRemoved = recorded.event
-    if state.versions.pop(event.version_id, None) is None:
+    if event.version_id not in state.versions:
         return
+    yield from drop_version(state, event.version_id)
     model = state.models[event.model_id]
-    left = tuple(id for id in model.versions if id != event.version_id)
-    state.models[model.id] = replace(model, versions=left, changed_at=recorded.at)
-    yield "versions", event.version_id
-    yield "models", model.id
+    yield from put_model(state, replace(model, versions=model.versions - 1, changed_at=recorded.at))

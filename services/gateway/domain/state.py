@@ -18,6 +18,8 @@ from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
 from services.kit.once import Made
+from services.kit.rules import derived
+from services.kit.sorted_keys import SortedKeys
 
 Phase = Literal["", "QUEUED", "RUNNING"]
 """What something ACTIVE does just now; empty when it waits for nothing and nothing of it runs."""
@@ -56,7 +58,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     notes: str = ""
     changes: dict[str, Any] = {}
     """What was changed of its configuration since, by dotted field."""
-    trial_ids: tuple[int, ...] = ()
+    trials: int = 0
+    """How many it has."""
+    first_trial: int | None = None
     queued: int = 0
     """Allocations that wait for slots or for their process to start."""
     running: int = 0
@@ -107,8 +111,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """The most steps that a validation or a checkpoint was reported at."""
     best: Validation | None = None
     latest: Validation | None = None
-    checkpoint_uuids: tuple[str, ...] = ()
-    """In the order they were stored, deleted ones too."""
+    stored: int = 0
+    """Checkpoints that were ever stored."""
     checkpoints: int = 0
     checkpoint_bytes: int = 0
     settled: bool = False
@@ -126,6 +130,8 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     allocation_id: str
     at: float
+    number: int
+    """Counts those of its trial from 1, in the order they were stored."""
     steps: int
     resources: dict[str, int]
     metadata: dict[str, Any]
@@ -190,10 +196,24 @@ class Share(msgspec.Struct, frozen=True):
 
 
 class Gathering(msgspec.Struct, frozen=True):
-    """All-gathers of a live allocation, one after the other, each as long as it has peers."""
+    """All-gathers of a live allocation, one after the other, each of as many shares as it has peers."""
 
     peers: int
-    shares: tuple[Share, ...] = ()
+    joined: int = 0
+    """Shares so far; they are numbered from 1."""
+    kept_from: int = 1
+    """Number of the first share that is kept: those of the last whole all-gather, and of the present one."""
+    size_bytes: int = 0
+    """Of all shares so far."""
+    round_bytes: int = 0
+    """Of the present all-gather; 0 when it is whole."""
+    kept_bytes: int = 0
+
+
+class Gathered(msgspec.Struct, frozen=True):
+    """What is kept of all all-gathers together."""
+
+    size_bytes: int = 0
 
 
 class Switch(msgspec.Struct, frozen=True):
@@ -257,7 +277,8 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
     workspace_id: int = 1
     created_at: float
     changed_at: float
-    versions: tuple[int, ...] = ()
+    versions: int = 0
+    """How many it has."""
 
 
 class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -291,6 +312,12 @@ class Template(msgspec.Struct, frozen=True):
     workspace_id: int = 1
 
 
+class Highest(msgspec.Struct, frozen=True):
+    """The highest id that was given out."""
+
+    id: int = 0
+
+
 @dataclass
 class State:
     """Everything that the gateway folds out of the log."""
@@ -307,6 +334,10 @@ class State:
     tasks: dict[str, OwnTask] = field(default_factory=dict)
     gatherings: dict[str, Gathering] = field(default_factory=dict)
     """By allocation id."""
+    shares: dict[str, Share] = field(default_factory=dict)
+    """By `share_key`."""
+    gathered: dict[str, Gathered] = field(default_factory=dict)
+    """Under "all"."""
     workers: dict[str, Worker] = field(default_factory=dict)
     away: dict[str, Worker] = field(default_factory=dict)
     """Workers that left or were lost, for what was switched on them."""
@@ -324,6 +355,60 @@ class State:
     versions: dict[int, ModelVersion] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     """Of all owners."""
+    highest: dict[str, Highest] = field(default_factory=dict)
+    """Of "users", "workspaces" and "projects"."""
+
+    trials_of: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, trial)"""
+    open_trials: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, trial that has not ended)"""
+    ranked_trials: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, best metric, trial); of metrics the smaller ones are the better ones here."""
+    ranked: SortedKeys = derived()  # noqa: RUF009
+    """(trial, metric, run, steps): every validation, likewise"""
+    reached: SortedKeys = derived()  # noqa: RUF009
+    """(trial, run, steps): every validation"""
+    saved: SortedKeys = derived()  # noqa: RUF009
+    """(trial, number, checkpoint)"""
+    saved_at: SortedKeys = derived()  # noqa: RUF009
+    """(trial, steps, number, checkpoint)"""
+    chores: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, allocation of a task that is no trial)"""
+    live_of: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, live allocation)"""
+    filed: SortedKeys = derived()  # noqa: RUF009
+    """(project, experiment)"""
+    projects_in: SortedKeys = derived()  # noqa: RUF009
+    """(workspace, project)"""
+    models_in: SortedKeys = derived()  # noqa: RUF009
+    """(workspace, model)"""
+    numbers: SortedKeys = derived()  # noqa: RUF009
+    """(model, number, version)"""
+    task_trials: dict[str, int] = derived()  # noqa: RUF009
+    """Trial by its task."""
+    joined: dict[str, int] = derived()  # noqa: RUF009
+    """Number of a share by its allocation and request: see `request_key`."""
+    user_names: dict[str, int] = derived()  # noqa: RUF009
+    """User by each name that they have or had."""
+    workspace_names: dict[str, int] = derived()  # noqa: RUF009
+    """Workspace by its name in small letters."""
+    project_names: dict[tuple[int, str], int] = derived()  # noqa: RUF009
+    """Project by its workspace and its name in small letters."""
+
+    def __post_init__(self) -> None:
+        from services.gateway.domain.keeping import index
+
+        index(self)
+
+
+def share_key(allocation_id: str, number: int) -> str:
+    """Where a share of the all-gathers of an allocation is kept."""
+    return f"{allocation_id}#{number}"
+
+
+def request_key(allocation_id: str, request_id: str) -> str:
+    """What a member's request for an all-gather is known by."""
+    return f"{allocation_id} {request_id}"
 
 
 def validation_key(trial_id: int, steps: int) -> str:

@@ -10,6 +10,7 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher, trial
 from services.gateway.domain.allocations import closed
 from services.gateway.domain.experiments import shown
+from services.gateway.domain.keeping import put_experiment, put_trial
 from services.gateway.domain.state import State, Trial
 from services.kit.rules import Key
 
@@ -31,18 +32,16 @@ def created(state: State, recorded: Recorded) -> Iterable[Key]:
         state="ACTIVE",
         reason=event.reason,
     )
-    state.trials[id] = shown(fresh, experiment.state, experiment.reason)
-    state.experiments[experiment.id] = replace(experiment, trial_ids=(*experiment.trial_ids, id))
-    yield "trials", id
-    yield "experiments", experiment.id
+    yield from put_trial(state, shown(fresh, experiment.state, experiment.reason))
+    first = experiment.first_trial or id
+    yield from put_experiment(state, replace(experiment, trials=experiment.trials + 1, first_trial=first))
 
 
 def stopping(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person ended this one trial."""
     event: searcher.TrialStopping = recorded.event
     known = state.trials[event.trial_id]
-    state.trials[known.id] = replace(known, own=event.to, state=event.to, reason=event.reason)
-    yield "trials", known.id
+    return put_trial(state, replace(known, own=event.to, state=event.to, reason=event.reason))
 
 
 def ended(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -50,7 +49,7 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.TrialEnded = recorded.event
     stopped = event.state == "CANCELED"
     yield from closed(state, state.trials[event.trial_id], recorded.at, event.reason, stopped=stopped)
-    state.trials[event.trial_id] = replace(
+    over = replace(
         state.trials[event.trial_id],
         own=event.state,
         state=event.state,
@@ -59,16 +58,14 @@ def ended(state: State, recorded: Recorded) -> Iterable[Key]:
         restarts=event.restarts,
         ended_at=recorded.at,
     )
-    yield "trials", event.trial_id
+    yield from put_trial(state, over)
 
 
 def settled(state: State, recorded: Recorded) -> Iterable[Key]:
     """All that it reported is judged."""
     event: metrics.Settled = recorded.event
     known = state.trials.get(event.trial_id)
-    if known is not None:
-        state.trials[known.id] = replace(known, settled=True)
-        yield "trials", known.id
+    return put_trial(state, replace(known, settled=True)) if known is not None else ()
 
 
 def answered(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -76,17 +73,14 @@ def answered(state: State, recorded: Recorded) -> Iterable[Key]:
     event: searcher.OperationSet | searcher.TrialIdled = recorded.event
     known = state.trials[event.trial_id]
     upto = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
-    if upto > known.answered:
-        state.trials[known.id] = replace(known, answered=upto)
-        yield "trials", known.id
+    return put_trial(state, replace(known, answered=upto)) if upto > known.answered else ()
 
 
 def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:
     """One run is over; the trial may go on."""
     event: searcher.RunEnded = recorded.event
     known = state.trials[event.trial_id]
-    state.trials[known.id] = replace(known, restarts=event.restarts, reason=event.reason)
-    yield "trials", known.id
+    return put_trial(state, replace(known, restarts=event.restarts, reason=event.reason))
 
 
 def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -94,6 +88,5 @@ def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
     event: trial.StatusSet = recorded.event
     known = state.trials.get(event.trial_id)
     if known is None or known.run != event.run:
-        return
-    state.trials[known.id] = replace(known, runner_state=event.status)
-    yield "trials", known.id
+        return ()
+    return put_trial(state, replace(known, runner_state=event.status))

@@ -22,7 +22,7 @@ def model(one: Model, state: State) -> dict[str, Any]:
         "archived": one.archived,
         "creationTime": instant(one.created_at),
         "lastUpdatedTime": instant(one.changed_at),
-        "numVersions": len(one.versions),
+        "numVersions": one.versions,
         "username": user.username if user else one.user,
         "userId": user.id if user else 0,
         "workspaceId": one.workspace_id,

@@ -57,8 +57,7 @@ def _wall_clock_s(runs: list[Allocation], now: float) -> float:
 
 def _best_checkpoint(one: Trial, state: State) -> Checkpoint | None:
     """The newest checkpoint at the steps of the best validation."""
-    for uuid in reversed(one.checkpoint_uuids):
-        found = state.checkpoints[uuid]
-        if one.best is not None and found.steps == one.best.steps and found.state == "COMPLETED":
-            return found
-    return None
+    if one.best is None:
+        return None
+    newest_first = (state.checkpoints[key[-1]] for key in state.saved_at.descending(one.id, one.best.steps))
+    return next((found for found in newest_first if found.state == "COMPLETED"), None)

@@ -9,8 +9,9 @@ from starlette.responses import Response
 
 from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
 from det_contracts.events import trial as said
-from det_contracts.problems import Problem, Refused, invalid, not_found
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.gateway.domain import Allocation, State
+from services.gateway.domain.state import Gathering, request_key, share_key
 from services.gateway.waiting import Fact
 from services.gateway.web.bodies import Body
 from services.gateway.web.streaming import wait_until
@@ -144,24 +145,34 @@ async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Respo
     )
 
     def full(state: State) -> bool:
-        gone = allocation_id not in state.gatherings
-        return gone or bool(_round(state, allocation_id, body.request_uuid))
+        known = state.gatherings.get(allocation_id)
+        number = state.joined.get(request_key(allocation_id, body.request_uuid))
+        return known is None or number is None or known.joined >= _last_of(known, number)
 
     await wait_until(visit, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
     _own(visit, allocation_id)
-    found = _round(visit.catalogue.state, allocation_id, body.request_uuid)
-    if not found:
-        raise Refused(Problem("unavailable", f"not all {body.num_peers} members are there yet; ask again"))
-    return visit.answer({"data": found})
+    return visit.answer({"data": _gathered(visit.catalogue.state, allocation_id, body.request_uuid)})
 
 
-def _round(state: State, allocation_id: str, request_id: str) -> list[Any]:
-    """The data of the all-gather that a request belongs to; empty while members are missing."""
-    known = state.gatherings[allocation_id]
-    place = [share.request_id for share in known.shares].index(request_id)
-    start = place - place % known.peers
-    shares = known.shares[start : start + known.peers]
-    return [share.data for share in shares] if len(shares) == known.peers else []
+def _last_of(known: Gathering, number: int) -> int:
+    """The number of the last share of the all-gather that a share belongs to."""
+    return number + (-number) % known.peers
+
+
+def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
+    """The data of the all-gather that a request belongs to; raises `Refused`."""
+    known = state.gatherings.get(allocation_id)
+    number = state.joined.get(request_key(allocation_id, request_id))
+    if known is None or number is None:
+        raise precondition(
+            f"the all-gather of request {request_id} is over: its data is kept until the next one of "
+            f"allocation {allocation_id} is complete"
+        )
+    last = _last_of(known, number)
+    if known.joined < last:
+        raise Refused(Problem("unavailable", f"not all {known.peers} members are there yet; ask again"))
+    numbers = range(last - known.peers + 1, last + 1)
+    return [state.shares[share_key(allocation_id, number)].data for number in numbers]
 
 
 @router.post("/allocations/{allocation_id}/ready")

@@ -115,8 +115,8 @@ async def snapshot(visit: Asked, experiment_id: int) -> Response:
     wanted = Wanted([name], group, max(0, at - margin), at + margin, nearest=at)
 
     async def ask() -> dict[str, Any]:
-        experiment = visit.catalogue.experiment(experiment_id)
-        found = await curves.curves(visit.peers, list(experiment.trial_ids), wanted)
+        trial_ids = list(visit.catalogue.state.trials_of.ids(experiment_id))
+        found = await curves.curves(visit.peers, trial_ids, wanted)
         return {"trials": [_there(visit, one, name) for one in found]}
 
     return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(visit)))

@@ -41,9 +41,9 @@ def find(state: State, name_or_id: str) -> Model:
 
 def _version(state: State, name_or_id: str, number: int) -> ModelVersion:
     one = find(state, name_or_id)
-    for id in one.versions:
-        if state.versions[id].number == number:
-            return state.versions[id]
+    found = state.numbers.first(one.id, number)
+    if found is not None:
+        return state.versions[found[-1]]
     raise not_found(f"version of model '{one.name}'", number)
 
 
@@ -181,7 +181,7 @@ async def versions(visit: Asked, name: str) -> Response:
     """A page of the versions of a model."""
     state = visit.catalogue.state
     one = find(state, name)
-    found = sorted((state.versions[id] for id in one.versions), key=lambda version: version.number)
+    found = [state.versions[id] for id in state.numbers.ids(one.id)]
     page, pagination = paging.cut(found, visit.params.window())
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
     told = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}

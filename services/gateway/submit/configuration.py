@@ -134,10 +134,9 @@ def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
 
 
 def _latest_of(trial_id: int, state: State) -> str:
-    trial = state.trials.get(trial_id)
-    for uuid in reversed(trial.checkpoint_uuids if trial is not None else ()):
+    for _, _, uuid in state.saved.descending(trial_id):
         if _usable(state.checkpoints[uuid]):
-            return uuid
+            return str(uuid)
     raise invalid(f"no checkpoint found for source trial {trial_id}")
 
 

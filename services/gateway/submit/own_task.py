@@ -104,7 +104,7 @@ def tensorboard(body: TaskBody, state: State) -> dict[str, Any]:
     for id in dict.fromkeys(body.experiment_ids):
         if id not in state.experiments:
             raise not_found("experiment", id)
-        trials = list(state.experiments[id].trial_ids)
+        trials = list(state.trials_of.ids(id))
         found.append(_source(state, id, trials, whole=True))
     for trial_id in dict.fromkeys(body.trial_ids):
         if trial_id not in state.trials:

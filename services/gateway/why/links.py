@@ -284,6 +284,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     searcher.OperationsPosted: _nothing,
     searcher.TrialRequested: _nothing,
     searcher.ExperimentEnded: _of_experiment(searcher.ExperimentStopping),
+    searcher.TrialsDeleted: _of_experiment(checkpoints.ExperimentEmptied),
     searcher.ExperimentDeleted: _of_experiment(checkpoints.ExperimentEmptied, searcher.ExperimentDeleting),
     searcher.TrialCreated: _created,
     searcher.OperationSet: _operation,

@@ -21,7 +21,7 @@ def find(state: State, kind: str, id: str) -> Subject:
             return Subject(kind=kind, id=id, state=experiment_state(known), experiment_id=known.id)
         case "job":
             known = _experiment(state, kind, id, id.removeprefix(JOB))
-            runs = sorted(key for key, live in state.live.items() if live.experiment_id == known.id)
+            runs = list(state.live_of.ids(known.id))
             return Subject(
                 kind=kind,
                 id=f"{JOB}{known.id}",

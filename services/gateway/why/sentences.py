@@ -131,6 +131,9 @@ SENTENCES: dict[type, Sentence] = {
         f"{', '.join(e.changes) or 'nothing'} of experiment {e.experiment_id} was changed"
     ),
     searcher.ExperimentDeleting: lambda e, _: f"experiment {e.experiment_id} is to be deleted",
+    searcher.TrialsDeleted: lambda e, _: (
+        f"{len(e.trial_ids)} trials of experiment {e.experiment_id} were deleted"
+    ),
     searcher.ExperimentDeleted: lambda e, _: (
         f"experiment {e.experiment_id} "
         f"{'was deleted' if e.state == 'DELETED' else 'could not be deleted whole'}"

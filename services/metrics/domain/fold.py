@@ -13,6 +13,7 @@ from det_contracts.events import metrics, searcher
 from det_contracts.reports import ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
+    LONGEST_ID,
     Ended,
     Gone,
     Judged,
@@ -22,6 +23,8 @@ from services.metrics.domain.state import (
     Trial,
     Trimmed,
     dropped_through,
+    finding_key,
+    source_key,
     trimmed_through,
 )
 
@@ -44,7 +47,7 @@ def _judged(state: State, event: Judged, position: int) -> Iterable[Key]:
 
 
 def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterable[Key]:
-    key = f"{batch.allocation_id} {batch.worker_id} {batch.source}"
+    key = source_key(batch)
     known = state.sources.get(key)
     counted = batch.offset >= 0
     fresh = not counted or known is None or batch.offset > known.offset
@@ -53,8 +56,7 @@ def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterabl
     event.passed_over = taken and position <= trimmed_through(state)
     event.accepted = taken and not event.passed_over
     if taken and counted:
-        state.sources[key] = Source(batch.offset)
-        yield "sources", key
+        yield from state.put_source(key, Source(batch.offset))
 
 
 def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> Iterable[Key]:
@@ -67,16 +69,22 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
     event.drawn = position > dropped_through(state, known.id)
     yield "trials", known.id
     for key, group in judge.groups().items():
-        state.groups[key] = group
-        yield "groups", key
+        yield from state.put_group(known.id, key, group)
+    for finding in judge.findings:
+        key = finding_key(known.id, finding.number)
+        state.findings[key] = finding
+        yield "findings", key
     event.pieces, event.archive = judge.pieces, judge.archive
 
 
 def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
     known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
     stated = max(known.stated, event.number)
-    pending = tuple(finding for finding in known.pending if finding.number > stated)
-    state.trials[known.id] = replace(known, stated=stated, pending=pending)
+    for number in range(known.stated + 1, stated + 1):
+        # Where CONTROL was folded first, there is none.
+        if state.findings.pop(key := finding_key(known.id, number), None) is not None:
+            yield "findings", key
+    state.trials[known.id] = replace(known, stated=stated)
     yield "trials", known.id
 
 
@@ -106,24 +114,28 @@ def _logs_trimmed(state: State, event: metrics.LogsTrimmed) -> Iterable[Key]:
     yield "trimmed", subjects.LOGS
 
 
+def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key]:
+    yield from _forget(state, event.experiment_id, event.trial_ids)
+    for task_id in event.task_ids:
+        yield from state.drop_sources(event.experiment_id, task_id)
+
+
 def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
-    if event.state != "DELETED":
-        return
-    state.gone[event.experiment_id] = Gone(event.experiment_id)
-    yield "gone", event.experiment_id
-    mine = set(event.trial_ids)
-    groups = {key for key in state.groups if int(key.partition("/")[0]) in mine}
-    sources = {key for key in state.sources if key.startswith(f"{event.experiment_id}.")}
-    by_trial = [(name, mine) for name in ("trials", "ended", "settled", "dropped")]
-    for name, keys in (*by_trial, ("groups", groups), ("sources", sources)):
-        for key in keys & getattr(state, name).keys():
-            del getattr(state, name)[key]
-            yield name, key
+    if event.state == "DELETED":
+        yield from _forget(state, event.experiment_id, event.trial_ids)
+        yield from state.drop_sources(event.experiment_id)
+
+
+def _forget(state: State, experiment_id: int, trial_ids: Iterable[int]) -> Iterable[Key]:
+    state.gone[experiment_id] = Gone(experiment_id)
+    yield "gone", experiment_id
+    for id in trial_ids:
+        yield from state.drop_trial(id)
 
 
 def _is_gone(state: State, task_id: str) -> bool:
     owner = task_id.partition(".")[0]
-    return owner.isdecimal() and int(owner) in state.gone
+    return owner.isdecimal() and len(owner) < LONGEST_ID and int(owner) in state.gone
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
@@ -134,5 +146,6 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.PointsDropped: _points_dropped,
     searcher.TrialEnded: _trial_ended,
     searcher.RunOpened: _settled,
+    searcher.TrialsDeleted: _trials_deleted,
     searcher.ExperimentDeleted: _deleted,
 }

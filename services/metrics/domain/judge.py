@@ -38,12 +38,13 @@ class Judge:
     def __init__(self, known: Trial, groups: Mapping[str, Group], batch: ReportBatch, position: int) -> None:
         self.pieces: list[Piece] = []
         self.archive: Archive | None = None
+        self.findings: list[Finding] = []
+        """What has to be stated in CONTROL."""
         self._known = known
         self._groups = groups
         self._batch = batch
         self._ledgers: dict[str, Ledger] = {}
         self._decided = known.decided
-        self._pending = list(known.pending)
         self._position = position
         self._refusals = known.refusals
         self._before = 0
@@ -55,7 +56,6 @@ class Judge:
             return replace(
                 self._known,
                 decided=self._decided,
-                pending=tuple(self._pending),
                 refusals=self._refusals[-MOST_REFUSALS:],
             )
         for series in self._batch.series:
@@ -64,7 +64,6 @@ class Judge:
             self._known.counting(self._batch),
             opened=self._batch.run if self.pieces else self._known.opened,
             decided=self._decided,
-            pending=tuple(self._pending),
             refusals=self._refusals[-MOST_REFUSALS:],
         )
 
@@ -162,7 +161,7 @@ class Judge:
     def _queue(self, finding: Finding) -> None:
         # When CONTROL was folded first, the decision is there already.
         if finding.number > self._known.stated:
-            self._pending.append(finding)
+            self.findings.append(finding)
 
 
 def _even(series: Series) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +11,13 @@ import msgspec
 from det_contracts import subjects
 from det_contracts.events import metrics
 from det_contracts.reports import ReportBatch
+from services.kit.rules import Key, derived
+from services.kit.sorted_keys import SortedKeys
 from services.metrics.domain.steps import Steps
 
 VALIDATION = "validation"
+LONGEST_ID = 19
+"""Digits of an experiment's id; what is longer in a log is none."""
 SENDERS = 64
 """Processes of a run whose numbers are remembered."""
 
@@ -125,8 +129,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     decided: int = 0
     """Decisions that the reports led to."""
     stated: int = 0
-    """Decisions that are in CONTROL."""
-    pending: tuple[Finding, ...] = ()
+    """Decisions that are in CONTROL, up to this one; the others are kept as findings."""
     refusals: tuple[Refusal, ...] = ()
     """The newest few, for whoever waits to hear."""
 
@@ -180,6 +183,8 @@ class State:
 
     trials: dict[int, Trial] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    findings: dict[str, Finding] = field(default_factory=dict)
+    """What reports led to and is not stated in CONTROL yet, by `finding_key`."""
     ended: dict[int, Ended] = field(default_factory=dict)
     """Until they are settled."""
     settled: dict[int, Ended] = field(default_factory=dict)
@@ -189,6 +194,61 @@ class State:
     gone: dict[int, Gone] = field(default_factory=dict)
     trimmed: dict[str, Trimmed] = field(default_factory=dict)
     """By stream."""
+    groups_of: SortedKeys = derived()  # noqa: RUF009
+    """(trial, key of a group)"""
+    sources_of: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, task, key of a source); tasks of no experiment are not in it."""
+
+    def __post_init__(self) -> None:
+        self.groups_of = SortedKeys((int(key.partition("/")[0]), key) for key in self.groups)
+        places = (_source_place(key) for key in self.sources)
+        self.sources_of = SortedKeys(place for place in places if place is not None)
+
+    def put_group(self, trial_id: int, key: str, group: Group) -> Iterable[Key]:
+        """Keep what is remembered of a group of a trial's reports."""
+        if key not in self.groups:
+            self.groups_of.add(trial_id, key)
+        self.groups[key] = group
+        yield "groups", key
+
+    def put_source(self, key: str, source: Source) -> Iterable[Key]:
+        """Keep how far a source has come."""
+        if key not in self.sources:
+            place = _source_place(key)
+            if place is not None:
+                self.sources_of.add(*place)
+        self.sources[key] = source
+        yield "sources", key
+
+    def drop_sources(self, experiment_id: int, *task: str) -> Iterable[Key]:
+        """Forget the sources of one task of an experiment, or of all."""
+        for place in list(self.sources_of.scan(experiment_id, *task)):
+            self.sources_of.discard(*place)
+            del self.sources[place[-1]]
+            yield "sources", place[-1]
+
+    def drop_trial(self, id: int) -> Iterable[Key]:
+        """Forget a trial."""
+        for number in self.unstated(id):
+            key = finding_key(id, number)
+            if self.findings.pop(key, None) is not None:
+                yield "findings", key
+        for key in list(self.groups_of.ids(id)):
+            self.groups_of.discard(id, key)
+            del self.groups[key]
+            yield "groups", key
+        for name in ("trials", "ended", "settled", "dropped"):
+            if getattr(self, name).pop(id, None) is not None:
+                yield name, id
+
+    def unstated(self, trial_id: int) -> range:
+        """The numbers of a trial's decisions that are not in CONTROL yet."""
+        known = self.trials.get(trial_id)
+        return range(known.stated + 1, known.decided + 1) if known is not None else range(0)
+
+    def pending(self, trial_id: int) -> Iterator[Finding]:
+        """What a trial's reports led to that is not in CONTROL yet, in order."""
+        return (self.findings[finding_key(trial_id, number)] for number in self.unstated(trial_id))
 
 
 def trimmed_through(state: State) -> int:
@@ -206,3 +266,19 @@ def dropped_through(state: State, trial_id: int) -> int:
 def group_key(trial_id: int, group: str) -> str:
     """Where a group of a trial is kept in the state."""
     return f"{trial_id}/{group}"
+
+
+def finding_key(trial_id: int, number: int) -> str:
+    """Where a trial's decision of that number is kept in the state."""
+    return f"{trial_id}#{number}"
+
+
+def source_key(batch: LogLines) -> str:
+    """Where a source of log lines is kept in the state."""
+    return f"{batch.allocation_id} {batch.worker_id} {batch.source}"
+
+
+def _source_place(key: str) -> tuple[int, str, str] | None:
+    task = key.partition(" ")[0].rpartition(".")[0]
+    owner, dot, _ = task.partition(".")
+    return (int(owner), task, key) if dot and owner.isdecimal() and len(owner) < LONGEST_ID else None

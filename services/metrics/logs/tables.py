@@ -28,6 +28,7 @@ CHUNKS = sa.Table(
     sa.Column("texts", sa.LargeBinary, nullable=False),
     sa.Index("log_chunks_in_order", "task_id", "last_id"),
     sa.Index("log_chunks_open", "task_id", "tier"),
+    sa.Index("log_chunks_by_age", "last_id"),
 )
 """Consecutive lines of one task, packed (`chunk.py`). Chunks of a task do not overlap.
 

@@ -45,12 +45,23 @@ class LineWriter:
         """Count lines that are not kept any longer, so that those after them keep their numbers."""
         self._passed_over[batch.task_id] += batch.count
 
-    def forget(self, experiment_id: int) -> None:
-        """Delete the lines of an experiment's tasks, gathered ones included."""
+    def forget(self, task_ids: Sequence[str]) -> None:
+        """Delete the lines of tasks, gathered ones included."""
         self.finish()
         for table in (CHUNKS, TASKS):
-            mine = table.c.task_id.startswith(f"{experiment_id}.", autoescape=True)
-            self._connection.execute(sa.delete(table).where(mine))
+            for some in _some(task_ids):
+                self._connection.execute(sa.delete(table).where(table.c.task_id.in_(some)))
+
+    def forget_all(self, experiment_id: int) -> None:
+        """Delete the lines of all tasks of an experiment."""
+        self.finish()
+        id: sa.ColumnElement[str] = TASKS.c.task_id
+        if self._connection.dialect.name == "postgresql":
+            # There the order of texts, and with it the index, is otherwise that of a language.
+            id = id.collate("C")
+        # Of the characters of an id, none is between these two.
+        mine = sa.select(TASKS.c.task_id).where(id > f"{experiment_id}.", id < f"{experiment_id}/")
+        self.forget(list(self._connection.scalars(mine)))
 
     def trim(self, through: int) -> None:
         """Delete all lines of batches up to a position of LOGS."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import sqlalchemy as sa
 
-from det_contracts.events.searcher import ExperimentDeleted
 from det_contracts.reports import ReportBatch
 from services.metrics.domain import VALIDATION, Archive, Judged, Piece
 from services.metrics.reports import chunks
@@ -72,10 +72,10 @@ class ReportWriter:
         for (strand,) in self._connection.execute(sa.select(S.id).where(S.trial_id == trial_id)).all():
             chunks.drop(self._connection, strand, (through + 1) * ROWS_PER_BATCH)
 
-    def forget(self, event: ExperimentDeleted) -> None:
-        """Remove what the trials of an experiment reported."""
+    def forget(self, trial_ids: Sequence[int]) -> None:
+        """Remove what trials reported."""
         self.finish()
-        for trials in chunks.batches(list(event.trial_ids)):
+        for trials in chunks.batches(list(trial_ids)):
             strands = sa.select(S.id).where(S.trial_id.in_(trials))
             mine = sa.select(CHUNKS.c.id).where(CHUNKS.c.strand_id.in_(strands))
             self._connection.execute(sa.delete(COLUMNS).where(COLUMNS.c.chunk_id.in_(mine)))

@@ -64,8 +64,7 @@ def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     if known is None:
         return
     by = recorded.at + event.within_s if event.deadline_at is None else event.deadline_at
-    state.deadlines[known.id] = Deadline(by)
-    yield "deadlines", known.id
+    yield from state.put_deadline(known.id, Deadline(by))
     yield from state.put_allocation(replace(known, state="TERMINATING", asked_to_leave=True))
 
 
@@ -88,8 +87,7 @@ def _daemon_marked(state: State, recorded: Recorded) -> Iterable[Key]:
 
 def _deadline_passed(state: State, recorded: Recorded) -> Iterable[Key]:
     id = recorded.event.allocation_id
-    if state.deadlines.pop(id, None) is not None:
-        yield "deadlines", id
+    yield from state.drop_deadline(id)
     if id in state.allocations:
         yield from state.put_allocation(replace(state.allocations[id], late=True))
 

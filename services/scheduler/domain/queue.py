@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher
-from services.scheduler.domain.records import DEFAULT_POOL, Allocation, Job, OwnTask, Pool
+from services.scheduler.domain.records import DEFAULT_POOL, Allocation, Job, OwnTask, Pool, Totals
 from services.scheduler.domain.state import Key, State
 
 
@@ -15,8 +15,8 @@ def pool_configured(state: State, recorded: Recorded) -> Iterable[Key]:
     """The cluster's configuration names a pool, or says something new of it."""
     event: scheduler.PoolConfigured = recorded.event
     yield from state.put_pool(Pool(name=event.pool, description=event.description, settings=event.settings))
-    for worker in [w for w in state.workers.values() if w.pool == event.pool]:
-        yield from state.put_worker(worker)
+    for id in list(state.workers_in.ids(event.pool)):
+        yield from state.put_worker(state.workers[id])
 
 
 def experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -111,6 +111,8 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
     owner = ids.owner_of_task(event.number)
     state.tasks[event.task_id] = OwnTask(event.number)
     yield "tasks", event.task_id
+    state.totals["all"] = Totals(max(state.totals.get("all", Totals()).tasks, event.number))
+    yield "totals", "all"
     yield from state.touch_pool(event.pool)
     priority = event.priority or state.pools[event.pool].settings.default_priority
     yield from state.put_job(

@@ -152,6 +152,12 @@ class Pause(msgspec.Struct, frozen=True, kw_only=True):
     slots: int
 
 
+class Totals(msgspec.Struct, frozen=True):
+    """How many numbers were given out."""
+
+    tasks: int = 0
+
+
 class Deadline(msgspec.Struct, frozen=True):
     """Until when an allocation may take to leave."""
 

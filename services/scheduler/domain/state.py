@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
+from det_contracts.ids import job_id
 from services.kit.once import Made
 from services.kit.rules import derived
+from services.kit.sorted_keys import SortedKeys
 from services.scheduler.domain.index import Index
-from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Worker
+from services.scheduler.domain.records import Allocation, Deadline, Job, OwnTask, Pause, Pool, Totals, Worker
 
 Key = tuple[str, Any]
 
@@ -30,6 +33,15 @@ class State:
     """By trial."""
     tasks: dict[str, OwnTask] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
+    totals: dict[str, Totals] = field(default_factory=dict)
+    due: SortedKeys = derived()  # noqa: RUF009
+    """(due time, allocation): every deadline"""
+    paused: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, trial): every pause"""
+    line: SortedKeys = derived()  # noqa: RUF009
+    """(pool, priority, place, submission, job, experiment): every job, as the queues have them"""
+    workers_in: SortedKeys = derived()  # noqa: RUF009
+    """(pool, worker)"""
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 
@@ -37,6 +49,10 @@ class State:
         self.index = Index(self.pools, self.jobs, self.workers, self.allocations)
         for pause in self.pauses.values():
             self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
+        self.due = SortedKeys((deadline.due_at, id) for id, deadline in self.deadlines.items())
+        self.paused = SortedKeys((pause.experiment_id, id) for id, pause in self.pauses.items())
+        self.workers_in = SortedKeys((worker.pool, id) for id, worker in self.workers.items())
+        self.line = SortedKeys(place_in_line(job) for job in self.jobs.values())
 
     def put_pool(self, pool: Pool) -> Iterable[Key]:
         """Keep a pool."""
@@ -46,12 +62,13 @@ class State:
 
     def put_job(self, job: Job) -> Iterable[Key]:
         """Keep a job, and put its requests where it stands now."""
+        known = self.jobs.get(job.experiment_id)
+        self.line.swap(place_in_line(known) if known else None, place_in_line(job))
         self.jobs[job.experiment_id] = job
         yield "jobs", job.experiment_id
         self.index.put_job(job)
-        for pause in self.pauses.values():
-            if pause.experiment_id == job.experiment_id:
-                self.index.put_pause(pause, job)
+        for trial_id in self.paused.ids(job.experiment_id):
+            self.index.put_pause(self.pauses[trial_id], job)
         for id in self.index.of_job(job.experiment_id):
             allocation = self.allocations[id]
             if allocation.state == "PENDING" and allocation.pool != job.pool:
@@ -66,6 +83,7 @@ class State:
         """Forget a job; allocations that it still has keep running."""
         job = self.jobs.pop(experiment_id, None)
         if job is not None:
+            self.line.discard(*place_in_line(job))
             self.index.drop_job(job)
             for id in self.index.of_job(experiment_id):
                 self.index.put_allocation(self.allocations[id], None)
@@ -73,6 +91,8 @@ class State:
 
     def put_worker(self, worker: Worker) -> Iterable[Key]:
         """Keep a worker."""
+        known = self.workers.get(worker.id)
+        self.workers_in.swap((known.pool, known.id) if known else None, (worker.pool, worker.id))
         self.workers[worker.id] = worker
         self.index.put_worker(worker)
         yield "workers", worker.id
@@ -89,12 +109,28 @@ class State:
         del self.allocations[allocation.id]
         self.index.drop_allocation(allocation)
         yield "allocations", allocation.id
-        if self.deadlines.pop(allocation.id, None) is not None:
-            yield "deadlines", allocation.id
+        yield from self.drop_deadline(allocation.id)
         yield from self.touch_pool(allocation.pool)
+
+    def put_deadline(self, allocation_id: str, deadline: Deadline) -> Iterable[Key]:
+        """Wait for a time on account of an allocation, and for no other."""
+        yield from self.drop_deadline(allocation_id)
+        self.due.add(deadline.due_at, allocation_id)
+        self.deadlines[allocation_id] = deadline
+        yield "deadlines", allocation_id
+
+    def drop_deadline(self, allocation_id: str) -> Iterable[Key]:
+        """Wait no longer on account of an allocation."""
+        known = self.deadlines.pop(allocation_id, None)
+        if known is not None:
+            self.due.discard(known.due_at, allocation_id)
+            yield "deadlines", allocation_id
 
     def put_pause(self, pause: Pause) -> Iterable[Key]:
         """Keep a trial's pause between two runs."""
+        known = self.pauses.get(pause.trial_id)
+        before = (known.experiment_id, known.trial_id) if known else None
+        self.paused.swap(before, (pause.experiment_id, pause.trial_id))
         self.pauses[pause.trial_id] = pause
         self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
         yield "pauses", pause.trial_id
@@ -103,6 +139,7 @@ class State:
         """Forget a pause: the searcher has spoken."""
         pause = self.pauses.pop(trial_id, None)
         if pause is not None:
+            self.paused.discard(pause.experiment_id, trial_id)
             self.index.drop_pause(pause)
             yield "pauses", trial_id
             yield from self.touch_pool(pause.pool)
@@ -112,3 +149,8 @@ class State:
         if name not in self.pools:
             yield from self.put_pool(Pool(name=name))
         yield "pools", name
+
+
+def place_in_line(job: Job) -> tuple[str, int, Decimal, float, str, int]:
+    """Where a job stands among all jobs; the queue of a pool begins with the pool's name."""
+    return job.pool, job.priority, job.place, job.submitted_at, job_id(job.experiment_id), job.experiment_id

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
 from services.scheduler.policy.book import Book, room_of
 from services.scheduler.policy.capacity import cannot_hold, counted
 from services.scheduler.policy.decide import decide
-from services.scheduler.policy.group_queue import Place, place_of
-from services.scheduler.policy.offers import capacity_of, claims_of
+from services.scheduler.policy.group_queue import Place, Size, place_of, size_of
+from services.scheduler.policy.offers import Claim, capacity_of, claims_of
 from services.scheduler.policy.records import Decision, Request
 
 
 def explain(book: Book, allocation_id: str, decision: Decision | None = None) -> str:
-    """Say why a waiting request has no slots.
-
-    `decision`: what a pass over this book decides, for those who explain many. Raises KeyError when
-    no request of that id waits in the book.
-    """
-    request = book.waiting.get(allocation_id)
-    if request is None:
-        raise KeyError(f"allocation {allocation_id} does not wait in this pool")
-    decision = decide(book) if decision is None else decision
-    return (
-        _placed(decision, request)
-        or _over_limit(book, request)
-        or _too_large_now(book, request)
-        or _beyond_fair_share(book, request)
-        or _releases_under_way(decision, request)
-        or _taken(book, decision, request)
-        or _behind(book, decision, request)
-    )
+    """Say why a waiting request has no slots; see `Explainer`."""
+    return Explainer(book, decision).why(allocation_id)
 
 
 def never_fits(book: Book, *, slots: int, single_agent: bool = False) -> str:
@@ -39,16 +28,114 @@ def never_fits(book: Book, *, slots: int, single_agent: bool = False) -> str:
     return cannot_hold(list(book.agents.values()), book.settings, slots, single_agent)
 
 
-def _too_large_now(book: Book, request: Request) -> str:
+class Explainer:
+    """Says why requests of one book wait. What concerns many of them is worked out once."""
+
+    def __init__(self, book: Book, decision: Decision | None = None) -> None:
+        """`decision`: what a pass over this book decides, where that is known."""
+        self._book = book
+        self._decision = decide(book) if decision is None else decision
+        self._placed = {placement.allocation_id: None for placement in self._decision.allocate}
+        self._claims: dict[str, Claim] | None = None
+        self._lines: dict[Any, _Line] = {}
+        self._by_size: dict[tuple[Any, Size], str] = {}
+
+    def why(self, allocation_id: str) -> str:
+        """One sentence. Raises KeyError when no request of that id waits in the book."""
+        request = self._book.waiting.get(allocation_id)
+        if request is None:
+            raise KeyError(f"allocation {allocation_id} does not wait in this pool")
+        if allocation_id in self._placed:
+            return "It fits and is about to start."
+        return (
+            _over_limit(self._book, request)
+            or self._of_size(_too_large_now, request)
+            or self._beyond_fair_share(request)
+            or _releases_under_way(self._decision, request)
+            or self._of_size(_taken, request)
+            or self._behind(request)
+        )
+
+    def _of_size(self, say: Callable[[Book, Decision, Request], str], request: Request) -> str:
+        """What is the same for all requests of a size."""
+        key = say, size_of(request)
+        if key not in self._by_size:
+            self._by_size[key] = say(self._book, self._decision, request)
+        return self._by_size[key]
+
+    def _beyond_fair_share(self, request: Request) -> str:
+        if self._book.settings.type != "fair_share" or request.slots == 0:
+            return ""
+        if self._claims is None:
+            self._claims = {claim.name: claim for claim in claims_of(self._book)}
+        claim = self._claims[request.group]
+        if request.slots <= claim.offer - claim.active:
+            return ""
+        return (
+            f"At present the fair share of its job is {claim.offer} of {counted(capacity_of(self._book))}, "
+            f"and it holds {claim.active}; it needs {request.slots} more."
+        )
+
+    def _behind(self, request: Request) -> str:
+        """It would fit: somebody else has the better claim."""
+        line = self._line(request)
+        ahead = bisect_left(line.places, _order(self._book, request)) if line else 0
+        if line and line.blocked < ahead:
+            blocked, book = line.requests[line.blocked], self._book
+            level = f"priority {book.priority(blocked.group)}, " if book.settings.type == "priority" else ""
+            return (
+                f"It waits behind {blocked.allocation_id} ({level}needs {counted(blocked.slots)}), "
+                f"which does not fit yet."
+            )
+        if line and ahead:
+            ids = [rival.allocation_id for rival in line.requests[: min(3, ahead)]]
+            return f"The free slots go to {_some(ids, ahead)}, ahead in the queue."
+        if self._placed:
+            ids = list(islice(self._placed, 3))
+            return f"The free slots go to {_some(ids, len(self._placed))} in this pass."
+        return "It fits, and is placed when those that were asked to leave have left."
+
+    def _line(self, request: Request) -> _Line | None:
+        """Those that must be served in their order, the request among them; there may be no such order.
+
+        By priority those of the same kind that are not at their limit; in turns all of its own group.
+        """
+        kind = self._book.settings.type
+        if kind == "fair_share":
+            return None
+        key = request.slots == 0 if kind == "priority" else request.group
+        if key not in self._lines:
+            self._lines[key] = _Line(self._book, self._rivals(key), self._placed)
+        return self._lines[key]
+
+    def _rivals(self, key: Any) -> Iterable[Request]:
+        book = self._book
+        if book.settings.type != "priority":
+            return (r for r in book.waiting.values() if r.group == key)
+        kind = (r for r in book.waiting.values() if (r.slots == 0) == key)
+        return (r for r in kind if (room := room_of(book, r.group)) is None or r.slots <= room)
+
+
+class _Line:
+    def __init__(self, book: Book, rivals: Iterable[Request], placed: Collection[str]) -> None:
+        self.requests = sorted(rivals, key=lambda rival: _order(book, rival))
+        self.places = [_order(book, rival) for rival in self.requests]
+        self.blocked = next(
+            (at for at, rival in enumerate(self.requests) if rival.allocation_id not in placed),
+            len(self.requests),
+        )
+        """Where the first one stands that is not placed now."""
+
+
+def _order(book: Book, request: Request) -> tuple[int, Place]:
+    return book.priority(request.group), place_of(request)
+
+
+def _too_large_now(book: Book, _: Decision, request: Request) -> str:
     usable = [agent for agent in book.agents.values() if agent.open]
     if book.agents and not usable:
         return "Every agent of the resource pool is disabled, draining or out of reach."
     return cannot_hold(usable, book.settings, request.slots, request.single_agent)
-
-
-def _placed(decision: Decision, request: Request) -> str:
-    placed = any(p.allocation_id == request.allocation_id for p in decision.allocate)
-    return "It fits and is about to start." if placed else ""
 
 
 def _over_limit(book: Book, request: Request) -> str:
@@ -59,18 +146,6 @@ def _over_limit(book: Book, request: Request) -> str:
     return (
         f"Its job may hold {counted(limit)} at once (resources.max_slots) and holds {limit - room}; "
         f"it needs {request.slots}."
-    )
-
-
-def _beyond_fair_share(book: Book, request: Request) -> str:
-    if book.settings.type != "fair_share" or request.slots == 0:
-        return ""
-    claim = next(claim for claim in claims_of(book) if claim.name == request.group)
-    if request.slots <= claim.offer - claim.active:
-        return ""
-    return (
-        f"At present the fair share of its job is {claim.offer} of {counted(capacity_of(book))}, "
-        f"and it holds {claim.active}; it needs {request.slots} more."
     )
 
 
@@ -96,46 +171,10 @@ def _taken(book: Book, decision: Decision, request: Request) -> str:
     return f"{sentence}; {_some(asked)} {_was(asked)} asked to leave." if asked else f"{sentence}."
 
 
-def _behind(book: Book, decision: Decision, request: Request) -> str:
-    """It would fit: somebody else has the better claim."""
-    placed = [p.allocation_id for p in decision.allocate]
-    ahead = _ahead(book, request)
-    blocked = next((r for r in ahead if r.allocation_id not in placed), None)
-    if blocked is not None:
-        level = f"priority {book.priority(blocked.group)}, " if book.settings.type == "priority" else ""
-        return (
-            f"It waits behind {blocked.allocation_id} ({level}needs {counted(blocked.slots)}), "
-            f"which does not fit yet."
-        )
-    if ahead:
-        return f"The free slots go to {_some([r.allocation_id for r in ahead])}, ahead in the queue."
-    if placed:
-        return f"The free slots go to {_some(placed)} in this pass."
-    return "It fits, and is placed when those that were asked to leave have left."
-
-
-def _ahead(book: Book, request: Request) -> list[Request]:
-    """Requests that must be served before it, first one first.
-
-    By priority those of the same kind that are not at their limit; in turns all of its own group; for
-    fair shares there is no such order.
-    """
-
-    def order(rival: Request) -> tuple[int, Place]:
-        return book.priority(rival.group), place_of(rival)
-
-    def counts(rival: Request) -> bool:
-        if book.settings.type != "priority":
-            return book.settings.type == "round_robin" and rival.group == request.group
-        room = room_of(book, rival.group)
-        return (rival.slots == 0) == (request.slots == 0) and (room is None or rival.slots <= room)
-
-    mine = order(request)
-    return sorted((r for r in book.waiting.values() if counts(r) and order(r) < mine), key=order)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+def _some(names: Sequence[str], count: int = 0) -> str:
+    """The first three of so many names."""
+    count = count or len(names)
+    return ", ".join(names[:3]) + (f" and {count - 3} more" if count > 3 else "")
 
 
 def _was(names: list[str]) -> str:

@@ -62,7 +62,7 @@ def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
 def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
     resources = event.config["resources"]
     id = event.experiment_id
-    state.experiments[id] = Experiment(
+    created = Experiment(
         id=id,
         user=event.user,
         slots=resources["slots_per_trial"],
@@ -72,13 +72,14 @@ def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
         source_checkpoint=event.source_checkpoint,
         unmanaged=event.unmanaged,
         length=_length(event.config["searcher"]) if event.unmanaged else 0,
+        request_key=event.request_key,
         reason=event.reason,
     )
+    yield from state.put_experiment(created)
     state.totals["all"] = replace(state.totals.get("all", Totals()), experiments=id)
     if event.request_key:
         state.request_keys[event.request_key] = Named(id)
     yield "totals", "all"
-    yield "experiments", id
     if event.request_key:
         yield "request_keys", event.request_key
     if not event.unmanaged:
@@ -107,14 +108,14 @@ def _take(state: State, experiment_id: int, operations: Iterable[Operation]) -> 
             case ValidateAfter(request_id=request_id, length=length):
                 found = _by_request(state, experiment_id, request_id)
                 asked = replace(found, seq=found.seq + 1, length=length, complete=False)
-                yield from _put(state, asked)
+                yield from state.put_trial(asked)
             case Close(request_id=request_id):
-                yield from _put(state, replace(_by_request(state, experiment_id, request_id), closed=True))
+                found = _by_request(state, experiment_id, request_id)
+                yield from state.put_trial(replace(found, closed=True))
             case Shutdown(cancel=cancel, failure=failure):
                 to: Life = "STOPPING_CANCELED" if cancel else "STOPPING_COMPLETED"
                 to = "STOPPING_ERROR" if failure else to
-                ended = replace(state.experiments[experiment_id], shutdown=to)
-                state.experiments[experiment_id] = ended
+                yield from state.put_experiment(replace(state.experiments[experiment_id], shutdown=to))
 
 
 def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
@@ -123,12 +124,10 @@ def _open(state: State, experiment_id: int, create: Create) -> Iterable[Key]:
     state.totals["all"] = replace(totals, trials=id)
     task = ids.trial_task_id(experiment_id, create.request_id)
     state.tasks[task] = Named(id)
-    state.live[experiment_id][id] = None
     source = _by_request(state, experiment_id, create.parent).checkpoint if create.parent else None
     yield "totals", "all"
     yield "tasks", task
-    yield from _put(
-        state,
+    yield from state.put_trial(
         Trial(
             id=id,
             experiment_id=experiment_id,
@@ -145,11 +144,6 @@ def _by_request(state: State, experiment_id: int, request_id: str) -> Trial:
     return state.trials[state.tasks[ids.trial_task_id(experiment_id, request_id)].id]
 
 
-def _put(state: State, changed: Trial) -> Iterable[Key]:
-    state.trials[changed.id] = changed
-    yield "trials", changed.id
-
-
 def _advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]:
     """Take one step of the search method; an unmanaged experiment has none."""
     if experiment_id not in state.searches:
@@ -158,7 +152,7 @@ def _advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]
     try:
         state.searches[experiment_id], operations = step(state.searches[experiment_id], happened)
     except MethodError as error:
-        state.experiments[experiment_id] = replace(state.experiments[experiment_id], fault=str(error))
+        yield from state.put_experiment(replace(state.experiments[experiment_id], fault=str(error)))
         operations = ()
     yield from _take(state, experiment_id, operations)
 
@@ -166,11 +160,9 @@ def _advance(state: State, experiment_id: int, happened: Event) -> Iterable[Key]
 def _moved(to: Life | None = None) -> Callable[[State, Any], Iterable[Key]]:
     def fold(state: State, event: Any) -> Iterable[Key]:
         target = to or getattr(event, "to", None) or event.state
-        experiment = replace(state.experiments[event.experiment_id], state=target, reason=event.reason)
-        state.experiments[event.experiment_id] = experiment
-        yield "experiments", event.experiment_id
-        for id in state.live[event.experiment_id]:
-            yield "trials", id
+        known = state.experiments[event.experiment_id]
+        yield from state.put_experiment(replace(known, state=target, reason=event.reason))
+        yield from state.call(known.id)
 
     return fold
 
@@ -187,61 +179,59 @@ def _trial_requested(state: State, event: searcher.TrialRequested) -> Iterable[K
     yield from _open(state, experiment.id, Create(event.request_id, 0, event.hparams))
     if experiment.length:
         fresh = _by_request(state, experiment.id, event.request_id)
-        yield from _put(state, replace(fresh, seq=1, length=experiment.length, complete=False))
+        yield from state.put_trial(replace(fresh, seq=1, length=experiment.length, complete=False))
 
 
 def _kill_forced(state: State, event: searcher.ExperimentKillForced) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
-    yield from _keep(state, replace(known, forced=True))
-    for id in state.live[known.id]:
-        yield "trials", id
+    yield from state.put_experiment(replace(known, forced=True))
+    yield from state.call(known.id)
 
 
 def _archived(state: State, event: searcher.ExperimentArchived) -> Iterable[Key]:
-    return _keep(state, replace(state.experiments[event.experiment_id], archived=event.archived))
+    return state.put_experiment(replace(state.experiments[event.experiment_id], archived=event.archived))
 
 
 def _deleting(state: State, event: searcher.ExperimentDeleting) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
-    return _keep(state, replace(known, state="DELETING", reason=event.reason, emptied=None))
+    return state.put_experiment(replace(known, state="DELETING", reason=event.reason, emptied=None))
 
 
 def _emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
     if known.state != "DELETING":
         return ()
-    return _keep(state, replace(known, emptied=event.emptied, reason=event.reason))
+    return state.put_experiment(replace(known, emptied=event.emptied, reason=event.reason))
+
+
+def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key]:
+    yield "experiments", event.experiment_id
+    for trial_id in event.trial_ids:
+        yield from state.drop_trial(trial_id)
 
 
 def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
-    id = event.experiment_id
-    yield from _keep(state, replace(state.experiments[id], state=event.state, reason=event.reason))
+    known = state.experiments[event.experiment_id]
+    yield from state.put_experiment(replace(known, state=event.state, reason=event.reason))
     if event.state != "DELETED":
         return
-    state.searches.pop(id, None)
-    state.live.pop(id, None)
-    yield "searches", id
-    for key in [key for key, known in state.request_keys.items() if known.id == id]:
+    state.searches.pop(known.id, None)
+    yield "searches", known.id
+    named = state.request_keys.get(known.request_key)
+    if named is not None and named.id == known.id:
         # Who asks for it by that key again wants one that exists.
-        state.request_keys.pop(key)
-        yield "request_keys", key
+        del state.request_keys[known.request_key]
+        yield "request_keys", known.request_key
+    # Old logs name all trials here.
     for trial_id in event.trial_ids:
-        task = state.trials.pop(trial_id).task_id
-        state.tasks.pop(task)
-        yield "trials", trial_id
-        yield "tasks", task
-
-
-def _keep(state: State, changed: Experiment) -> Iterable[Key]:
-    state.experiments[changed.id] = changed
-    yield "experiments", changed.id
+        yield from state.drop_trial(trial_id)
 
 
 def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
     known = state.trials[event.trial_id]
     if known.request_id != event.request_id or known.seed != event.seed:
         raise ValueError(f"trial {event.trial_id} was created otherwise than the search method now says")
-    yield from _put(state, replace(known, announced=True, hparams=event.hparams))
+    yield from state.put_trial(replace(known, announced=True, hparams=event.hparams))
     yield from _advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
 
 
@@ -249,17 +239,16 @@ def _operation_set(state: State, event: searcher.OperationSet) -> Iterable[Key]:
     known = state.trials[event.trial_id]
     if known.seq < event.seq or (known.seq == event.seq and known.length != event.length):
         raise ValueError(f"operation {event.seq} of trial {event.trial_id} differs from what the search says")
-    return _put(state, replace(known, announced_seq=event.seq))
+    return state.put_trial(replace(known, announced_seq=event.seq))
 
 
 def _idled(state: State, event: searcher.TrialIdled) -> Iterable[Key]:
-    return _put(state, replace(state.trials[event.trial_id], idled_seq=event.seq))
+    return state.put_trial(replace(state.trials[event.trial_id], idled_seq=event.seq))
 
 
 def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
     known = state.trials[event.trial_id]
-    return _put(
-        state,
+    return state.put_trial(
         replace(
             known,
             run=event.run,
@@ -274,15 +263,15 @@ def _run_requested(state: State, event: searcher.RunRequested) -> Iterable[Key]:
 
 
 def _stop_requested(state: State, event: searcher.StopRequested) -> Iterable[Key]:
-    return _put(state, replace(state.trials[event.trial_id], stop_sent=2 if event.kill else 1))
+    return state.put_trial(replace(state.trials[event.trial_id], stop_sent=2 if event.kill else 1))
 
 
 def _run_ended(state: State, event: searcher.RunEnded) -> Iterable[Key]:
-    return _put(state, replace(state.trials[event.trial_id], exit=None, restarts=event.restarts))
+    return state.put_trial(replace(state.trials[event.trial_id], exit=None, restarts=event.restarts))
 
 
 def _trial_stopping(state: State, event: searcher.TrialStopping) -> Iterable[Key]:
-    return _put(state, replace(state.trials[event.trial_id], state=event.to, reason=event.reason))
+    return state.put_trial(replace(state.trials[event.trial_id], state=event.to, reason=event.reason))
 
 
 def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
@@ -301,9 +290,8 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
         overdue=known.overdue and known.state not in TERMINAL,
         heard=False,
     )
-    yield from _drop_timer(state, known.id)
-    yield from _put(state, over)
-    state.live[known.experiment_id].pop(known.id, None)
+    yield from state.drop_timer(known.id)
+    yield from state.put_trial(over)
     if event.early_exit is not None:
         exited = TrialExitedEarly(known.request_id, event.early_exit)
         yield from _advance(state, known.experiment_id, exited)
@@ -315,8 +303,8 @@ def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterabl
     if known is None or known.allocation_id != event.allocation_id:
         return
     ended = Exit(event.outcome, event.exit_code, event.reason)
-    yield from _drop_timer(state, known.id)
-    yield from _put(state, replace(known, allocation_id=None, exit=ended))
+    yield from state.drop_timer(known.id)
+    yield from state.put_trial(replace(known, allocation_id=None, exit=ended))
 
 
 def _witnessed(state: State, event: Any) -> Trial | None:
@@ -331,7 +319,7 @@ def _operation_completed(state: State, event: trial.OperationCompleted) -> Itera
     known = _witnessed(state, event)
     if known is None or known.complete or event.seq != known.seq or event.length != known.length:
         return
-    yield from _put(state, replace(known, complete=True))
+    yield from state.put_trial(replace(known, complete=True))
     completed = ValidationCompleted(known.request_id, event.metric, event.length)
     yield from _advance(state, known.experiment_id, completed)
 
@@ -341,7 +329,7 @@ def _progressed(state: State, event: trial.Progressed) -> Iterable[Key]:
     if known is None:
         return
     if known.patience_s:
-        yield from _put(state, replace(known, units=event.units))
+        yield from state.put_trial(replace(known, units=event.units))
     yield from _advance(state, known.experiment_id, TrialProgress(known.request_id, event.units))
 
 
@@ -349,34 +337,28 @@ def _exited_early(state: State, event: trial.ExitedEarly, at: float) -> Iterable
     known = _witnessed(state, event)
     if known is None or known.early is not None:
         return
-    yield from _put(state, replace(known, early=event.reason))
+    yield from state.put_trial(replace(known, early=event.reason))
     if known.allocation_id is not None and event.reason in GIVEN_UP:
-        state.timers[known.id] = Timer(known.run, at + GRACE_S)
-        yield "timers", known.id
+        yield from state.put_timer(known.id, Timer(known.run, at + GRACE_S))
 
 
 def _overdue(state: State, event: searcher.TrialOverdue) -> Iterable[Key]:
-    yield from _drop_timer(state, event.trial_id)
+    yield from state.drop_timer(event.trial_id)
     known = state.trials.get(event.trial_id)
     if known is not None and known.run == event.run:
-        yield from _put(state, replace(known, overdue=True))
-
-
-def _drop_timer(state: State, trial_id: int) -> Iterable[Key]:
-    if state.timers.pop(trial_id, None) is not None:
-        yield "timers", trial_id
+        yield from state.put_trial(replace(known, overdue=True))
 
 
 def _acknowledged(state: State, event: trial.PreemptionAcknowledged) -> Iterable[Key]:
     known = _witnessed(state, event)
-    return () if known is None else _put(state, replace(known, acknowledged=True))
+    return () if known is None else state.put_trial(replace(known, acknowledged=True))
 
 
 def _checkpoint_stored(state: State, event: trial.CheckpointStored) -> Iterable[Key]:
     known = _witnessed(state, event)
     if known is None:
         return ()
-    return _put(state, replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed))
+    return state.put_trial(replace(known, checkpoint=event.uuid, steps_completed=event.steps_completed))
 
 
 _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
@@ -390,6 +372,7 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.ExperimentKillForced: _kill_forced,
     searcher.ExperimentArchived: _archived,
     searcher.ExperimentDeleting: _deleting,
+    searcher.TrialsDeleted: _trials_deleted,
     searcher.ExperimentDeleted: _deleted,
     checkpoints.ExperimentEmptied: _emptied,
     searcher.TrialCreated: _trial_created,

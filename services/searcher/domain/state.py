@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.once import Made
-from services.kit.rules import derived
+from services.kit.rules import Key, derived
+from services.kit.sorted_keys import SortedKeys
 from services.searcher.methods import Search
 
 SEVERITY: tuple[Life, ...] = (
@@ -24,6 +26,21 @@ SEVERITY: tuple[Life, ...] = (
     "STOPPING_ERROR",
 )
 """Stopping states only get more severe (scheduling spec, 8.3)."""
+LIVE = ("waiting", "resting", "running", "leaving", "dying")
+"""How a trial that has not ended stands; see `standing`."""
+ENDED: tuple[Life, ...] = ("COMPLETED", "CANCELED", "ERROR")
+HEARD = "heard"
+CALLED: dict[Life, tuple[str, ...]] = {
+    "ACTIVE": ("waiting",),
+    "PAUSED": ("running",),
+    "STOPPING_COMPLETED": ("waiting", "resting"),
+    "STOPPING_CANCELED": ("waiting", "resting", "running"),
+    "STOPPING_KILLED": ("waiting", "resting", "running", "leaving"),
+    "STOPPING_ERROR": ("waiting", "resting", "running", "leaving"),
+}
+"""By the state of an experiment, how those of its trials stand that it calls for something."""
+AT_ONCE = 200
+"""Trials of an experiment that are called on, or forgotten, together; the next follow as these are done."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +66,9 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """How far a trial of an unmanaged one means to train; 0 where its configuration does not say."""
     emptied: bool | None = None
     """What checkpoints answered to its deletion; None before that."""
+    request_key: str = ""
+    called: tuple[str, int] | None = None
+    """Up to which trial (standing, id) its present state has been made known; None: to all of them."""
     reason: str = ""
     """Of its present state."""
 
@@ -149,14 +169,124 @@ class State:
     request_keys: dict[str, Named] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
-    live: defaultdict[int, dict[int, None]] = derived()  # noqa: RUF009
-    """Trials that have not ended, by experiment."""
+    standing: SortedKeys = derived()  # noqa: RUF009
+    """(experiment, how it stands, trial): every trial, once."""
+    due: SortedKeys = derived()  # noqa: RUF009
+    """(due time, trial): every timer."""
+    counts: dict[tuple[str, str], int] = derived()  # noqa: RUF009
+    """How many "experiments" and "trials" are in which state."""
 
     def __post_init__(self) -> None:
-        self.live = defaultdict(dict)
-        for trial in sorted(self.trials.values(), key=lambda trial: trial.id):
-            if trial.state not in TERMINAL:
-                self.live[trial.experiment_id][trial.id] = None
+        self.standing = SortedKeys(_place(trial) for trial in self.trials.values())
+        self.due = SortedKeys((timer.due_at, id) for id, timer in self.timers.items())
+        self.counts = {}
+        for name in ("experiments", "trials"):
+            for record in getattr(self, name).values():
+                self._count(name, record.state, 1)
+
+    def _count(self, name: str, state: Life, change: int) -> None:
+        self.counts[name, state] = self.counts.get((name, state), 0) + change
+
+    def put_experiment(self, changed: Experiment) -> Iterable[Key]:
+        """Keep an experiment."""
+        known = self.experiments.get(changed.id)
+        if known is not None:
+            self._count("experiments", known.state, -1)
+        self._count("experiments", changed.state, 1)
+        self.experiments[changed.id] = changed
+        yield "experiments", changed.id
+
+    def put_trial(self, changed: Trial) -> Iterable[Key]:
+        """Keep a trial. Where it was called on and now stands otherwise, the next one is called on."""
+        known = self.trials.get(changed.id)
+        self.trials[changed.id] = changed
+        yield "trials", changed.id
+        self._count("trials", changed.state, 1)
+        before, now = None, _place(changed)
+        if known is not None:
+            self._count("trials", known.state, -1)
+            before = _place(known)
+        if before != now:
+            self.standing.swap(before, now)
+            yield from self._call(changed.experiment_id, 1)
+
+    def drop_trial(self, id: int) -> Iterable[Key]:
+        """Forget a trial."""
+        known = self.trials.pop(id)
+        self._count("trials", known.state, -1)
+        self.standing.discard(*_place(known))
+        del self.tasks[known.task_id]
+        yield "trials", id
+        yield "tasks", known.task_id
+        yield from self.drop_timer(id)
+
+    def call(self, experiment_id: int) -> Iterable[Key]:
+        """Have those trials looked at that an experiment's new state calls for something, a few at once."""
+        return self._call(experiment_id, AT_ONCE, anew=True)
+
+    def _call(self, experiment_id: int, count: int, *, anew: bool = False) -> Iterable[Key]:
+        known = self.experiments[experiment_id]
+        if known.called is None and not anew:
+            return
+        after = None if anew else known.called
+        some = list(islice(self._called_on(known, after), count))
+        last = (some[-1][1], some[-1][2]) if len(some) == count else None
+        if last != known.called:
+            yield from self.put_experiment(msgspec.structs.replace(known, called=last))
+        for _, _, id in some:
+            yield "trials", id
+
+    def _called_on(self, known: Experiment, after: tuple[str, int] | None) -> Iterator[tuple[Any, ...]]:
+        """The places of trials that are called on, beyond the last one that has been."""
+        if known.unmanaged and known.state == "ACTIVE":
+            return iter(())
+        state: Life = "STOPPING_KILLED" if known.forced and known.state in STOPPING else known.state
+        kinds = CALLED.get(state, ())
+        if after is None or after[0] not in kinds:
+            return chain.from_iterable(self.standing.scan(known.id, kind) for kind in kinds)
+        here, *later = kinds[kinds.index(after[0]) :]
+        rest = (self.standing.scan(known.id, kind) for kind in later)
+        return chain(self.standing.scan(known.id, here, after=after[1]), *rest)
+
+    def trials_of(self, experiment_id: int, *kinds: str) -> Iterator[Trial]:
+        """The trials of an experiment that stand so, by id in each kind; all of them where none is given."""
+        keys: list[tuple[Any, ...]] = [(experiment_id, kind) for kind in kinds] or [(experiment_id,)]
+        return (self.trials[id] for key in keys for id in self.standing.ids(*key))
+
+    def has_live(self, experiment_id: int) -> bool:
+        """Whether a trial of an experiment has not ended."""
+        return any(self.standing.first(experiment_id, kind) for kind in LIVE)
+
+    def put_timer(self, trial_id: int, timer: Timer) -> Iterable[Key]:
+        """Wait for a time on account of a trial, and for no other."""
+        yield from self.drop_timer(trial_id)
+        self.due.add(timer.due_at, trial_id)
+        self.timers[trial_id] = timer
+        yield "timers", trial_id
+
+    def drop_timer(self, trial_id: int) -> Iterable[Key]:
+        """Wait no longer on account of a trial."""
+        known = self.timers.pop(trial_id, None)
+        if known is not None:
+            self.due.discard(known.due_at, trial_id)
+            yield "timers", trial_id
+
+
+def standing(trial: Trial) -> str:
+    """What may be called for by the state of its experiment, in a word.
+
+    Of a live one: "waiting" for slots, "resting" as nothing of it is open, or "running" until it is told to
+    leave ("leaving") or to die ("dying"). Else its state, or "heard" where it was taken for lost.
+    """
+    if trial.state in TERMINAL:
+        return HEARD if trial.heard else trial.state
+    if trial.allocation_id is not None:
+        return ("running", "leaving", "dying")[trial.stop_sent]
+    return "resting" if trial.complete else "waiting"
+
+
+def _place(trial: Trial) -> tuple[int, str, int]:
+    return trial.experiment_id, standing(trial), trial.id
 
 
 def effective_state(experiment: Experiment, trial: Trial) -> Life:

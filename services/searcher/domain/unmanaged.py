@@ -9,7 +9,7 @@ import msgspec
 from det_contracts.events import searcher, trial
 from det_contracts.states import TERMINAL
 from services.kit.rules import Key
-from services.searcher.domain.state import Experiment, State, Timer, Trial
+from services.searcher.domain.state import State, Timer, Trial
 
 replace = msgspec.structs.replace
 
@@ -17,9 +17,8 @@ replace = msgspec.structs.replace
 def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
     """Its script runs, for the first time or again; an operation that it never answered is open."""
     known = state.trials[event.trial_id]
-    state.live[known.experiment_id][known.id] = None
-    state.timers[known.id] = Timer(event.run, at + event.patience_s)
-    state.trials[known.id] = replace(
+    yield from state.put_timer(known.id, Timer(event.run, at + event.patience_s))
+    again = replace(
         known,
         state="ACTIVE",
         run=event.run,
@@ -30,8 +29,7 @@ def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
         heard=False,
         early=None,
     )
-    yield "timers", known.id
-    yield "trials", known.id
+    yield from state.put_trial(again)
 
 
 def heard(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
@@ -40,18 +38,11 @@ def heard(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:
     if known is None or known.run != event.run or not known.patience_s:
         return
     if known.state not in TERMINAL:
-        state.timers[known.id] = Timer(known.run, at + known.patience_s)
-        yield "timers", known.id
+        yield from state.put_timer(known.id, Timer(known.run, at + known.patience_s))
     elif is_lost(known):
-        state.trials[known.id] = replace(known, heard=True)
-        yield "trials", known.id
+        yield from state.put_trial(replace(known, heard=True))
 
 
 def is_lost(known: Trial) -> bool:
     """Whether a trial ended only because nothing was heard of its script: it may be heard again."""
     return known.patience_s > 0 and known.overdue and known.state == "ERROR"
-
-
-def trials_of(state: State, experiment: Experiment) -> Iterable[Trial]:
-    """All trials of an experiment, ended ones too."""
-    return (one for one in state.trials.values() if one.experiment_id == experiment.id)

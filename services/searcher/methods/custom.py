@@ -6,6 +6,9 @@ operations for one: that event, and all before it, leave the queue.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -23,6 +26,8 @@ from services.searcher.methods.rng import Rng
 from services.searcher.methods.table import Table
 
 TRIAL_SEED = 42
+LONGEST_RUN = 256
+"""Events of the queue that are copied together."""
 Told = tuple["CustomSearch", list[Operation]]
 
 
@@ -44,24 +49,71 @@ class Queued(msgspec.Struct, frozen=True):
     )
 
 
+class Queue(msgspec.Struct, frozen=True, array_like=True):
+    """Events by their ids, cut into runs, of which a change copies one."""
+
+    runs: tuple[tuple[Queued, ...], ...] = ()
+
+    def put(self, event: Queued) -> Queue:
+        """With one event more; its id is the largest."""
+        if not self.runs or len(self.runs[-1]) >= LONGEST_RUN:
+            return Queue((*self.runs, (event,)))
+        return Queue((*self.runs[:-1], (*self.runs[-1], event)))
+
+    def without(self, id: int) -> Queue:
+        """Without the event of that id, where it is there."""
+        run = self._run_of(id)
+        if run < 0:
+            return self
+        return self._with(run, tuple(one for one in self.runs[run] if one.id != id))
+
+    def behind(self, id: int) -> Queue:
+        """Only the events of larger ids."""
+        run = self._run_of(id)
+        if run < 0:
+            return self
+        return Queue(self.runs[run:])._with(0, tuple(one for one in self.runs[run] if one.id > id))
+
+    def _with(self, run: int, events: tuple[Queued, ...]) -> Queue:
+        return Queue((*self.runs[:run], *((events,) if events else ()), *self.runs[run + 1 :]))
+
+    def _run_of(self, id: int) -> int:
+        return bisect_right(self.runs, id, key=_first_id) - 1
+
+    def __contains__(self, id: int) -> bool:
+        run = self._run_of(id)
+        return run >= 0 and any(one.id == id for one in self.runs[run])
+
+    def __iter__(self) -> Iterator[Queued]:
+        return chain.from_iterable(self.runs)
+
+
+def _first_id(run: tuple[Queued, ...]) -> int:
+    return run[0].id
+
+
 class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
     """The queue, and the progress that the client told last."""
 
-    queue: tuple[Queued, ...] = ()
+    queue: Queue = Queue()
     last_id: int = 0
     share: float = 0.0
+    progressed: Table[int] = Table()
+    """By trial, the id of the last event about its progress, which may have been answered."""
 
     def tell(self, event: Event | InitialOperations) -> CustomSearch:
         """Queue an event. Of a trial's progress only the newest waits, or a slow client would drown in it."""
-        kept = self.queue
+        id, queue, progressed = self.last_id + 1, self.queue, self.progressed
         if isinstance(event, TrialProgress):
-            kept = tuple(one for one in kept if not _is_progress_of(one, event.request_id))
-        id = self.last_id + 1
-        return msgspec.structs.replace(self, queue=(*kept, Queued(id, event)), last_id=id)
+            if event.request_id in progressed:
+                queue = queue.without(progressed[event.request_id])
+            progressed = progressed.put(event.request_id, id)
+        queue = queue.put(Queued(id, event))
+        return msgspec.structs.replace(self, queue=queue, last_id=id, progressed=progressed)
 
     def answered(self, id: int) -> CustomSearch:
         """Without the event of that id and all before it."""
-        return msgspec.structs.replace(self, queue=tuple(one for one in self.queue if one.id > id))
+        return msgspec.structs.replace(self, queue=self.queue.behind(id))
 
     def initial(self, rng: Rng) -> Told:
         """Ask for the first operations."""
@@ -86,7 +138,3 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
     def progress(self, units: Table[float], finished: int) -> float:
         """What the client said last."""
         return self.share
-
-
-def _is_progress_of(one: Queued, request_id: str) -> bool:
-    return isinstance(one.event, TrialProgress) and one.event.request_id == request_id

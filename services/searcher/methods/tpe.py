@@ -41,21 +41,28 @@ class TpeSearch(msgspec.Struct, frozen=True, tag="tpe"):
     points: Table[Point] = Table()
     results: int = 0
     """Points that have a value."""
+    numbered: Table[str] = Table()
+    """The trial of each point, by the point's number."""
 
     def initial(self, rng: Rng) -> tuple[TpeSearch, list[Operation]]:
         return self._took(self.inner.initial(rng))
 
     def announced(self, request_id: str, hparams: dict[str, Any]) -> TpeSearch:
         """A trial exists at a point."""
-        point = Point(len(self.points), hparams)
-        return msgspec.structs.replace(self, points=self.points.put(request_id, point))
+        number = len(self.points)
+        return msgspec.structs.replace(
+            self,
+            points=self.points.put(request_id, Point(number, hparams)),
+            numbered=self.numbered.put(str(number), request_id),
+        )
 
     def proposal(self, seed: int, drawn: dict[str, Any]) -> Proposal:
         """Where the next trial should be; `drawn` is a random point for when nothing is known."""
         if self.results < self.startup:
             why = f"drawn at random: {self.results} of the first {self.startup} results are there"
             return Proposal(drawn, why)
-        points = sorted(self.points.values(), key=lambda point: point.number)[-NEWEST:]
+        count = len(self.points)
+        points = [self.points[self.numbered[str(n)]] for n in range(max(0, count - NEWEST), count)]
         try:
             hparams = optuna_sampler.propose(self.inner.space, points, self.max_length, seed)
         except Exception as error:

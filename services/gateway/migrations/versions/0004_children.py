@@ -1,0 +1,16 @@
+"""Lists within records are indexes: the snapshot is folded anew from the log."""
+
+from alembic import op
+
+from services.kit.database import forget_snapshot
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    forget_snapshot(op.get_bind(), "checkpoints", "trials", "experiments")
+
+
+def downgrade() -> None:
+    forget_snapshot(op.get_bind(), "checkpoints", "trials", "experiments")

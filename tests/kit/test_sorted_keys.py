@@ -1,0 +1,67 @@
+"""The indexes of states: sorted sets of tuples, and views of them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.kit.sorted_keys import SortedKeys
+
+KEYS = st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", "c"]), st.integers(0, 5))
+CHANGES = st.lists(st.tuples(st.booleans(), KEYS), max_size=30)
+
+
+def change(index, known, changes):
+    """Add and discard, beside the same in a set."""
+    for adds, key in changes:
+        if adds and key not in known:
+            index.add(*key)
+            known.add(key)
+        elif not adds:
+            index.discard(*key)
+            known.discard(key)
+
+
+def agree(index, known):
+    """Whether all that one can ask has the answers that a walk through the set gives."""
+    rows = sorted(known)
+    assert list(index) == rows
+    assert len(index) == index.count() == len(rows)
+    for first in range(4):
+        mine = [key for key in rows if key[0] == first]
+        assert list(index.scan(first)) == mine
+        assert list(index.descending(first)) == mine[::-1]
+        assert index.first(first) == (mine[0] if mine else None)
+        assert index.count(first) == len(mine)
+        assert list(index.upto(first)) == [key for key in rows if key[0] <= first]
+        assert list(index.scan(first, after="a")) == [key for key in mine if key[1] > "a"]
+        for second in "abc":
+            both = [key for key in mine if key[1] == second]
+            assert list(index.ids(first, second)) == [key[2] for key in both]
+            assert list(index.ids(first, second, after=2)) == [key[2] for key in both if key[2] > 2]
+            assert index.count(first, second) == len(both)
+    for key in rows:
+        assert key in index
+        beside = [other for other in rows if other[0] == key[0]]
+        assert list(index.ascending_from(key, 1)) == [other for other in beside if other >= key]
+        assert list(index.descending_from(key, 1)) == [other for other in beside if other <= key][::-1]
+    assert (9, "a", 0) not in index
+
+
+@given(CHANGES, CHANGES)
+def test_an_index_and_a_view_of_it_say_what_walks_say(changes, more):
+    index, known = SortedKeys(), set()
+    change(index, known, changes)
+    agree(index, known)
+    view, seen = index.layer(), set(known)
+    change(view, seen, more)
+    agree(view, seen)
+    agree(index, known)
+
+
+def test_one_tuple_takes_the_place_of_another():
+    index = SortedKeys([(1, 2)])
+    index.swap((1, 2), (1, 3))
+    index.swap(None, (2, 1))
+    assert list(index) == [(1, 3), (2, 1)]
+    index.swap((2, 1), None)
+    index.swap((1, 3), (1, 3))
+    assert list(index) == [(1, 3)]

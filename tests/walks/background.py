@@ -1,0 +1,307 @@
+"""What is there before anything is counted: so and so many of everything that a state can hold."""
+
+from det_contracts import commands
+from det_contracts.commands import Once, Password
+from det_contracts.custom_search import CreateTrial as CustomTrial
+from det_contracts.events import gateway, scheduler, trial, worker
+from det_contracts.expconf import complete
+from services.metrics.commands import Settle
+from services.metrics.domain.state import Ended, Gone, Trimmed
+
+ONE_STEP = {"name": "single", "metric": "loss", "max_length": 100}
+
+
+def config(search=None, *, pool="default", managed=True, **more):
+    return complete(
+        {
+            "entrypoint": "python3 train.py",
+            "searcher": search or ONE_STEP,
+            "hyperparameters": {"lr": {"type": "double", "minval": 0, "maxval": 1}},
+            "checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp", "save_trial_latest": 1},
+            "resources": {"resource_pool": pool},
+            **more,
+        },
+        seed=7,
+        name="walks",
+        managed=managed,
+    )
+
+
+def random_search(trials, at_once=0):
+    known = {"name": "random", "metric": "loss", "max_length": 100, "max_trials": trials}
+    return {**known, "max_concurrent_trials": at_once}
+
+
+class Users:
+    """What people, scripts and workers do."""
+
+    def __init__(self, cluster):
+        self.cluster = cluster
+        self._uuids = 0
+
+    def submit(self, search=None, *, pool="default", once="", **more):
+        settings = {k: more.pop(k) for k in ("unmanaged", "source_checkpoint", "request_key") if k in more}
+        config_ = config(search, pool=pool, managed=not settings.get("unmanaged"), **more)
+        kept = Once(once, once, "d") if once else None
+        command = commands.CreateExperiment(
+            user="ann", config=config_, original_config="", once=kept, **settings
+        )
+        return self.cluster.ask(command)
+
+    def trials_of(self, experiment_id):
+        return sorted(one.id for one in self.searcher.trials_of(experiment_id))
+
+    @property
+    def searcher(self):
+        return self.cluster.states["searcher"]
+
+    def change(self, experiment_id, action):
+        self.cluster.ask(commands.ChangeExperiment(experiment_id=experiment_id, action=action, user="ann"))
+
+    def here(self, id, slots, pool="default", running=(), session="s"):
+        offered = tuple(worker.Slot(n, "cpu", f"{id}-{n}", "CPU") for n in range(slots))
+        told = worker.WorkerRegistered(
+            worker_id=id,
+            session=session,
+            pool=pool,
+            address="",
+            version="",
+            slots=offered,
+            reads_after=0,
+            running=tuple(running),
+        )
+        self.cluster.tell(told)
+        self.cluster.decide()
+
+    def run_of(self, trial_id):
+        return self.searcher.trials[trial_id].allocation_id
+
+    def start(self, trial_id):
+        run = self.run_of(trial_id)
+        for member in self.cluster.states["scheduler"].allocations[run].members:
+            self.cluster.tell(worker.AllocationStarted(member.worker_id, run))
+        self.cluster.write(run, 1)
+        self.cluster.decide()
+
+    def store(self, trial_id, steps):
+        self._uuids += 1
+        known = self.searcher.trials[trial_id]
+        stored = trial.CheckpointStored(
+            trial_id=trial_id,
+            experiment_id=known.experiment_id,
+            run=known.run,
+            task_id=known.task_id,
+            allocation_id=known.allocation_id or "",
+            uuid=f"c{self._uuids}",
+            resources={"model": 7},
+            metadata={},
+            steps_completed=steps,
+        )
+        self.cluster.tell(stored)
+        self.cluster.decide()
+        return stored.uuid
+
+    def complete(self, trial_id):
+        known = self.searcher.trials[trial_id]
+        done = trial.OperationCompleted(
+            trial_id=trial_id, run=known.run, seq=known.seq, length=known.length, metric=0.5
+        )
+        self.cluster.tell(done)
+        self.cluster.decide()
+
+    def leave(self, trial_id, code=0):
+        """The script ends and its worker says so."""
+        known = self.searcher.trials[trial_id]
+        self.cluster.tell(trial.PreemptionAcknowledged(trial_id, known.run))
+        self.exit(known.allocation_id, code)
+
+    def exit(self, allocation_id, code=0):
+        for member in self.cluster.states["scheduler"].allocations[allocation_id].members:
+            told = worker.AllocationExited(
+                worker_id=member.worker_id, allocation_id=allocation_id, exit_code=code
+            )
+            self.cluster.tell(told)
+        self.cluster.decide()
+
+    def finish(self, trial_id, *, steps=(50, 100), saves=2):
+        """A whole run, from its start to what is settled after its end."""
+        self.start(trial_id)
+        self.cluster.report(trial_id, steps)
+        for number in range(saves):
+            self.store(trial_id, steps[number % len(steps)])
+        self.complete(trial_id)
+        self.leave(trial_id)
+        self.settle(trial_id)
+
+    def settle(self, *trial_ids):
+        self.cluster.ask(Settle(trial_ids))
+
+
+class Background(Users):
+    """`count` of everything, and one of each thing that holds so many."""
+
+    def __init__(self, cluster, count):
+        super().__init__(cluster)
+        self.count = count
+        for number in range(3 * count // 8 + 6):
+            self.here(f"w{number}", 8)
+            self.here(f"m{number}", 8, pool="mine")
+        for part in (
+            self._ended, self._live, self._large, self._outside, self._custom, self._people, self._models,
+            self._workers, self._tasks, self._gone, self._under_way,
+        ):  # fmt: skip
+            part()
+        cluster.touched = {owner: {} for owner in cluster.touched}
+
+    def each(self):
+        return range(1, self.count + 1)
+
+    def _ended(self):
+        """Experiments that are over, half of which are having a checkpoint deleted."""
+        self.ended = []
+        for number in self.each():
+            id = self.submit(once=f"once-{number}", request_key=f":key-{number}")
+            (trial_id,) = self.trials_of(id)
+            self.finish(trial_id)
+            self.ended.append(id)
+        rows = list(self.cluster.states["checkpoints"].checkpoints.values())
+        for one in rows[: self.count]:
+            if one.state == "COMPLETED" and not one.going:
+                self.cluster.ask(commands.DeleteCheckpoints(uuids=(one.uuid,), user="ann"))
+
+    def _live(self):
+        """Experiments that run, that are asked to leave, and that wait."""
+        self.live, self.between = [], []
+        for _ in self.each():
+            id = self.submit(source_checkpoint=None)
+            (trial_id,) = self.trials_of(id)
+            self.start(trial_id)
+            self.store(trial_id, 10)
+            self.cluster.ask(commands.AskToLeave(allocation_id=self.run_of(trial_id), user="ann"))
+            # It gave up, and is waited for.
+            known = self.searcher.trials[trial_id]
+            self.cluster.tell(trial.ExitedEarly(trial_id, known.run, "INVALID_HP"))
+            self.live.append(id)
+            self.submit(pool="none")
+            self.between.append(self.submit(pool="mine"))
+        for id in self.between:
+            self.start(*self.trials_of(id))
+
+    def _large(self):
+        """One experiment with many live trials, one of which has many checkpoints, validations and runs."""
+        self.large = self.submit(random_search(2 * self.count, self.count + 5), pool="mine")
+        self.trial, *others = self.trials_of(self.large)
+        for trial_id in others:
+            self.start(trial_id)
+        for _ in range(3):
+            self.start(self.trial)
+            self.leave(self.trial)
+        self.start(self.trial)
+        steps = [10 * number for number in self.each()]
+        self.cluster.report(self.trial, steps)
+        self.cluster.decide()
+        for at in steps:
+            self.store(self.trial, at)
+        self.gone_on = self.run_of(self.trial)
+
+    def _outside(self):
+        """One unmanaged experiment with many trials that are heard of."""
+        self.outside = self.submit(unmanaged=True)
+        for number in self.each():
+            self.cluster.ask(
+                commands.CreateTrial(
+                    experiment_id=self.outside, request_id=f"r{number}", hparams={}, user="bo"
+                )
+            )
+        for trial_id in self.trials_of(self.outside):
+            self.cluster.ask(commands.OpenRun(trial_id=trial_id, resume=False, user="bo"))
+
+    def _custom(self):
+        """One custom search, whose client has not answered for long."""
+        self.custom = self.submit({"name": "custom", "metric": "loss", "unit": "batches"}, pool="none")
+        made = tuple(CustomTrial(f"r{number}", {}) for number in self.each())
+        self.cluster.ask(
+            commands.PostOperations(experiment_id=self.custom, operations=made, triggered_by=1, user="ann")
+        )
+
+    def _people(self):
+        once = [Once(f"p{number}", f"p{number}", "d") for number in self.each()]
+        for number in self.each():
+            ask = self.cluster.ask
+            user = ask(commands.SetUser(username=f"user{number}", user="admin", once=once[number - 1]))
+            ask(commands.SetPassword(user_id=user, password=Password("00", "00"), user="admin"))
+            setting = gateway.Setting("path", "key", "value")
+            ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
+            ask(commands.SetWorkspace(name=f"space{number}", user="admin"))
+            ask(commands.SetProject(workspace_id=2, name=f"project{number}", user="admin"))
+            ask(commands.SetTemplate(name=f"template{number}", config={}, user="ann"))
+            ask(commands.CloseSession(session_id=f"session{number}", user="ann"))
+        for id in self.ended:
+            self.cluster.ask(commands.MoveExperiment(experiment_id=id, project_id=2, user="ann"))
+
+    def _models(self):
+        """Models, one of which has many versions."""
+        for number in self.each():
+            once = Once(f"m{number}", f"m{number}", "d")
+            self.cluster.ask(commands.SetModel(name=f"model{number}", user="ann", once=once))
+        stored = [one.uuid for one in self.cluster.states["checkpoints"].stored_by(self.trial)]
+        for uuid in stored[1:]:
+            self.cluster.ask(commands.SetVersion(model_id=1, checkpoint=uuid, user="ann"))
+
+    def _workers(self):
+        for number in self.each():
+            self.here(f"host{number}", 1, pool="hosts")
+            self.here(f"gone{number}", 1, pool="hosts")
+            self.cluster.tell(worker.WorkerLeft(f"gone{number}", "s"))
+        self.cluster.decide()
+
+    def _tasks(self):
+        for number in self.each():
+            once = Once(f"t{number}", f"t{number}", "d")
+            self.cluster.ask(
+                commands.SubmitTask(
+                    task_id=f"task{number}",
+                    kind="COMMAND",
+                    user="ann",
+                    name="",
+                    config={},
+                    slots=1,
+                    pool="none",
+                    once=once,
+                )
+            )
+
+    def _under_way(self):
+        """What others have stated and nobody has decided upon: runs that ended, reports, shares of ranks."""
+        self.reporting, *_ = (id for id in self.trials_of(self.large) if id != self.trial)
+        for experiment_id in self.live:
+            (trial_id,) = self.trials_of(experiment_id)
+            run = self.run_of(trial_id)
+            command = commands.JoinGather(allocation_id=run, request_id="r", peers=2, data="x", user="ann")
+            self.cluster.ask(command)
+        for experiment_id in self.between:
+            (trial_id,) = self.trials_of(experiment_id)
+            ended = scheduler.AllocationEnded(
+                allocation_id=self.run_of(trial_id),
+                kind="TRIAL",
+                trial_id=trial_id,
+                run=1,
+                outcome="succeeded",
+                reason="",
+            )
+            self.cluster.tell(ended)
+        self.cluster.report(self.reporting, [10 * number for number in self.each()], decide=False)
+
+    def _gone(self):
+        """What would take long to come by."""
+        known = self.cluster.states["metrics"]
+        for number in self.each():
+            known.gone[10_000 + number] = Gone(10_000 + number)
+            known.dropped[20_000 + number] = Trimmed(1)
+            known.ended[30_000 + number] = Ended(30_000 + number)
+        for name in ("gateway", "searcher", "scheduler", "checkpoints"):
+            creations = self.cluster.states[name].creations
+            sample = next(iter(creations.values()), None)
+            for number in self.each():
+                if sample is not None:
+                    creations[f"old{number}"] = sample

@@ -1,0 +1,276 @@
+"""A little of everything that can happen: every kind of event, command and query."""
+
+from det_contracts import commands, queries
+from det_contracts.commands import Once, Password
+from det_contracts.custom_search import CreateTrial as CustomTrial
+from det_contracts.custom_search import SetProgress
+from det_contracts.events import gateway, scheduler, searcher, trial, worker
+from det_contracts.events.scheduler import PoolSettings
+from services.metrics.commands import Drop, Trim
+from services.scheduler.commands import ReportSilence
+from tests.walks.background import Users, config, random_search
+
+SEARCH = {"name": "adaptive_asha", "metric": "loss", "max_length": 16, "max_trials": 4}
+
+
+class Story(Users):
+    """Plays all of it. `of`: the background."""
+
+    def __init__(self, cluster, of):
+        super().__init__(cluster)
+        self._uuids = 10_000_000
+        self.of = of
+        self.ask, self.query = cluster.ask, cluster.query
+        for part in (
+            self.hosts, self.large, self.searches, self.one_experiment, self.failures, self.outside,
+            self.custom, self.people, self.registry, self.tasks, self.queries_, self.data, self.deletion,
+        ):  # fmt: skip
+            part()
+
+    def hosts(self):
+        settings = PoolSettings(scheduler="priority", preemption=True)
+        self.ask(commands.ConfigurePools(pools={"story": settings}))
+        self.here("a", 4, pool="story")
+        self.here("b", 1, pool="story")
+        for enabled in (False, True):
+            self.ask(commands.SwitchSlot(worker_id="b", slot_id=0, enabled=enabled, user="ann"))
+            self.ask(commands.SwitchWorker(worker_id="b", enabled=enabled, drain=True, user="ann"))
+
+    def large(self):
+        """What happens in an experiment of many trials, to a trial of many checkpoints and runs."""
+        id = self.of.trial
+        run = self.run_of(id)
+        self.cluster.report(id, [5, 7])
+        self.store(id, 5)
+        self.cluster.tell(trial.Progressed(id, self.searcher.trials[id].run, 7.0))
+        self.cluster.tell(trial.StatusSet(id, self.searcher.trials[id].run, "training"))
+        self.cluster.write(run, 2)
+        # The next run starts over at a step that the one before had reached, but for the last few.
+        self.leave(id)
+        self.start(id)
+        self.cluster.report(id, [10 * self.of.count - 15])
+        self.cluster.report(self.of.reporting, [10**6], decide=False)
+        self.complete(id)
+        self.leave(id)
+        self.settle(id)
+
+    def searches(self):
+        id = self.submit(SEARCH, pool="story")
+        while self.searcher.has_live(id):
+            some = [one for one in self.searcher.trials_of(id, "running")]
+            for one in some:
+                self.start(one.id)
+                while not self.searcher.trials[one.id].complete:
+                    self.complete(one.id)
+                self.leave(one.id)
+                self.settle(one.id)
+        self.rungs = id
+
+    def one_experiment(self):
+        id = self.submit(pool="story", once="the key", request_key=":named")
+        (trial_id,) = self.trials_of(id)
+        self.start(trial_id)
+        kept = [self.store(trial_id, at) for at in (10, 20)]
+        self.ask(commands.ReviseExperiment(experiment_id=id, changes={"name": "new"}, user="ann"))
+        self.ask(commands.ChangeJob(experiment_id=id, user="ann", priority=7))
+        for action in ("pause", "activate"):
+            self.change(id, action)
+        self.leave(trial_id)
+        self.start(trial_id)
+        source = self.submit(pool="none", source_checkpoint=kept[0])
+        other = self.submit(pool="story")
+        self.ask(commands.ChangeJob(experiment_id=other, user="ann", ahead_of=id))
+        run = self.run_of(trial_id)
+        for number in (1, 2):
+            share = {"allocation_id": run, "peers": 1, "data": "x", "user": "ann"}
+            self.ask(commands.JoinGather(request_id=f"r{number}", **share))
+        self.ask(commands.MoveExperiment(experiment_id=id, project_id=3, user="ann"))
+        self.finish(trial_id, steps=(30, 40))
+        for action in ("archive", "unarchive"):
+            self.change(id, action)
+        for one in (source, other):
+            self.change(one, "kill")
+        self.cluster.decide()
+        self.over = id
+
+    def failures(self):
+        """Runs that end otherwise: killed, lost, given up, too late."""
+        id = self.submit(random_search(3), pool="story", max_restarts=1)
+        first, second, third = self.trials_of(id)
+        for one in (first, second, third):
+            self.start(one)
+        self.cluster.tell(trial.ExitedEarly(first, 1, "INVALID_HP"))
+        self.ask(commands.AskToLeave(allocation_id=self.run_of(second), user="ann"))
+        self.cluster.pass_time(11.0)
+        self.cluster.pass_time(3601.0)
+        self.exit(self.run_of(second), 137)
+        self.ask(commands.KillTrial(trial_id=third, user="ann"))
+        self.change(id, "cancel")
+        for one in (first, second, third):
+            if self.run_of(one):
+                self.exit(self.run_of(one), 137)
+        self.change(self.of.live[0], "kill")
+        gang = self.submit(pool="story", resources={"slots_per_trial": 4, "resource_pool": "story"})
+        (one,) = self.trials_of(gang)
+        self.start(one)
+        self.change(gang, "pause")
+        self.change(gang, "cancel")
+        self.change(gang, "kill")
+        self.ask(ReportSilence("a", "s", 60.0))
+        self.cluster.tell(worker.WorkerLeft("b", "s"))
+        self.here("a", 4, pool="story", session="t")
+        self.here("b", 1, pool="story", session="t")
+        done = self.submit(random_search(2), pool="story")
+        one, other = self.trials_of(done)
+        self.start(one)
+        self.complete(one)
+        self.change(done, "cancel")
+        self.change(done, "kill")
+        for left in (one, other):
+            if self.run_of(left):
+                self.exit(self.run_of(left), 0)
+        self.forced()
+
+    def forced(self):
+        """A search is over while a trial of it still runs, and a person cannot wait."""
+        id = self.submit(pool="story")
+        (one,) = self.trials_of(id)
+        self.start(one)
+        self.cluster.tell(
+            trial.ExitedEarly(one, 1, "USER_REQUESTED_STOP"),
+        )
+        self.cluster.tell(searcher.ExperimentStopping(id, "STOPPING_COMPLETED", "as the search would"))
+        self.change(id, "kill")
+        self.exit(self.run_of(one), 137)
+
+    def outside(self):
+        id = self.of.outside
+        make = commands.CreateTrial(
+            experiment_id=id, request_id="fresh", hparams={}, user="bo", once=Once("u", "u", "d")
+        )
+        self.ask(make)
+        fresh = max(self.trials_of(id))
+        self.ask(commands.OpenRun(trial_id=fresh, resume=False, user="bo"))
+        self.cluster.tell(trial.Heartbeat(fresh, 1), trial.Progressed(fresh, 1, 5.0))
+        self.ask(commands.EndTrial(trial_id=fresh, state="COMPLETED", user="bo"))
+        few = self.submit(unmanaged=True)
+        self.ask(commands.CreateTrial(experiment_id=few, request_id="r", hparams={}, user="bo"))
+        (one,) = self.trials_of(few)
+        self.ask(commands.OpenRun(trial_id=one, resume=False, user="bo"))
+        self.ask(commands.EndTrial(trial_id=one, state="COMPLETED", user="bo"))
+        self.ask(commands.OpenRun(trial_id=one, resume=True, user="bo"))
+
+    def custom(self):
+        known = self.searcher.searches[self.of.custom].method
+        post = commands.PostOperations(
+            experiment_id=self.of.custom,
+            operations=(CustomTrial("fresh", {}), SetProgress(0.5)),
+            triggered_by=min(one.id for one in known.queue),
+            user="ann",
+        )
+        self.ask(post)
+        self.query(queries.SearcherEvents(self.of.custom))
+
+    def people(self):
+        ask = self.ask
+        user = ask(commands.SetUser(username="fresh", user="admin", once=Once("x", "x", "d")))
+        ask(commands.SetUser(user_id=user, username="other", user="admin"))
+        ask(commands.SetPassword(user_id=user, password=Password("00", "00"), user="admin"))
+        setting = gateway.Setting("path", "key", "value")
+        ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
+        space = ask(commands.SetWorkspace(name="fresh", user="admin"))
+        ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))
+        project = ask(commands.SetProject(workspace_id=space, name="fresh", user="admin"))
+        among_many = ask(commands.SetProject(workspace_id=2, name="fresh", user="admin"))
+        ask(commands.RemoveProject(project_id=project, user="admin"))
+        ask(commands.RemoveProject(project_id=among_many, user="admin"))
+        ask(commands.RemoveWorkspace(workspace_id=space, user="admin"))
+        ask(commands.SetTemplate(name="fresh", config={}, user="ann"))
+        ask(commands.RemoveTemplate(name="fresh", user="ann"))
+        ask(commands.CloseSession(session_id="fresh", user="ann"))
+
+    def registry(self):
+        model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))
+        stored = [one.uuid for one in self.cluster.states["checkpoints"].stored_by(self.of.trial)]
+        for into, uuid in ((model, stored[-1]), (1, stored[-2])):
+            self.ask(commands.SetVersion(model_id=into, checkpoint=uuid, user="ann"))
+        number = self.cluster.states["checkpoints"].models[1].numbers
+        self.ask(commands.SetVersion(model_id=1, number=number, name="named", user="ann"))
+        self.ask(commands.RemoveVersion(model_id=1, number=number, user="ann"))
+        self.ask(commands.RemoveModel(model_id=model, user="ann"))
+        self.ask(commands.SetMetadata(uuid=stored[0], metadata={"a": 1}, user="ann"))
+
+    def tasks(self):
+        submit = {"kind": "COMMAND", "user": "ann", "name": "", "config": {}, "slots": 1}
+        for name in ("mine", "other"):
+            once = Once(name, name, "d")
+            self.ask(commands.SubmitTask(task_id=name, pool="story", once=once, **submit))
+        self.cluster.tell(worker.AllocationStarted("b", "mine.1"), worker.AllocationStarted("a", "mine.1"))
+        self.ask(commands.Serve(allocation_id="mine.1", address="a:80", user="ann"))
+        self.ask(commands.StopTask(task_id="mine", user="ann"))
+        two = {"resource_pool": "story", "slots_per_trial": 8}
+        self.here("c", 4, pool="story")
+        for name in ("mine", "other"):
+            known = self.cluster.states["scheduler"].allocations.get(f"{name}.1")
+            if known is not None and known.members:
+                self.ask(commands.StopTask(task_id=name, user="ann"))
+                self.exit(known.id, 137)
+        gang = self.submit(pool="story", resources=two)
+        (one,) = self.trials_of(gang)
+        self.start(one)
+        self.ask(commands.MarkDaemon(allocation_id=self.run_of(one), rank=1, user="ann"))
+        self.exit(self.run_of(one), 0)
+
+    def queries_(self):
+        ask = self.query
+        ask(queries.SearchProgress([self.over, self.rungs]))
+        ask(queries.SearchState(self.over))
+        ask(queries.SearchRungs(self.rungs))
+        ask(queries.PreviewSearch(config(SEARCH)))
+        ask(queries.Waiting(self.over))
+        ask(queries.Jobs("story"))
+        ask(queries.Pools())
+        ask(queries.Fits(pool="story", slots=1))
+        ask(queries.ClusterState())
+        ask(queries.ReportVerdict(self.of.trial, 1))
+        ask(queries.Checkpoints(experiment_id=self.over))
+        ask(
+            queries.PreviewRetention(experiment_id=self.over, experiment_best=0, trial_best=1, trial_latest=1)
+        )
+
+    def data(self):
+        """What is trimmed, and what is refused of reports."""
+        self.ask(Trim(1, "old"))
+        settled = [id for id in self.cluster.states["metrics"].settled][:2]
+        self.ask(Drop(tuple(settled), 5, "old"))
+        id = self.submit(pool="story")
+        (one,) = self.trials_of(id)
+        self.start(one)
+        self.cluster.report(one, [10])
+        self.cluster.report(one, [-1])
+        self.finish(one, steps=(90, 100))
+
+    def deletion(self):
+        """A few checkpoints go, files of one, and then all of an experiment."""
+        known = self.cluster.states["checkpoints"]
+        first = next(known.stored_by(self.of.trial)).uuid
+        self.ask(commands.DeleteCheckpoints(uuids=(first,), globs=("*",), user="ann"))
+        task = known.checkpoints[first].task
+        self.ask(commands.ListFiles(uuid=first, resources={"model": 3}, task_id=task))
+        self._end_deletion(task)
+        self.change(self.over, "delete")
+        for task in [
+            id for id in self.cluster.states["checkpoints"].deletions if id.startswith(f"{self.over}.")
+        ]:
+            self._end_deletion(task)
+
+    def _end_deletion(self, task):
+        known = self.cluster.states["scheduler"].allocations[f"{task}.1"]
+        if not known.members:
+            ended = scheduler.AllocationEnded(
+                allocation_id=known.id, kind="CHECKPOINT_GC", run=1, outcome="succeeded", reason=""
+            )
+            self.cluster.tell(ended)
+            self.cluster.decide()
+        else:
+            self.exit(known.id, 0)
