@@ -35,7 +35,7 @@ from services.kit.log import (
 from services.kit.measures import Measures
 from services.kit.reached import Reached
 from services.kit.records import read_event
-from services.kit.rounds import Decided, Outcome, Round, Rounds
+from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
 from services.kit.trail import CURRENT, Trail
@@ -273,14 +273,19 @@ class Runner(Generic[S]):
         return bool(self._waiting)
 
     def _rulings(self) -> Round:
+        if not self._waiting:
+            return NOTHING
         return self._rounds.rulings(
             self.state, self._clock(), self.positions[subjects.CONTROL], self._waiting
         )
 
     def _expired(self) -> Round:
-        return self._rounds.expired(self.state, self._clock())
+        due, now = self.rules.due(self.state), self._clock()
+        return NOTHING if due is None or due > now else self._rounds.expired(self.state, now)
 
     def _reactions(self) -> Round:
+        if not self._touched:
+            return NOTHING
         return self._rounds.reactions(self.state, self._clock(), self._touched)
 
     def _park(self, key: Key, reason: str) -> None:
@@ -366,6 +371,8 @@ class Runner(Generic[S]):
 
 def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
     """What is folded without a pause, and kept as records at one time; at least one portion."""
+    if len(messages) < 2:
+        return [messages]
     found, start, size = list[Sequence[Stored]](), 0, 0
     for at, message in enumerate(messages):
         if size and size + len(message.body) > PORTION_BYTES:

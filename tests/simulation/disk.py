@@ -5,13 +5,16 @@ process has sent may arrive after its death.
 """
 
 import asyncio
+from asyncio import get_running_loop
 from contextlib import asynccontextmanager
+from functools import lru_cache
 
 import msgspec
 
 from det_contracts import subjects as names
+from services.kit.lag import Behind
 from services.kit.log import Batch, LogTruncated, OutcomeUnknown
-from services.kit.log_memory import MemoryLog, matches
+from services.kit.log_memory import MemoryLog, matches, stream_of
 from tests.simulation.loop import at_once
 
 ACK_TIMEOUT_S = 5.0
@@ -27,18 +30,22 @@ class Disk(MemoryLog):
         super().__init__()
         self._watch = watch
         self._readers = {stream: [] for stream in names.STREAM_SUBJECTS}
+        self._grown_streams = {}
         self.full = False
         """No append is taken, nor answered."""
 
     def _store(self, draft):
         position = super()._store(draft)
-        self._watch(self._last[draft.subject])
+        stored = self._last[draft.subject]
+        self._grown_streams[stream_of(draft.subject)] = None
+        self._watch(stored)
         return position
 
     async def _announce(self):
-        for readers in self._readers.values():
-            for reader in readers:
+        for stream in self._grown_streams:
+            for reader in self._readers[stream]:
                 reader.wake()
+        self._grown_streams.clear()
 
     def repeat(self, draft):
         """Store a message that was stored before: its id is forgotten by now."""
@@ -46,11 +53,11 @@ class Disk(MemoryLog):
         at_once(self._announce())
 
     @asynccontextmanager
-    async def read(self, stream, *, after, subjects=(), pace=None):
+    async def read(self, stream, *, after, subjects=(), line=None):
         end = len(self.streams[stream])
         if after > end:
             raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
-        reader = Reader(self.streams[stream], after, subjects, pace)
+        reader = Reader(self.streams[stream], after, tuple(subjects), line)
         self._readers[stream].append(reader)
         try:
             yield reader
@@ -59,39 +66,61 @@ class Disk(MemoryLog):
 
 
 class Reader:
-    """A read that lags behind."""
+    """A read that lags behind as its line does."""
 
-    def __init__(self, kept, after, filters, pace):
+    def __init__(self, kept, after, filters, line):
         self._kept = kept
         self._at = after
         self._filters = filters
-        self._pace = pace
+        self._line = line
         self._told = False
         self._waiter = None
+        self._coming = False
+        self.behind = Behind()
 
     def wake(self):
-        if self._waiter is not None and not self._waiter.done() and self._new():
-            self._waiter.set_result(None)
+        """There may be something new."""
+        if self._waiter is not None and not self._coming and self._new():
+            self._set_out()
 
-    def _wanted(self, message):
-        return not self._filters or any(matches(f, message.subject) for f in self._filters)
+    def _set_out(self):
+        self._coming = True
+        get_running_loop().call_later(self._line.pace() if self._line else 0.0, self._arrive)
+
+    def _arrive(self):
+        if self._line is not None and self._line.cut:
+            get_running_loop().call_later(1.0, self._arrive)
+            return
+        self._coming, waiter, self._waiter = False, self._waiter, None
+        if not waiter.done():
+            waiter.set_result(None)
 
     def _new(self):
         """Skip what is not wanted; whether there is something that is."""
-        while self._at < len(self._kept) and not self._wanted(self._kept[self._at]):
-            self._at += 1
-        return self._at < len(self._kept)
+        kept = self._kept
+        if self._filters:
+            while self._at < len(kept) and not wanted(self._filters, kept[self._at].subject):
+                self._at += 1
+        return self._at < len(kept)
 
     async def batch(self):
-        while not self._new() and self._told:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        found = [m for m in self._kept[self._at : self._at + READ_LIMIT] if self._wanted(m)]
+        if self._waiter is None or self._waiter.done():
+            self._waiter = get_running_loop().create_future()
+        if not self._coming and (self._new() or not self._told):
+            self._set_out()
+        await self._waiter
+        found = self._kept[self._at : self._at + READ_LIMIT]
+        if self._filters:
+            found = [message for message in found if wanted(self._filters, message.subject)]
         self._at = min(self._at + READ_LIMIT, len(self._kept))
         self._told = caught_up = self._at == len(self._kept)
-        if self._pace is not None:
-            await self._pace()
         return Batch(found, caught_up)
+
+
+@lru_cache(maxsize=100_000)
+def wanted(filters, subject):
+    """Whether a subject fits one of the filters."""
+    return any(matches(one, subject) for one in filters)
 
 
 class Line:
@@ -129,7 +158,7 @@ class Line:
             # A registration that comes again after a newer one is still believed: see README, "known".
             again = _renamed(draft, self._chance) if self._chance.random() < 0.3 else draft
             self._tell("repeat", f"{draft.id} comes again")
-            _loop().call_later(
+            get_running_loop().call_later(
                 self._chance.expovariate(self._chance.choice((0.2, 5.0))), self._disk.repeat, again
             )
         return position
@@ -138,17 +167,20 @@ class Line:
         return at_once(self._disk.append_batch(sent[0], fence=sent[1]))
 
     async def _send(self, take, message):
-        answer = _loop().create_future()
-        way = _loop().call_later(self._transit(), self._arrive, take, message, answer)
+        loop = get_running_loop()
+        answer = loop.create_future()
+        way = loop.call_later(self._transit(), self._arrive, take, message, answer)
+        silence = loop.call_later(
+            ACK_TIMEOUT_S, _deliver, answer, None, OutcomeUnknown("no answer from the log")
+        )
         try:
-            async with asyncio.timeout(ACK_TIMEOUT_S):
-                return await answer
-        except TimeoutError:
-            raise OutcomeUnknown("no answer from the log") from None
+            return await answer
         except asyncio.CancelledError:
             if self._chance.random() < 0.5:
                 way.cancel()
             raise
+        finally:
+            silence.cancel()
 
     def _arrive(self, take, message, answer):
         lost = self._chance.random() if self._plan.losses else 1.0
@@ -161,23 +193,22 @@ class Line:
         if self.cut or lost < 2 * self._plan.losses:
             self._tell("lost answer", getattr(message, "id", "a batch"))
             return
-        _loop().call_later(self._transit(), _deliver, answer, result, error)
+        get_running_loop().call_later(self._transit(), _deliver, answer, result, error)
 
     def _transit(self):
         return self._lag * self._chance.random()
 
     @asynccontextmanager
     async def read(self, stream, *, after, subjects=()):
-        async with self._disk.read(stream, after=after, subjects=subjects, pace=self._pace) as reader:
+        async with self._disk.read(stream, after=after, subjects=subjects, line=self) as reader:
             yield reader
 
-    async def _pace(self):
+    def pace(self):
+        """How long messages are on their way to who reads, in seconds."""
         delay = self._lag * (1 + self._chance.random())
-        if self._chance.random() < self._plan.stalls:
+        if self._plan.stalls and self._chance.random() < self._plan.stalls:
             delay += 5 * self._chance.random()
-        await asyncio.sleep(delay)
-        while self.cut:
-            await asyncio.sleep(1.0)
+        return delay
 
     async def last(self, subject):
         return await self._disk.last(subject)
@@ -205,9 +236,5 @@ def _deliver(answer, result, error):
         answer.set_result(result)
 
 
-def _loop():
-    return asyncio.get_running_loop()
-
-
 def _now():
-    return asyncio.get_running_loop().time()
+    return get_running_loop().time()

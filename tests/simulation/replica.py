@@ -38,7 +38,7 @@ class Replica:
     def start(self):
         world = self._world
         self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
-        saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads)
+        saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads, QUIET)
         self.runner = Runner(
             self.rules,
             self.line,
@@ -98,11 +98,16 @@ def _why(error):
     return f"{error!r} after {error.__cause__!r}" if error.__cause__ else repr(error)
 
 
+def _ignored(*_, **__):
+    return None
+
+
 class _Quiet:
     """Measures that nobody reads."""
 
     def __getattr__(self, name):
-        return lambda *_, **__: None
+        setattr(self, name, _ignored)
+        return _ignored
 
 
 QUIET = _Quiet()

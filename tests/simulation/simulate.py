@@ -2,18 +2,16 @@
 
 import asyncio
 import gc
-import json
 
 from det_contracts import codec, subjects
 from det_contracts.queries import Waiting
 from det_contracts.states import OVER
-from services.kit.records import read_event
-from services.kit.rules import dump, every_key
+from services.kit.rules import every_key
 from tests.simulation import story
 from tests.simulation.faults import mend, trouble
 from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
-from tests.simulation.shelf import ShelfSnapshot
+from tests.simulation.shelf import ShelfSnapshot, differ
 from tests.simulation.users import people
 from tests.simulation.violation import Violation
 from tests.simulation.world import World, parts
@@ -59,9 +57,12 @@ def simulate(seed, off=(), steps=300, also=()):
     gc.disable()
     try:
         run(main())
+        result = Result(worlds[0])
+        # What holds itself in circles is let go of by hand: nothing is left to be looked for.
+        vars(worlds.pop()).clear()
     finally:
         gc.enable()
-    return Result(worlds[0])
+    return result
 
 
 async def _live(world, also):
@@ -74,7 +75,7 @@ async def _live(world, also):
         await world.sleep(5.0)
         world.compare(chance.choice(world.replicas))
         world.check_records(chance.choice(list(world.rules)))
-        if chance.random() < 0.3:
+        if chance.random() < 0.15:
             world.check_answers()
     for task in [*tasks, *broken]:
         task.cancel()
@@ -164,7 +165,7 @@ def what_is_saved_is_the_fold(world):
         ends = {stream: len(world.disk.streams[stream]) for stream in rules.streams}
         if positions != ends:
             raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
-        if dump(state) != dump(world.truth[owner]):
+        if differ(state, world.truth[owner]):
             raise Violation("what is saved is the fold", owner)
 
 
@@ -224,14 +225,24 @@ def _is_allowed(ledger, allocation):
 
 
 def rebuild_is_the_same(world):
-    """G4: each service's state, folded again from nothing."""
+    """G4: each service's state, folded from nothing, each stream as a whole.
+
+    The truth is such a fold already, message by message as they were stored: for who reads CONTROL alone it
+    is the same, if only nobody has changed a record that others fold, too.
+    """
+    afresh = list(world.reading.afresh(world.disk.streams[subjects.CONTROL]))
     for owner, rules in world.rules.items():
+        if list(rules.streams) == [subjects.CONTROL]:
+            continue
         state = rules.state()
         for stream in rules.streams:
-            decode = rules.decode.get(stream, read_event)
-            for message in world.disk.streams[stream]:
-                tuple(rules.evolve(state, decode(message, stream)))
-        if json.dumps(dump(state), default=str) != json.dumps(dump(world.truth[owner]), default=str):
+            messages = world.disk.streams[stream]
+            again = (
+                afresh if stream == subjects.CONTROL else (rules.decode[stream](m, stream) for m in messages)
+            )
+            for recorded in again:
+                tuple(rules.evolve(state, recorded))
+        if differ(state, world.truth[owner]):
             raise Violation("a rebuild is the same", owner)
 
 

@@ -23,7 +23,6 @@ from det_contracts.queries import (
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.kit import runner, saving
-from services.kit.records import read_event
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -35,9 +34,10 @@ from tests.simulation.disk import Disk
 from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.loop import run
+from tests.simulation.reading import Reading
 from tests.simulation.replica import QUIET, Replica, watch_workers
 from tests.simulation.script import PROGRAMS
-from tests.simulation.shelf import Shelf, ShelfSnapshot
+from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
@@ -82,8 +82,10 @@ class World:
         self._watched = None
         self._batch = ("", 0, 0)
         self._failed = asyncio.get_running_loop().create_future()
-        self.rules = {r.owner: r for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
+        self.reading = Reading()
+        self.rules = {r.owner: self.reading.shared(r) for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
+        self._copies = {owner: Copies(rules.state) for owner, rules in self.rules.items()}
         self.beside = {"scheduler": [watch_workers], "metrics": [settling.settle_ended_trials]}
         self.shelves = {owner: Shelf(self.chance) for owner in self.rules}
         self.replicas = [
@@ -173,12 +175,12 @@ class World:
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
         if stream != subjects.CONTROL:
-            report = METRICS.decode[stream](stored, stream)
+            report = self.rules["metrics"].decode[stream](stored, stream)
             self._fold("metrics", report)
             if stream == subjects.REPORTS:
                 self.ledger.reports.take(report.event.batch)
             return
-        recorded = read_event(stored)
+        recorded = self.reading.event(stored)
         self.steps += 1
         if type(recorded.event) is Unknown and recorded.event.name in self.newer | {codec.DAMAGED}:
             return
@@ -232,12 +234,8 @@ class World:
     def check_records(self, owner):
         """What a state keeps beside its records follows from them: a snapshot decides the same."""
         rules, live = self.rules[owner], self.truth[owner]
-        snapshot = ShelfSnapshot(rules.state)
-        shelf = Shelf(self.chance)
-        keys = every_key(live)
-        snapshot.save(shelf, {key: getattr(live, key[0])[key[1]] for key in keys}, {})
-        loaded, _ = snapshot.load(shelf)
-        for key in keys:
+        loaded = self._copies[owner].of(live)
+        for key in every_key(live):
             one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
             if one != two:
                 raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
@@ -269,8 +267,8 @@ class World:
             at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
         ):
             return False
-        found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
-        if found != right:
+        if differ(replica.runner.state, self.truth[replica.rules.owner]):
+            found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
             what = next(f"{k}: {found[k]} is not {right[k]}" for k in right if found[k] != right[k])
             self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
         return True
@@ -307,6 +305,21 @@ class World:
             raise self.failure
 
 
+class NeverBehind:
+    """Nobody asks a simulated saver for how long it is behind: that is told in the machine's own time."""
+
+    allowed_s = 0.0
+
+    def known(self, total):
+        pass
+
+    def done(self, total):
+        pass
+
+    def begin_again(self):
+        pass
+
+
 def parts(loop_time):
     """Everything of the services that looks at a clock or writes to a terminal, held still."""
     clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
@@ -316,7 +329,9 @@ def parts(loop_time):
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
-        (saving, "SAVE_EVERY_S", LOOK_EVERY_S / 2),
+        (saving, "SAVE_EVERY_S", LOOK_EVERY_S),
+        (saving, "Behind", NeverBehind),
+        (saving, "Snapshot", lambda owner, state: ShelfSnapshot(state)),
         (runner, "log", QUIET),
     ):
         stack.enter_context(mock.patch.object(target, name, value))
