@@ -356,6 +356,8 @@ class Runner(Generic[S]):
         for pending in made.waiting:
             pending.fail(unavailable(f"the log does not take what {self.rules.owner} decides: {reason}"))
         await asyncio.sleep(REFUSED_AGAIN_S)
+        # Nothing of it comes back from the log to wake who decides.
+        self._wake.set()
 
     async def _wait_for_log(self) -> None:
         """Decide again only after everything that is in the log by now was folded."""

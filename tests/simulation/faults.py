@@ -5,6 +5,7 @@ import dataclasses
 
 from det_contracts.events import worker as worker_events
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
+from tests.simulation.broker import IN_FLIGHT
 
 # Each is (world, chance) -> coroutine that breaks something and mends it, or None where nothing is to break.
 
@@ -96,6 +97,94 @@ async def full(world, chance):
     world.disk.full = False
 
 
+async def space(world, chance):
+    """The log stores nothing for a while, and says so."""
+    seconds = chance.choice((2.0, 8.0, 40.0))
+    world.fault("space", f"the log has no space for {seconds} s")
+    world.disk.refuses = "insufficient storage resources available"
+    await asyncio.sleep(seconds)
+    world.disk.refuses = ""
+
+
+async def permission(world, chance):
+    """The log takes nothing of one process, and says so."""
+    one = _worker(world, chance) if chance.random() < 0.5 else chance.choice(world.replicas)
+    if one is None or not one.up:
+        return
+    world.fault("permission", f"{_name(one)} may not write for a while")
+    line, line.refused = one.line, "permissions violation"
+    await asyncio.sleep(chance.choice((2.0, 15.0)))
+    line.refused = ""
+
+
+async def leader(world, chance):
+    """The brokers choose another leader: nothing is stored meanwhile."""
+    disk, old = world.disk, world.disk.leader
+    if old is None:
+        return
+    # Two of three must have what is acknowledged.
+    seconds, gone = chance.choice((2.0, 10.0)), _all_keep_up(disk) and chance.random() < 0.5
+    world.fault("leader", f"no leader for {seconds} s" + (", its broker is gone" if gone else ""))
+    disk.leader = None
+    if gone:
+        disk.stop(old)
+        _leave(world, old)
+    await asyncio.sleep(seconds)
+    disk.leader = chance.choice([one for one in disk.servers if one.stands_at is None])
+    if gone:
+        await asyncio.sleep(chance.expovariate(0.1))
+        disk.go_on(old)
+
+
+def _all_keep_up(disk):
+    return all(one.stands_at is None for one in disk.servers)
+
+
+def _leave(world, server):
+    """Whoever was connected to a broker goes on with another one."""
+    for one in (*world.replicas, *world.workers.values()):
+        if one.up and one.line.server is server:
+            one.line.move()
+
+
+async def follower(world, chance):
+    """One broker does not keep up, and knows nothing of it: who reads there believes to have read all."""
+    disk = world.disk
+    if disk.leader is None or not _all_keep_up(disk):
+        return
+    slow = chance.choice([one for one in disk.servers if one is not disk.leader])
+    seconds = chance.choice((2.0, 10.0, 40.0))
+    world.fault("follower", f"a broker is behind for {seconds} s")
+    disk.stop(slow)
+    await asyncio.sleep(seconds)
+    disk.go_on(slow)
+
+
+async def batches(world, chance):
+    """As many batches are begun, and not finished, as the broker allows."""
+    world.fault("batches", "no further batch may be begun")
+    world.disk.begin(IN_FLIGHT)
+
+
+async def closed(world, chance):
+    """The broker closes a process's connection for good: it ends, and is started again."""
+    one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
+    if one is None or not one.up:
+        return
+    world.fault("closed", _name(one))
+    one.line.cut = True
+    await asyncio.sleep(0.5 * chance.random())
+    if one.up:
+        one.end()
+    await asyncio.sleep(1 + chance.random())
+    if not one.up:
+        one.start()
+
+
+def _name(one):
+    return getattr(one, "name", None) or one.id
+
+
 def _worker(world, chance):
     there = [w for w in world.workers.values() if w.up]
     return chance.choice(there) if there else None
@@ -133,8 +222,7 @@ async def partition(world, chance):
     if one is None or not one.up or one.line.cut:
         return
     line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0))
-    name = getattr(one, "name", None) or one.id
-    world.fault("partition", f"{name} is cut off for {seconds} s")
+    world.fault("partition", f"{_name(one)} is cut off for {seconds} s")
     line.cut = True
     await asyncio.sleep(seconds)
     line.cut = False
@@ -194,6 +282,12 @@ FAULTS = {
     "lease": (8, lease),
     "clock": (3, clock),
     "full": (2, full),
+    "space": (2, space),
+    "permission": (2, permission),
+    "leader": (3, leader),
+    "follower": (3, follower),
+    "batches": (1, batches),
+    "closed": (2, closed),
     "worker": (5, worker),
     "host": (4, host),
     "partition": (5, partition),
@@ -226,7 +320,7 @@ def mend(world):
     """From now on nothing breaks any more, and all that is broken is mended."""
     plan = dataclasses.replace(world.plan, losses=0.0, repeats=0.0, stalls=0.0)
     world.plan_now = plan
-    world.disk.full = False
+    _mend(world.disk)
     for owner in world.rules:
         for number, replica in enumerate(world.of(owner)):
             replica.ahead_s = 0.0
@@ -238,6 +332,13 @@ def mend(world):
         one.line.heal(plan)
         if not one.up:
             one.start()
+
+
+def _mend(disk):
+    disk.full, disk.refuses = False, ""
+    for server in disk.servers:
+        disk.go_on(server)
+    disk.leader = disk.leader or disk.servers[0]
 
 
 __all__ = ["FAULTS", "mend", "trouble", "worker_events"]

@@ -38,11 +38,12 @@ class Lab(Happened):
         super().__init__(Gates())
         self._open = ExitStack()
         self._loop = self._open.enter_context(virtual_loop())
-        self._open.enter_context(parts(self._loop.time))
-        self._do(self._begin(seed, agents, slots, pools))
+        plan = plan_of(seed, off=KINDS)
+        self._open.enter_context(parts(self._loop.time, plan))
+        self._do(self._begin(plan, agents, slots, pools))
 
-    async def _begin(self, seed, agents, slots, pools):
-        self.world = World(plan_of(seed, off=KINDS))
+    async def _begin(self, plan, agents, slots, pools):
+        self.world = World(plan)
         self.world.programs = self.world.programs | self._gates.programs()
         self.world.start_services()
         await self.world.ask("scheduler", ConfigurePools(pools=POOLS))

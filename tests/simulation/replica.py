@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 from services.kit.runner import Runner
 from services.scheduler import heartbeats
-from tests.simulation.disk import Line
+from tests.simulation.line import Line
 from tests.simulation.shelf import ShelfSaver
 from tests.simulation.violation import Violation
 
@@ -37,7 +37,7 @@ class Replica:
 
     def start(self):
         world = self._world
-        self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
+        self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
         saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads, QUIET)
         self.runner = Runner(
             self.rules,
@@ -60,6 +60,9 @@ class Replica:
         )
         for beside in world.beside.get(self.rules.owner, ()):
             self._run(beside(parts))
+
+    def _on_closed(self, why):
+        self._world.fail(Violation("nobody sends what the broker does not take", f"{self.name}: {why}"))
 
     async def _subscribe(self, subject, cb):
         self.on_beat = cb
@@ -90,6 +93,8 @@ class Replica:
             task.remove_done_callback(self._over)
             task.cancel()
         self._tasks, self.runner = [], None
+
+    end = crash
 
 
 def _why(error):

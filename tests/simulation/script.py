@@ -7,7 +7,7 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.reports import ReportBatch, Series, report_id
-from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log import Draft, NotConfirmed, TooLarge
 
 MANNERS = {
     "good": 60,
@@ -292,7 +292,9 @@ class Script:
             try:
                 await self.line.append(draft)
                 return
-            except OutcomeUnknown:
+            except TooLarge:
+                raise
+            except NotConfirmed:
                 continue
 
     async def _report(self, group, steps):

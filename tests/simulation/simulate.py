@@ -45,8 +45,9 @@ def simulate(seed, off=(), steps=300, also=()):
 
     async def main():
         loop = asyncio.get_running_loop()
-        with parts(loop.time):
-            world = World(plan_of(seed, off, steps))
+        plan = plan_of(seed, off, steps)
+        with parts(loop.time, plan):
+            world = World(plan)
             worlds.append(world)
             try:
                 await _live(world, also)
@@ -86,7 +87,7 @@ async def _live(world, also):
     await ask_at_the_end(world)
 
 
-async def come_to_rest(world):
+async def come_to_rest(world, most_steps=MOST_STEPS):
     """Wait until nothing happens any more."""
     until = asyncio.get_running_loop().time() + PEACE_S
     last, still = 0, 0.0
@@ -94,7 +95,7 @@ async def come_to_rest(world):
         await world.sleep(10.0)
         still = still + 10.0 if world.steps == last else 0.0
         last = world.steps
-        if asyncio.get_running_loop().time() > until or world.steps > MOST_STEPS:
+        if asyncio.get_running_loop().time() > until or world.steps > most_steps:
             raise Violation("it comes to rest", f"{_unfinished(world)}; processes {list(world.processes)}")
 
 

@@ -5,13 +5,17 @@ import dataclasses
 import msgspec
 import pytest
 
+from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
 from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
+from services.kit.rounds import Round
+from services.kit.runner import Runner
 from services.searcher import verdict
 from services.searcher.domain import fold
 from services.searcher.methods.ranking import Ranking
 from tests.simulation import world
+from tests.simulation.line import Line
 from tests.simulation.simulate import simulate
 
 ENOUGH = 1000
@@ -79,7 +83,44 @@ def _ended(allocation):
     )
 
 
+def stale_read(patch):
+    """The newest message on a subject is asked of any broker, also of one that does not keep up."""
+
+    async def last(self, subject):
+        kept = self._disk.streams[subjects.CONTROL]
+        end = len(kept) if self.server.stands_at is None else self.server.stands_at[subjects.CONTROL]
+        return next((m for m in reversed(kept[:end]) if m.subject == subject), None)
+
+    patch.setattr(Line, "last", last)
+
+
+def refusal_forgotten(patch):
+    """What the log refused to store is decided again only when something else happens."""
+    refused = Runner._refused
+
+    async def forgets(self, made, reason):
+        await refused(self, made, reason)
+        self._wake.clear()
+
+    patch.setattr(Runner, "_refused", forgets)
+
+
+def rounds_without_end(patch):
+    """A round holds all that there is to decide, however much the broker takes."""
+    patch.setattr(Round, "fits", lambda self, more: True)
+    patch.setattr(Round, "prefix", lambda self, more: more)
+
+
+def unknown_is_failed(patch):
+    """Where the broker did not answer, a command is decided once more, though it may be in the log."""
+    patch.setattr(Runner, "_read_back", lambda self, decision: None)
+
+
 PLANTED = [
+    (stale_read, None),
+    (refusal_forgotten, "no decision is lost"),
+    (rounds_without_end, None),
+    (unknown_is_failed, None),
     (dropped_fence, None),
     (double_restart_count, "run_is_judged_by_the_table"),
     (lost_preemption_ack, "run_is_judged_by_the_table"),

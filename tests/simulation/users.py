@@ -153,10 +153,20 @@ def _parent(world, chance):
     return {"parent_id": parent.experiment.id, "source_checkpoint": parent.checkpoints[-1][1]}
 
 
+def _large(world, chance, config):
+    """Now and then a configuration about as large as the broker allows, where that is small."""
+    most = world.plan.limits.stated
+    if most > 10_000 or chance.random() < 0.7:
+        return config
+    blob = "x" * chance.randrange(most // 4, most)
+    space = config["hyperparameters"] | {"blob": {"type": "const", "val": blob}}
+    return config | {"hyperparameters": space}
+
+
 def submit(world, chance):
     return "searcher", CreateExperiment(
         user="ann",
-        config=random_config(chance),
+        config=_large(world, chance, random_config(chance)),
         original_config="",
         activate=chance.random() < 0.9,
         **_parent(world, chance),

@@ -7,9 +7,9 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from det_contracts.reports import LogBatch, LogLine, log_id
-from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log import Draft, NotConfirmed, OutcomeUnknown, TooLarge
 from services.kit.records import read_event
-from tests.simulation.disk import Line
+from tests.simulation.line import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
 
@@ -69,7 +69,10 @@ class Worker:
 
     def _new_line(self):
         world = self._world
-        self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
+        self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
+
+    def _on_closed(self, why):
+        self._world.fail(Violation("nobody sends what the broker does not take", f"{self.id}: {why}"))
 
     # -- life
 
@@ -117,6 +120,8 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         self._tasks = []
+
+    end = kill
 
     def reboot(self):
         """The host goes down, and all that runs on it."""
@@ -213,7 +218,9 @@ class Worker:
             await self.awake.wait()
             try:
                 return await self.line.append(draft)
-            except OutcomeUnknown:
+            except TooLarge:
+                raise
+            except NotConfirmed:
                 continue
 
     async def _beat(self):

@@ -10,7 +10,7 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, searcher
-from det_contracts.problems import Refused, unavailable
+from det_contracts.problems import Refused, invalid, unavailable
 from det_contracts.queries import (
     Checkpoints,
     ClusterState,
@@ -30,9 +30,10 @@ from services.scheduler import heartbeats
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
-from tests.simulation.disk import Disk
+from tests.simulation.broker import Disk
 from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
+from tests.simulation.limits import obeyed
 from tests.simulation.loop import run
 from tests.simulation.reading import Reading
 from tests.simulation.replica import QUIET, Replica, watch_workers
@@ -76,6 +77,8 @@ class World:
         self.programs = PROGRAMS
         self.chiefs = {}
         self.listeners = {}
+        self.promptness = None
+        """Counts how long decisions wait, where a test wants that."""
         self.newer = set()
         """Names of events that a newer version writes."""
         self._ids = 0
@@ -130,6 +133,8 @@ class World:
 
     async def ask(self, owner, command):
         """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
+        if (size := len(msgspec.json.encode(command))) > self.plan.limits.stated:
+            raise invalid(f"the request is too large: {size:,} bytes")
         deadline = asyncio.get_running_loop().time() + PATIENCE_S
         while not (there := self.answering(owner)):
             if asyncio.get_running_loop().time() > deadline:
@@ -185,10 +190,15 @@ class World:
         if type(recorded.event) is Unknown and recorded.event.name in self.newer | {codec.DAMAGED}:
             return
         invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
+        if self.promptness is not None:
+            self.promptness.look(self, recorded)
         calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
-        touched = [key for owner in self.rules for key in self._fold(owner, recorded)]
+        moved = {owner: self._fold(owner, recorded) for owner in self.rules}
         self.ledger.take(recorded)
-        for kind, id in touched:
+        if self.promptness is not None:
+            for owner, keys in moved.items():
+                self.promptness.moved(owner, keys, recorded.position)
+        for kind, id in moved["searcher"]:
             if kind == "searches" and id in self.truth["searcher"].searches:
                 self._check_search(id, recorded.event)
         for script in self.listeners.get(getattr(recorded.event, "trial_id", None), ()):
@@ -320,10 +330,11 @@ class NeverBehind:
         pass
 
 
-def parts(loop_time):
+def parts(loop_time, plan):
     """Everything of the services that looks at a clock or writes to a terminal, held still."""
     clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
     stack = ExitStack()
+    stack.enter_context(obeyed(plan.limits))
     for target, name, value in (
         (heartbeats, "time", clock),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),

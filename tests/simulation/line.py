@@ -1,156 +1,69 @@
-"""The log with its troubles: one store for all, and a line to it for each process.
-
-A line delays, loses answers before or after the message is stored, repeats facts, and can be cut. What a
-process has sent may arrive after its death.
+"""A process's line to the log: it delays, loses answers before or after the message is stored, repeats facts,
+and can be cut. What a process has sent may arrive after its death.
 """
 
 import asyncio
 from asyncio import get_running_loop
 from contextlib import asynccontextmanager
-from functools import lru_cache
 
 import msgspec
 
-from det_contracts import subjects as names
-from services.kit.lag import Behind
-from services.kit.log import Batch, LogTruncated, OutcomeUnknown
-from services.kit.log_memory import MemoryLog, matches, stream_of
+from services.kit.log import NotStored, OutcomeUnknown, TooLarge
 from tests.simulation.loop import at_once
 
 ACK_TIMEOUT_S = 5.0
 PATIENCE_S = 30.0
 RETRY_S = 0.5
-READ_LIMIT = 60
-
-
-class Disk(MemoryLog):
-    """The broker's side: `watch` sees every message as it is stored."""
-
-    def __init__(self, watch):
-        super().__init__()
-        self._watch = watch
-        self._readers = {stream: [] for stream in names.STREAM_SUBJECTS}
-        self._grown_streams = {}
-        self.full = False
-        """No append is taken, nor answered."""
-
-    def _store(self, draft):
-        position = super()._store(draft)
-        stored = self._last[draft.subject]
-        self._grown_streams[stream_of(draft.subject)] = None
-        self._watch(stored)
-        return position
-
-    async def _announce(self):
-        for stream in self._grown_streams:
-            for reader in self._readers[stream]:
-                reader.wake()
-        self._grown_streams.clear()
-
-    def repeat(self, draft):
-        """Store a message that was stored before: its id is forgotten by now."""
-        self._store(draft)
-        at_once(self._announce())
-
-    @asynccontextmanager
-    async def read(self, stream, *, after, subjects=(), line=None):
-        end = len(self.streams[stream])
-        if after > end:
-            raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
-        reader = Reader(self.streams[stream], after, tuple(subjects), line)
-        self._readers[stream].append(reader)
-        try:
-            yield reader
-        finally:
-            self._readers[stream].remove(reader)
-
-
-class Reader:
-    """A read that lags behind as its line does."""
-
-    def __init__(self, kept, after, filters, line):
-        self._kept = kept
-        self._at = after
-        self._filters = filters
-        self._line = line
-        self._told = False
-        self._waiter = None
-        self._coming = False
-        self.behind = Behind()
-
-    def wake(self):
-        """There may be something new."""
-        if self._waiter is not None and not self._coming and self._new():
-            self._set_out()
-
-    def _set_out(self):
-        self._coming = True
-        get_running_loop().call_later(self._line.pace() if self._line else 0.0, self._arrive)
-
-    def _arrive(self):
-        if self._line is not None and self._line.cut:
-            get_running_loop().call_later(1.0, self._arrive)
-            return
-        self._coming, waiter, self._waiter = False, self._waiter, None
-        if not waiter.done():
-            waiter.set_result(None)
-
-    def _new(self):
-        """Skip what is not wanted; whether there is something that is."""
-        kept = self._kept
-        if self._filters:
-            while self._at < len(kept) and not wanted(self._filters, kept[self._at].subject):
-                self._at += 1
-        return self._at < len(kept)
-
-    async def batch(self):
-        if self._waiter is None or self._waiter.done():
-            self._waiter = get_running_loop().create_future()
-        if not self._coming and (self._new() or not self._told):
-            self._set_out()
-        await self._waiter
-        found = self._kept[self._at : self._at + READ_LIMIT]
-        if self._filters:
-            found = [message for message in found if wanted(self._filters, message.subject)]
-        self._at = min(self._at + READ_LIMIT, len(self._kept))
-        self._told = caught_up = self._at == len(self._kept)
-        return Batch(found, caught_up)
-
-
-@lru_cache(maxsize=100_000)
-def wanted(filters, subject):
-    """Whether a subject fits one of the filters."""
-    return any(matches(one, subject) for one in filters)
+HEADERS_BYTES = 512
 
 
 class Line:
     """One process's connection to the log: what `services.kit.log.Log` promises, and no more than that."""
 
-    def __init__(self, disk, chance, plan, tell):
+    def __init__(self, disk, chance, plan, tell, on_closed=None):
+        """`on_closed` hears why the broker has closed it; a message that is too large does that."""
         self._disk = disk
         self._chance = chance
         self._plan = plan
         self._tell = tell
+        self._on_closed = on_closed
         self._lag = plan.lag_s * chance.random()
+        self.server = chance.choice(disk.servers)
+        """The broker at the other end: it answers for the leader, and reads out what it has itself."""
         self.cut = False
+        self.refused = ""
+        """Why the broker takes nothing of this process."""
 
     def heal(self, plan):
         """From now on it is a good line."""
-        self.cut = False
+        self.cut, self.refused = False, ""
         self._plan = plan
+
+    def move(self):
+        """Its broker is gone: on with another one."""
+        self.server = self._chance.choice([one for one in self._disk.servers if one is not self.server])
 
     async def append(self, draft):
         deadline = _now() + PATIENCE_S
+        self._check_size(draft)
         while True:
             try:
                 return await self._send(self._take_fact, draft)
-            except OutcomeUnknown:
+            except TooLarge:
+                raise
+            except (OutcomeUnknown, NotStored):
                 if _now() > deadline:
                     raise
                 await asyncio.sleep(RETRY_S)
 
     async def append_batch(self, drafts, *, fence):
+        for draft in drafts:
+            self._check_size(draft)
         return await self._send(self._take_batch, (list(drafts), fence))
+
+    def _check_size(self, draft):
+        if size_of(draft) > self._plan.limits.message:
+            raise TooLarge(f"{draft.subject}: {size_of(draft):,} bytes with headers")
 
     def _take_fact(self, draft):
         position = at_once(self._disk.append(draft))
@@ -185,8 +98,11 @@ class Line:
     def _arrive(self, take, message, answer):
         lost = self._chance.random() if self._plan.losses else 1.0
         if self.cut or self._disk.full or lost < self._plan.losses:
+            if take == self._take_batch and not self._disk.full and self._chance.random() < 0.5:
+                self._disk.begin()
             return
         try:
+            self._check_taken(message)
             result, error = take(message), None
         except Exception as failure:
             result, error = None, failure
@@ -194,6 +110,20 @@ class Line:
             self._tell("lost answer", getattr(message, "id", "a batch"))
             return
         get_running_loop().call_later(self._transit(), _deliver, answer, result, error)
+
+    def _check_taken(self, message):
+        """What the broker itself looks at."""
+        drafts = message[0] if isinstance(message, tuple) else [message]
+        largest = max(map(size_of, drafts))
+        if largest > self._plan.limits.message and self._on_closed is not None:
+            self.cut = True
+            self._on_closed(f"maximum payload: {largest:,} bytes on {drafts[0].subject}")
+        if len(drafts) > self._plan.limits.events + 1:
+            raise NotStored(f"a batch of {len(drafts)} messages")
+        if self.refused:
+            raise NotStored(self.refused)
+        if self._disk.leader is None:
+            raise OutcomeUnknown("nobody leads the stream")
 
     def _transit(self):
         return self._lag * self._chance.random()
@@ -211,13 +141,20 @@ class Line:
         return delay
 
     async def last(self, subject):
+        while self.cut or self._disk.leader is None:
+            await asyncio.sleep(RETRY_S)
         return await self._disk.last(subject)
 
     async def bounds(self, stream):
-        if self.cut:
-            await asyncio.sleep(ACK_TIMEOUT_S)
+        if self.cut or self._disk.leader is None:
+            await asyncio.sleep(ACK_TIMEOUT_S if self.cut else RETRY_S)
             raise OutcomeUnknown("no answer about the stream")
         return await self._disk.bounds(stream)
+
+
+def size_of(draft):
+    """Bytes of a message with its headers."""
+    return len(draft.body) + len(draft.id) + len(draft.trace) + HEADERS_BYTES
 
 
 def _renamed(draft, chance):
