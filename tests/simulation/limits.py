@@ -1,4 +1,4 @@
-"""What the broker takes, in its own size and in small ones, so that limits are met by messages of usual size."""
+"""What the broker takes: in its own size, and in small ones that usual messages meet."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""That nothing waits for ever behind what never stops: in how many rounds a reaction or a due time is decided."""
+"""In how many rounds a reaction, or a time that has come, is decided where others never stop asking."""
 
 from det_contracts.events import Decision
 from tests.simulation.violation import Violation
