@@ -50,6 +50,19 @@ class Experiment:
 
 
 @dataclass
+class OwnTask:
+    """A task that somebody started by themselves."""
+
+    id: int
+    """Of its job: below 0."""
+    task_id: str
+    pool: Any
+    max_slots: Any
+    stopped: float = NEVER
+    """Position of the wish that it ends."""
+
+
+@dataclass
 class Trial:
     id: int
     experiment: Experiment

@@ -181,6 +181,35 @@ async def closed(world, chance):
         one.start()
 
 
+async def stopped(world, chance):
+    """A process is stopped, as by SIGSTOP, and goes on some time later as if nothing had been."""
+    one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
+    if one is None or not one.up or one.process.stopped:
+        return
+    process, seconds = one.process, chance.choice((0.5, 5.0, 20.0, 60.0))
+    world.fault("stopped", f"{_name(one)} for {seconds} s")
+    process.stop()
+    await asyncio.sleep(min(seconds, LEASE_S))
+    led = getattr(one, "leads", False)
+    if led and seconds > LEASE_S:
+        _take_over(world, one, chance)
+    await asyncio.sleep(max(seconds - LEASE_S, 0))
+    process.go_on()
+    if led and seconds > LEASE_S:
+        # It learns that its lease is gone when it tries to renew it.
+        await asyncio.sleep(0.6 * chance.random())
+        one.lead(all(other is one or not other.leads for other in world.of(one.rules.owner)))
+
+
+LEASE_S = 2.0
+
+
+def _take_over(world, one, chance):
+    others = [r for r in world.of(one.rules.owner) if r is not one and r.up and not r.process.stopped]
+    if others:
+        chance.choice(others).lead(True)
+
+
 def _name(one):
     return getattr(one, "name", None) or one.id
 
@@ -288,6 +317,7 @@ FAULTS = {
     "follower": (3, follower),
     "batches": (1, batches),
     "closed": (2, closed),
+    "stopped": (4, stopped),
     "worker": (5, worker),
     "host": (4, host),
     "partition": (5, partition),
@@ -325,11 +355,13 @@ def mend(world):
         for number, replica in enumerate(world.of(owner)):
             replica.ahead_s = 0.0
             replica.lead(number == 0)
+            replica.process.go_on()
             _start(world, replica)
             replica.line.heal(plan)
     for one in world.workers.values():
         one.deaf = False
         one.line.heal(plan)
+        one.process.go_on()
         if not one.up:
             one.start()
 

@@ -9,6 +9,8 @@ from contextvars import copy_context
 from functools import partial
 from heapq import heappop, heappush
 
+from tests.simulation.stopping import PROCESS, Stoppable
+
 GRAIN_S = 1e-6
 """Sums of floats differ in their last digits; a timer must not be missed for that."""
 
@@ -46,7 +48,6 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._closed = False
         self._handler = None
         self.create_future = partial(asyncio.Future, loop=self)
-        self.create_task = partial(asyncio.Task, loop=self)
 
     def time(self):
         return self.now
@@ -83,6 +84,12 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         until = self.now + GRAIN_S
         while timers and timers[0][0] < until:
             self._ready.append(heappop(timers))
+
+    def create_task(self, coro, *, name=None, context=None):
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is not None:
+            coro = Stoppable(coro, process)
+        return asyncio.Task(coro, loop=self, name=name, context=context)
 
     # -- life
 

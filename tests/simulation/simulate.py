@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import math
 
 from det_contracts import codec, subjects
 from det_contracts.queries import Waiting
@@ -53,6 +54,8 @@ def simulate(seed, off=(), steps=300, also=()):
                 await _live(world, also)
             except Violation as violation:
                 world.fail(violation)
+            finally:
+                world.go_on()
 
     # A seed leaves little behind; looking for rubbish all the while costs a tenth of its time.
     gc.disable()
@@ -174,6 +177,7 @@ def everything_is_over_or_waits(world):
     """Liveness: every experiment is over, paused, or waits for what it cannot have, and says so."""
     ledger = world.ledger
     why = world.rules["scheduler"].answers[Waiting](world.truth["scheduler"], Waiting())
+    _own_tasks_end_or_wait(ledger, why)
     for experiment in ledger.experiments.values():
         if experiment.state.now in OVER - {"DELETING"}:
             continue
@@ -191,6 +195,16 @@ def everything_is_over_or_waits(world):
                 f"experiment {experiment.id} is {experiment.state.now} with trials {[t.id for t in trials]}",
                 codec.decode(world.disk.streams[subjects.CONTROL][0].body, 1).event,
             )
+
+
+def _own_tasks_end_or_wait(ledger, why):
+    """Own tasks run once; whoever stops one is obeyed."""
+    for task in ledger.tasks.values():
+        known = ledger.allocations[f"{task.task_id}.1"]
+        if not known.outcome:
+            _waits_with_reason(ledger, known, why)
+            if task.stopped < math.inf:
+                raise Violation("everything that can end does", f"{task.task_id} was stopped, but waits")
 
 
 def _waits_with_reason(ledger, allocation, why):
@@ -221,7 +235,7 @@ def _waits_with_reason(ledger, allocation, why):
 
 
 def _is_allowed(ledger, allocation):
-    limit = ledger.experiments[allocation.experiment_id].max_slots.now
+    limit = ledger.job_of(allocation).max_slots.now
     return limit is None or limit >= allocation.slots
 
 

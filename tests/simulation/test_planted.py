@@ -7,6 +7,7 @@ import pytest
 
 from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
+from services.kit.awake import Awake
 from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.rounds import Round
@@ -116,7 +117,13 @@ def unknown_is_failed(patch):
     patch.setattr(Runner, "_read_back", lambda self, decision: None)
 
 
+def stopped_unnoticed(patch):
+    """A process that was stopped obeys what it was asked long ago."""
+    patch.setattr(Awake, "overslept", lambda self: False)
+
+
 PLANTED = [
+    (stopped_unnoticed, "a call is not obeyed late"),
     (stale_read, None),
     (refusal_forgotten, "no decision is lost"),
     (rounds_without_end, None),

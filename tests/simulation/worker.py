@@ -9,6 +9,7 @@ from det_contracts.events import scheduler, worker
 from det_contracts.reports import LogBatch, LogLine, log_id
 from services.kit.log import Draft, NotConfirmed, OutcomeUnknown, TooLarge
 from services.kit.records import read_event
+from tests.simulation import stopping
 from tests.simulation.line import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
@@ -65,6 +66,7 @@ class Worker:
         self._world = world
         self._sessions = 0
         self._tasks = []
+        self.process = stopping.Process()
         self._new_line()
 
     def _new_line(self):
@@ -80,6 +82,7 @@ class Worker:
         if self.up or self.retired:
             return
         self.up = True
+        self.process = stopping.Process()
         self._new_session()
         self._runs = {}
         self._registered = 0
@@ -98,7 +101,7 @@ class Worker:
         self.session = f"{self.id}-{self._sessions}"
 
     def _spawn(self, work):
-        task = asyncio.get_running_loop().create_task(work)
+        task = self.process.run(work)
         task.add_done_callback(self._over)
         self._tasks.append(task)
         return task
@@ -119,6 +122,7 @@ class Worker:
         self.up = False
         for task in self._tasks:
             task.cancel()
+        self.process.go_on()
         self._tasks = []
 
     end = kill

@@ -22,7 +22,7 @@ from det_contracts.queries import (
     Waiting,
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
-from services.kit import runner, saving
+from services.kit import awake, runner, saving
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -127,9 +127,7 @@ class World:
 
     async def beat(self, worker_id):
         for replica in self.of("scheduler"):
-            heard = replica.hear_beat(worker_id)
-            if heard is not None:
-                await heard
+            replica.hear_beat(worker_id)
 
     async def ask(self, owner, command):
         """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
@@ -142,8 +140,7 @@ class World:
             await asyncio.sleep(0.5)
         chosen = self.chance.choice(there)
         call = Call(f"call-{self.new_id()}", chosen.clock())
-        ruling = chosen.runner.command(command, call, within_s=PATIENCE_S)
-        work = asyncio.get_running_loop().create_task(ruling)
+        work = chosen.process.run(chosen.rule(command, call, PATIENCE_S))
         work.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.wait([work], timeout=PATIENCE_S)
         if not work.done():
@@ -307,6 +304,11 @@ class World:
         self.workers[one.id] = one
         one.start()
 
+    def go_on(self):
+        """No process stays stopped."""
+        for one in (*self.replicas, *self.workers.values()):
+            one.process.go_on()
+
     async def sleep(self, seconds):
         """Let time pass; returns early when something went wrong."""
         if self.failure is None:
@@ -343,6 +345,7 @@ def parts(loop_time, plan):
         (saving, "SAVE_EVERY_S", LOOK_EVERY_S),
         (saving, "Behind", NeverBehind),
         (saving, "Snapshot", lambda owner, state: ShelfSnapshot(state)),
+        (awake, "TICK_S", LOOK_EVERY_S),
         (runner, "log", QUIET),
     ):
         stack.enter_context(mock.patch.object(target, name, value))
