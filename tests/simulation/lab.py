@@ -202,5 +202,23 @@ class Lab(Happened):
     def wake(self, worker_id):
         self._now(self._worker(worker_id).awake.set)
 
+    def kill_as_space_runs_out(self, experiment):
+        """From the moment on at which an experiment is being killed the log has no space for anything."""
+        self._do(self._kill_as_space_runs_out(experiment))
+
+    async def _kill_as_space_runs_out(self, experiment):
+        wish = ChangeExperiment(experiment_id=experiment, action="kill", user="ann")
+        asking = self._loop.create_task(self.world.ask("searcher", wish))
+        while self.state(experiment) != "STOPPING_KILLED":
+            await self.world.next_stored()
+        self.world.disk.refuses = "no space"
+        await asking
+
+    def make_space(self):
+        self.world.disk.refuses = ""
+
+    def state(self, experiment):
+        return self.world.ledger.experiments[experiment].state.now
+
     def _worker(self, worker_id):
         return self.world.workers[worker_id]

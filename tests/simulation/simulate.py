@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import math
+from dataclasses import replace
 
 from det_contracts import codec, subjects
 from det_contracts.queries import Waiting
@@ -37,16 +38,16 @@ class Result:
         self.log = [m.body for m in world.disk.streams[subjects.CONTROL]]
 
 
-def simulate(seed, off=(), steps=300, also=()):
+def simulate(seed, off=(), steps=300, also=(), **worse):
     """Run one seed; the same seed always gives the same log.
 
-    `also` is trouble of the caller's own: functions of (world, chance).
+    `also` is trouble of the caller's own: functions of (world, chance). `worse` are fields of its plan.
     """
     worlds = []
 
     async def main():
         loop = asyncio.get_running_loop()
-        plan = plan_of(seed, off, steps)
+        plan = replace(plan_of(seed, off, steps), **worse)
         with parts(loop.time, plan):
             world = World(plan)
             worlds.append(world)
