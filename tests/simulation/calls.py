@@ -1,6 +1,6 @@
 """What must hold of what people ask for: done once, not late, and as it was answered."""
 
-from det_contracts.commands import ChangeExperiment, CreateExperiment, StopTask, SubmitTask
+from det_contracts.commands import ChangeExperiment, CreateExperiment, ReviseExperiment, StopTask, SubmitTask
 from tests.simulation.facts import NEVER
 from tests.simulation.violation import Violation
 
@@ -23,6 +23,8 @@ def check_cause(ledger, recorded, now):
         raise Violation("a call is not obeyed late", text, recorded.event)
 
 
+OF_EXPERIMENTS = (ChangeExperiment, ReviseExperiment)
+
 WISHES = {
     "pause": ("ACTIVE",),
     "cancel": ("ACTIVE", "PAUSED"),
@@ -31,6 +33,15 @@ WISHES = {
     "delete": ("COMPLETED", "ERROR", "CANCELED"),
 }
 """States that an experiment cannot be in where the wish was fulfilled."""
+
+
+def is_refused_wrongly(ledger, command, refusal, before):
+    """What was refused as unknown was made at a position that somebody had been told of; None when it was not."""
+    known = ledger.experiments.get(getattr(command, "experiment_id", None))
+    if refusal.problem.code != "not_found" or known is None or not isinstance(command, OF_EXPERIMENTS):
+        return None
+    there = known.created <= before and known.state.now not in ("DELETING", "DELETED")
+    return f"{refusal}, but it was made at {known.created}" if there else None
 
 
 def _still_runs(ledger, task_id):

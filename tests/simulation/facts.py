@@ -47,6 +47,7 @@ class Experiment:
     fault: bool = False
     pool: Any = None
     max_slots: Any = None
+    created: int = 0
 
 
 @dataclass

@@ -124,6 +124,7 @@ def _experiment_created(ledger, event, position):
         max_restarts=config["max_restarts"],
         search=search,
         state=History("PAUSED"),
+        created=position,
     )
     if event.source_checkpoint:
         ledger.sources.setdefault(event.source_checkpoint, []).append((position, experiment))

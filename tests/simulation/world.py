@@ -79,6 +79,8 @@ class World:
         self.listeners = {}
         self.promptness = None
         """Counts how long decisions wait, where a test wants that."""
+        self.acknowledged = {}
+        """By owner, the last position that anybody was answered with."""
         self.newer = set()
         """Names of events that a newer version writes."""
         self._ids = 0
@@ -140,15 +142,29 @@ class World:
             await asyncio.sleep(0.5)
         chosen = self.chance.choice(there)
         call = Call(f"call-{self.new_id()}", chosen.clock())
+        before = self.acknowledged.get(owner, 0)
         work = chosen.process.run(chosen.rule(command, call, PATIENCE_S))
         work.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.wait([work], timeout=PATIENCE_S)
         if not work.done():
             self.ledger.given_up[call.id] = asyncio.get_running_loop().time()
             raise unavailable(f"{owner} does not answer")
-        position, value = work.result()
+        try:
+            position, value = work.result()
+        except Refused as refusal:
+            self._check_refused(command, refusal, before)
+            raise
         self._check_acknowledged(command, position, value)
+        if position < before:
+            told = f"{command} was answered at {position}, {owner} had answered others at {before} before"
+            self.fail(Violation("answers follow those before them", told))
+        self.acknowledged[owner] = max(position, self.acknowledged.get(owner, 0))
         return position, value
+
+    def _check_refused(self, command, refusal, before):
+        wrong = calls.is_refused_wrongly(self.ledger, command, refusal, before)
+        if wrong:
+            self.fail(Violation("answers follow those before them", wrong))
 
     def _check_acknowledged(self, command, position, value):
         """G2: what was answered is in the log."""
