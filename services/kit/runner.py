@@ -106,6 +106,7 @@ class Runner(Generic[S]):
         self._sent: dict[str, tuple[Outcome, ...]] = {}
         """By batch of which nobody said whether it is stored, what becomes of its commands if it is."""
         self._turn = 0
+        self._leads = False
         self.parked: dict[Key, str] = {}
         """Records that nothing can be decided about until they move, each with the reason."""
         self.refusal = ""
@@ -126,6 +127,7 @@ class Runner(Generic[S]):
         for stream, position in self.positions.items():
             self._reached[stream].move(position)
         self._fence = await self._last_decision()
+        await self._wait_for_log()
         self._touched = dict.fromkeys(every_key(self.state), "")
         async with contextlib.AsyncExitStack() as stack:
             for stream, filters in self.rules.streams.items():
@@ -202,7 +204,8 @@ class Runner(Generic[S]):
         self._caught_up[stream] = caught_up
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
         self._dirty = set()
-        if all(self._caught_up.values()):
+        # A broker that does not keep up says too early that this is all there is.
+        if all(self._caught_up.values()) and self.positions[subjects.CONTROL] >= self._appended:
             self.ready.set()
         if self._caught_up[subjects.CONTROL]:
             self._wake.set()
@@ -249,6 +252,10 @@ class Runner(Generic[S]):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
             self._wake.clear()
+            if self._leading() and not self._leads:
+                # Another one has led so far: what it decided is in the log, read here or not.
+                await self._wait_for_log()
+            self._leads = self._leading()
             while self._may_decide() and await self._decide():
                 pass
 

@@ -9,7 +9,6 @@ from det_contracts import subjects as names
 from services.kit.lag import Behind
 from services.kit.log import Batch, LogTruncated, NotStored
 from services.kit.log_memory import MemoryLog, matches, stream_of
-from tests.simulation.loop import at_once
 
 READ_LIMIT = 60
 SERVERS = 3
@@ -51,13 +50,17 @@ class Disk(MemoryLog):
 
     async def append(self, draft):
         self._check()
-        return await super().append(draft)
+        position = await super().append(draft)
+        self._tell()
+        return position
 
     async def append_batch(self, drafts, *, fence):
         self._check()
         if len(self._begun) >= IN_FLIGHT:
             raise NotStored(f"{fence.subject}: {IN_FLIGHT} batches are in flight")
-        return await super().append_batch(drafts, fence=fence)
+        position = await super().append_batch(drafts, fence=fence)
+        self._tell()
+        return position
 
     def _check(self):
         now = get_running_loop().time()
@@ -83,7 +86,7 @@ class Disk(MemoryLog):
     def repeat(self, draft):
         """Store a message that was stored before: its id is forgotten by now."""
         self._store(draft)
-        at_once(self._announce())
+        self._tell()
 
     # -- reading
 
@@ -98,7 +101,7 @@ class Disk(MemoryLog):
             for reader in readers:
                 reader.wake()
 
-    async def _announce(self):
+    def _tell(self):
         for stream in self._grown_streams:
             for reader in self._readers[stream]:
                 reader.wake()

@@ -67,7 +67,7 @@ class ShelfSnapshot:
     def decoded(self, kind, body):
         return self._decoders[kind].decode(body)
 
-    def save(self, shelf, records, positions):
+    def save(self, shelf, records, positions, marks=None):
         if any(shelf.positions.get(stream, 0) > at for stream, at in positions.items()):
             return False
         for (kind, key), record in sorted(records.items(), key=_by_key):
