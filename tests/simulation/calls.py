@@ -36,7 +36,7 @@ WISHES = {
 
 
 def is_refused_wrongly(ledger, command, refusal, before):
-    """What was refused as unknown was made at a position that somebody had been told of; None when it was not."""
+    """What was refused as unknown was there at a position that others had been told of; None if not."""
     known = ledger.experiments.get(getattr(command, "experiment_id", None))
     if refusal.problem.code != "not_found" or known is None or not isinstance(command, OF_EXPERIMENTS):
         return None
