@@ -20,6 +20,7 @@ from det_contracts import commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Problem, Refused, invalid, unavailable
+from services.kit.awake import Awake
 from services.kit.measures import Measures
 from services.kit.rules import Call
 from services.kit.trail import CURRENT, HEADER
@@ -120,6 +121,8 @@ class Answerer:
         self._measures = measures or Measures(owner)
         self._tracer = tracer
         self._tasks: set[asyncio.Task[None]] = set()
+        self._awake = Awake()
+        self._ticking: asyncio.Task[None] | None = None
 
     async def hear_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
         """Answer queries, from services and from scripts, sharing the work with other replicas."""
@@ -139,10 +142,13 @@ class Answerer:
     async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
         """Answer commands; only the replica that decides should hear them."""
         heard = []
+        self._ticking = self._ticking or asyncio.create_task(self._awake.run())
         for kind, handle in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
 
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
+                if self._awake.overslept():
+                    raise unavailable(f"the {self._owner} service was stopped for a while; ask again")
                 id = (message.headers or {}).get("Steadfast-Call") or uuid.uuid4().hex
                 _check_size(message.data)
                 return await handle(_read(decoder, message.data), Call(id, time.time()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 
 from det_contracts import subjects as names
 from det_contracts.limits import EVENT_BYTES
@@ -71,7 +72,7 @@ class MemoryLog:
         return position
 
     def _store(self, draft: Draft) -> int:
-        kept = self.streams[_stream_of(draft.subject)]
+        kept = self.streams[stream_of(draft.subject)]
         stored = Stored(draft.subject, len(kept) + 1, draft.body, draft.trace)
         kept.append(stored)
         self._ids[draft.id] = stored.position
@@ -126,13 +127,16 @@ def _check_size(draft: Draft) -> None:
         raise TooLarge(f"{draft.subject}: {len(draft.body):,} bytes, the log takes {EVENT_BYTES:,}")
 
 
-def _stream_of(subject: str) -> str:
+@lru_cache(maxsize=10_000)
+def stream_of(subject: str) -> str:
+    """The stream that stores what is published on a subject; raises ValueError where none does."""
     for stream, pattern in names.STREAM_SUBJECTS.items():
         if matches(pattern, subject):
             return stream
     raise ValueError(f"no stream takes the subject '{subject}'")
 
 
+@lru_cache(maxsize=100_000)
 def matches(pattern: str, subject: str) -> bool:
     """Whether a NATS subject fits a pattern with `*` (one token) and `>` (one or more at the end)."""
     wanted, given = pattern.split("."), subject.split(".")

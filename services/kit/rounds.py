@@ -115,6 +115,10 @@ class Round:
         return more[:count]
 
 
+NOTHING = Round("", 0.0)
+"""Where there is nothing to decide; not to be added to."""
+
+
 class Rounds(Generic[S]):
     """Builds the rounds of one owner."""
 

@@ -35,7 +35,7 @@ from services.kit.log import (
 from services.kit.measures import Measures
 from services.kit.reached import Reached
 from services.kit.records import read_event
-from services.kit.rounds import Decided, Outcome, Round, Rounds
+from services.kit.rounds import NOTHING, Decided, Outcome, Round, Rounds
 from services.kit.rules import Call, Key, Rules, every_key
 from services.kit.saving import Saver
 from services.kit.trail import CURRENT, Trail
@@ -106,6 +106,7 @@ class Runner(Generic[S]):
         self._sent: dict[str, tuple[Outcome, ...]] = {}
         """By batch of which nobody said whether it is stored, what becomes of its commands if it is."""
         self._turn = 0
+        self._leads = False
         self.parked: dict[Key, str] = {}
         """Records that nothing can be decided about until they move, each with the reason."""
         self.refusal = ""
@@ -126,6 +127,7 @@ class Runner(Generic[S]):
         for stream, position in self.positions.items():
             self._reached[stream].move(position)
         self._fence = await self._last_decision()
+        await self._wait_for_log()
         self._touched = dict.fromkeys(every_key(self.state), "")
         async with contextlib.AsyncExitStack() as stack:
             for stream, filters in self.rules.streams.items():
@@ -202,7 +204,8 @@ class Runner(Generic[S]):
         self._caught_up[stream] = caught_up
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
         self._dirty = set()
-        if all(self._caught_up.values()):
+        # A broker that does not keep up says too early that this is all there is.
+        if all(self._caught_up.values()) and self.positions[subjects.CONTROL] >= self._appended:
             self.ready.set()
         if self._caught_up[subjects.CONTROL]:
             self._wake.set()
@@ -249,6 +252,10 @@ class Runner(Generic[S]):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
             self._wake.clear()
+            if self._leading() and not self._leads:
+                # Another one has led so far: what it decided is in the log, read here or not.
+                await self._wait_for_log()
+            self._leads = self._leading()
             while self._may_decide() and await self._decide():
                 pass
 
@@ -273,14 +280,19 @@ class Runner(Generic[S]):
         return bool(self._waiting)
 
     def _rulings(self) -> Round:
+        if not self._waiting:
+            return NOTHING
         return self._rounds.rulings(
             self.state, self._clock(), self.positions[subjects.CONTROL], self._waiting
         )
 
     def _expired(self) -> Round:
-        return self._rounds.expired(self.state, self._clock())
+        due, now = self.rules.due(self.state), self._clock()
+        return NOTHING if due is None or due > now else self._rounds.expired(self.state, now)
 
     def _reactions(self) -> Round:
+        if not self._touched:
+            return NOTHING
         return self._rounds.reactions(self.state, self._clock(), self._touched)
 
     def _park(self, key: Key, reason: str) -> None:
@@ -351,6 +363,8 @@ class Runner(Generic[S]):
         for pending in made.waiting:
             pending.fail(unavailable(f"the log does not take what {self.rules.owner} decides: {reason}"))
         await asyncio.sleep(REFUSED_AGAIN_S)
+        # Nothing of it comes back from the log to wake who decides.
+        self._wake.set()
 
     async def _wait_for_log(self) -> None:
         """Decide again only after everything that is in the log by now was folded."""
@@ -366,6 +380,8 @@ class Runner(Generic[S]):
 
 def _portions(messages: Sequence[Stored]) -> list[Sequence[Stored]]:
     """What is folded without a pause, and kept as records at one time; at least one portion."""
+    if len(messages) < 2:
+        return [messages]
     found, start, size = list[Sequence[Stored]](), 0, 0
     for at, message in enumerate(messages):
         if size and size + len(message.body) > PORTION_BYTES:

@@ -18,6 +18,8 @@ EACH = {
     "deletions": 0.4,
     "trials ERROR": 0.4,
     "trials CANCELED": 0.4,
+    "own tasks": 0.4,
+    "own tasks stopped": 0.02,
     "job changes": 0.2,
     "switches": 0.1,
     "faults": 8,

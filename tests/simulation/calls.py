@@ -1,6 +1,7 @@
 """What must hold of what people ask for: done once, not late, and as it was answered."""
 
-from det_contracts.commands import ChangeExperiment, CreateExperiment
+from det_contracts.commands import ChangeExperiment, CreateExperiment, ReviseExperiment, StopTask, SubmitTask
+from tests.simulation.facts import NEVER
 from tests.simulation.violation import Violation
 
 LATE_S = 6.0
@@ -22,6 +23,8 @@ def check_cause(ledger, recorded, now):
         raise Violation("a call is not obeyed late", text, recorded.event)
 
 
+OF_EXPERIMENTS = (ChangeExperiment, ReviseExperiment)
+
 WISHES = {
     "pause": ("ACTIVE",),
     "cancel": ("ACTIVE", "PAUSED"),
@@ -32,10 +35,29 @@ WISHES = {
 """States that an experiment cannot be in where the wish was fulfilled."""
 
 
+def is_refused_wrongly(ledger, command, refusal, before):
+    """What was refused as unknown was there at a position that others had been told of; None if not."""
+    known = ledger.experiments.get(getattr(command, "experiment_id", None))
+    if refusal.problem.code != "not_found" or known is None or not isinstance(command, OF_EXPERIMENTS):
+        return None
+    there = known.created <= before and known.state.now not in ("DELETING", "DELETED")
+    return f"{refusal}, but it was made at {known.created}" if there else None
+
+
+def _still_runs(ledger, task_id):
+    known = next(one for one in ledger.tasks.values() if one.task_id == task_id)
+    over = ledger.allocations[f"{task_id}.1"].outcome
+    return None if over or known.stopped < NEVER else f"task {task_id} was stopped, and nobody said so"
+
+
 def is_not_as_answered(ledger, command, position, value):
     """What was answered differs from what the log says at that position; None when it does not."""
     if isinstance(command, CreateExperiment):
         return None if value in ledger.experiments else f"experiment {value} does not exist"
+    if isinstance(command, SubmitTask):
+        return None if f"{value}.1" in ledger.allocations else f"task {value} does not exist"
+    if isinstance(command, StopTask):
+        return _still_runs(ledger, command.task_id)
     if isinstance(command, ChangeExperiment):
         state = ledger.experiments[command.experiment_id].state.at(position)
         if state in WISHES.get(command.action, ()):

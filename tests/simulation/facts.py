@@ -47,6 +47,20 @@ class Experiment:
     fault: bool = False
     pool: Any = None
     max_slots: Any = None
+    created: int = 0
+
+
+@dataclass
+class OwnTask:
+    """A task that somebody started by themselves."""
+
+    id: int
+    """Of its job: below 0."""
+    task_id: str
+    pool: Any
+    max_slots: Any
+    stopped: float = NEVER
+    """Position of the wish that it ends."""
 
 
 @dataclass

@@ -5,6 +5,7 @@ import dataclasses
 
 from det_contracts.events import worker as worker_events
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
+from tests.simulation.broker import IN_FLIGHT
 
 # Each is (world, chance) -> coroutine that breaks something and mends it, or None where nothing is to break.
 
@@ -96,6 +97,123 @@ async def full(world, chance):
     world.disk.full = False
 
 
+async def space(world, chance):
+    """The log stores nothing for a while, and says so."""
+    seconds = chance.choice((2.0, 8.0, 40.0))
+    world.fault("space", f"the log has no space for {seconds} s")
+    world.disk.refuses = "insufficient storage resources available"
+    await asyncio.sleep(seconds)
+    world.disk.refuses = ""
+
+
+async def permission(world, chance):
+    """The log takes nothing of one process, and says so."""
+    one = _worker(world, chance) if chance.random() < 0.5 else chance.choice(world.replicas)
+    if one is None or not one.up:
+        return
+    world.fault("permission", f"{_name(one)} may not write for a while")
+    line, line.refused = one.line, "permissions violation"
+    await asyncio.sleep(chance.choice((2.0, 15.0)))
+    line.refused = ""
+
+
+async def leader(world, chance):
+    """The brokers choose another leader: nothing is stored meanwhile."""
+    disk, old = world.disk, world.disk.leader
+    if old is None:
+        return
+    # Two of three must have what is acknowledged.
+    seconds, gone = chance.choice((2.0, 10.0)), _all_keep_up(disk) and chance.random() < 0.5
+    world.fault("leader", f"no leader for {seconds} s" + (", its broker is gone" if gone else ""))
+    disk.leader = None
+    if gone:
+        disk.stop(old)
+        _leave(world, old)
+    await asyncio.sleep(seconds)
+    disk.leader = chance.choice([one for one in disk.servers if one.stands_at is None])
+    if gone:
+        await asyncio.sleep(chance.expovariate(0.1))
+        disk.go_on(old)
+
+
+def _all_keep_up(disk):
+    return all(one.stands_at is None for one in disk.servers)
+
+
+def _leave(world, server):
+    """Whoever was connected to a broker goes on with another one."""
+    for one in (*world.replicas, *world.workers.values()):
+        if one.up and one.line.server is server:
+            one.line.move()
+
+
+async def follower(world, chance):
+    """One broker does not keep up, and knows nothing of it: who reads there believes to have read all."""
+    disk = world.disk
+    if disk.leader is None or not _all_keep_up(disk):
+        return
+    slow = chance.choice([one for one in disk.servers if one is not disk.leader])
+    seconds = chance.choice((2.0, 10.0, 40.0))
+    world.fault("follower", f"a broker is behind for {seconds} s")
+    disk.stop(slow)
+    await asyncio.sleep(seconds)
+    disk.go_on(slow)
+
+
+async def batches(world, chance):
+    """As many batches are begun, and not finished, as the broker allows."""
+    world.fault("batches", "no further batch may be begun")
+    world.disk.begin(IN_FLIGHT)
+
+
+async def closed(world, chance):
+    """The broker closes a process's connection for good: it ends, and is started again."""
+    one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
+    if one is None or not one.up:
+        return
+    world.fault("closed", _name(one))
+    one.line.cut = True
+    await asyncio.sleep(0.5 * chance.random())
+    if one.up:
+        one.end()
+    await asyncio.sleep(1 + chance.random())
+    if not one.up:
+        one.start()
+
+
+async def stopped(world, chance):
+    """A process is stopped, as by SIGSTOP, and goes on some time later as if nothing had been."""
+    one = _worker(world, chance) if chance.random() < 0.3 else chance.choice(world.replicas)
+    if one is None or not one.up or one.process.stopped:
+        return
+    process, seconds = one.process, chance.choice((0.5, 5.0, 20.0, 60.0))
+    world.fault("stopped", f"{_name(one)} for {seconds} s")
+    process.stop()
+    await asyncio.sleep(min(seconds, LEASE_S))
+    led = getattr(one, "leads", False)
+    if led and seconds > LEASE_S:
+        _take_over(world, one, chance)
+    await asyncio.sleep(max(seconds - LEASE_S, 0))
+    process.go_on()
+    if led and seconds > LEASE_S:
+        # It learns that its lease is gone when it tries to renew it.
+        await asyncio.sleep(0.6 * chance.random())
+        one.lead(all(other is one or not other.leads for other in world.of(one.rules.owner)))
+
+
+LEASE_S = 2.0
+
+
+def _take_over(world, one, chance):
+    others = [r for r in world.of(one.rules.owner) if r is not one and r.up and not r.process.stopped]
+    if others:
+        chance.choice(others).lead(True)
+
+
+def _name(one):
+    return getattr(one, "name", None) or one.id
+
+
 def _worker(world, chance):
     there = [w for w in world.workers.values() if w.up]
     return chance.choice(there) if there else None
@@ -133,8 +251,7 @@ async def partition(world, chance):
     if one is None or not one.up or one.line.cut:
         return
     line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0))
-    name = getattr(one, "name", None) or one.id
-    world.fault("partition", f"{name} is cut off for {seconds} s")
+    world.fault("partition", f"{_name(one)} is cut off for {seconds} s")
     line.cut = True
     await asyncio.sleep(seconds)
     line.cut = False
@@ -194,6 +311,13 @@ FAULTS = {
     "lease": (8, lease),
     "clock": (3, clock),
     "full": (2, full),
+    "space": (2, space),
+    "permission": (2, permission),
+    "leader": (3, leader),
+    "follower": (3, follower),
+    "batches": (1, batches),
+    "closed": (2, closed),
+    "stopped": (4, stopped),
     "worker": (5, worker),
     "host": (4, host),
     "partition": (5, partition),
@@ -226,18 +350,27 @@ def mend(world):
     """From now on nothing breaks any more, and all that is broken is mended."""
     plan = dataclasses.replace(world.plan, losses=0.0, repeats=0.0, stalls=0.0)
     world.plan_now = plan
-    world.disk.full = False
+    _mend(world.disk)
     for owner in world.rules:
         for number, replica in enumerate(world.of(owner)):
             replica.ahead_s = 0.0
             replica.lead(number == 0)
+            replica.process.go_on()
             _start(world, replica)
             replica.line.heal(plan)
     for one in world.workers.values():
         one.deaf = False
         one.line.heal(plan)
+        one.process.go_on()
         if not one.up:
             one.start()
+
+
+def _mend(disk):
+    disk.full, disk.refuses = False, ""
+    for server in disk.servers:
+        disk.go_on(server)
+    disk.leader = disk.leader or disk.servers[0]
 
 
 __all__ = ["FAULTS", "mend", "trouble", "worker_events"]

@@ -25,6 +25,8 @@ ONCE = {
     searcher.TrialEnded: ("trial_id",),
     searcher.TrialOverdue: ("trial_id", "run"),
     scheduler.DeadlinePassed: ("allocation_id",),
+    scheduler.TaskSubmitted: ("task_id",),
+    scheduler.TaskStopRequested: ("task_id",),
     scheduler.AllocationAssigned: ("allocation_id",),
     scheduler.PreemptRequested: ("allocation_id",),
     scheduler.KillRequested: ("allocation_id",),
@@ -204,6 +206,11 @@ def search_may_tell(ledger, event, stated):
 # -- allocations
 
 
+def counts_tasks_from_one(ledger, event, stated):
+    right = len(ledger.tasks) + 1
+    return None if event.number == right else f"it has number {event.number}, the next is {right}"
+
+
 def holds_no_slot_twice(ledger, event, stated):
     for part in event.parts:
         for slot in part.slots:
@@ -305,6 +312,7 @@ BEFORE = {
         search_may_tell,
     ],
     checkpoints.DeletionRequested: [deletes_only_what_nobody_needs],
+    scheduler.TaskSubmitted: [counts_tasks_from_one],
     scheduler.AllocationAssigned: [
         is_waiting,
         holds_no_slot_twice,

@@ -38,11 +38,12 @@ class Lab(Happened):
         super().__init__(Gates())
         self._open = ExitStack()
         self._loop = self._open.enter_context(virtual_loop())
-        self._open.enter_context(parts(self._loop.time))
-        self._do(self._begin(seed, agents, slots, pools))
+        plan = plan_of(seed, off=KINDS)
+        self._open.enter_context(parts(self._loop.time, plan))
+        self._do(self._begin(plan, agents, slots, pools))
 
-    async def _begin(self, seed, agents, slots, pools):
-        self.world = World(plan_of(seed, off=KINDS))
+    async def _begin(self, plan, agents, slots, pools):
+        self.world = World(plan)
         self.world.programs = self.world.programs | self._gates.programs()
         self.world.start_services()
         await self.world.ask("scheduler", ConfigurePools(pools=POOLS))
@@ -200,6 +201,24 @@ class Lab(Happened):
 
     def wake(self, worker_id):
         self._now(self._worker(worker_id).awake.set)
+
+    def kill_as_space_runs_out(self, experiment):
+        """From the moment on at which an experiment is being killed the log has no space for anything."""
+        self._do(self._kill_as_space_runs_out(experiment))
+
+    async def _kill_as_space_runs_out(self, experiment):
+        wish = ChangeExperiment(experiment_id=experiment, action="kill", user="ann")
+        asking = self._loop.create_task(self.world.ask("searcher", wish))
+        while self.state(experiment) != "STOPPING_KILLED":
+            await self.world.next_stored()
+        self.world.disk.refuses = "no space"
+        await asking
+
+    def make_space(self):
+        self.world.disk.refuses = ""
+
+    def state(self, experiment):
+        return self.world.ledger.experiments[experiment].state.now
 
     def _worker(self, worker_id):
         return self.world.workers[worker_id]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial, worker
+from det_contracts.ids import owner_of_task
 from det_contracts.states import OVER, STOPPING
 from services.searcher.methods import (
     Close,
@@ -17,7 +18,7 @@ from services.searcher.methods import (
     start,
     step,
 )
-from tests.simulation.facts import Allocation, Experiment, History, Reports, Trial, Worker
+from tests.simulation.facts import Allocation, Experiment, History, OwnTask, Reports, Trial, Worker
 
 
 class Ledger:
@@ -30,6 +31,8 @@ class Ledger:
         self.allocations = {}
         self.workers = {}
         self.deletions = {}
+        self.tasks = {}
+        """People's own tasks, by their job."""
         self.slots = {}
         """(worker, slot) to the allocation that holds it."""
         self.hosts = {}
@@ -63,7 +66,12 @@ class Ledger:
 
     def pool_at(self, allocation, position):
         """Where an allocation wants its slots."""
-        return allocation.pool or self.experiments[allocation.experiment_id].pool.at(position)
+        return allocation.pool or self.job_of(allocation).pool.at(position)
+
+    def job_of(self, allocation):
+        """The experiment or own task that an allocation belongs to."""
+        jobs = self.tasks if allocation.experiment_id < 0 else self.experiments
+        return jobs[allocation.experiment_id]
 
     def switch_at(self, worker_id, slot, position):
         """Whether a worker (slot None) or one of its slots was open for new work."""
@@ -116,6 +124,7 @@ def _experiment_created(ledger, event, position):
         max_restarts=config["max_restarts"],
         search=search,
         state=History("PAUSED"),
+        created=position,
     )
     if event.source_checkpoint:
         ledger.sources.setdefault(event.source_checkpoint, []).append((position, experiment))
@@ -177,6 +186,19 @@ def _deletion_requested(ledger, event, position):
         id, "CHECKPOINT_GC", event.experiment_id, None, 1, 0, position, event.pool
     )
     ledger.count("deletions")
+
+
+def _task_submitted(ledger, event, position):
+    id, owner = f"{event.task_id}.1", owner_of_task(event.number)
+    ledger.tasks[owner] = OwnTask(owner, event.task_id, History(event.pool), History(None))
+    ledger.allocations[id] = Allocation(id, event.kind, owner, None, 1, event.slots, position)
+    ledger.count("own tasks")
+
+
+def _task_stopped(ledger, event, position):
+    known = next(one for one in ledger.tasks.values() if one.task_id == event.task_id)
+    known.stopped = min(known.stopped, position)
+    ledger.count("own tasks stopped")
 
 
 def _run_ended(ledger, event, position):
@@ -272,7 +294,7 @@ def _switched(ledger, event, position):
 
 
 def _job_changed(ledger, event, position):
-    known = ledger.experiments[event.experiment_id]
+    known = (ledger.tasks if event.experiment_id < 0 else ledger.experiments)[event.experiment_id]
     known.pool.add(position, event.pool)
     known.max_slots.add(position, event.max_slots)
     ledger.count("job changes")
@@ -356,6 +378,8 @@ _NOTES = {
     scheduler.WorkerSwitched: _switched,
     scheduler.SlotSwitched: _switched,
     scheduler.JobChanged: _job_changed,
+    scheduler.TaskSubmitted: _task_submitted,
+    scheduler.TaskStopRequested: _task_stopped,
     worker.WorkerRegistered: _registered,
     worker.WorkerLeft: _worker_gone,
     worker.AllocationStarted: _started,

@@ -1,54 +1,145 @@
 """An event loop whose time is a number: when nothing is ready, it is the time of the next timer."""
 
 import asyncio
+import sys
+from asyncio import events
+from collections import deque
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
+from heapq import heappop, heappush
+
+from tests.simulation.stopping import PROCESS, Stoppable
+
+GRAIN_S = 1e-6
+"""Sums of floats differ in their last digits; a timer must not be missed for that."""
 
 
 class Deadlock(Exception):
     """Everybody waits, and no timer will wake anybody."""
 
 
-class _Leap:
-    """Stands where the selector would: waiting is adding."""
+class _Call(list):
+    """[when, number, callback, arguments, context]; lists are made and compared without Python code."""
 
-    def __init__(self, loop):
-        self._loop = loop
+    __slots__ = ()
 
-    def select(self, timeout):
-        if timeout is None:
-            raise Deadlock("everybody waits for somebody else")
-        self._loop.now += timeout
-        return ()
+    def cancel(self):
+        self[2] = None
 
-    def close(self):
-        pass
+    def cancelled(self):
+        return self[2] is None
+
+    def when(self):
+        return self[0]
 
 
-class VirtualLoop(asyncio.BaseEventLoop):
-    """asyncio as it is, without files, signals, threads and waiting."""
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """What asyncio asks of a loop, without files, signals, threads and waiting."""
+
+    get_debug = bool
+    """Asked by every future that is made: called so, it is False without a line of Python."""
 
     def __init__(self):
-        super().__init__()
         self.now = 0.0
-        self._selector = _Leap(self)
-        # Sums of floats differ in their last digits; a timer must not be missed for that.
-        self._clock_resolution = 1e-6
+        self._ready = deque()
+        self._timers = []
+        self._calls = 0
+        self._closed = False
+        self._handler = None
+        self.create_future = partial(asyncio.Future, loop=self)
 
     def time(self):
         return self.now
 
-    def _process_events(self, events):
-        pass
+    # -- callbacks
 
-    def _write_to_self(self):
-        pass
+    def call_soon(self, callback, *args, context=None):
+        call = _Call((0.0, 0, callback, args, context or copy_context()))
+        self._ready.append(call)
+        return call
+
+    call_soon_threadsafe = call_soon
+
+    def call_later(self, delay, callback, *args, context=None):
+        self._calls += 1
+        call = _Call((self.now + delay, self._calls, callback, args, context or copy_context()))
+        if delay < GRAIN_S:
+            self._ready.append(call)
+        else:
+            heappush(self._timers, call)
+        return call
+
+    def call_at(self, when, callback, *args, context=None):
+        return self.call_later(when - self.now, callback, *args, context=context)
+
+    def _leap(self):
+        """Let it be the time of the next timer."""
+        timers = self._timers
+        while timers and timers[0][2] is None:
+            heappop(timers)
+        if not timers:
+            raise Deadlock("everybody waits for somebody else")
+        self.now = max(self.now, timers[0][0])
+        until = self.now + GRAIN_S
+        while timers and timers[0][0] < until:
+            self._ready.append(heappop(timers))
+
+    def create_task(self, coro, *, name=None, context=None):
+        process = PROCESS.get() if context is None else context.get(PROCESS)
+        if process is not None:
+            coro = Stoppable(coro, process)
+        return asyncio.Task(coro, loop=self, name=name, context=context)
+
+    # -- life
+
+    def run_until_complete(self, future):
+        work, ready = asyncio.ensure_future(future, loop=self), self._ready
+        hooks = sys.get_asyncgen_hooks()
+        events._set_running_loop(self)
+        # A generator that nobody asks any more is closed by the loop, as by asyncio's own.
+        sys.set_asyncgen_hooks(finalizer=lambda left: self.call_soon(self._finish, left))
+        try:
+            while not work.done():
+                if not ready:
+                    self._leap()
+                _, _, callback, args, context = ready.popleft()
+                if callback is not None:
+                    try:
+                        context.run(callback, *args)
+                    except Exception as error:
+                        self.call_exception_handler({"exception": error, "message": repr(callback)})
+        finally:
+            sys.set_asyncgen_hooks(*hooks)
+            events._set_running_loop(None)
+        return work.result()
+
+    def _finish(self, left):
+        self.create_task(left.aclose())
+
+    def is_running(self):
+        return events._get_running_loop() is self
+
+    def is_closed(self):
+        return self._closed
+
+    def close(self):
+        self._closed = True
+        self._ready.clear()
+        self._timers.clear()
+
+    def set_exception_handler(self, handler):
+        self._handler = handler
+
+    def call_exception_handler(self, context):
+        if self._handler is not None:
+            self._handler(self, context)
 
 
 @contextmanager
 def virtual_loop():
     """A loop of one's own that is run as often as one likes, and leaves nothing behind."""
     loop = VirtualLoop()
-    loop.set_exception_handler(lambda loop, context: None)
     try:
         yield loop
     finally:

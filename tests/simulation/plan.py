@@ -3,9 +3,12 @@
 import random
 from dataclasses import dataclass
 
+from tests.simulation.limits import ALL, USUAL, Limits
+
 KINDS = (
     "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
-    "slots", "losses", "repeats", "stalls", "scripts", "users",
+    "slots", "losses", "repeats", "stalls", "scripts", "users", "limits", "space", "permission", "leader",
+    "follower", "batches", "closed", "stopped",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""
 
@@ -25,6 +28,7 @@ class Plan:
     step_s: float = 1.0
     """How long scripts take for a step, more or less."""
     steps: int = 300
+    limits: Limits = USUAL
 
     def chance(self, name):
         """A stream of chance of its own, so that leaving one thing out does not move all the others."""
@@ -51,4 +55,5 @@ def plan_of(seed, off=(), steps=300):
         user_every_s=chance.choice((3.0, 8.0, 20.0)),
         step_s=chance.choice((1.0, 1.0, 4.0)),
         steps=steps,
+        limits=USUAL if "limits" in off else random.Random(f"{seed}/limits").choice(ALL),
     )

@@ -1,12 +1,15 @@
 """One replica of a service: the real runner with the real rules, in a process that can die."""
 
-import asyncio
+from asyncio import get_running_loop
 from types import SimpleNamespace
 
+from det_contracts.problems import unavailable
+from services.kit.awake import Awake
 from services.kit.runner import Runner
 from services.scheduler import heartbeats
-from tests.simulation.disk import Line
+from tests.simulation.line import Line
 from tests.simulation.shelf import ShelfSaver
+from tests.simulation.stopping import Process
 from tests.simulation.violation import Violation
 
 
@@ -22,6 +25,7 @@ class Replica:
         self.runner = None
         self._world = world
         self._tasks = []
+        self.process = Process()
 
     @property
     def up(self):
@@ -37,8 +41,9 @@ class Replica:
 
     def start(self):
         world = self._world
-        self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
-        saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads)
+        self.process = Process()
+        self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
+        saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads, QUIET)
         self.runner = Runner(
             self.rules,
             self.line,
@@ -51,6 +56,8 @@ class Replica:
             stopwatch=lambda: 0.0,
         )
         self._run(self.runner.run())
+        self._awake = Awake(get_running_loop().time)
+        self._run(self._awake.run())
         parts = SimpleNamespace(
             runner=self.runner,
             journal=self.line,
@@ -61,17 +68,25 @@ class Replica:
         for beside in world.beside.get(self.rules.owner, ()):
             self._run(beside(parts))
 
+    def _on_closed(self, why):
+        self._world.fail(Violation("nobody sends what the broker does not take", f"{self.name}: {why}"))
+
+    async def rule(self, command, call, within_s):
+        """As `bus.Answerer` has a command ruled on that was sent to this process."""
+        if self._awake.overslept():
+            raise unavailable(f"{self.name} was stopped for a while")
+        return await self.runner.command(command, call, within_s=within_s)
+
     async def _subscribe(self, subject, cb):
         self.on_beat = cb
 
     def hear_beat(self, worker_id):
         """A sign of life of a worker."""
         if self.up and not self.line.cut and hasattr(self, "on_beat"):
-            return self.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}"))
-        return None
+            self.process.run(self.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}")))
 
     def _run(self, work):
-        task = asyncio.get_running_loop().create_task(work)
+        task = self.process.run(work)
         task.add_done_callback(self._over)
         self._tasks.append(task)
 
@@ -89,7 +104,10 @@ class Replica:
         for task in self._tasks:
             task.remove_done_callback(self._over)
             task.cancel()
+        self.process.go_on()
         self._tasks, self.runner = [], None
+
+    end = crash
 
 
 def _why(error):
@@ -98,11 +116,16 @@ def _why(error):
     return f"{error!r} after {error.__cause__!r}" if error.__cause__ else repr(error)
 
 
+def _ignored(*_, **__):
+    return None
+
+
 class _Quiet:
     """Measures that nobody reads."""
 
     def __getattr__(self, name):
-        return lambda *_, **__: None
+        setattr(self, name, _ignored)
+        return _ignored
 
 
 QUIET = _Quiet()

@@ -7,7 +7,8 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.reports import ReportBatch, Series, report_id
-from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log import Draft, NotConfirmed, TooLarge
+from tests.simulation.stopping import outside
 
 MANNERS = {
     "good": 60,
@@ -41,9 +42,10 @@ class Process:
         self._task = None
 
     def start(self):
-        kind = "deletion" if self.assigned.trial_id is None else "companion" if self.rank else "chief"
+        kind = _PROGRAM_OF.get(self.assigned.kind) or ("companion" if self.rank else "chief")
         work = self.world.programs[kind](self)
-        self._task = asyncio.get_running_loop().create_task(self._live(work))
+        # It lives on, whatever becomes of the worker's process.
+        self._task = outside(self._live(work))
         self.world.processes[self.id, self.host.id] = self
         if self.rank == 0:
             self.world.chiefs[self.id] = self
@@ -84,6 +86,21 @@ class Deletion:
     async def run(self):
         await asyncio.sleep(self._chance.random())
         return 1 if self._chance.random() < 0.1 else 0
+
+
+class Own:
+    """A command or a TensorBoard that somebody started: it ends by itself, well or badly, or is stopped."""
+
+    def __init__(self, process):
+        self._chance = process.world.plan.chance(process.id)
+        self._kind = process.assigned.kind
+
+    async def run(self):
+        await asyncio.sleep(self._chance.expovariate(1 / 200 if self._kind == "TENSORBOARD" else 1 / 10))
+        return 1 if self._chance.random() < 0.2 else 0
+
+
+_PROGRAM_OF = {"CHECKPOINT_GC": "deletion", "COMMAND": "own", "TENSORBOARD": "own"}
 
 
 class Companion:
@@ -292,7 +309,9 @@ class Script:
             try:
                 await self.line.append(draft)
                 return
-            except OutcomeUnknown:
+            except TooLarge:
+                raise
+            except NotConfirmed:
                 continue
 
     async def _report(self, group, steps):
@@ -311,5 +330,5 @@ class Script:
         await self._send(Draft(subjects.reports(self.trial), msgspec.json.encode(batch), id))
 
 
-PROGRAMS = {"deletion": Deletion, "chief": Script, "companion": Companion}
+PROGRAMS = {"deletion": Deletion, "own": Own, "chief": Script, "companion": Companion}
 """What a process runs, by what it is in its allocation."""

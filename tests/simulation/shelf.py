@@ -5,7 +5,7 @@ from functools import cache
 
 import msgspec
 
-from services.kit.rules import record_types
+from services.kit.rules import dump, record_types
 from services.kit.saving import DatabaseSaver
 
 VERSIONS = 6
@@ -47,6 +47,10 @@ def _codecs(state):
     return types, {kind: msgspec.json.Decoder(record) for kind, (_, record) in types.items()}
 
 
+def _by_key(item):
+    return str(item[0])
+
+
 class ShelfSnapshot:
     """`database.Snapshot` over a shelf: the same encoding, the same refusals."""
 
@@ -57,13 +61,16 @@ class ShelfSnapshot:
     def load(self, shelf):
         tables = {kind: {} for kind in self._types}
         for (kind, key), body in shelf.records.items():
-            tables[kind][self._types[kind][0](key)] = self._decoders[kind].decode(body)
+            tables[kind][self._types[kind][0](key)] = self.decoded(kind, body)
         return self._state(**tables), dict(shelf.positions)
+
+    def decoded(self, kind, body):
+        return self._decoders[kind].decode(body)
 
     def save(self, shelf, records, positions, marks=None):
         if any(shelf.positions.get(stream, 0) > at for stream, at in positions.items()):
             return False
-        for (kind, key), record in sorted(records.items(), key=str):
+        for (kind, key), record in sorted(records.items(), key=_by_key):
             if record is None:
                 shelf.records.pop((kind, str(key)), None)
             else:
@@ -77,8 +84,37 @@ class ShelfSnapshot:
 
 
 class ShelfSaver(DatabaseSaver):
-    """The real saver, saving to a shelf."""
+    """The real saver, saving to a shelf; needs `world.parts`."""
 
-    def __init__(self, shelf, owner, state, leading):
-        super().__init__(shelf, owner, state, leading=leading)
+    def __init__(self, shelf, owner, state, leading, measures):
+        super().__init__(shelf, owner, state, leading=leading, measures=measures)
+
+
+class Copies:
+    """Copies of a state, as a replica would load it; records that are still the same are copied once."""
+
+    def __init__(self, state):
         self._snapshot = ShelfSnapshot(state)
+        self._state = state
+        self._known = {}
+
+    def of(self, live):
+        """What a replica would load that starts from this state."""
+        tables = {kind: {} for kind in _codecs(self._state)[0]}
+        known, self._known = self._known, {}
+        for kind, table in tables.items():
+            # In an order of its own, as a database may give them.
+            for key, record in sorted(getattr(live, kind).items(), key=_by_key):
+                found = known.get((kind, key))
+                if found is None or found[0] is not record:
+                    found = record, self._snapshot.decoded(kind, msgspec.json.encode(record))
+                self._known[kind, key] = found
+                table[key] = found[1]
+        return self._state(**tables)
+
+
+def differ(found, right):
+    """Whether two states differ in their records; what is a tuple in one may be a list in the other."""
+    return any(getattr(found, name) != getattr(right, name) for name in _codecs(type(right))[0]) and (
+        dump(found) != dump(right)
+    )

@@ -114,8 +114,9 @@ def after_some_time(then):
 
     async def main():
         loop = asyncio.get_running_loop()
-        with parts(loop.time):
-            world = World(plan_of(1, off=set(KINDS) - {"users"}))
+        plan = plan_of(1, off=set(KINDS) - {"users"})
+        with parts(loop.time, plan):
+            world = World(plan)
             world.start()
             working = loop.create_task(people(world))
             while world.steps < 150:

@@ -5,13 +5,19 @@ import dataclasses
 import msgspec
 import pytest
 
+from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
+from services.kit.awake import Awake
 from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
+from services.kit.rounds import Round
+from services.kit.runner import Runner
 from services.searcher import verdict
 from services.searcher.domain import fold
 from services.searcher.methods.ranking import Ranking
 from tests.simulation import world
+from tests.simulation.line import Line
+from tests.simulation.plan import KINDS
 from tests.simulation.simulate import simulate
 
 ENOUGH = 1000
@@ -79,19 +85,65 @@ def _ended(allocation):
     )
 
 
+def stale_read(patch):
+    """The newest message on a subject is asked of any broker, also of one that does not keep up."""
+
+    async def last(self, subject):
+        kept = self._disk.streams[subjects.CONTROL]
+        end = len(kept) if self.server.stands_at is None else self.server.stands_at[subjects.CONTROL]
+        return next((m for m in reversed(kept[:end]) if m.subject == subject), None)
+
+    patch.setattr(Line, "last", last)
+
+
+def rounds_without_end(patch):
+    """A round holds all that there is to decide, however much the broker takes."""
+    patch.setattr(Round, "fits", lambda self, more: True)
+    patch.setattr(Round, "prefix", lambda self, more: more)
+
+
+def stale_end(patch):
+    """Where the log ends is asked of any broker, also of one that does not keep up."""
+
+    async def bounds(self, stream):
+        kept = self._disk.streams[stream]
+        return 1, len(kept) if self.server.stands_at is None else self.server.stands_at[stream]
+
+    patch.setattr(Line, "bounds", bounds)
+
+
+def unknown_is_failed(patch):
+    """Where the broker did not answer, a command is decided once more, though it may be in the log."""
+    patch.setattr(Runner, "_read_back", lambda self, decision: None)
+
+
+def stopped_unnoticed(patch):
+    """A process that was stopped obeys what it was asked long ago."""
+    patch.setattr(Awake, "overslept", lambda self: False)
+
+
 PLANTED = [
-    (dropped_fence, None),
-    (double_restart_count, "run_is_judged_by_the_table"),
-    (lost_preemption_ack, "run_is_judged_by_the_table"),
-    (tie_the_wrong_way, "equals_tie_in_order_of_arrival"),
-    (slot_freed_too_early, "ends_when_all_parts_are_gone"),
+    (dropped_fence, None, ()),
+    (double_restart_count, "run_is_judged_by_the_table", ()),
+    (lost_preemption_ack, "run_is_judged_by_the_table", ()),
+    (tie_the_wrong_way, "equals_tie_in_order_of_arrival", ()),
+    (slot_freed_too_early, "ends_when_all_parts_are_gone", ()),
+    (stopped_unnoticed, "a call is not obeyed late", ("stopped", "users")),
+    (stale_read, None, ()),
+    (stale_end, None, ()),
+    (rounds_without_end, None, ()),
+    (unknown_is_failed, "a call is obeyed once", ("losses", "users")),
 ]
+"""Each with the invariant that finds it, and the kinds of trouble that it takes; none stands for all."""
 
 
-@pytest.mark.parametrize(("plant", "found_by"), PLANTED, ids=lambda x: getattr(x, "__name__", None))
-def test_a_planted_bug_is_found(plant, found_by, monkeypatch):
+@pytest.mark.parametrize(("plant", "found_by", "kinds"), PLANTED, ids=lambda x: getattr(x, "__name__", None))
+def test_a_planted_bug_is_found(plant, found_by, kinds, monkeypatch):
     plant(monkeypatch)
-    found = next((r for r in map(simulate, range(ENOUGH)) if r.violation is not None), None)
+    off = [kind for kind in KINDS if kinds and kind not in kinds]
+    worse = {"losses": 0.2, "user_every_s": 1.0} if "losses" in kinds else {}
+    runs = (simulate(seed, off, **worse) for seed in range(ENOUGH))
+    found = next((run for run in runs if run.violation is not None), None)
     assert found is not None, f"{plant.__doc__} And nobody noticed in {ENOUGH} seeds."
     assert found_by in (None, getattr(found.violation, "name", "")), found.story
     assert f"--first {found.seed}" in found.story

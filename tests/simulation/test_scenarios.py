@@ -229,6 +229,17 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
     assert lab.runs(moved) == 2
 
 
+def test_what_the_log_refused_to_store_is_decided_as_soon_as_it_takes_it(lab):
+    experiment, (trial,) = lab.submit("refused")
+    lab.until_held(trial)
+    # The wish is stored, and nothing of what follows from it; nobody says anything meanwhile.
+    lab.kill_as_space_runs_out(experiment)
+    lab.wait(5)
+    assert lab.state(experiment) == "STOPPING_KILLED"
+    lab.make_space()
+    assert lab.end_of(experiment) == "CANCELED"
+
+
 def test_a_worker_that_hung_for_too_long_gives_up_what_others_took_over(lab):
     experiment, (trial,) = lab.submit("hung", slots=8)
     lab.until_held(trial)

@@ -11,10 +11,10 @@ import pytest
 from tests.simulation.activity import too_little
 from tests.simulation.simulate import simulate
 
-BATCH = 20
+BATCH = 50
 
 
-@pytest.mark.parametrize("first", range(0, 40, BATCH))
+@pytest.mark.parametrize("first", range(0, 200, BATCH))
 def test_nothing_goes_wrong(first):
     counts = Counter()
     for seed in range(first, first + BATCH):

@@ -9,6 +9,8 @@ from det_contracts.commands import (
     CreateExperiment,
     KillTrial,
     ReviseExperiment,
+    StopTask,
+    SubmitTask,
     SwitchSlot,
     SwitchWorker,
 )
@@ -153,10 +155,20 @@ def _parent(world, chance):
     return {"parent_id": parent.experiment.id, "source_checkpoint": parent.checkpoints[-1][1]}
 
 
+def _large(world, chance, config):
+    """Now and then a configuration about as large as the broker allows, where that is small."""
+    most = world.plan.limits.stated
+    if most > 10_000 or chance.random() < 0.7:
+        return config
+    blob = "x" * chance.randrange(most // 4, most)
+    space = config["hyperparameters"] | {"blob": {"type": "const", "val": blob}}
+    return config | {"hyperparameters": space}
+
+
 def submit(world, chance):
     return "searcher", CreateExperiment(
         user="ann",
-        config=random_config(chance),
+        config=_large(world, chance, random_config(chance)),
         original_config="",
         activate=chance.random() < 0.9,
         **_parent(world, chance),
@@ -224,6 +236,32 @@ def switch_slot(world, chance):
     return "scheduler", SwitchSlot(worker_id=one.id, slot_id=slot, enabled=enabled, drain=drain, user="bob")
 
 
+def submit_task(world, chance):
+    """A command or a TensorBoard of somebody's own, which has a job of its own."""
+    return "scheduler", SubmitTask(
+        task_id=f"own-{world.new_id()}",
+        kind=chance.choice(("COMMAND", "COMMAND", "TENSORBOARD")),
+        user="eve",
+        name="own",
+        config={"entrypoint": "sleep 10"},
+        slots=chance.choice((0, 0, 1, 1, 2)),
+        pool=chance.choice(("default", "default", "second")),
+        priority=chance.choice((None, 1, 42, 99)),
+    )
+
+
+def stop_task(world, chance):
+    known = list(world.ledger.tasks.values())
+    return ("scheduler", StopTask(task_id=chance.choice(known).task_id, user="eve")) if known else None
+
+
+def move_task(world, chance):
+    known = list(world.ledger.tasks.values())
+    wish = chance.choice(({"priority": 5}, {"max_slots": chance.choice((0, 1))}, {"resource_pool": "second"}))
+    id = known and chance.choice(known).id
+    return ("scheduler", ChangeJob(experiment_id=id, user="eve", **wish)) if known else None
+
+
 ACTIONS = {
     "pause": (6, change("pause")),
     "activate": (8, change("activate")),
@@ -238,6 +276,9 @@ ACTIONS = {
     "switch worker": (2, switch_worker),
     "switch slot": (2, switch_slot),
     "configure": (1, configure),
+    "submit task": (4, submit_task),
+    "stop task": (2, stop_task),
+    "move task": (1, move_task),
 }
 """Name to (how often, what)."""
 

@@ -7,9 +7,10 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
 from det_contracts.reports import LogBatch, LogLine, log_id
-from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log import Draft, NotConfirmed, OutcomeUnknown, TooLarge
 from services.kit.records import read_event
-from tests.simulation.disk import Line
+from tests.simulation import stopping
+from tests.simulation.line import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
 
@@ -65,11 +66,15 @@ class Worker:
         self._world = world
         self._sessions = 0
         self._tasks = []
+        self.process = stopping.Process()
         self._new_line()
 
     def _new_line(self):
         world = self._world
-        self.line = Line(world.disk, world.chance, world.plan_now, world.tell)
+        self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
+
+    def _on_closed(self, why):
+        self._world.fail(Violation("nobody sends what the broker does not take", f"{self.id}: {why}"))
 
     # -- life
 
@@ -77,6 +82,7 @@ class Worker:
         if self.up or self.retired:
             return
         self.up = True
+        self.process = stopping.Process()
         self._new_session()
         self._runs = {}
         self._registered = 0
@@ -95,7 +101,7 @@ class Worker:
         self.session = f"{self.id}-{self._sessions}"
 
     def _spawn(self, work):
-        task = asyncio.get_running_loop().create_task(work)
+        task = self.process.run(work)
         task.add_done_callback(self._over)
         self._tasks.append(task)
         return task
@@ -116,7 +122,10 @@ class Worker:
         self.up = False
         for task in self._tasks:
             task.cancel()
+        self.process.go_on()
         self._tasks = []
+
+    end = kill
 
     def reboot(self):
         """The host goes down, and all that runs on it."""
@@ -213,7 +222,9 @@ class Worker:
             await self.awake.wait()
             try:
                 return await self.line.append(draft)
-            except OutcomeUnknown:
+            except TooLarge:
+                raise
+            except NotConfirmed:
                 continue
 
     async def _beat(self):

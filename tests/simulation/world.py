@@ -10,7 +10,7 @@ import msgspec
 from det_contracts import codec, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, searcher
-from det_contracts.problems import Refused, unavailable
+from det_contracts.problems import Refused, invalid, unavailable
 from det_contracts.queries import (
     Checkpoints,
     ClusterState,
@@ -22,8 +22,7 @@ from det_contracts.queries import (
     Waiting,
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
-from services.kit import runner, saving
-from services.kit.records import read_event
+from services.kit import awake, runner, saving
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
@@ -31,13 +30,15 @@ from services.scheduler import heartbeats
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
-from tests.simulation.disk import Disk
+from tests.simulation.broker import Disk
 from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
+from tests.simulation.limits import obeyed
 from tests.simulation.loop import run
+from tests.simulation.reading import Reading
 from tests.simulation.replica import QUIET, Replica, watch_workers
 from tests.simulation.script import PROGRAMS
-from tests.simulation.shelf import Shelf, ShelfSnapshot
+from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
@@ -76,14 +77,20 @@ class World:
         self.programs = PROGRAMS
         self.chiefs = {}
         self.listeners = {}
+        self.promptness = None
+        """Counts how long decisions wait, where a test wants that."""
+        self.acknowledged = {}
+        """By owner, the last position that anybody was answered with."""
         self.newer = set()
         """Names of events that a newer version writes."""
         self._ids = 0
         self._watched = None
         self._batch = ("", 0, 0)
         self._failed = asyncio.get_running_loop().create_future()
-        self.rules = {r.owner: r for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
+        self.reading = Reading()
+        self.rules = {r.owner: self.reading.shared(r) for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
+        self._copies = {owner: Copies(rules.state) for owner, rules in self.rules.items()}
         self.beside = {"scheduler": [watch_workers], "metrics": [settling.settle_ended_trials]}
         self.shelves = {owner: Shelf(self.chance) for owner in self.rules}
         self.replicas = [
@@ -122,12 +129,12 @@ class World:
 
     async def beat(self, worker_id):
         for replica in self.of("scheduler"):
-            heard = replica.hear_beat(worker_id)
-            if heard is not None:
-                await heard
+            replica.hear_beat(worker_id)
 
     async def ask(self, owner, command):
         """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
+        if (size := len(msgspec.json.encode(command))) > self.plan.limits.stated:
+            raise invalid(f"the request is too large: {size:,} bytes")
         deadline = asyncio.get_running_loop().time() + PATIENCE_S
         while not (there := self.answering(owner)):
             if asyncio.get_running_loop().time() > deadline:
@@ -135,16 +142,29 @@ class World:
             await asyncio.sleep(0.5)
         chosen = self.chance.choice(there)
         call = Call(f"call-{self.new_id()}", chosen.clock())
-        ruling = chosen.runner.command(command, call, within_s=PATIENCE_S)
-        work = asyncio.get_running_loop().create_task(ruling)
+        before = self.acknowledged.get(owner, 0)
+        work = chosen.process.run(chosen.rule(command, call, PATIENCE_S))
         work.add_done_callback(lambda task: task.cancelled() or task.exception())
         await asyncio.wait([work], timeout=PATIENCE_S)
         if not work.done():
             self.ledger.given_up[call.id] = asyncio.get_running_loop().time()
             raise unavailable(f"{owner} does not answer")
-        position, value = work.result()
+        try:
+            position, value = work.result()
+        except Refused as refusal:
+            self._check_refused(command, refusal, before)
+            raise
         self._check_acknowledged(command, position, value)
+        if position < before:
+            told = f"{command} was answered at {position}, {owner} had answered others at {before} before"
+            self.fail(Violation("answers follow those before them", told))
+        self.acknowledged[owner] = max(position, self.acknowledged.get(owner, 0))
         return position, value
+
+    def _check_refused(self, command, refusal, before):
+        wrong = calls.is_refused_wrongly(self.ledger, command, refusal, before)
+        if wrong:
+            self.fail(Violation("answers follow those before them", wrong))
 
     def _check_acknowledged(self, command, position, value):
         """G2: what was answered is in the log."""
@@ -173,20 +193,25 @@ class World:
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
         if stream != subjects.CONTROL:
-            report = METRICS.decode[stream](stored, stream)
+            report = self.rules["metrics"].decode[stream](stored, stream)
             self._fold("metrics", report)
             if stream == subjects.REPORTS:
                 self.ledger.reports.take(report.event.batch)
             return
-        recorded = read_event(stored)
+        recorded = self.reading.event(stored)
         self.steps += 1
         if type(recorded.event) is Unknown and recorded.event.name in self.newer | {codec.DAMAGED}:
             return
         invariants.check_before(self.ledger, recorded.event, self._stated(stored, recorded))
+        if self.promptness is not None:
+            self.promptness.look(self, recorded)
         calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
-        touched = [key for owner in self.rules for key in self._fold(owner, recorded)]
+        moved = {owner: self._fold(owner, recorded) for owner in self.rules}
         self.ledger.take(recorded)
-        for kind, id in touched:
+        if self.promptness is not None:
+            for owner, keys in moved.items():
+                self.promptness.moved(owner, keys, recorded.position)
+        for kind, id in moved["searcher"]:
             if kind == "searches" and id in self.truth["searcher"].searches:
                 self._check_search(id, recorded.event)
         for script in self.listeners.get(getattr(recorded.event, "trial_id", None), ()):
@@ -232,12 +257,8 @@ class World:
     def check_records(self, owner):
         """What a state keeps beside its records follows from them: a snapshot decides the same."""
         rules, live = self.rules[owner], self.truth[owner]
-        snapshot = ShelfSnapshot(rules.state)
-        shelf = Shelf(self.chance)
-        keys = every_key(live)
-        snapshot.save(shelf, {key: getattr(live, key[0])[key[1]] for key in keys}, {})
-        loaded, _ = snapshot.load(shelf)
-        for key in keys:
+        loaded = self._copies[owner].of(live)
+        for key in every_key(live):
             one, two = list(rules.react(live, key)), list(rules.react(loaded, key))
             if one != two:
                 raise Violation("a snapshot decides the same", f"{key}: live {one}, loaded {two}")
@@ -269,8 +290,8 @@ class World:
             at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
         ):
             return False
-        found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
-        if found != right:
+        if differ(replica.runner.state, self.truth[replica.rules.owner]):
+            found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
             what = next(f"{k}: {found[k]} is not {right[k]}" for k in right if found[k] != right[k])
             self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
         return True
@@ -299,6 +320,11 @@ class World:
         self.workers[one.id] = one
         one.start()
 
+    def go_on(self):
+        """No process stays stopped."""
+        for one in (*self.replicas, *self.workers.values()):
+            one.process.go_on()
+
     async def sleep(self, seconds):
         """Let time pass; returns early when something went wrong."""
         if self.failure is None:
@@ -307,16 +333,35 @@ class World:
             raise self.failure
 
 
-def parts(loop_time):
+class NeverBehind:
+    """Nobody asks a simulated saver for how long it is behind: that is told in the machine's own time."""
+
+    allowed_s = 0.0
+
+    def known(self, total):
+        pass
+
+    def done(self, total):
+        pass
+
+    def begin_again(self):
+        pass
+
+
+def parts(loop_time, plan):
     """Everything of the services that looks at a clock or writes to a terminal, held still."""
     clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
     stack = ExitStack()
+    stack.enter_context(obeyed(plan.limits))
     for target, name, value in (
         (heartbeats, "time", clock),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
-        (saving, "SAVE_EVERY_S", LOOK_EVERY_S / 2),
+        (saving, "SAVE_EVERY_S", LOOK_EVERY_S),
+        (saving, "Behind", NeverBehind),
+        (saving, "Snapshot", lambda owner, state: ShelfSnapshot(state)),
+        (awake, "TICK_S", LOOK_EVERY_S),
         (runner, "log", QUIET),
     ):
         stack.enter_context(mock.patch.object(target, name, value))

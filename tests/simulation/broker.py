@@ -1,0 +1,187 @@
+"""The brokers that keep the log: what they store, what they refuse, and how much of it each one has."""
+
+from asyncio import get_running_loop
+from collections import deque
+from contextlib import asynccontextmanager
+from functools import lru_cache
+
+from det_contracts import subjects as names
+from services.kit.lag import Behind
+from services.kit.log import Batch, LogTruncated, NotStored
+from services.kit.log_memory import MemoryLog, matches, stream_of
+
+READ_LIMIT = 60
+SERVERS = 3
+IN_FLIGHT = 50
+"""Batches that were begun and neither finished nor given up."""
+ABANDONED_S = 10.0
+"""After so long the broker gives up a batch that nobody finishes."""
+REMEMBERED_S = 120.0
+"""For so long the id of a message is known: the same one again is not stored."""
+
+
+class Server:
+    """One broker, as those see it who read from it."""
+
+    def __init__(self):
+        self.stands_at = None
+        """By stream, how much it has while it does not keep up with the others."""
+
+
+class Disk(MemoryLog):
+    """What the brokers have stored together: `watch` sees every message as it is stored."""
+
+    def __init__(self, watch):
+        super().__init__()
+        self._watch = watch
+        self._readers = {stream: [] for stream in names.STREAM_SUBJECTS}
+        self._grown_streams = {}
+        self._remembered = deque()
+        self._begun = deque()
+        self.servers = [Server() for _ in range(SERVERS)]
+        self.leader = self.servers[0]
+        """Takes what is appended; None while they choose another one."""
+        self.full = False
+        """No append is taken, nor answered."""
+        self.refuses = ""
+        """Why no append is taken; who sends one is told so."""
+
+    # -- appending
+
+    async def append(self, draft):
+        self._check()
+        position = await super().append(draft)
+        self._tell()
+        return position
+
+    async def append_batch(self, drafts, *, fence):
+        self._check()
+        if len(self._begun) >= IN_FLIGHT:
+            raise NotStored(f"{fence.subject}: {IN_FLIGHT} batches are in flight")
+        position = await super().append_batch(drafts, fence=fence)
+        self._tell()
+        return position
+
+    def _check(self):
+        now = get_running_loop().time()
+        while self._remembered and self._remembered[0][0] < now - REMEMBERED_S:
+            self._ids.pop(self._remembered.popleft()[1], None)
+        while self._begun and self._begun[0] < now - ABANDONED_S:
+            self._begun.popleft()
+        if self.refuses:
+            raise NotStored(self.refuses)
+
+    def begin(self, batches=1):
+        """Somebody begins batches and does not finish them."""
+        self._begun.extend([get_running_loop().time()] * batches)
+
+    def _store(self, draft):
+        position = super()._store(draft)
+        stored = self._last[draft.subject]
+        self._remembered.append((get_running_loop().time(), draft.id))
+        self._grown_streams[stream_of(draft.subject)] = None
+        self._watch(stored)
+        return position
+
+    def repeat(self, draft):
+        """Store a message that was stored before: its id is forgotten by now."""
+        self._store(draft)
+        self._tell()
+
+    # -- reading
+
+    def stop(self, server):
+        """A broker gets nothing new from here on; it does not know that."""
+        server.stands_at = {stream: len(kept) for stream, kept in self.streams.items()}
+
+    def go_on(self, server):
+        """It has everything again."""
+        server.stands_at = None
+        for readers in self._readers.values():
+            for reader in readers:
+                reader.wake()
+
+    def _tell(self):
+        for stream in self._grown_streams:
+            for reader in self._readers[stream]:
+                reader.wake()
+        self._grown_streams.clear()
+
+    @asynccontextmanager
+    async def read(self, stream, *, after, subjects=(), line=None):
+        # The leader says where a stream ends, whoever it is read from.
+        end = len(self.streams[stream])
+        if after > end:
+            raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
+        reader = Reader(self, stream, after, tuple(subjects), line)
+        self._readers[stream].append(reader)
+        try:
+            yield reader
+        finally:
+            self._readers[stream].remove(reader)
+
+
+class Reader:
+    """A read that lags behind as its line does, and as the broker at the other end."""
+
+    def __init__(self, disk, stream, after, filters, line):
+        self._kept = disk.streams[stream]
+        self._stream = stream
+        self._at = after
+        self._filters = filters
+        self._line = line
+        self._server = disk.servers[0]
+        self._told = False
+        self._waiter = None
+        self._coming = False
+        self.behind = Behind()
+
+    def _end(self):
+        """How much there is to read where it reads."""
+        server = self._server if self._line is None else self._line.server
+        return len(self._kept) if server.stands_at is None else server.stands_at[self._stream]
+
+    def wake(self):
+        """There may be something new."""
+        if self._waiter is not None and not self._coming and self._new():
+            self._set_out()
+
+    def _set_out(self):
+        self._coming = True
+        get_running_loop().call_later(self._line.pace() if self._line else 0.0, self._arrive)
+
+    def _arrive(self):
+        if self._line is not None and self._line.cut:
+            get_running_loop().call_later(1.0, self._arrive)
+            return
+        self._coming, waiter, self._waiter = False, self._waiter, None
+        if not waiter.done():
+            waiter.set_result(None)
+
+    def _new(self):
+        """Skip what is not wanted; whether there is something that is."""
+        kept, end = self._kept, self._end()
+        if self._filters:
+            while self._at < end and not wanted(self._filters, kept[self._at].subject):
+                self._at += 1
+        return self._at < end
+
+    async def batch(self):
+        if self._waiter is None or self._waiter.done():
+            self._waiter = get_running_loop().create_future()
+        if not self._coming and (self._new() or not self._told):
+            self._set_out()
+        await self._waiter
+        until = min(self._at + READ_LIMIT, max(self._end(), self._at))
+        found = self._kept[self._at : until]
+        if self._filters:
+            found = [message for message in found if wanted(self._filters, message.subject)]
+        self._at = until
+        self._told = caught_up = self._at >= self._end()
+        return Batch(found, caught_up)
+
+
+@lru_cache(maxsize=100_000)
+def wanted(filters, subject):
+    """Whether a subject fits one of the filters."""
+    return any(matches(one, subject) for one in filters)

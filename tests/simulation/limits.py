@@ -1,0 +1,40 @@
+"""What the broker takes: in its own size, and in small ones that usual messages meet."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from unittest import mock
+
+from det_contracts import limits
+from services.kit import log_memory, rounds
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bytes of a message with headers, of an event, of what is asked for; events and bytes of one round."""
+
+    message: int = limits.MESSAGE_BYTES
+    event: int = limits.EVENT_BYTES
+    stated: int = limits.STATED_BYTES
+    events: int = rounds.EVENTS
+    round: int = rounds.BYTES
+
+
+USUAL = Limits()
+FEW = Limits(events=3)
+"""Nearly everything takes several rounds."""
+SMALL = Limits(message=24_000, event=20_000, stated=7_000, events=12, round=9_000)
+"""The same proportions, in thousandths."""
+ALL = (USUAL, USUAL, USUAL, FEW, SMALL)
+
+
+def obeyed(chosen):
+    """Have the services keep to these."""
+    stack = ExitStack()
+    for target, name, value in (
+        (rounds, "EVENTS", chosen.events),
+        (rounds, "BYTES", chosen.round),
+        (rounds, "EVENT_BYTES", chosen.event),
+        (log_memory, "EVENT_BYTES", chosen.event),
+    ):
+        stack.enter_context(mock.patch.object(target, name, value))
+    return stack

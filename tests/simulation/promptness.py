@@ -1,0 +1,51 @@
+"""In how many rounds a reaction, or a time that has come, is decided where others never stop asking."""
+
+from det_contracts.events import Decision
+from tests.simulation.violation import Violation
+
+TURNS = 3
+"""Commands, due times and reactions have one round each, by turns."""
+
+
+class Promptness:
+    """Counts the rounds of each owner that passed over what it had read and should decide.
+
+    `most` such rounds are allowed; `longest` is what was seen.
+    """
+
+    def __init__(self, most=TURNS):
+        self.longest = 0
+        self._most = most
+        self._waiting = {}
+        """By owner and record the position at which it last moved, and the rounds since that was read."""
+        self._due = {}
+
+    def moved(self, owner, keys, position):
+        """Records that an event has replaced."""
+        for key in keys:
+            self._waiting.setdefault(owner, {})[key] = [position, 0]
+
+    def look(self, world, recorded):
+        if type(recorded.event) is not Decision:
+            return
+        owner, seen = recorded.event.owner, recorded.event.seen
+        rules, truth = world.rules[owner], world.truth[owner]
+        for key, waiting in list(self._waiting.get(owner, {}).items()):
+            if not rules.react(truth, key):
+                del self._waiting[owner][key]
+            elif waiting[0] <= seen:
+                waiting[1] += 1
+                self._judge(waiting[1], f"{owner} decides nothing about {key}", recorded)
+        self._look_at_times(rules, truth, recorded)
+
+    def _look_at_times(self, rules, truth, recorded):
+        due = rules.due(truth)
+        known, rounds = self._due.get(rules.owner, (None, 0))
+        rounds = rounds + 1 if due == known and due is not None and due <= recorded.at else 0
+        self._due[rules.owner] = due, rounds
+        self._judge(rounds, f"{rules.owner} does not state that {due} has come", recorded)
+
+    def _judge(self, rounds, what, recorded):
+        self.longest = max(self.longest, rounds)
+        if rounds > self._most:
+            raise Violation("nothing starves", f"{what} in {rounds} rounds", recorded.event)
