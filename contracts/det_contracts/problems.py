@@ -12,6 +12,7 @@ Code = Literal[
     "already_exists",
     "permission_denied",
     "exhausted",
+    "no_space",
     "failed_precondition",
     "unimplemented",
     "unavailable",

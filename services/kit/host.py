@@ -23,6 +23,7 @@ from services.kit import logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.connection import closed_for_good, connect, leave, until_closed
 from services.kit.database import Database, Snapshot
+from services.kit.disk_space import stream_limit
 from services.kit.health import show
 from services.kit.lag import Behind, tell_lags
 from services.kit.lease import Lease
@@ -154,7 +155,14 @@ async def _open_log(
     """The log, its streams made where there were none before; raises `LogTruncated`."""
     snapshot = Snapshot(service.rules.owner, service.rules.state)
     known, marks = await database.read(lambda c: (snapshot.positions(c), snapshot.marks(c)))
-    await ensure_streams(connection.jetstream(), replicas=settings.stream_replicas, known=known)
+    await ensure_streams(
+        connection.jetstream(),
+        replicas=settings.stream_replicas,
+        keep_bytes=stream_limit(settings.stream_keep_mib, settings.log_disk),
+        # Nobody asked for less: what is there is not thrown away by a start.
+        shrink=settings.stream_keep_mib > 0,
+        known=known,
+    )
     return JetStreamLog(connection, marks)
 
 

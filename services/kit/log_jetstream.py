@@ -191,13 +191,15 @@ async def ensure_streams(
     replicas: int = 1,
     keep_days: float = 30.0,
     keep_bytes: int = 16 << 30,
+    shrink: bool = True,
     known: Mapping[str, int] | None = None,
 ) -> None:
     """Make the three streams, or bring them to these settings.
 
     Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
     compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, REPORTS
-    and LOGS are bounded by age and size. `known` is how far each was read before: raises `LogTruncated` for
+    and LOGS are bounded by age and size; without `shrink` one that holds more than `keep_bytes` keeps what it
+    holds. `known` is how far each was read before: raises `LogTruncated` for
     one that is gone, as a new one in its place would hide that.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
@@ -218,8 +220,16 @@ async def ensure_streams(
         if stream == names.CONTROL:
             config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
         else:
-            config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": keep_bytes}
+            held = 0 if shrink else await _held(js, stream)
+            most = max(keep_bytes, held)
+            config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": most}
         await ensure_stream(js, config, (known or {}).get(stream, 0))
+
+
+async def _held(js: JetStreamContext, stream: str) -> int:
+    """Bytes in a stream; 0 where there is none."""
+    found = await _api(js, f"STREAM.INFO.{stream}", {})
+    return int(found["state"]["bytes"]) if "state" in found else 0
 
 
 async def ensure_stream(js: JetStreamContext, config: dict[str, Any], known: int = 0) -> None:

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
+from typing import TextIO, cast
 
 import structlog
+
+
+class Patient:
+    """A stream that takes what it can: on a full disk a line of the log must not end what wrote it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or lose it."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Have what was written on its way, or lose it."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 def configure(form: str, level: str, **bound: object) -> None:
@@ -22,7 +42,7 @@ def configure(form: str, level: str, **bound: object) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, Patient(sys.stderr))),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(**bound)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Coroutine
@@ -27,6 +28,8 @@ def leave(status: int) -> NoReturn:
     Taking an interpreter apart object by object costs a service half a second and frees nothing that would
     not go with the process; and what still holds on to the loop cannot keep a failed one from ending.
     """
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        # On a full disk it ends all the same.
+        with contextlib.suppress(OSError):
+            stream.flush()
     os._exit(status)

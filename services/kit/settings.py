@@ -37,6 +37,12 @@ class ServiceSettings:
     """Where that port is open; another address where Prometheus runs on another machine."""
     stream_replicas: int = 1
     """Copies of each stream: 1, or 3 in a NATS cluster."""
+    stream_keep_mib: int = 0
+    """Most that REPORTS and LOGS may each take; 0: 16 GiB. Never more than an eighth of `log_disk`."""
+    log_disk: Path | None = None
+    """Where the broker keeps the log, if this host can see it: its free space is watched."""
+    disk_reserve_mib: int = 0
+    """Free space that is kept for what runs; 0: a twentieth of each disk, at most 2 GiB."""
     log_format: str = "console"
     """`console` or `json`."""
     log_level: str = "INFO"

@@ -9,8 +9,9 @@ import sys
 
 from services.local import logs
 from services.local.agents import agent_down, agent_run, agent_up
-from services.local.control import CannotStart, down, up, workers_here
+from services.local.control import down, up, workers_here
 from services.local.home import Home, Plan
+from services.local.preconditions import CannotStart
 
 
 def main() -> int:
@@ -60,7 +61,7 @@ def _up(args: argparse.Namespace, home: Home) -> int:
         pools_file=args.pools or "",
     )
     try:
-        address = up(plan, home, fresh=args.delete_db)
+        address = up(plan, home, fresh=args.delete_db, force=args.force)
     except CannotStart as error:
         print(error, file=sys.stderr)
         return 1
@@ -106,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m services.local", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb, help in (
-        ("up", "start, or start anew"),
+        ("up", "start"),
         ("down", "stop"),
         ("run", "supervise in the foreground"),
         ("status", "say whether it runs"),
@@ -130,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080)
+    parser.add_argument("--force", action="store_true", help="replace one that runs, whatever it runs")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--agents", "--workers", type=int, default=1, help="workers to start")
     parser.add_argument(

@@ -11,9 +11,10 @@ import sys
 import time
 from dataclasses import replace
 
-from services.local.control import CannotStart, end
+from services.local.control import end
 from services.local.home import Home, Plan, Wish, data_directory
-from services.local.processes import Child, is_alive
+from services.local.preconditions import CannotStart, is_running
+from services.local.processes import Child
 from services.local.supervisor import Cluster
 
 PATIENCE_S = 30.0
@@ -93,7 +94,7 @@ def _check_here(host: str) -> None:
 def _cluster_at(port: int) -> tuple[Home, Plan]:
     for path in sorted((data_directory() / "steadfast").glob("*/plan.json")):
         home = Home(path.parent.name)
-        plan, pids = home.plan(), home.read("processes.json") or {}
-        if plan is not None and plan.port == port and is_alive(pids.get("supervisor", 0)):
+        plan = home.plan()
+        if plan is not None and plan.port == port and is_running(home):
             return home, plan
     raise CannotStart(f"no cluster of this machine runs at port {port}; see: det deploy local cluster-up")

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,8 +15,10 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from services.local import logs
 from services.local.home import Home, Plan, Wish
-from services.local.processes import is_alive
+from services.local.preconditions import CannotStart, check_alike, check_port, check_space, is_running
+from services.local.processes import is_alive, is_supervisor
 
 UP_PATIENCE_S = 60.0
 DOWN_PATIENCE_S = 60.0
@@ -27,17 +28,20 @@ _started: dict[int, subprocess.Popen[bytes]] = {}
 """Supervisors that this very process started, and so must collect when they end."""
 
 
-class CannotStart(Exception):
-    """The cluster did not come up; the text says why and where to look."""
+def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False) -> str:
+    """Start a cluster; returns the address of the gateway.
 
-
-def up(plan: Plan, home: Home, *, fresh: bool = False) -> str:
-    """Start a cluster, replacing a running one of the same name; returns the address of the gateway.
-
-    Returns when the gateway answers and every worker has registered. `fresh` forgets all data first.
+    Returns when the gateway answers and every worker has registered. `fresh` forgets all data first. One of
+    that name that runs already is left alone when it was started alike, else replaced only with `force`.
+    Raises `CannotStart`.
     """
+    address = f"http://{_reachable(plan.host)}:{plan.port}"
+    if is_running(home) and not force:
+        check_alike(plan, home, fresh=fresh)
+        return address
     down(home, forget=fresh)
-    _check_port(plan)
+    check_port(plan)
+    check_space(home)
     home.keep(plan)
     with (home.folder("logs") / "supervisor.log").open("ab") as output:
         process = subprocess.Popen(
@@ -52,7 +56,6 @@ def up(plan: Plan, home: Home, *, fresh: bool = False) -> str:
     if home.read("processes.json") is None:
         # Else it was quicker, and has named its programs, too.
         home.write("processes.json", {"supervisor": process.pid})
-    address = f"http://{_reachable(plan.host)}:{plan.port}"
     _wait_until_up(plan, home, process, address)
     return address
 
@@ -61,29 +64,18 @@ def _reachable(host: str) -> str:
     return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened at
 
 
-def _check_port(plan: Plan) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((plan.host, plan.port))
-        except OSError as error:
-            raise CannotStart(
-                f"port {plan.port} on {plan.host} cannot be used ({error.strerror}); choose another: --port"
-            ) from None
-
-
 def _wait_until_up(plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str) -> None:
     deadline = time.monotonic() + UP_PATIENCE_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise CannotStart(
-                f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
-            )
+            text = f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
+            raise CannotStart("\n".join([text, *logs.last_lines(home.path / "logs" / "supervisor.log")]))
         if (workers := workers_here(address)) is not None and workers >= plan.agents:
             return
         time.sleep(0.03)
     down(home)
-    raise CannotStart(f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}")
+    text = f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}"
+    raise CannotStart("\n".join([text, *logs.last_failures(home.path / "logs")]))
 
 
 def workers_here(address: str) -> int | None:
@@ -120,7 +112,7 @@ def down(home: Home, *, forget: bool = False) -> bool:
         end(path)
     pids = home.read("processes.json") or {}
     supervisor = pids.get("supervisor")
-    running = supervisor is not None and is_alive(supervisor)
+    running = is_running(home)
     if running and supervisor is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(supervisor, signal.SIGTERM)
@@ -134,13 +126,18 @@ def down(home: Home, *, forget: bool = False) -> bool:
 def end(path: Path) -> bool:
     """Stop the process that a file tells, and remove the file; returns whether it ran."""
     try:
-        pid = int(json.loads(path.read_text())["pid"])
+        pid = int(json.loads(path.read_bytes())["pid"])
     except FileNotFoundError:
         return False
-    running = is_alive(pid)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-    _wait_until_gone(pid)
+    except (ValueError, KeyError, TypeError):
+        print(f"{path} is damaged: if the worker runs, it is to be ended by hand", file=sys.stderr)
+        path.unlink(missing_ok=True)
+        return False
+    running = is_supervisor(pid)
+    if running:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+        _wait_until_gone(pid)
     path.unlink(missing_ok=True)
     return running
 

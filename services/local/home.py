@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from services.kit.files import set_aside, write_whole
 from services.local.keys import keep_secret
 
 
@@ -65,24 +66,34 @@ class Home:
         return path
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """A JSON file inside; None when it is not there or only half there."""
+        """A JSON file inside; None when it is not there. One that is damaged is told and set aside."""
+        path = self.path / name
         try:
-            found: dict[str, Any] = json.loads((self.path / name).read_text())
-        except (FileNotFoundError, json.JSONDecodeError):
+            found = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            self._set_aside(path, str(error))
+            return None
+        if not isinstance(found, dict):
+            self._set_aside(path, "it holds no object")
             return None
         return found
 
+    def _set_aside(self, path: Path, why: str) -> None:
+        aside = set_aside(path)
+        print(f"{path} is damaged ({why}): set aside as {aside.name}, and made again", file=sys.stderr)
+
     def write(self, name: str, content: dict[str, Any] | list[Any]) -> None:
-        """Write a JSON file whole or not at all."""
+        """Write a JSON file whole or not at all; raises OSError."""
         self.folder()
-        temporary = self.path / f".{name}.{os.getpid()}"
-        temporary.write_text(json.dumps(content, indent=2))
-        temporary.replace(self.path / name)
+        write_whole(self.path / name, json.dumps(content, indent=2).encode())
 
     def plan(self) -> Plan | None:
         """What the cluster was last started as."""
         found = self.read("plan.json")
-        return Plan(**found) if found else None
+        known = {field.name for field in fields(Plan)}
+        return Plan(**{name: value for name, value in found.items() if name in known}) if found else None
 
     def keep(self, plan: Plan) -> None:
         """Remember how to start the cluster."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
 
 LOOK_S = 0.2
+TAIL_BYTES = 64 * 1024
+LAST_LINES = 5
+FAILURE = re.compile(r"service\.failed|worker\.failed|\[FTL\]|^\w+: STEADFAST_|settings do not make sense")
 
 
 def show(folder: Path, *, follow: bool) -> None:
@@ -30,3 +34,25 @@ def _print_from(path: Path, place: int) -> int:
     for line in whole.decode(errors="replace").splitlines():
         print(f"{path.stem:12} | {line}")
     return place + len(whole)
+
+
+def last_lines(path: Path) -> list[str]:
+    """The end of what one program printed; empty when it printed nothing."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
+            return file.read().decode(errors="replace").splitlines()[-LAST_LINES:]
+    except OSError:
+        return []
+
+
+def last_failures(folder: Path) -> list[str]:
+    """For each program that failed, the last line in which it says why."""
+    found = []
+    for path in sorted(folder.glob("*.log")):
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - TAIL_BYTES, 0))
+            lines = file.read().decode(errors="replace").splitlines()
+        failures = [line for line in lines if FAILURE.search(line)]
+        found += [f"  {path.stem}: {failures[-1]}"] if failures else []
+    return found

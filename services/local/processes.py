@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,11 @@ class Child:
                 await asyncio.sleep(LOOK_S)
                 continue
             began = time.monotonic()
-            await self._run_once(wish)
+            try:
+                await self._run_once(wish)
+            except OSError as error:
+                # No room for its log, no processes left: what is wrong may pass, and others still run.
+                tell(f"{self.program.name} cannot be started: {error}")
             if time.monotonic() - began > STEADY_AFTER_S:
                 pause = FIRST_PAUSE_S
             if not self._stopping:
@@ -77,6 +82,10 @@ class Child:
     async def stop(self) -> None:
         """Ask the program to end; kill it when it does not."""
         self._stopping = True
+        await self.end()
+
+    async def end(self) -> None:
+        """Have the program end, and start again unless it is to stop; kill it when it does not end."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -88,6 +97,13 @@ class Child:
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
+
+
+def tell(text: str) -> None:
+    """Say something to whoever reads the supervisor's output; on a full disk it is lost."""
+    with contextlib.suppress(OSError):
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        print(f"{moment} {text}", file=sys.stderr, flush=True)
 
 
 def _die_with_parent() -> None:
@@ -102,6 +118,17 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return _answers(pid)
     return state != "Z"
+
+
+def is_supervisor(pid: int) -> bool:
+    """Whether a process of that number runs and is ours: after a start of the machine it may be any."""
+    if not is_alive(pid):
+        return False
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return True
+    return b"services.local" in words
 
 
 def _answers(pid: int) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from services.kit import broker
+from services.local.broker_care import BrokerCare
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys
-from services.local.processes import Child, Program
+from services.local.processes import Child, Program, tell
 
 SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
 
@@ -26,6 +27,15 @@ class Cluster:
         self.home = home
         self._ports = self._choose_ports()
         self._authority = write_keys(home.folder("secrets"))
+
+    def port(self, name: str) -> int:
+        """The port of a program, or `monitor` for the broker's pages."""
+        return self._ports[name]
+
+    @property
+    def log_folder(self) -> Path:
+        """Where the broker keeps the log."""
+        return self.home.folder("broker")
 
     def programs(self) -> list[Program]:
         """The broker first, then the services, then the workers."""
@@ -63,7 +73,7 @@ class Cluster:
 
     def _broker(self) -> Program:
         config = broker.write_config(
-            self.home.folder("broker"),
+            self.log_folder,
             port=self._ports["broker"],
             monitor_port=self._ports["monitor"],
             authority=self._authority,
@@ -90,6 +100,7 @@ class Cluster:
             found["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
         if name in SERVICES:
             found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
+            found["STEADFAST_LOG_DISK"] = str(self.log_folder)
         if name == "gateway":
             found |= self._gateway()
         if name == "scheduler" and plan.pools_file:
@@ -137,7 +148,11 @@ async def supervise(plan: Plan, home: Home) -> None:
 
     def note(name: str, pid: int) -> None:
         pids[name] = pid
-        home.write("processes.json", pids)
+        try:
+            home.write("processes.json", pids)
+        except OSError as error:
+            # On a full disk the program runs all the same.
+            tell(f"processes.json cannot be written: {error}")
 
     cluster = Cluster(plan, home)
     programs = cluster.programs()
@@ -147,6 +162,8 @@ async def supervise(plan: Plan, home: Home) -> None:
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
         tasks = [asyncio.create_task(child.keep_running()) for child in children]
+        care = BrokerCare(children[0].end, cluster.port("monitor"), cluster.log_folder)
+        tasks.append(asyncio.create_task(care.keep()))
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:

@@ -27,13 +27,14 @@ _FIND_PLATFORM = "import importlib.util as u, sys; sys.exit(not u.find_spec('ser
 
 
 def cluster_up(session: Session, args: argparse.Namespace) -> int:
-    """Start a cluster, or replace the running one of this name, and return when it answers."""
+    """Start a cluster and return when it answers; one of its name that runs is replaced with --force."""
     _note_ignored(args)
     words = ["up", "--name", args.cluster_name, "--port", str(args.master_port), "--agents", str(args.agents)]
     words += ["--slots", str(args.slots)] if args.slots is not None else []
     words += ["--no-gpu"] if not args.gpu else []
     words += ["--storage", str(args.storage_host_path.resolve())] if args.storage_host_path else []
     words += ["--delete-db"] if args.delete_db else []
+    words += ["--force"] if args.force else []
     return _platform(words)
 
 
@@ -113,6 +114,7 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
         arg("--master-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
     ),
     _DELETE,
+    arg("--force", action="store_true", help="replace one of this name that runs, and end what runs in it"),
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),
 )

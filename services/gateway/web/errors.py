@@ -34,6 +34,7 @@ MEANINGS: dict[Code, Meaning] = {
     "already_exists": Meaning(6, "AlreadyExists", 409),
     "permission_denied": Meaning(7, "PermissionDenied", 403),
     "exhausted": Meaning(8, "ResourceExhausted", 429),
+    "no_space": Meaning(8, "ResourceExhausted", 507),
     "failed_precondition": Meaning(9, "FailedPrecondition", 400),
     "unimplemented": Meaning(12, "Unimplemented", 501),
     "internal": Meaning(13, "Internal", 500),
@@ -49,6 +50,7 @@ _BY_STATUS: dict[int, Code] = {
     413: "exhausted",
     501: "unimplemented",
     503: "unavailable",
+    507: "no_space",
 }
 
 

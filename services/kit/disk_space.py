@@ -1,0 +1,132 @@
+"""How much room the disks have, and how much of it is kept for what runs already.
+
+A disk that is full stops everybody: the broker refuses all messages until it is started again, databases
+cannot be written. So what is new is refused while there is still room for what runs to go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from det_contracts.problems import Problem, Refused
+from services.kit.measures import Reading
+
+LARGEST_RESERVE = 2 << 30
+RESERVED_PART = 20
+"""One in so many bytes of a disk is kept, where the setting does not say otherwise."""
+STREAM_PART = 8
+"""So large a part of its disk a stream may take that is not kept for ever."""
+LARGEST_STREAM = 16 << 30
+UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+RESERVE_SETTING = "STEADFAST_DISK_RESERVE_MIB"
+
+
+class Space(NamedTuple):
+    """Of one disk, in bytes."""
+
+    path: Path
+    """What was asked for."""
+    free: int
+    """For users without privileges."""
+    total: int
+
+    def reserve(self, chosen: int = 0) -> int:
+        """What is kept for what runs; `chosen` is the setting in bytes, 0 for none."""
+        return min(chosen or LARGEST_RESERVE, self.total // RESERVED_PART if not chosen else self.total)
+
+
+def space_at(path: Path) -> Space:
+    """The room on the disk of a path, also of one that is not made yet; raises OSError."""
+    place = path
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    found = os.statvfs(place)
+    return Space(path, found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize)
+
+
+def size_in_words(count: float) -> str:
+    """A number of bytes for people, to three digits."""
+    unit = 0
+    while count >= 1000 and unit < len(UNITS) - 1:
+        count, unit = count / 1024, unit + 1
+    return f"{count:.3g} {UNITS[unit]}" if unit else f"{int(count)} bytes"
+
+
+def stream_limit(setting_mib: int, log_disk: Path | None) -> int:
+    """How many bytes REPORTS and LOGS may each take: a part of the broker's disk, at most the setting.
+
+    With a setting of 0 it is at most 16 GiB, with a disk that this host does not see just that.
+    """
+    most = setting_mib << 20 or LARGEST_STREAM
+    if log_disk is None:
+        return most
+    return min(most, space_at(log_disk).total // STREAM_PART)
+
+
+class Disks:
+    """The disks that something is kept on, by what is kept there."""
+
+    def __init__(self, folders: Mapping[str, Path], reserve_mib: int = 0) -> None:
+        self._folders = dict(folders)
+        self._chosen = reserve_mib << 20
+        self._found: dict[str, Space] = {}
+
+    async def check(self, what: str, needed: Mapping[str, int] | None = None) -> None:
+        """Raise `Refused` (no space) when a disk has too little room for something new.
+
+        `needed` tells, by what is kept where, how many bytes it brings.
+        """
+        missing = await asyncio.to_thread(self.shortage, needed or {})
+        if missing:
+            raise Refused(
+                Problem("no_space", f"{what} is not taken: {missing}. What runs goes on and is kept")
+            )
+
+    def shortage(self, needed: Mapping[str, int]) -> str:
+        """Which disk has too little room, and how much is missing; empty when all have enough. Blocks."""
+        self._look()
+        for name, space in self._found.items():
+            kept, brought = space.reserve(self._chosen), needed.get(name, 0)
+            if space.free < kept + brought:
+                return self._in_words(name, space, kept, brought)
+        return ""
+
+    def _in_words(self, name: str, space: Space, kept: int, brought: int) -> str:
+        wanted = f"{size_in_words(brought)} are needed and " if brought else ""
+        return (
+            f"the disk of the {name} has {size_in_words(space.free)} free at {space.path}; {wanted}"
+            f"{size_in_words(kept)} are kept for what runs ({RESERVE_SETTING}): make room for "
+            f"{size_in_words(kept + brought - space.free)} more there"
+        )
+
+    def _look(self) -> None:
+        found = {}
+        for name, folder in self._folders.items():
+            try:
+                found[name] = space_at(folder)
+            except OSError:
+                # A disk that is away is no full one: whoever uses it says so.
+                continue
+        self._found = found
+
+    async def look(self) -> None:
+        """Ask how full the disks are, for the readings."""
+        await asyncio.to_thread(self._look)
+
+    def readings(self) -> Iterable[Reading]:
+        """What operators see of them."""
+        for name, help, values in (
+            ("disk_free_bytes", "Free where something is kept", [s.free for s in self._found.values()]),
+            ("disk_bytes", "Size of that disk", [s.total for s in self._found.values()]),
+            (
+                "disk_reserve_bytes",
+                "With less free than this nothing new is taken",
+                [s.reserve(self._chosen) for s in self._found.values()],
+            ),
+        ):
+            by_disk = {(disk,): float(value) for disk, value in zip(self._found, values, strict=True)}
+            yield Reading(name, help, ("disk",), by_disk)

@@ -1,0 +1,63 @@
+"""What must hold before a cluster is started."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import asdict
+
+from services.kit.disk_space import size_in_words, space_at
+from services.local.home import Home, Plan
+from services.local.processes import is_supervisor
+
+ROOM_TO_START = 64 << 20
+"""Bytes that must be free for a first start: empty streams, five databases, some output."""
+
+
+class CannotStart(Exception):
+    """The cluster did not come up; the text says why and where to look."""
+
+
+def is_running(home: Home) -> bool:
+    """Whether the supervisor of a cluster runs."""
+    return is_supervisor((home.read("processes.json") or {}).get("supervisor", 0))
+
+
+def check_alike(plan: Plan, home: Home, *, fresh: bool) -> None:
+    """Raise `CannotStart`, with what differs, when a cluster that runs is not what is wanted."""
+    before, wanted = (asdict(one) if one else {} for one in (home.plan(), plan))
+    changes = [
+        f"  {name}: {before.get(name)!r} -> {value!r}"
+        for name, value in wanted.items()
+        if before.get(name) != value
+    ]
+    changes += ["  data: kept -> forgotten"] if fresh else []
+    if changes:
+        raise CannotStart(
+            f"cluster '{plan.name}' runs already, and was started otherwise:\n"
+            + "\n".join(changes)
+            + "\nTo replace it, which ends what runs in it: --force. To start another one beside it, give it "
+            "another name and another port (--name, --port; det: --cluster-name, --master-port)"
+        )
+
+
+def check_space(home: Home) -> None:
+    """Raise `CannotStart` when a cluster has no room to begin."""
+    space = space_at(home.path)
+    if space.free < ROOM_TO_START:
+        raise CannotStart(
+            f"there is no room for a cluster: {size_in_words(space.free)} are free at {home.path}, "
+            f"{size_in_words(ROOM_TO_START)} are needed. Make room, or choose another disk by STEADFAST_HOME"
+        )
+
+
+def check_port(plan: Plan) -> None:
+    """Raise `CannotStart` when another program has the gateway's port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((plan.host, plan.port))
+        except OSError as error:
+            raise CannotStart(
+                f"port {plan.port} on {plan.host} cannot be used ({error.strerror}); "
+                "choose another: --port (det: --master-port)"
+            ) from None
