@@ -9,7 +9,14 @@ from services.gateway.domain import State, evolve
 from services.gateway.http import allow_many_connections, application, listening_socket, serve
 from services.gateway.live import Live
 from services.gateway.peers import Peers
-from services.gateway.settings import Settings, blob_store, default_storage, signing_key, trial_signer
+from services.gateway.settings import (
+    Settings,
+    blob_store,
+    default_storage,
+    disks,
+    signing_key,
+    trial_signer,
+)
 from services.gateway.store import project
 from services.gateway.web.connection import Connections
 from services.kit.host import Service
@@ -28,6 +35,9 @@ async def serve_http(parts: Parts) -> None:
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
     parts.measures.read(live.readings)
+    storage = default_storage(settings)
+    watched = disks(settings, storage)
+    parts.measures.read(watched.readings, watched.look)
     backend = Backend(
         settings=settings,
         catalogue=catalogue,
@@ -37,9 +47,10 @@ async def serve_http(parts: Parts) -> None:
         blobs=blob_store(settings),
         token_key=signing_key(settings),
         trial_signer=trial_signer(settings),
-        storage=default_storage(settings),
+        storage=storage,
         measures=parts.measures,
         tracer=parts.tracer,
+        disks=watched,
     )
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)

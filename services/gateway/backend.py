@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.tails import Tails
 from services.kit.blobs import BlobStore
+from services.kit.disk_space import Disks
 from services.kit.log import Log
 from services.kit.measures import Measures
 from services.kit.offload import Offload
@@ -40,6 +41,8 @@ class Backend:
     """Default `checkpoint_storage` of the cluster."""
     measures: Measures
     tracer: Tracer | None = None
+    disks: Disks = field(default_factory=lambda: Disks({}))
+    """Whose free space is asked for before anything new is taken."""
 
     @cached_property
     def following(self) -> Following:

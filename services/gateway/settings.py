@@ -11,7 +11,10 @@ import structlog
 
 from services.gateway import yamlfile
 from services.kit import blobs
+from services.kit.disk_space import Disks
 from services.kit.settings import BadSettings, ServiceSettings
+from services.kit.sqlite_files import sqlite_file
+from services.kit.storage import directory_of
 
 log = structlog.get_logger()
 
@@ -108,3 +111,14 @@ def blob_store(settings: Settings) -> blobs.BlobStore:
         )
     except ValueError as error:
         raise BadSettings(f"STEADFAST_BLOBS: {error}") from error
+
+
+def disks(settings: Settings, storage: dict[str, Any] | None) -> Disks:
+    """The disks of this host that experiments fill, by what lies there."""
+    found = {"log": settings.log_disk} if settings.log_disk else {}
+    database = sqlite_file(settings.database_url)
+    found |= {"database": database} if database else {}
+    found |= {"experiments' code": Path(settings.blobs)} if settings.blobs.startswith("/") else {}
+    if storage and settings.checkpoints_probe and storage["type"] in ("shared_fs", "directory"):
+        found["checkpoints"] = directory_of(storage)
+    return Disks(found, settings.disk_reserve_mib)

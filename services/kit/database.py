@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 
 from services.kit.log import Mark
 from services.kit.rules import Key, record_types
+from services.kit.sqlite_files import is_damage, note_damage, sqlite_file
 
 T = TypeVar("T")
 METADATA = sa.MetaData()
@@ -43,10 +45,22 @@ SIZE_IN_POSTGRESQL = sa.text(
 )
 
 
+class Unreadable(Exception):
+    """A stored record is no record any more: bytes of it have changed on the disk."""
+
+
+class Damaged(Exception):
+    """The file of a database is broken; the next start sets it aside."""
+
+
 class Database:
     """A SQLAlchemy engine with one writer thread and a few reader threads."""
 
-    def __init__(self, url: str, *, readers: int = 4) -> None:
+    def __init__(self, url: str, *, readers: int = 4, damaged: str = "") -> None:
+        """`damaged` says what was wrong with the file in whose place this one was made; it is empty then."""
+        self.damaged = damaged
+        self._file = sqlite_file(url)
+        self._broken: asyncio.Future[str] | None = None
         sqlite = url.startswith("sqlite")
         options: dict[str, Any] = {"pool_size": readers + 1} if not sqlite or ":memory:" not in url else {}
         if sqlite:
@@ -57,13 +71,39 @@ class Database:
         self._writer = ThreadPoolExecutor(1, "database-writer")
         self._readers = ThreadPoolExecutor(readers, "database-reader")
 
+    async def until_damaged(self) -> None:
+        """Raise `Damaged` once somebody meets damage in the file, wherever that is.
+
+        Its users cannot go on, and a start of the process makes another from the log.
+        """
+        self._broken = asyncio.get_running_loop().create_future()
+        raise Damaged(f"the database {self._file} is damaged: {await self._broken}")
+
     async def write(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` in one transaction in the writer thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self._transact, work)
+        return await self._run(self._writer, self._transact, work)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a consistent view in a reader thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self.look, work)
+        return await self._run(self._readers, self.look, work)
+
+    async def _run(
+        self,
+        pool: ThreadPoolExecutor,
+        way: Callable[[Callable[[sa.Connection], T]], T],
+        work: Callable[[sa.Connection], T],
+    ) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, way, work)
+        except (sa.exc.DBAPIError, Unreadable) as error:
+            if self._file is not None and (isinstance(error, Unreadable) or is_damage(error)):
+                self._note_damage(self._file, str(getattr(error, "orig", error)))
+            raise
+
+    def _note_damage(self, file: Path, reason: str) -> None:
+        note_damage(file, reason)
+        if self._broken is not None and not self._broken.done():
+            self._broken.set_result(reason)
 
     def look(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a view of the database that no commit changes meanwhile."""
@@ -152,7 +192,13 @@ class Snapshot:
             SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind != MARKS
         )
         for kind, key, body in connection.execute(query):
-            tables[kind][self._types[kind][0](key)] = decoders[kind].decode(body)
+            try:
+                tables[kind][self._types[kind][0](key)] = decoders[kind].decode(body)
+            except msgspec.ValidationError:
+                # Sound, and of another version: that is for a person to look at.
+                raise
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise Unreadable(f"the record of {kind} '{key}' cannot be read: {error}") from error
         return self._state(**tables), self.positions(connection)
 
     def save(

@@ -7,6 +7,7 @@ cannot be written. So what is new is refused while there is still room for what 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -67,29 +68,25 @@ def stream_limit(setting_mib: int, log_disk: Path | None) -> int:
     return min(most, space_at(log_disk).total // STREAM_PART)
 
 
+def no_space(what: str, missing: str) -> Refused:
+    """The answer to who wants something new, where `shortage` has found something."""
+    return Refused(Problem("no_space", f"{what} is not taken: {missing}. What runs already goes on"))
+
+
 class Disks:
     """The disks that something is kept on, by what is kept there."""
 
     def __init__(self, folders: Mapping[str, Path], reserve_mib: int = 0) -> None:
-        self._folders = dict(folders)
+        self._folders: dict[str, Path] = dict(folders)
         self._chosen = reserve_mib << 20
         self._found: dict[str, Space] = {}
 
-    async def check(self, what: str, needed: Mapping[str, int] | None = None) -> None:
-        """Raise `Refused` (no space) when a disk has too little room for something new.
+    def shortage(self, needed: Mapping[str, int], also: Mapping[str, Path]) -> str:
+        """Which disk has too little room for something new, and how much is missing; empty for none. Blocks.
 
-        `needed` tells, by what is kept where, how many bytes it brings.
+        `needed` tells, by what is kept where, how many bytes it brings; `also` names further folders.
         """
-        missing = await asyncio.to_thread(self.shortage, needed or {})
-        if missing:
-            raise Refused(
-                Problem("no_space", f"{what} is not taken: {missing}. What runs goes on and is kept")
-            )
-
-    def shortage(self, needed: Mapping[str, int]) -> str:
-        """Which disk has too little room, and how much is missing; empty when all have enough. Blocks."""
-        self._look()
-        for name, space in self._found.items():
+        for name, space in _spaces({**self._folders, **also}).items():
             kept, brought = space.reserve(self._chosen), needed.get(name, 0)
             if space.free < kept + brought:
                 return self._in_words(name, space, kept, brought)
@@ -103,19 +100,9 @@ class Disks:
             f"{size_in_words(kept + brought - space.free)} more there"
         )
 
-    def _look(self) -> None:
-        found = {}
-        for name, folder in self._folders.items():
-            try:
-                found[name] = space_at(folder)
-            except OSError:
-                # A disk that is away is no full one: whoever uses it says so.
-                continue
-        self._found = found
-
     async def look(self) -> None:
         """Ask how full the disks are, for the readings."""
-        await asyncio.to_thread(self._look)
+        self._found = await asyncio.to_thread(_spaces, self._folders)
 
     def readings(self) -> Iterable[Reading]:
         """What operators see of them."""
@@ -130,3 +117,12 @@ class Disks:
         ):
             by_disk = {(disk,): float(value) for disk, value in zip(self._found, values, strict=True)}
             yield Reading(name, help, ("disk",), by_disk)
+
+
+def _spaces(folders: Mapping[str, Path]) -> dict[str, Space]:
+    found = {}
+    for name, folder in folders.items():
+        # A disk that is away is no full one: whoever uses it says so.
+        with contextlib.suppress(OSError):
+            found[name] = space_at(folder)
+    return found

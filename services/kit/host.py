@@ -33,6 +33,7 @@ from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
 from services.kit.offload import Job, Offload
 from services.kit.parts import Parts
+from services.kit.rebuild import Rebuild
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
@@ -132,13 +133,19 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         )
         parts = _joined(service, settings, connection, journal, database, lease, tracer)
         stack.push_async_callback(parts.offload.close)
+        rebuild = Rebuild(service.rules.owner, database.damaged)
+        await rebuild.look(journal, database, service.rules.state, service.rules.streams)
+        parts.measures.read(rebuild.readings)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
         _read_numbers(service, parts)
-        stack.push_async_callback(await show(parts.measures, settings, lambda: _unwell(parts.runner)))
+        stack.push_async_callback(
+            await show(parts.measures, settings, lambda: _unwell(parts.runner, rebuild))
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(until_closed(connection))
+                tasks.create_task(database.until_damaged())
                 tasks.create_task(parts.runner.run())
                 tasks.create_task(lease.hold())
                 tasks.create_task(_hear(service, parts, lease))
@@ -234,8 +241,8 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
     await work
 
 
-def _unwell(runner: Runner[Any]) -> str | None:
-    return None if runner.ready.is_set() else "still folding the log"
+def _unwell(runner: Runner[Any], rebuild: Rebuild) -> str | None:
+    return None if runner.ready.is_set() else f"still folding the log{rebuild.wait()}"
 
 
 async def _hear(service: Service, parts: Parts, lease: Lease) -> None:

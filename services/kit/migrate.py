@@ -12,6 +12,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from services.kit.database import Database
+from services.kit.sqlite_files import set_aside_if_damaged
 
 VERSIONS = sa.table("alembic_version", sa.column("version_num"))
 ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
@@ -19,10 +20,13 @@ ONE_AT_A_TIME = sa.select(sa.func.pg_advisory_xact_lock(0x57EADFA57))
 
 
 def open_database(url: str, owner: str) -> Database:
-    """The database of one service, migrated; with PostgreSQL in a schema named after the owner."""
+    """The database of one service, migrated; with PostgreSQL in a schema named after the owner.
+
+    A damaged SQLite file is set aside, and an empty one made in its place.
+    """
     if url.startswith("postgresql"):
         url = _with_schema(url, owner)
-    database = Database(url)
+    database = Database(url, damaged=set_aside_if_damaged(url, owner))
     folder = Path(__file__).parent.parent / owner / "migrations"
     if _version(database) != _newest(folder):
         _upgrade(database, folder)

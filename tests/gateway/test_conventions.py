@@ -36,6 +36,7 @@ def test_the_table_of_codes():
         (6, "AlreadyExists", 409),
         (7, "PermissionDenied", 403),
         (8, "ResourceExhausted", 429),
+        (8, "ResourceExhausted", 507),
         (9, "FailedPrecondition", 400),
         (12, "Unimplemented", 501),
         (13, "Internal", 500),

@@ -12,6 +12,7 @@ from determined.storage import globs as _globs
 from determined.storage.base import StorageManager
 from determined.storage.copying import copy_tree
 from determined.storage.progress import Meter, Progress
+from determined.storage.room import check_room
 from determined.storage.tree import Resources, Selector, choose, list_directory, local_path, only
 
 logger = logging.getLogger("determined.storage")
@@ -77,6 +78,7 @@ class SharedFSStorageManager(StorageManager):
         names = only(list_directory(src), paths)
         if not names and paths is not None:
             return
+        check_room(self._base, sum(names.values()))
         meter = Meter(sum(names.values()), progress)
         with _naming_the_place(self._base):
             copy_tree(pathlib.Path(src), local_path(self._base, dst), names, meter)
@@ -127,6 +129,7 @@ class SharedFSStorageManager(StorageManager):
 
     def pre_store_path(self, dst: str) -> pathlib.Path:
         path = local_path(self._base, dst)
+        check_room(self._base, 0)
         with _naming_the_place(self._base):
             path.mkdir(parents=True, exist_ok=True)
         return path

@@ -52,6 +52,7 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
     wish: Wish = completed(body, kind, state)
     if kind == "TENSORBOARD":
         wish.config["tensorboard"] = tensorboard(body, state)
+    await submit.check_room(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
     context = await code.store(visit.backend, visit.user.username)
     command = SubmitTask(
         task_id=str(uuid.uuid4()),

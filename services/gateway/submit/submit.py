@@ -21,6 +21,8 @@ from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment, read_body
 from services.gateway.web.spooled import spooled
+from services.kit.disk_space import no_space
+from services.kit.storage import directory_of
 
 if TYPE_CHECKING:
     from services.gateway.web.visit import UserVisit
@@ -40,6 +42,11 @@ class Code:
         self.items = items
         self.packed: Context | None = None
         self.file: BinaryIO | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes as it is stored, or a little more."""
+        return self.packed.size_bytes if self.packed else sum(len(one.content) for one in self.items)
 
     async def store(self, backend: Backend, who: str, *, only_check: bool = False) -> Context | None:
         """Keep it; None where there is none. Raises `Refused`, or `archive.TooLarge`."""
@@ -90,6 +97,9 @@ async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: st
     source = configuration.source_checkpoint(config, state)
     # What runs elsewhere uses neither the workers' storage nor their slots.
     warnings = [] if wish.unmanaged else await _check_cluster(backend, config, user)
+    if not wish.validate_only:
+        storage = None if wish.unmanaged else config["checkpoint_storage"]
+        await check_room(backend, "the experiment", code, user, storage)
     context = await _context(backend, wish, code, user)
     command = commands.CreateExperiment(
         user=user,
@@ -153,6 +163,19 @@ async def _context(backend: Backend, wish: CreateExperiment, code: Code, who: st
     parent = backend.catalogue.submission(wish.parent_id) if wish.parent_id else None
     own = await code.store(backend, who, only_check=wish.validate_only)
     return own or (parent.context if parent is not None else None)
+
+
+async def check_room(
+    backend: Backend, what: str, code: Code, who: str, storage: dict[str, Any] | None = None
+) -> None:
+    """Raise `Refused` (507) where the disks have no room for something new beside what runs."""
+    own = {}
+    if storage and storage["type"] in ("shared_fs", "directory") and backend.settings.checkpoints_probe:
+        own["checkpoints"] = directory_of(storage)
+    needed = {"experiments' code": code.size_bytes}
+    missing = await backend.limits.probes.run(who, backend.disks.shortage, needed, own)
+    if missing:
+        raise no_space(what, missing)
 
 
 def _store(backend: Backend, items: Sequence[ContextItem], only_check: bool) -> Context:

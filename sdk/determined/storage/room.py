@@ -1,0 +1,43 @@
+"""Whether a disk has room for a checkpoint, asked before the first byte is written."""
+
+import errno
+import os
+import pathlib
+
+KEPT_BYTES = 1 << 30
+KEPT_PART = 40
+"""One in so many bytes of a disk stays free, at most `KEPT_BYTES`: others report and log on it."""
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def check_room(folder: pathlib.Path, size_bytes: int) -> None:
+    """Raise OSError (no space) when a disk would have too little left; half a checkpoint is worse than none.
+
+    `folder` need not be there yet.
+    """
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        found = os.statvfs(place)
+    except OSError:
+        # Whoever writes there says what is wrong.
+        return
+    free, kept = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize // KEPT_PART
+    kept = min(kept, KEPT_BYTES)
+    if free >= size_bytes + kept:
+        return
+    wanted = f"it takes {_in_words(size_bytes)}, " if size_bytes else ""
+    raise OSError(
+        errno.ENOSPC,
+        f"the checkpoint is not stored: {wanted}{_in_words(free)} are free at {folder}, and "
+        f"{_in_words(kept)} of these are kept for what runs; "
+        f"make room for {_in_words(size_bytes + kept - free)} more there",
+    )
+
+
+def _in_words(count: float) -> str:
+    unit = 0
+    while count >= 1000 and unit < len(_UNITS) - 1:
+        count, unit = count / 1024, unit + 1
+    return f"{count:.3g} {_UNITS[unit]}" if unit else f"{int(count)} bytes"

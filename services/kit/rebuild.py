@@ -1,0 +1,67 @@
+"""What a database that is made again from the log cannot have: what the log has let go of meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from det_contracts import subjects
+from services.kit.database import Database, Snapshot
+from services.kit.log import OutcomeUnknown
+from services.kit.log_jetstream import JetStreamLog
+from services.kit.measures import Reading
+
+log = structlog.get_logger()
+
+
+class Rebuild:
+    """Why the database of a service begins at nothing, and what it will lack."""
+
+    def __init__(self, owner: str, damaged: str) -> None:
+        """`damaged` is what was wrong with the file that was there before; empty for nothing."""
+        self._owner = owner
+        self._damaged = damaged
+        self._lost: dict[str, int] = {}
+
+    async def look(
+        self, journal: JetStreamLog, database: Database, state: type, streams: Iterable[str]
+    ) -> None:
+        """Tell of each stream that is to be read from its beginning, and has none of its beginning any more.
+
+        CONTROL is kept for ever: a hole there is refused by who reads it.
+        """
+        known: Mapping[str, int] = await database.read(Snapshot(self._owner, state).positions)
+        for stream in set(streams) - known.keys() - {subjects.CONTROL}:
+            try:
+                found = await journal.state(stream)
+            except OutcomeUnknown:
+                continue
+            if (gone := int(found["first_seq"]) - 1) > 0:
+                self._lost[stream] = gone
+                self._tell(stream, gone, str(found.get("first_ts", "")))
+
+    def _tell(self, stream: str, gone: int, since: str) -> None:
+        advice = (
+            f"{stream} holds nothing from before {since}: what this database had of it cannot be made again. "
+            "Where the file was damaged, it was kept under another name"
+        )
+        log.warning("database.begins_late", owner=self._owner, stream=stream, messages=gone, advice=advice)
+
+    def wait(self) -> str:
+        """What is said of it until the log is folded."""
+        return f"; the database was damaged ({self._damaged}) and is made again" if self._damaged else ""
+
+    def readings(self) -> Iterable[Reading]:
+        """What operators see of it."""
+        damaged = float(bool(self._damaged))
+        yield Reading(
+            "database_damaged", "1 where the file was found damaged at this start", (), {(): damaged}
+        )
+        lost = {(stream,): float(count) for stream, count in self._lost.items()}
+        yield Reading(
+            "database_lost_messages",
+            "Messages that were removed from a stream before the database was made again",
+            ("stream",),
+            lost,
+        )

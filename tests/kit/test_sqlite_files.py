@@ -1,0 +1,236 @@
+"""A damaged SQLite file: found before or while it is used, kept under another name, and made again."""
+
+import asyncio
+import shutil
+import sqlite3
+from types import SimpleNamespace
+
+import pytest
+import sqlalchemy as sa
+
+from services.kit import sqlite_files
+from services.kit.database import Damaged, Database, Snapshot, Unreadable
+from services.kit.files import KEPT, aside
+from services.kit.migrate import open_database
+from services.searcher.app import SERVICE
+
+OWNER = "searcher"
+PAGE = 4096
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "it.db"
+
+
+def url(path):
+    return f"sqlite:///{path}"
+
+
+def closed(path, rows=0):
+    """A database that was used and closed."""
+    database = open_database(url(path), OWNER)
+    database.close()
+    with sqlite3.connect(path) as connection:
+        records = [(OWNER, "experiments", str(n), b"x" * 500) for n in range(rows)]
+        connection.executemany("insert into snapshots values (?, ?, ?, ?)", records)
+    connection.close()
+
+
+def killed(path, rows=0):
+    """The same as its user's kill -9 leaves it: what was written last, 200 records, is beside it."""
+    closed(path, rows)
+    one = sqlite3.connect(path)
+    one.execute("PRAGMA wal_autocheckpoint=0")
+    with one:
+        records = [(OWNER, "trials", str(n), b"x" * 500) for n in range(200)]
+        one.executemany("insert into snapshots values (?, ?, ?, ?)", records)
+    left = path.with_name("left.db")
+    for ending in ("", "-wal"):
+        shutil.copy(f"{path}{ending}", f"{left}{ending}")
+    one.close()
+    return left
+
+
+def overwrite(path, offset, content):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(content)
+
+
+def count(path):
+    with sqlite3.connect(path) as connection:
+        (found,) = connection.execute("select count(*) from snapshots").fetchone()
+    connection.close()
+    return found
+
+
+DAMAGES = {
+    "another file": (lambda p: p.write_bytes(b"not a database\n" * 1000), "does not begin"),
+    "a header of zeros": (lambda p: overwrite(p, 0, b"\0" * 100), "does not begin"),
+    "a few bytes": (lambda p: p.write_bytes(b"SQLite"), "does not begin"),
+    "cut": (lambda p: p.write_bytes(p.read_bytes()[: 3 * PAGE]), "is cut"),
+    "a page size of nonsense": (lambda p: overwrite(p, 16, b"\3\1"), "pages of"),
+    "no schema": (lambda p: overwrite(p, 100, b"\xff" * (PAGE - 100)), "malformed"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found_at_the_start_and_the_file_kept(path, name):
+    damage, words = DAMAGES[name]
+    closed(path, rows=100)
+    damage(path)
+    before = path.read_bytes()
+    database = open_database(url(path), OWNER)
+    assert words in database.damaged
+    database.close()
+    (kept,) = aside(path, sqlite_files.COMPANIONS)
+    assert kept.read_bytes() == before
+    assert count(path) == 0
+
+
+def test_an_empty_file_is_a_new_one(path):
+    path.touch()
+    database = open_database(url(path), OWNER)
+    assert "empty" in database.damaged
+    database.close()
+    assert not aside(path)
+
+
+def test_a_sound_file_is_left_alone(path):
+    closed(path, rows=100)
+    database = open_database(url(path), OWNER)
+    assert database.damaged == ""
+    database.close()
+    assert count(path) == 100
+
+
+def test_what_a_kill_leaves_is_sound(path):
+    left = killed(path)
+    assert left.stat().st_size < 200 * 500
+    database = open_database(url(left), OWNER)
+    assert database.damaged == ""
+    database.close()
+    assert count(left) == 200
+
+
+def test_damage_inside_is_found_where_the_last_user_did_not_close(path):
+    left = killed(path, rows=2000)
+    pages = left.stat().st_size // PAGE
+    overwrite(left, pages // 4 * PAGE, b"\xff" * (pages // 2 * PAGE))
+    database = open_database(url(left), OWNER)
+    assert database.damaged
+    database.close()
+    assert len(aside(left, sqlite_files.COMPANIONS)) == 1
+
+
+def test_a_damaged_wal_costs_what_was_in_it_and_no_more(path):
+    left = killed(path)
+    overwrite(left.with_name("left.db-wal"), 0, b"\0" * 32)
+    database = open_database(url(left), OWNER)
+    assert database.damaged == ""
+    database.close()
+    assert count(left) == 0
+
+
+def test_a_look_inside_takes_no_longer_than_it_may(path, monkeypatch):
+    left = killed(path)
+    rung = []
+
+    class AtOnce:
+        def __init__(self, seconds, ring):
+            self.ring = ring
+
+        def start(self):
+            rung.append(True)
+
+        cancel = join = lambda self: None
+
+    class Interrupted:
+        def execute(self, text):
+            error = sqlite3.OperationalError("interrupted")
+            error.sqlite_errorcode = sqlite3.SQLITE_INTERRUPT
+            raise error
+
+        def interrupt(self):
+            pass
+
+    monkeypatch.setattr(sqlite_files, "threading", SimpleNamespace(Timer=AtOnce))
+    assert sqlite_files._checked(Interrupted()) == "ok"
+    assert rung
+    assert left.exists()
+
+
+def test_damage_that_is_met_while_running_ends_the_process_and_the_next_start_begins_anew(path):
+    closed(path, rows=2000)
+
+    async def story():
+        database = open_database(url(path), OWNER)
+        assert database.damaged == ""
+        watch = asyncio.create_task(database.until_damaged())
+        await asyncio.sleep(0)
+        overwrite(path, 8 * PAGE, b"\xff" * (path.stat().st_size - 8 * PAGE))
+        with pytest.raises(sa.exc.DatabaseError, match="malformed"):
+            await database.read(lambda c: c.exec_driver_sql("select sum(length(body)) from snapshots").all())
+        with pytest.raises(Damaged, match="malformed"):
+            await watch
+        database.close()
+
+    asyncio.run(story())
+    database = open_database(url(path), OWNER)
+    assert "malformed" in database.damaged
+    database.close()
+    assert count(path) == 0
+    database = open_database(url(path), OWNER)
+    assert database.damaged == ""
+    database.close()
+
+
+def test_a_record_whose_bytes_changed_is_damage(path):
+    closed(path, rows=1)
+
+    async def story():
+        database = open_database(url(path), OWNER)
+        with pytest.raises(Unreadable, match="experiments '0'"):
+            await database.read(Snapshot(OWNER, SERVICE.rules.state).load)
+        database.close()
+
+    asyncio.run(story())
+    assert "experiments '0'" in sqlite_files.damage(path)
+
+
+def test_other_errors_are_no_damage(path):
+    closed(path)
+
+    async def story():
+        database = open_database(url(path), OWNER)
+        with pytest.raises(sa.exc.OperationalError, match="no such table"):
+            await database.read(lambda c: c.exec_driver_sql("select * from nowhere").all())
+        database.close()
+
+    asyncio.run(story())
+    assert sqlite_files.damage(path) == ""
+
+
+def test_few_damaged_files_are_kept(path):
+    for number in range(KEPT + 2):
+        path.write_bytes(b"nonsense %d" % number * 20)
+        open_database(url(path), OWNER).close()
+    kept = [one.read_bytes() for one in aside(path, sqlite_files.COMPANIONS)]
+    assert kept == [b"nonsense %d" % number * 20 for number in range(2, KEPT + 2)]
+
+
+@pytest.mark.parametrize("of", ["sqlite://", "sqlite:///:memory:", "postgresql://u:p@h/d"])
+def test_only_files_of_sqlite_are_looked_at(of):
+    assert sqlite_files.sqlite_file(of) is None
+    assert sqlite_files.set_aside_if_damaged(of, OWNER) == ""
+
+
+def test_a_database_without_a_file_is_never_set_aside():
+    async def story():
+        database = Database("sqlite://", readers=1)
+        with pytest.raises(sa.exc.OperationalError):
+            await database.write(lambda c: c.exec_driver_sql("select * from nowhere"))
+        database.close()
+
+    asyncio.run(story())
