@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.fork_server",
     "tests.fixtures.postgres",
     "tests.fixtures.published",
+    "tests.fixtures.small_disk",
     "tests.fixtures.three_brokers",
     "tests.fixtures.wheels",
 ]

@@ -193,7 +193,7 @@ class Worker:
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
-            self._orders.keep(order)
+            await asyncio.to_thread(self._orders.keep, order)
         except OSError as error:
             # What cannot be written down could not be found again: it is given back at once.
             message = f"worker {self._settings.worker_id} cannot take the task: {error}"

@@ -1,7 +1,12 @@
 """What the worker was told to run, kept on disk so that a killed worker goes on where it was.
 
 Each allocation has a folder `runs/<allocation id>` with `order.json`, written before the worker's
-reading position moves past the assignment. So an assignment is either still to be read or is here.
+reading position moves past the assignment. So an assignment is either still to be read or is here. What is
+stated about it later is one small record, `notes.json`, whose room is taken at the beginning: it can be
+written where the disk is full, and by one write, so that a power loss leaves it as it was before or after.
+
+A file that is damaged all the same is set aside. An order that cannot be read is no order: the worker does
+not state that it runs, so the scheduler places the run again.
 """
 
 from __future__ import annotations
@@ -10,8 +15,27 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from det_contracts.events.scheduler import AllocationAssigned
+from services.kit.files import overwrite, set_aside, write_whole
+from worker import process
+
+NOTES_BYTES = 1024
+POSITION_BYTES = 32
+LONGEST_REASON = 150
+"""Characters that are noted, so that they have room in JSON whatever they are."""
+
+log = structlog.get_logger()
+
+
+class Notes(msgspec.Struct, frozen=True):
+    """What has been stated about an assignment."""
+
+    started_at: float
+    reported: bool
+    killed: str
+    over: bool
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -43,11 +67,21 @@ class Orders:
         return self._runs / allocation_id
 
     def get(self, allocation_id: str) -> Order | None:
-        """The order for an allocation; None when there is none, or no more."""
+        """The order for an allocation; None when there is none, or no more, or it is damaged."""
+        folder = self.folder(allocation_id)
+        path = folder / "order.json"
         try:
-            return msgspec.json.decode((self.folder(allocation_id) / "order.json").read_bytes(), type=Order)
+            order = msgspec.json.decode(path.read_bytes(), type=Order)
         except FileNotFoundError:
             return None
+        except msgspec.MsgspecError as error:
+            kept = set_aside(path)
+            log.error("order.damaged", allocation=allocation_id, error=str(error), kept_as=str(kept))
+            # Nobody would follow what may still run of it.
+            process.kill(folder)
+            return None
+        noted = _notes(folder)
+        return order if noted is None else msgspec.structs.replace(order, **msgspec.structs.asdict(noted))
 
     def all(self) -> Iterator[Order]:
         """Every order, by allocation."""
@@ -57,28 +91,42 @@ class Orders:
                 yield order
 
     def keep(self, order: Order) -> None:
-        """Write an order down, or what is new about it."""
+        """Write an order down, or what is new about it; blocks until a new one is on the disk."""
         folder = self.folder(order.assigned.allocation_id)
         folder.mkdir(exist_ok=True, mode=0o700)
-        _write(folder / "order.json", msgspec.json.encode(order))
+        noted = Notes(order.started_at, order.reported, order.killed[:LONGEST_REASON], order.over)
+        overwrite(folder / "notes.json", msgspec.json.encode(noted), NOTES_BYTES)
+        if not (folder / "order.json").exists():
+            # One that is lost with the power is no harm: the worker does not state then that it runs.
+            write_whole(folder / "order.json", msgspec.json.encode(order), lasting=False)
 
     def position(self) -> int | None:
-        """Position of CONTROL up to which this worker has read; None for a new worker."""
+        """Position of CONTROL up to which this worker has read; None for a new worker.
+
+        Where it is damaged it is that of the oldest order, behind which everything about all of them lies.
+        """
         try:
             return msgspec.json.decode(self._position.read_bytes(), type=int)
         except FileNotFoundError:
             return None
+        except msgspec.MsgspecError as error:
+            kept = set_aside(self._position)
+            oldest = min((order.position for order in self.all()), default=None)
+            log.error("position.damaged", error=str(error), kept_as=str(kept), reads_after=oldest)
+            return oldest
 
     def read_up_to(self, position: int) -> None:
         """Everything up to `position` has been acted on."""
-        _write(self._position, msgspec.json.encode(position))
+        overwrite(self._position, msgspec.json.encode(position), POSITION_BYTES)
 
 
-def _write(path: Path, content: bytes) -> None:
-    fresh = path.with_name(f"{path.name}.new")
+def _notes(folder: Path) -> Notes | None:
+    path = folder / "notes.json"
     try:
-        fresh.write_bytes(content)
-        fresh.rename(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
+        return msgspec.json.decode(path.read_bytes(), type=Notes)
+    except FileNotFoundError:
+        # Kept by an earlier version, in the order itself.
+        return None
+    except msgspec.MsgspecError as error:
+        log.warning("notes.damaged", allocation=folder.name, error=str(error))
+        return None

@@ -7,6 +7,7 @@ come again with the same end. Cuts are therefore noted before a batch is handed 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import re
@@ -153,6 +154,9 @@ class SpoolReader:
             return msgspec.json.decode(self._notes_path.read_bytes(), type=Notes)
         except FileNotFoundError:
             return Notes()
+        except msgspec.DecodeError:
+            # What is still there was not acknowledged, but for some of its beginning.
+            return Notes(min(segments(str(self._folder)), default=0)) if self._folder.exists() else Notes()
 
     def _save(self, notes: Notes) -> None:
         """One write over bytes that are there already, so that a full disk does not stop the shipping."""
@@ -165,10 +169,12 @@ class SpoolReader:
 
 
 def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:
-    """Whole records and where each ends."""
+    """Whole records and where each ends; raises OSError where there is something else."""
     position = 0
     while position + HEADER.size <= len(data):
         at, stream, length = HEADER.unpack_from(data, position)
+        if stream not in _STDTYPES:
+            raise OSError(errno.EIO, "the spool is damaged")
         position += HEADER.size + length
         if position > len(data):
             return

@@ -109,6 +109,9 @@ class Preparer:
         try:
             with contextlib.closing(self._blobs.open(digest)) as source, part.open("wb") as target:
                 shutil.copyfileobj(source, target)
+                target.flush()
+                # Whatever has its name is used again and again: it must be whole, also after a power loss.
+                os.fsync(target.fileno())
             part.replace(archive)
         finally:
             part.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from services.kit.files import write_whole
 from worker.shim import processes
 from worker.shim.life import LOCK
 
@@ -73,11 +74,9 @@ class StartFailed(Exception):
 def prepare(run_dir: Path, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
     """Lay out a run without starting it. The directory is for the worker's user only: `env` holds tokens."""
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = run_dir / "spec.json.new"
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        # Not msgspec: bytes of the environment that are no UTF-8 are lone surrogates here.
-        file.write(json.dumps({"argv": list(argv), "cwd": str(cwd), "env": dict(env)}).encode())
-    fresh.rename(run_dir / "spec.json")
+    # Not msgspec: bytes of the environment that are no UTF-8 are lone surrogates here.
+    spec = json.dumps({"argv": list(argv), "cwd": str(cwd), "env": dict(env)}).encode()
+    write_whole(run_dir / "spec.json", spec, lasting=False)
 
 
 def start(run_dir: Path) -> None:
@@ -149,9 +148,7 @@ def bury(run_dir: Path, message: str) -> Exit:
     if found is not None:
         return found
     record = Exit(code=128 + signal.SIGKILL, signal=signal.SIGKILL, message=message, at=time.time())
-    fresh = run_dir / "exit.json.new"
-    fresh.write_bytes(msgspec.json.encode(record))
-    fresh.rename(run_dir / "exit.json")
+    write_whole(run_dir / "exit.json", msgspec.json.encode(record), lasting=False)
     return record
 
 
@@ -161,7 +158,11 @@ def _orphans(run_dir: Path) -> set[int]:
     left: set[int] = set()
     if running is not None and processes.started(running.command.pid) in (None, running.command.started):
         left |= processes.descendants(running.command.pid, session=running.command.pid)
-    info_dir = json.loads((run_dir / "spec.json").read_bytes())["env"].get(INFO_DIR)
+    try:
+        info_dir = json.loads((run_dir / "spec.json").read_bytes())["env"].get(INFO_DIR)
+    except (FileNotFoundError, ValueError):
+        # Damaged: by their session alone are they known.
+        info_dir = None
     if info_dir:
         mark = os.fsencode(f"{INFO_DIR}={info_dir}")
         left |= {pid for pid in processes.all_pids() if mark in _environment(pid)}

@@ -92,7 +92,7 @@ class Run:
         """Ports that this run's scripts may listen on."""
         try:
             spec = msgspec.json.decode((self.folder / "spec.json").read_bytes())
-        except FileNotFoundError:
+        except (FileNotFoundError, msgspec.DecodeError):
             return set()
         names = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2")
         return {int(spec["env"][name]) for name in (*names, "C10D_PORT") if name in spec["env"]}

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from det_contracts.events.worker import Slot
+from services.kit.files import write_whole
 
 CPUINFO = Path("/proc/cpuinfo")
 
@@ -50,10 +51,10 @@ class Inventory:
 
     def _note(self, present: dict[str, int]) -> None:
         known = {uuid: id for uuid, id in self._known().items() if id not in present.values()} | present
-        fresh = self._notes.with_name(self._notes.name + ".new")
+        if known == self._known():
+            return
         with contextlib.suppress(OSError):
-            fresh.write_bytes(msgspec.json.encode(known))
-            fresh.rename(self._notes)
+            write_whole(self._notes, msgspec.json.encode(known))
 
 
 def renumber(found: tuple[Slot, ...], known: dict[str, int]) -> tuple[Slot, ...]:

@@ -14,10 +14,11 @@ KEPT = 3
 MARK = ".damaged-"
 
 
-def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Have a file hold exactly `content`, or what it held before; blocks until it is on the disk.
+def write_whole(path: Path, content: bytes, *, mode: int = 0o600, lasting: bool = True) -> None:
+    """Have a file hold exactly `content`, or what it held before; blocks until that is on the disk.
 
     A rename alone is not enough: after a power loss some file systems have the new name and no content.
+    Where `lasting` is False the file may be gone after one, and is never another.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}")
     try:
@@ -29,7 +30,20 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    flush_folder(path.parent)
+    if lasting:
+        flush_folder(path.parent)
+
+
+def overwrite(path: Path, content: bytes, room: int) -> None:
+    """Write a small record over the one that is there: one write, into room that is taken at the first.
+
+    So it needs no free space, and is whole or as before after a power loss, though perhaps an old one.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.pwrite(file, content.ljust(room), 0)
+    finally:
+        os.close(file)
 
 
 def flush_folder(folder: Path) -> None:

@@ -11,6 +11,7 @@ from services.local import logs
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up, workers_here
 from services.local.home import Home, Plan
+from services.local.keys import KeysDamaged
 from services.local.preconditions import CannotStart
 
 
@@ -31,7 +32,10 @@ def main() -> int:
     if args.verb == "run":
         from services.local.supervisor import run
 
-        run(plan, home)
+        try:
+            run(plan, home)
+        except KeysDamaged as error:
+            sys.exit(str(error))
         return 0
     if args.verb == "agent-run":
         agent_run(home, plan, args.agent_name, pool=args.pool, slots=args.slots, gpu=args.gpu)

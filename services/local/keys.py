@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
+import sys
 from pathlib import Path
 
 from services.kit.credentials import Authority
+from services.kit.files import set_aside, write_whole
 
 
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
@@ -21,10 +22,7 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
     services, workers = services or folder, workers or folder
     for each in (folder, services, workers):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
-    kept = folder / "authority.json"
-    if not kept.exists():
-        _write(kept, Authority.create().to_json())
-    authority = Authority.from_json(kept.read_text())
+    authority = _authority(folder / "authority.json")
     _write(services / "service.creds", authority.service())
     _write(services / "trial-signer.pub", authority.trial_signer)
     _write(workers / "worker.creds", authority.worker())
@@ -34,15 +32,31 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
 
 
 def keep_secret(path: Path) -> Path:
-    """A file with a random secret, made at first use."""
+    """A file with a random secret, made at first use, and again where it is empty."""
+    if path.exists() and not path.stat().st_size:
+        print(f"{path} is empty: kept as {set_aside(path).name}, and a new secret is made", file=sys.stderr)
     if not path.exists():
         _write(path, secrets.token_hex(32))
     return path
 
 
+class KeysDamaged(Exception):
+    """The file with the keys of a cluster cannot be read; the text says what to do."""
+
+
+def _authority(kept: Path) -> Authority:
+    if not kept.exists():
+        _write(kept, Authority.create().to_json())
+    try:
+        return Authority.from_json(kept.read_text())
+    except (ValueError, TypeError, KeyError) as error:
+        # Not made anew: the broker keeps the log under the name of the account that these keys are of.
+        raise KeysDamaged(
+            f"{kept} is damaged ({error}). It holds the keys of the cluster, by which its log is found: put "
+            "the copy from your backup in its place. Without one, remove the whole folder of the cluster"
+        ) from None
+
+
 def _write(path: Path, text: str) -> None:
     """Whole or not at all: half a key is worse than none."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.touch(mode=0o600)
-    draft.write_text(text)
-    draft.replace(path)
+    write_whole(path, text.encode())

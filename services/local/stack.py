@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from services.kit import broker
 from services.kit.blobs import s3_client
-from services.local.keys import keep_secret, write_keys
+from services.local.keys import KeysDamaged, keep_secret, write_keys
 
 MONITOR_PORT = 8222
 ROUTE_PORT = 6222
@@ -34,7 +35,10 @@ def main() -> None:
     parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="where brokers reach one another")
     parser.add_argument("--bucket", help="bucket to make in the S3 store")
     args = parser.parse_args()
-    _write_files(args)
+    try:
+        _write_files(args)
+    except KeysDamaged as error:
+        sys.exit(str(error))
     if args.bucket:
         _make_bucket(args.bucket)
 
