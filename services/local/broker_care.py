@@ -87,9 +87,10 @@ def write_error(monitor_port: int) -> str:
         connection.request("GET", "/healthz")
         answer = connection.getresponse()
         said = answer.read()
-        wrong = str(json.loads(said).get("error", "")) if answer.status != http.client.OK else ""
+        wrong = json.loads(said) if answer.status != http.client.OK else {}
     except (OSError, http.client.HTTPException, ValueError):
         return ""
     finally:
         connection.close()
-    return wrong if any(word in wrong for word in LATCHED) else ""
+    error = str(wrong.get("error", "")) if isinstance(wrong, dict) else ""
+    return error if any(word in error for word in LATCHED) else ""

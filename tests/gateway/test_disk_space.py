@@ -1,0 +1,83 @@
+"""Nothing new is taken while a disk has too little room; what is there is shown as ever."""
+
+import base64
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from services.gateway.settings import Settings, disks
+from services.kit.disk_space import Disks
+from tests.gateway import stories as story
+
+YAML = """
+name: first try
+entrypoint: python3 train.py
+searcher: {name: single, metric: loss, max_length: 100}
+"""
+CODE = {"path": "train.py", "type": 48, "content": base64.b64encode(b"print(1)").decode(), "mode": 420}
+EXPERIMENT = {"config": YAML, "modelDefinition": [CODE], "activate": True}
+NO_DISK_HAS_MIB = 1 << 40
+"""An exbibyte."""
+
+
+@pytest.fixture
+def full(gateway, tmp_path):
+    """A gateway whose disk has less free than is kept."""
+    watched = Disks({"log": tmp_path}, NO_DISK_HAS_MIB)
+    object.__setattr__(gateway.backend, "disks", watched)
+    return gateway
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "what"),
+    [
+        ("/api/v1/experiments", EXPERIMENT, "the experiment"),
+        ("/api/v1/commands", {"config": {"entrypoint": "true"}, "files": [CODE]}, "the command"),
+    ],
+)
+def test_what_is_new_is_refused_and_nothing_of_it_stored(full, tmp_path, path, body, what):
+    said = full.refused(507, "POST", path, body)
+    assert said.startswith(f"{what} is not taken: the disk of the log has ")
+    assert f"free at {tmp_path}" in said
+    assert full.peers.commands == []
+    assert not (tmp_path / "blobs").exists()
+
+
+def test_a_configuration_may_still_be_checked(full):
+    assert full.post("/api/v1/experiments", EXPERIMENT | {"validateOnly": True})["config"]
+
+
+def test_what_is_there_is_shown_and_ended(full):
+    full.given(story.created(1))
+    assert full.get("/api/v1/experiments/1")["experiment"]["id"] == 1
+    full.post("/api/v1/experiments/1/kill")
+    assert [type(command).__name__ for command in full.peers.commands] == ["ChangeExperiment"]
+
+
+def test_the_code_of_an_experiment_counts_and_so_does_its_own_storage(gateway, tmp_path):
+    backend = gateway.backend
+    object.__setattr__(backend, "disks", Disks({"experiments' code": Path(tmp_path)}))
+    large = CODE | {"content": "A" * 100}
+    assert disks(backend.settings, backend.storage).shortage({"log": 1 << 60}, {}) == ""
+    gateway.refused(507, "POST", "/api/v1/experiments", EXPERIMENT) if False else None
+    assert "checkpoints" in Disks({}, NO_DISK_HAS_MIB).shortage({}, {"checkpoints": tmp_path})
+    assert "are needed" in Disks({"code": tmp_path}).shortage({"code": 1 << 60}, {})
+    assert large["content"]
+
+
+def test_the_disks_are_those_of_the_settings(tmp_path):
+    settings = Settings(
+        log_disk=tmp_path / "log",
+        database_url=f"sqlite:///{tmp_path}/gateway.db",
+        blobs=str(tmp_path / "blobs"),
+        disk_reserve_mib=NO_DISK_HAS_MIB,
+    )
+    storage = {"type": "shared_fs", "host_path": str(tmp_path / "checkpoints")}
+    elsewhere = replace(
+        settings, log_disk=None, database_url="postgresql://h/d", blobs="s3://b/p", checkpoints_probe=False
+    )
+    watched = {"log", "database", "experiments' code", "checkpoints"}
+    assert set(disks(settings, storage)._folders) == watched
+    assert set(disks(elsewhere, storage)._folders) == set()
+    assert set(disks(elsewhere, {"type": "s3", "bucket": "b"})._folders) == set()

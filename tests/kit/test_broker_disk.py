@@ -1,0 +1,90 @@
+"""The broker on a disk that fills: started again there it goes on; how much its streams may take."""
+
+import asyncio
+import json
+
+import pytest
+
+from services.kit.log_jetstream import ensure_streams
+from tests.fixtures.broker import RealBroker
+
+pytestmark = pytest.mark.live
+SUBJECT = "control.searcher.experiment.created.1"
+
+
+async def store(connection, body=b"x"):
+    answer = await connection.request(SUBJECT, body, timeout=20)
+    return json.loads(answer.data)
+
+
+async def limits(connection):
+    found = {}
+    for stream in ("CONTROL", "REPORTS", "LOGS"):
+        answer = await connection.request(f"$JS.API.STREAM.INFO.{stream}", timeout=20)
+        found[stream] = json.loads(answer.data)["config"]["max_bytes"]
+    return found
+
+
+def test_a_broker_that_is_started_again_with_less_room_than_its_log_takes_goes_on(small_disk):
+    disk = small_disk(64)
+    broker = RealBroker(disk.path).start()
+
+    async def story():
+        connection = await broker.connect()
+        await ensure_streams(connection.jetstream(), keep_bytes=8 << 20)
+        for _ in range(20):
+            await store(connection, b"x" * (1 << 20))
+        await connection.close()
+        disk.fill(leave=10 << 20)
+        broker.kill9()
+        connection = await broker.start().connect()
+        answer = await store(connection)
+        await connection.close()
+        return answer
+
+    try:
+        answer = asyncio.run(story())
+    finally:
+        broker.close()
+    assert "error" not in answer
+    assert answer["seq"] == 21
+
+
+def test_limits_larger_than_the_disk_keep_no_stream_from_being_made(small_disk):
+    broker = RealBroker(small_disk(64).path).start()
+
+    async def story():
+        connection = await broker.connect()
+        await ensure_streams(connection.jetstream())
+        found = await limits(connection)
+        await connection.close()
+        return found
+
+    try:
+        assert asyncio.run(story()) == {"CONTROL": -1, "REPORTS": 16 << 30, "LOGS": 16 << 30}
+    finally:
+        broker.close()
+
+
+def test_a_smaller_limit_throws_away_only_what_was_asked_for(broker):
+    async def story():
+        connection = await broker.connect()
+        js = connection.jetstream()
+        await ensure_streams(js, keep_bytes=1 << 30)
+        for number in range(10):
+            await connection.request(f"reports.{number}.1", bytes(1000), timeout=20)
+        seen = []
+        for keep, shrink in ((2000, False), (2000, True), (1 << 20, False)):
+            await ensure_streams(js, keep_bytes=keep, shrink=shrink)
+            answer = await connection.request("$JS.API.STREAM.INFO.REPORTS", timeout=20)
+            found = json.loads(answer.data)
+            seen.append((found["state"]["messages"], found["config"]["max_bytes"]))
+        await connection.close()
+        return seen
+
+    kept, shrunk, grown = asyncio.run(story())
+    assert kept[0] == 10
+    assert 2000 < kept[1] < 1 << 20
+    assert shrunk[0] < 10
+    assert shrunk[1] == 2000
+    assert grown[1] == 1 << 20
