@@ -199,8 +199,8 @@ async def ensure_streams(
     Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
     compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, REPORTS
     and LOGS are bounded by age and size; without `shrink` one that holds more than `keep_bytes` keeps what it
-    holds. `known` is how far each was read before: raises `LogTruncated` for
-    one that is gone, as a new one in its place would hide that.
+    holds. `known` is how far each was read before: raises `LogTruncated` for one that is gone, as a new one
+    in its place would hide that.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""A disk that fills under a whole cluster, and has room again: told, refused where it must be, gone on with."""
+"""A disk that fills under a whole cluster, and has room again: told, refused where it must be, survived."""
 
 import pytest
 import requests
