@@ -1,0 +1,92 @@
+"""What `cluster-up` does where a cluster of that name runs already, and where it cannot start one."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from services.kit.broker import held_port, port_of
+from services.local import control, logs, preconditions
+from services.local.home import Home, Plan
+from services.local.preconditions import CannotStart
+from tests.fixtures.local_cluster import LocalCluster
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home("test", tmp_path)
+
+
+def test_each_difference_is_shown_with_what_to_do(home):
+    plan = Plan(name="test", port=8080, slots=2)
+    home.keep(plan)
+    preconditions.check_alike(plan, home, fresh=False)
+    with pytest.raises(CannotStart) as refused:
+        preconditions.check_alike(replace(plan, port=9, settings={"A": "1"}), home, fresh=True)
+    lines = str(refused.value).splitlines()
+    assert lines[1:4] == ["  port: 8080 -> 9", "  settings: {} -> {'A': '1'}", "  data: kept -> forgotten"]
+    assert all(word in lines[-1] for word in ("--force", "--port", "--master-port", "--cluster-name"))
+
+
+def test_a_port_that_is_taken_is_told_with_the_options_to_choose_another():
+    with held_port() as held:
+        held.listen()
+        plan = Plan(name="test", port=port_of(held))
+        with pytest.raises(CannotStart, match=r"--port \(det: --master-port\)"):
+            preconditions.check_port(plan)
+
+
+def test_without_room_the_numbers_are_told(small_disk):
+    disk = small_disk(70)
+    home = Home("test", disk.path)
+    preconditions.check_space(home)
+    disk.fill(leave=1 << 20)
+    with pytest.raises(CannotStart, match=r"1 MiB are free at .*, 64 MiB are needed"):
+        preconditions.check_space(home)
+    with pytest.raises(CannotStart, match="no room"), held_port() as held:
+        control.up(Plan(name="test", port=port_of(held)), home)
+
+
+def test_what_a_program_failed_of_is_told(tmp_path):
+    (tmp_path / "searcher.log").write_text("fine\nservice.failed error=one\nservice.failed error=two\nfine\n")
+    (tmp_path / "broker.log").write_text("[1] [FTL] cannot listen\n")
+    (tmp_path / "gateway.log").write_text("all is well\n")
+    assert logs.last_failures(tmp_path) == [
+        "  broker: [1] [FTL] cannot listen",
+        "  searcher: service.failed error=two",
+    ]
+    assert logs.last_lines(tmp_path / "searcher.log")[-1] == "fine"
+    assert logs.last_lines(tmp_path / "none.log") == []
+
+
+@pytest.mark.live
+def test_a_cluster_that_runs_is_left_alone_unless_it_is_to_be_replaced(tmp_path):
+    cluster = LocalCluster(tmp_path, agents=0).up()
+    try:
+        before = cluster.pid("supervisor")
+        assert control.up(cluster.plan, cluster.home) == cluster.address
+        assert cluster.pid("supervisor") == before
+        other = replace(cluster.plan, slots=7)
+        with pytest.raises(CannotStart, match="slots: 2 -> 7"):
+            control.up(other, cluster.home)
+        told = cli(cluster, tmp_path, "up", "--port", "1", "--agents", "0", "--slots", "7")
+        assert told.returncode == 1
+        assert f"port: {cluster.plan.port} -> 1" in told.stderr
+        assert (cluster.pid("supervisor"), cluster.home.plan()) == (before, cluster.plan)
+        control.up(other, cluster.home, force=True)
+        assert cluster.pid("supervisor") != before
+        assert cluster.home.plan() == other
+    finally:
+        cluster.down()
+
+
+def cli(cluster, folder, *words):
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "services.local", *words, "--name", cluster.home.name],
+        env=os.environ | {"STEADFAST_HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
