@@ -19,6 +19,7 @@ from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, 
 from det_contracts.events.worker import AllocationExited, Slot
 from services.kit import blobs, health, logging, process, tracing
 from services.kit.connection import connect, leave, until_closed
+from services.kit.disk_space import Disks
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.loop_watchdog import watching
@@ -286,6 +287,8 @@ async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int
     worker = Worker(settings, connection, tracer)
     measures = Measures("worker")
     measures.read(worker.readings)
+    disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)
+    measures.read(disks.readings, disks.look)
     await health.show(measures, settings, worker.unwell)
     with watching(settings.loop_blocked_s, measures.blocked):
         work = asyncio.ensure_future(worker.work())

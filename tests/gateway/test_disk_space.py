@@ -2,7 +2,6 @@
 
 import base64
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -55,15 +54,24 @@ def test_what_is_there_is_shown_and_ended(full):
     assert [type(command).__name__ for command in full.peers.commands] == ["ChangeExperiment"]
 
 
-def test_the_code_of_an_experiment_counts_and_so_does_its_own_storage(gateway, tmp_path):
-    backend = gateway.backend
-    object.__setattr__(backend, "disks", Disks({"experiments' code": Path(tmp_path)}))
-    large = CODE | {"content": "A" * 100}
-    assert disks(backend.settings, backend.storage).shortage({"log": 1 << 60}, {}) == ""
-    gateway.refused(507, "POST", "/api/v1/experiments", EXPERIMENT) if False else None
-    assert "checkpoints" in Disks({}, NO_DISK_HAS_MIB).shortage({}, {"checkpoints": tmp_path})
-    assert "are needed" in Disks({"code": tmp_path}).shortage({"code": 1 << 60}, {})
-    assert large["content"]
+def test_the_size_of_the_code_counts(gateway, tmp_path, monkeypatch):
+    asked = []
+
+    class Asked(Disks):
+        async def check(self, what, needed=None, also=None):
+            asked.append((what, needed, also))
+
+    object.__setattr__(gateway.backend, "disks", Asked({}))
+    gateway.send("POST", "/api/v1/experiments", EXPERIMENT)
+    ((what, needed, also),) = asked
+    assert (what, needed) == ("the experiment", {"experiments' code": len(CODE["content"])})
+    assert also == {"checkpoints": tmp_path / "checkpoints"}
+
+
+def test_its_own_storage_is_looked_at_too(gateway, tmp_path):
+    object.__setattr__(gateway.backend, "disks", Disks({}, NO_DISK_HAS_MIB))
+    said = gateway.refused(507, "POST", "/api/v1/experiments", EXPERIMENT)
+    assert "the disk of the checkpoints has " in said
 
 
 def test_the_disks_are_those_of_the_settings(tmp_path):

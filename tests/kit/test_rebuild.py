@@ -1,0 +1,57 @@
+"""What is said of a database that is made again from a log that has let go of its beginning."""
+
+import asyncio
+
+import pytest
+from structlog.testing import capture_logs
+
+from services.kit.database import POSITIONS
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.migrate import open_database
+from services.kit.rebuild import Rebuild
+from services.metrics.app import SERVICE
+
+STREAMS = SERVICE.rules.streams
+STATE = SERVICE.rules.state
+
+
+def readings(rebuild):
+    return {reading.name: dict(reading.values) for reading in rebuild.readings()}
+
+
+def test_damage_is_said_while_the_log_is_folded():
+    assert Rebuild("metrics", "").wait() == ""
+    damaged = Rebuild("metrics", "it is cut")
+    assert damaged.wait() == "; the database was damaged (it is cut) and is made again"
+    assert readings(damaged)["database_damaged"] == {(): 1.0}
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("read_before", [False, True])
+def test_what_cannot_be_made_again_is_told(broker, tmp_path, read_before):
+    async def story():
+        connection = await broker.connect()
+        js = connection.jetstream()
+        await ensure_streams(js)
+        for number in range(5):
+            await js.publish("reports.1.1", b"%d" % number)
+        await js.purge_stream("REPORTS", seq=4)
+        database = open_database(f"sqlite:///{tmp_path}/metrics.db", "metrics")
+        if read_before:
+            row = {"owner": "metrics", "stream": "REPORTS", "position": 3}
+            await database.write(lambda c: c.execute(POSITIONS.insert(), row))
+        rebuild = Rebuild("metrics", "")
+        await rebuild.look(JetStreamLog(connection), database, STATE, STREAMS)
+        database.close()
+        await connection.close()
+        return readings(rebuild)["database_lost_messages"]
+
+    with capture_logs() as told:
+        lost = asyncio.run(story())
+    if read_before:
+        assert (lost, told) == ({}, [])
+        return
+    assert lost == {("REPORTS",): 3.0}
+    (line,) = told
+    assert (line["event"], line["stream"], line["messages"]) == ("database.begins_late", "REPORTS", 3)
+    assert "holds nothing from before 20" in line["advice"]
