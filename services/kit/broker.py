@@ -16,8 +16,8 @@ from typing import Any
 from services.kit.credentials import Authority
 
 NO_LIMIT = 1 << 50
-"""Bytes. Left to itself the broker takes three quarters of what is *free* when it starts, what it holds not
-counted: started again on a fuller disk it would refuse every message, and say that it is well."""
+"""Bytes. Left to itself the broker takes three quarters of what it holds and what is free when it starts:
+started again where less than a third of what it holds is free it refuses all messages, and looks well."""
 
 
 def free_port() -> int:

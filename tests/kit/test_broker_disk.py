@@ -35,7 +35,7 @@ def test_a_broker_that_is_started_again_with_less_room_than_its_log_takes_goes_o
         for _ in range(20):
             await store(connection, b"x" * (1 << 20))
         await connection.close()
-        disk.fill(leave=10 << 20)
+        disk.fill(leave=4 << 20)
         broker.kill9()
         connection = await broker.start().connect()
         answer = await store(connection)
