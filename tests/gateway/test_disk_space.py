@@ -58,13 +58,14 @@ def test_the_size_of_the_code_counts(gateway, tmp_path, monkeypatch):
     asked = []
 
     class Asked(Disks):
-        async def check(self, what, needed=None, also=None):
-            asked.append((what, needed, also))
+        def shortage(self, needed, also):
+            asked.append((needed, also))
+            return ""
 
     object.__setattr__(gateway.backend, "disks", Asked({}))
     gateway.send("POST", "/api/v1/experiments", EXPERIMENT)
-    ((what, needed, also),) = asked
-    assert (what, needed) == ("the experiment", {"experiments' code": len(CODE["content"])})
+    ((needed, also),) = asked
+    assert needed == {"experiments' code": len(CODE["content"])}
     assert also == {"checkpoints": tmp_path / "checkpoints"}
 
 

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from det_contracts.problems import Refused
 from services.kit import disk_space
-from services.kit.disk_space import Disks, size_in_words, space_at, stream_limit
+from services.kit.disk_space import Disks, no_space, size_in_words, space_at, stream_limit
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -25,13 +24,6 @@ def disk(monkeypatch):
 
     monkeypatch.setattr(disk_space.os, "statvfs", statvfs)
     return made
-
-
-def refusal(disks, **needed):
-    with pytest.raises(Refused) as refused:
-        asyncio.run(disks.check("the experiment", needed))
-    assert refused.value.problem.code == "no_space"
-    return refused.value.problem.message
 
 
 def test_the_space_is_that_of_the_disk_also_before_the_folder_is_made(tmp_path):
@@ -60,20 +52,22 @@ def test_sizes_in_words(count, words):
 def test_what_is_kept_for_what_runs(disk, tmp_path, total, setting_mib, kept):
     disk.total, disk.free = total, kept
     disks = Disks({"log": tmp_path}, setting_mib)
-    asyncio.run(disks.check("the experiment"))
+    assert disks.shortage({}, {}) == ""
     disk.free = kept - 1
-    said = refusal(disks)
-    assert f"{size_in_words(kept)} are kept" in said
+    assert f"{size_in_words(kept)} are kept" in disks.shortage({}, {})
 
 
 def test_a_refusal_says_what_is_where_and_what_is_missing(disk, tmp_path):
     disk.free = 3 * GIB
     disks = Disks({"log": tmp_path / "log", "code": tmp_path / "code"})
-    assert refusal(disks, code=2 * GIB) == (
-        f"the experiment is not taken: the disk of the code has 3 GiB free at {tmp_path / 'code'}; "
-        "2 GiB are needed and 2 GiB are kept for what runs (STEADFAST_DISK_RESERVE_MIB): make room for "
-        "1 GiB more there. What runs already goes on"
+    missing = disks.shortage({"code": 2 * GIB}, {})
+    assert missing == (
+        f"the disk of the code has 3 GiB free at {tmp_path / 'code'}; 2 GiB are needed and 2 GiB are kept "
+        "for what runs (STEADFAST_DISK_RESERVE_MIB): make room for 1 GiB more there"
     )
+    problem = no_space("the experiment", missing).problem
+    assert problem.code == "no_space"
+    assert problem.message == f"the experiment is not taken: {missing}. What runs already goes on"
 
 
 def test_a_disk_that_is_away_is_not_full(monkeypatch, tmp_path):
@@ -81,7 +75,7 @@ def test_a_disk_that_is_away_is_not_full(monkeypatch, tmp_path):
         raise OSError(116, "Stale file handle")
 
     monkeypatch.setattr(disk_space.os, "statvfs", away)
-    asyncio.run(Disks({"log": tmp_path}).check("the experiment"))
+    assert Disks({"log": tmp_path}).shortage({}, {}) == ""
 
 
 def test_what_operators_see(disk, tmp_path):
