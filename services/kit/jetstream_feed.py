@@ -43,8 +43,8 @@ LOOK_EVERY_S = 0.1
 CHECK_EVERY_S = 60.0
 BUFFERED = 4
 """Requests' worth of messages that may wait here to be taken."""
-OPEN_PATIENCE_S = 5.0
-"""For how long a first consumer is asked for again while the broker cannot make one."""
+OPEN_PATIENCE_S = 8.0
+"""For how long a first consumer is asked for again: what is sent while a connection breaks gets no answer."""
 RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
 ENDED_REQUEST = "408"
