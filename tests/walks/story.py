@@ -8,7 +8,7 @@ from det_contracts.events import gateway, scheduler, searcher, trial, worker
 from det_contracts.events.scheduler import PoolSettings
 from services.metrics.commands import Drop, Trim
 from services.scheduler.commands import ReportSilence
-from tests.walks.background import Users, config, random_search
+from tests.walks.background import Users, random_search
 
 SEARCH = {"name": "adaptive_asha", "metric": "loss", "max_length": 16, "max_trials": 4}
 
@@ -226,7 +226,6 @@ class Story(Users):
         ask(queries.SearchProgress([self.over, self.rungs]))
         ask(queries.SearchState(self.over))
         ask(queries.SearchRungs(self.rungs))
-        ask(queries.PreviewSearch(config(SEARCH)))
         ask(queries.Waiting(self.over))
         ask(queries.Jobs("story"))
         ask(queries.Pools())
