@@ -48,7 +48,8 @@ def _stops(one: Trouble) -> bool:
         case names.BROKER_AWAY | names.DATABASE_FAILS:
             return one.program == ME
         case names.STREAM_REFUSES:
-            return one.about in (subjects.CONTROL, LEASES)
+            # A worker that cannot store anything may be alone with that.
+            return one.about in (subjects.CONTROL, LEASES) and not _is_worker(one)
         case names.NOBODY_LEADS:
             return one.about in DECIDERS
     return False
@@ -65,13 +66,17 @@ def _parts(wrong: Iterable[Trouble]) -> Mapping[str, str]:
 
 
 def _part(one: Trouble) -> str:
-    if one.condition in BROKER_HAS:
+    if one.condition in BROKER_HAS and not _is_worker(one):
         return "broker"
     if one.condition == names.NOBODY_LEADS:
         return one.about
     if one.program == ME and one.condition == names.DATABASE_FAILS:
         return "database"
-    return "workers" if one.program.startswith("worker") else one.program
+    return "workers" if _is_worker(one) else one.program
+
+
+def _is_worker(one: Trouble) -> bool:
+    return one.program.startswith("worker ")
 
 
 def _reason(one: Trouble) -> dict[str, str]:

@@ -78,7 +78,7 @@ class Signs:
 
 def _sound(told: list[Trouble], program: str) -> Iterable[Trouble]:
     for one in told[:MOST_TROUBLES]:
-        if one.condition in KINDS:
+        if one.condition in KINDS and KINDS[one.condition].told:
             yield msgspec.structs.replace(
                 one, program=program, message=one.message[:LONGEST], about=one.about[:LONGEST]
             )
