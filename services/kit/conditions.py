@@ -159,28 +159,6 @@ class Conditions:
         yield Reading("condition", "1 while the condition holds", ("condition", "about"), values)
 
 
-class AwakeClock:
-    """Seconds in which this process was there to look.
-
-    A process that was stopped, or whose machine slept or was too busy, comes back to find that much time has
-    passed in which nobody could do anything; of such a gap only one step counts.
-    """
-
-    def __init__(self, step_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`step_s`: how long may lie between two looks."""
-        self._step_s = step_s
-        self._clock = clock
-        self._looked_at = clock()
-        self.now = 0.0
-
-    def tick(self) -> float:
-        """Look; returns the seconds so far."""
-        at = self._clock()
-        self.now += min(at - self._looked_at, self._step_s)
-        self._looked_at = at
-        return self.now
-
-
 class Lasting:
     """Which of some things have held for long enough to be told."""
 

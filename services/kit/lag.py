@@ -7,13 +7,13 @@ counts is the age of what is left: how long ago it became known that the stream 
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 import structlog
 
+from services.kit.awake_clock import awake
 from services.kit.processor_waits import waited_s
 
 SAVING = "saving"
@@ -36,11 +36,12 @@ class _Known(NamedTuple):
 class Behind:
     """Counts what is known to be there and what is done of it, both since the beginning.
 
-    Ages are told without the time that the calling thread has waited for a processor: to be busy is no fault.
+    Ages are told without the time that the calling thread has waited for a processor, and without that in
+    which the process was stopped or its machine slept: neither is a fault.
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, waited: Callable[[], float] = _waited_here_s
+        self, clock: Callable[[], float] = awake, waited: Callable[[], float] = _waited_here_s
     ) -> None:
         self.allowed_s = 0.0
         """So old it may become on purpose; counts as no age."""

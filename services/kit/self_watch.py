@@ -19,8 +19,9 @@ from nats.aio.client import Client
 from det_contracts import subjects
 from services.kit import conditions as names
 from services.kit import process
+from services.kit.awake_clock import awake
 from services.kit.cluster_look import ClusterLook, Judge, Look
-from services.kit.conditions import AwakeClock, Conditions, Standstill
+from services.kit.conditions import Conditions, Standstill
 from services.kit.health import HealthPages
 from services.kit.lag import SAVING, Behind, Lags, Left, Oldest
 from services.kit.loop_watchdog import watching
@@ -28,7 +29,6 @@ from services.kit.measures import Measures
 from services.kit.settings import ServiceSettings
 
 LOOK_EVERY_S = 1.0
-SLOWEST_LOOK_S = 2.5
 SAVING_PATIENCE = 5
 """A transaction may take so many times as long as reading may stand still: begun again it takes no less."""
 
@@ -122,9 +122,8 @@ class SelfWatch:
 
     async def run(self, facts: Facts) -> None:
         """Look once a second until cancelled."""
-        clock = AwakeClock(SLOWEST_LOOK_S)
         while True:
-            self.look(facts, clock.tick())
+            self.look(facts, awake())
             await asyncio.sleep(LOOK_EVERY_S)
 
     def look(self, facts: Facts, now: float) -> None:

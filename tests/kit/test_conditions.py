@@ -7,7 +7,8 @@ import yaml
 from structlog.testing import capture_logs
 
 from services.kit import conditions as names
-from services.kit.conditions import KINDS, AwakeClock, Conditions, Lasting, Standstill
+from services.kit.awake_clock import AwakeClock
+from services.kit.conditions import KINDS, Conditions, Lasting, Standstill
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,10 +60,10 @@ def test_time_in_which_a_process_was_not_there_does_not_count():
     awake = AwakeClock(2.5, lambda: clock[0])
     for _ in range(3):
         clock[0] += 1.0
-        awake.tick()
-    assert awake.now == 3.0
+        awake()
+    assert awake() == 3.0
     clock[0] += 3600.0
-    assert awake.tick() == 5.5
+    assert awake() == 5.5
 
 
 def test_only_what_lasts_is_told_and_begins_again_when_it_comes_back():
