@@ -79,10 +79,11 @@ def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(clust
     os.kill(cluster.pid("searcher"), signal.SIGSTOP)
     try:
         expect(banner).to_contain_text("The cluster decides nothing new", timeout=60 * SECONDS)
-        expect(banner).to_contain_text(re.compile(r"nobody decides for the searcher, since \d+:\d\d:\d\d"))
+        expect(banner).to_contain_text(re.compile(r"Nobody decides for the searcher, since \d+:\d\d:\d\d"))
         for place in ("clusters", "experiments", "login"):
             page.goto(f"/det/{place}")
-            expect(banner).to_contain_text("nobody decides for the searcher", timeout=60 * SECONDS)
+            expect(banner).to_contain_text("Nobody decides for the searcher", timeout=60 * SECONDS)
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
         assert violations(page) == {}
     finally:
         os.kill(cluster.pid("searcher"), signal.SIGCONT)
@@ -90,7 +91,7 @@ def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(clust
 
 
 def test_a_gateway_that_hangs_is_told_by_the_page_itself(cluster, page):
-    told = page.get_by_text(re.compile(r"The gateway does not answer since \d+:\d\d"))
+    told = page.get_by_text(re.compile(r"The gateway has not answered since \d+:\d\d"))
     os.kill(cluster.pid("gateway"), signal.SIGSTOP)
     try:
         expect(told).to_be_visible(timeout=60 * SECONDS)

@@ -14,10 +14,11 @@ function moment(at: Date): string {
   return today ? at.toLocaleTimeString() : at.toLocaleString();
 }
 
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
 const Line = ({ reason }: { reason: Reason }) => (
   <li>
-    {reason.condition === "nobody_leads" || !reason.program ? "" : `${reason.program}: `}
-    {reason.message}, since{" "}
+    {reason.condition === "nobody_leads" ? capital(reason.message) : `${capital(reason.program)}: ${reason.message}`}, since{" "}
     <time dateTime={reason.since} title={exact(reason.since)}>
       {moment(new Date(reason.since))}
     </time>
@@ -31,7 +32,7 @@ export function Banner() {
   if (silent)
     return (
       <section className="banner down" role="alert">
-        <strong>The gateway does not answer{answeredAt && ` since ${moment(answeredAt)}`}.</strong>{" "}
+        <strong>{answeredAt ? `The gateway has not answered since ${moment(answeredAt)}.` : "The gateway does not answer."}</strong>{" "}
         {answeredAt && `What is shown is as of ${moment(answeredAt)}. `}
         It is asked again every few seconds; scripts that run go on training.
       </section>
