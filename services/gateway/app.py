@@ -34,6 +34,7 @@ RULES = Rules(owner="gateway", state=State, evolve=evolve, react=lambda _, __: (
 async def serve_http(parts: Parts) -> None:
     """Listen once the whole log is folded, so that nothing is missing from the first answer."""
     settings = settings_of(parts, Settings)
+    parts.starting = "writing what lists are read from"
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
     parts.measures.read(live.readings)
@@ -64,8 +65,10 @@ async def serve_http(parts: Parts) -> None:
     parts.measures.read(backend.limits.readings)
     connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
     parts.measures.read(connections.readings)
+    listener = listening_socket(settings.host, settings.port)
+    parts.starting = ""
     try:
-        await serve(application(backend), listening_socket(settings.host, settings.port), connections)
+        await serve(application(backend), listener, connections)
     finally:
         await backend.close()
 

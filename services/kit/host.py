@@ -254,9 +254,8 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
     runner, saver = parts.runner, parts.saver
 
     def starting() -> str:
-        # What a leader has not folded yet is told by its position; there is no other way to see it move.
         folding = f"folding the log{rebuild.wait()}: {_places(runner.positions)}"
-        return "" if runner.ready.is_set() else folding
+        return parts.starting if runner.ready.is_set() else folding
 
     def position(what: str) -> int:
         return saver.saved.get(subjects.CONTROL, 0) if what == SAVING else runner.positions[what]

@@ -42,6 +42,8 @@ class Parts:
     """What is wrong with this process."""
     cluster_look: ClusterLook
     tracer: Tracer | None
+    starting: str = ""
+    """What a service's own part waits for before it is ready; empty once it is."""
 
 
 _Settings = TypeVar("_Settings", bound=ServiceSettings)

@@ -98,8 +98,9 @@ class SelfWatch:
     @contextlib.contextmanager
     def watching_loop(self) -> Iterator[None]:
         """Watch the event loop meanwhile: nobody may keep it for itself from here on."""
-        stuck_s = self._settings.stuck_s
-        renew = process.begin_dead_mans_switch(stuck_s) if stuck_s > 0 else None
+        stuck_s, limit_s = self._settings.stuck_s, self._settings.loop_blocked_s
+        # Who does not look would not renew it either.
+        renew = process.begin_dead_mans_switch(stuck_s) if stuck_s > 0 and limit_s > 0 else None
 
         def looked(seconds: float) -> None:
             if renew is not None:
@@ -107,7 +108,7 @@ class SelfWatch:
             self.looked(seconds)
 
         try:
-            with watching(self._settings.loop_blocked_s, self._measures.blocked, looked):
+            with watching(limit_s, self._measures.blocked, looked):
                 yield
         finally:
             if renew is not None:

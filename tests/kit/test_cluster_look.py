@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from det_contracts import subjects
+from services.kit import cluster_look
 from services.kit.cluster_look import EVERY_S, FRESH_S, LEASES, STREAMS, TURN_S, ClusterLook, Look, take
 from services.kit.lease import Lease
 from services.kit.log import Draft
@@ -103,6 +104,25 @@ def test_who_may_not_ask_only_hears(monkeypatch):
         assert worker.last is None
 
     asyncio.run(work())
+
+
+def info(*copies, replicas=3):
+    cluster = {"leader": "n1", "replicas": [{"name": f"n{2 + n}"} | one for n, one in enumerate(copies)]}
+    return {"config": {"num_replicas": replicas}, "state": {"last_seq": 9}, "cluster": cluster}
+
+
+@pytest.mark.parametrize(
+    ("told", "late"),
+    [
+        (info({"current": True}, {"current": True}), ()),
+        (info(replicas=1), ()),
+        (info({"current": True}, {"current": False, "lag": 70}), ("n3 is 70 operations behind",)),
+        (info({"current": False, "offline": True}, {"current": True}), ("n2 is offline",)),
+        (info({"current": True}), ("1 more should be there",)),
+    ],
+)
+def test_what_a_streams_leader_says_of_its_copies(told, late):
+    assert cluster_look._seen(told) == cluster_look.StreamSeen(9, late)
 
 
 def test_while_the_broker_is_away_nobody_asks(monkeypatch):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from services.kit.process import STUCK
 from tests.fixtures.local_cluster import wait_for
 
@@ -24,7 +26,7 @@ def blocks():
     {blocks}
 
 async def work():
-    settings = ServiceSettings(loop_blocked_s=0.2, stuck_s={stuck_s})
+    settings = ServiceSettings(loop_blocked_s={limit_s}, stuck_s={stuck_s})
     with SelfWatch("searcher", settings, Measures("searcher")).watching_loop():
         await asyncio.sleep(0.3)
         print("begun", flush=True)
@@ -41,8 +43,8 @@ HOLDS = "sum(range(10**14))"
 """One call that keeps the lock of the interpreter, so that no other thread ever runs."""
 
 
-def start(blocks, stuck_s=1.0, stderr=subprocess.PIPE):
-    code = PROGRAM.format(blocks=blocks, stuck_s=stuck_s)
+def start(blocks, stuck_s=1.0, limit_s=0.2, stderr=subprocess.PIPE):
+    code = PROGRAM.format(blocks=blocks, stuck_s=stuck_s, limit_s=limit_s)
     pipe = subprocess.PIPE
     process = subprocess.Popen(
         [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=stderr, text=True
@@ -93,7 +95,8 @@ def test_who_was_stopped_goes_on():
     assert (process.returncode, told) == (0, "done\n"), said
 
 
-def test_a_setting_of_0_ends_nobody():
-    process = start("time.sleep(2.0)", stuck_s=0.0)
+@pytest.mark.parametrize(("stuck_s", "limit_s"), [(0.0, 0.2), (0.5, 0.0)])
+def test_a_setting_of_0_ends_nobody(stuck_s, limit_s):
+    process = start("[sum(range(10**6)) for _ in range(100)]", stuck_s=stuck_s, limit_s=limit_s)
     assert process.communicate("go on\n", timeout=60)[0] == "done\n"
     assert process.returncode == 0
