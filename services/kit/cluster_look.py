@@ -36,6 +36,8 @@ NOBODY_S = 5.0
 """A lease is free for so long at the most when it goes from one replica to another."""
 REPLICA_S = 10.0
 REFUSES_S = 5.0
+GONE_S = 3.0
+"""A copy that was silent for longer counts for nothing; its leader hears it every second."""
 AWAY = (NatsError, TimeoutError, OSError)
 
 
@@ -47,7 +49,7 @@ class StreamSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     replicas: tuple[str, ...] = ()
     """For each copy that is not current, which and how far it is."""
     problem: str = ""
-    """Why there was no answer; empty where there was one."""
+    """Why there was no answer, or nothing can be stored; empty where all is well."""
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -68,7 +70,7 @@ def judged(look: Look) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
         for name, seen in look.streams.items()
         if seen.replicas
     }
-    silent = {name: f"stream {name} does not answer" for name, seen in look.streams.items() if seen.problem}
+    silent = {name: f"stream {name} can store nothing" for name, seen in look.streams.items() if seen.problem}
     return nobody, late, silent
 
 
@@ -162,13 +164,28 @@ def _seen(info: Mapping[str, Any]) -> StreamSeen:
     if "error" in info:
         return StreamSeen(problem=str(info["error"].get("description", "the broker gives no reason")))
     copies = (info.get("cluster") or {}).get("replicas") or ()
-    late = [_late(one) for one in copies if one.get("offline") or not one.get("current")]
-    missing = int(info["config"].get("num_replicas", 1)) - 1 - len(copies)
+    late = [_late(one) for one in copies if _gone(one) or not one.get("current")]
+    wanted = int(info["config"].get("num_replicas", 1))
+    missing = wanted - 1 - len(copies)
     if missing > 0:
         late.append(f"{missing} more should be there")
-    return StreamSeen(int(info["state"]["last_seq"]), tuple(late))
+    here = 1 + sum(not _gone(one) for one in copies)
+    # A leader that has lost the others still answers, and stores nothing.
+    problem = f"only {here} of its {wanted} copies are there" if 2 * here <= wanted else ""
+    return StreamSeen(int(info["state"]["last_seq"]), tuple(late), problem)
+
+
+def _silent_s(copy: Mapping[str, Any]) -> float:
+    return float(copy.get("active", 0)) / 1e9
+
+
+def _gone(copy: Mapping[str, Any]) -> bool:
+    # A broker counts as current for some ten seconds after it has died; a new leader has never heard of it.
+    never = not copy.get("current") and not copy.get("active")
+    return bool(copy.get("offline")) or _silent_s(copy) > GONE_S or never
 
 
 def _late(copy: Mapping[str, Any]) -> str:
-    how = "offline" if copy.get("offline") else f"{copy.get('lag', 0)} operations behind"
-    return f"{copy.get('name', 'one')} is {how}"
+    how = "is offline" if copy.get("offline") else f"is {copy.get('lag', 0)} operations behind"
+    since = f", last heard of {_silent_s(copy):.0f} s ago" if _silent_s(copy) else ""
+    return f"{copy.get('name', 'one')} {how}{since}"

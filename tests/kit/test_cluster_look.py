@@ -116,13 +116,33 @@ def info(*copies, replicas=3):
     [
         (info({"current": True}, {"current": True}), ()),
         (info(replicas=1), ()),
-        (info({"current": True}, {"current": False, "lag": 70}), ("n3 is 70 operations behind",)),
-        (info({"current": False, "offline": True}, {"current": True}), ("n2 is offline",)),
+        (
+            info({"current": True}, {"current": False, "lag": 70, "active": 20}),
+            ("n3 is 70 operations behind, last heard of 0 s ago",),
+        ),
+        (
+            info({"current": False, "offline": True}, {"current": True}),
+            ("n2 is offline",),
+        ),
         (info({"current": True}), ("1 more should be there",)),
     ],
 )
 def test_what_a_streams_leader_says_of_its_copies(told, late):
     assert cluster_look._seen(told) == cluster_look.StreamSeen(9, late)
+
+
+def test_a_leader_that_has_lost_the_others_stores_nothing():
+    gone = {"current": False, "active": 9_000_000_000, "lag": 5}
+    seen = cluster_look._seen(info(gone, gone))
+    assert seen.problem == "only 1 of its 3 copies are there"
+    assert seen.replicas[0] == "n2 is 5 operations behind, last heard of 9 s ago"
+    assert cluster_look._seen(info(gone, {"current": True})).problem == ""
+    # It counts as current for a while after it has died, and a new leader has never heard of it.
+    for gone in ({"current": True, "active": 9_000_000_000}, {"current": False}):
+        assert cluster_look._seen(info(gone, gone)).problem == "only 1 of its 3 copies are there"
+    # Slow, but there: it may yet store.
+    slow = {"current": False, "active": 500_000_000, "lag": 5}
+    assert cluster_look._seen(info(slow, slow)).problem == ""
 
 
 def test_while_the_broker_is_away_nobody_asks(monkeypatch):
