@@ -2,16 +2,19 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from services.kit.process import STUCK
 from tests.fixtures.local_cluster import wait_for
 
+pytestmark = pytest.mark.live
 PROGRAM = """
 import asyncio, os, sys, threading, time
 from services.kit import logging, process
@@ -83,15 +86,26 @@ def test_so_does_one_whose_output_nobody_reads():
     assert process.returncode == -signal.SIGALRM
 
 
+def switches(pid):
+    """How often threads of a process have gone to sleep so far."""
+    found = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE)[1]) for text in found)
+
+
 def test_who_was_stopped_goes_on():
-    process = start("pass")
+    # The loop waits for a line, as in a call that takes a while; it may do so for two seconds.
+    process = start("sys.stdin.readline()", stuck_s=2.0)
     os.kill(process.pid, signal.SIGSTOP)
     stopped = time.monotonic()
     wait_for(
-        lambda: time.monotonic() - stopped > 2.5, 60, "a stop that is longer than a loop may stand still"
+        lambda: time.monotonic() - stopped > 4.0, 60, "a stop that is longer than a loop may stand still"
     )
+    before = switches(process.pid)
     os.kill(process.pid, signal.SIGCONT)
-    told, said = process.communicate("go on\n", timeout=60)
+    # The watchdog has looked again, and again.
+    ended = lambda: process.poll() is not None  # noqa: E731
+    wait_for(lambda: ended() or switches(process.pid) > before + 3, 60, "its threads to run")
+    told, said = process.communicate("go on\ngo on\n", timeout=60)
     assert (process.returncode, told) == (0, "done\n"), said
 
 
