@@ -46,7 +46,9 @@ class HealthPages:
         self._measures = measures
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: socket.socket | None = None
-        self._room = threading.BoundedSemaphore(MOST_REQUESTS)
+        self._open = 0
+        """Requests that are being answered."""
+        self._counting = threading.Lock()
         self._always = CollectorRegistry()
         """What can be told without the event loop."""
         measures.read(conditions.readings)
@@ -80,10 +82,15 @@ class HealthPages:
                 # No more files for the moment, or stopped.
                 time.sleep(PAUSE_S)
                 continue
-            if self._room.acquire(blocking=False):
+            if self._open < MOST_REQUESTS:
+                self._count(1)
                 threading.Thread(target=self._answer, args=[connection], daemon=True).start()
             else:
                 connection.close()
+
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self._open += change
 
     def _answer(self, connection: socket.socket) -> None:
         try:
@@ -97,7 +104,7 @@ class HealthPages:
                 connection.settimeout(REQUEST_S)
                 connection.sendall(head.encode() + body)
         finally:
-            self._room.release()
+            self._count(-1)
 
     def page(self, path: str) -> tuple[str, bytes]:
         """Status line and body."""
