@@ -26,6 +26,7 @@ from det_contracts.events import metrics, searcher
 from det_contracts.states import State as Ending
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
+from services.gateway.cluster_health import ClusterHealth
 from services.gateway.domain import State, evolve
 from services.gateway.http import application
 from services.gateway.live import Live
@@ -34,6 +35,8 @@ from services.gateway.settings import Settings
 from services.gateway.store import project
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
+from services.kit.conditions import Conditions
+from services.kit.health_signs import Signs
 from services.kit.log_memory import MemoryLog
 from services.kit.measures import Measures
 
@@ -166,6 +169,7 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         trial_signer=None,
         storage=None,
         measures=Measures("gateway"),
+        health=ClusterHealth(Conditions("gateway"), Signs()),
     )
     made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://gateway")
     login = await made.post("/api/v1/auth/login", json={"username": "determined", "password": ""})

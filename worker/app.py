@@ -17,14 +17,17 @@ from nats.aio.client import Client
 from det_contracts import codec, ids, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
 from det_contracts.events.worker import AllocationExited, Slot
-from services.kit import blobs, health, logging, process, tracing
+from services.kit import blobs, logging, process, tracing
+from services.kit.cluster_look import ClusterLook
 from services.kit.connection import connect, leave, until_closed
 from services.kit.disk_space import Disks
+from services.kit.health_signs import tell_signs
+from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log import Draft, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
-from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
 from services.kit.records import read_event
+from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
 from worker.orders import Order, Orders
@@ -51,6 +54,8 @@ class Worker:
         self._tracer = tracer
         self._connection = connection
         self._journal = JetStreamLog(connection)
+        self.cluster_look = ClusterLook(connection, asks=False)
+        self._feed: JetStreamFeed | None = None
         self._orders = Orders(settings.worker_home)
         store = blobs.connect(
             settings.blobs,
@@ -83,9 +88,17 @@ class Worker:
         ):
             yield Reading(name, help, (), {(): float(value)})
 
-    def unwell(self) -> str | None:
-        """What is wrong, if anything is."""
-        return None if self._current.is_set() else "still reading the log"
+    def facts(self) -> Facts:
+        """Where to see how this worker does."""
+        return Facts(
+            connection=self._connection,
+            look=self.cluster_look,
+            starting=lambda: "" if self._current.is_set() else f"reading the log, at position {self._read}",
+            behind=lambda: {subjects.CONTROL: self._feed.behind} if self._feed is not None else {},
+            position=lambda _: self._read,
+            reads_all=False,
+            refusals=self._journal.refusals,
+        )
 
     async def work(self) -> None:
         """Register, then hear and run until cancelled."""
@@ -160,6 +173,7 @@ class Worker:
     async def _listen(self, after: int) -> None:
         heard = [*HEARD, subjects.about_worker(self._settings.worker_id)]
         async with self._journal.read(subjects.CONTROL, after=after, subjects=heard) as feed:
+            self._feed = feed
             while True:
                 batch = await feed.batch()
                 for stored in batch.messages:
@@ -283,23 +297,41 @@ def main() -> None:
 
 async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int:
     """Exit status."""
-    connection = await connect(settings, f"worker {settings.worker_id}")
-    worker = Worker(settings, connection, tracer)
     measures = Measures("worker")
-    measures.read(worker.readings)
     disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)
     measures.read(disks.readings, disks.look)
-    await health.show(measures, settings, worker.unwell)
-    with watching(settings.loop_blocked_s, measures.blocked):
+    watch = SelfWatch(f"worker {settings.worker_id}", settings, measures)
+    with watch.shown():
+        watch.begin("waiting for the broker")
+        connection = await connect(settings, f"worker {settings.worker_id}")
+        worker = Worker(settings, connection, tracer)
+        measures.read(worker.readings)
+        return await _work(worker, connection, watch, settings, tracer)
+
+
+async def _work(
+    worker: Worker,
+    connection: Client,
+    watch: SelfWatch,
+    settings: WorkerSettings,
+    tracer: Tracer | None,
+) -> int:
+    with watch.watching_loop():
+        beside = [
+            asyncio.ensure_future(watch.run(worker.facts())),
+            asyncio.ensure_future(worker.cluster_look.run()),
+            asyncio.ensure_future(tell_signs(connection, watch.conditions, settings.worker_id)),
+        ]
         work = asyncio.ensure_future(worker.work())
         closed = asyncio.ensure_future(until_closed(connection))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
-        await asyncio.wait([work, closed], return_when=asyncio.FIRST_COMPLETED)
+        ended, going = await asyncio.wait([work, closed, *beside], return_when=asyncio.FIRST_COMPLETED)
     if not work.cancelled():
-        log.critical("worker.failed", exc_info=(work if work.done() else closed).exception())
+        log.critical("worker.failed", exc_info=next(iter(ended)).exception())
         process.leave(1)
-    closed.cancel()
+    for task in going:
+        task.cancel()
     await worker.leave()
     await leave(connection)
     if tracer is not None:

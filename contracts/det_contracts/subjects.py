@@ -13,6 +13,12 @@ LOGS = "LOGS"
 STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>"}
 
 
+def stream_of(subject: str) -> str:
+    """The stream that stores what is said on a subject; empty for none."""
+    first = subject.partition(".")[0] + "."
+    return next((name for name, pattern in STREAM_SUBJECTS.items() if pattern.startswith(first)), "")
+
+
 def control(name: str, key: object) -> str:
     """Subject of an event: the last token of `name` is what happened, those before say who decided."""
     about, _, what = name.rpartition(".")
@@ -92,6 +98,16 @@ def trial_query(trial_id: int | str, owner: str, name: str) -> str:
 def heartbeat(worker_id: str) -> str:
     """A sign of life, not stored."""
     return f"heartbeat.{worker_id}"
+
+
+def health_look() -> str:
+    """What a service saw of streams and leases; see `services.kit.cluster_look`."""
+    return "health.look"
+
+
+def health_sign(program: str, replica: str) -> str:
+    """What one process says is wrong with it; `*` for both hears all. See `services.kit.health_signs`."""
+    return f"health.sign.{program}.{replica}"
 
 
 def story_of_experiment(experiment_id: int) -> tuple[str, ...]:

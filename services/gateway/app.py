@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
+from services.gateway.cluster_health import ClusterHealth
 from services.gateway.commands import COMMANDS
 from services.gateway.domain import State, evolve
 from services.gateway.http import allow_many_connections, application, listening_socket, serve
@@ -19,6 +20,7 @@ from services.gateway.settings import (
 )
 from services.gateway.store import project
 from services.gateway.web.connection import Connections
+from services.kit.health_signs import Signs
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
@@ -32,12 +34,15 @@ RULES = Rules(owner="gateway", state=State, evolve=evolve, react=lambda _, __: (
 async def serve_http(parts: Parts) -> None:
     """Listen once the whole log is folded, so that nothing is missing from the first answer."""
     settings = settings_of(parts, Settings)
+    parts.starting = "writing what lists are read from"
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
     parts.measures.read(live.readings)
     storage = default_storage(settings)
     watched = disks(settings, storage)
     parts.measures.read(watched.readings, watched.look)
+    signs = Signs()
+    await signs.hear(parts.connection)
     backend = Backend(
         settings=settings,
         catalogue=catalogue,
@@ -49,6 +54,7 @@ async def serve_http(parts: Parts) -> None:
         trial_signer=trial_signer(settings),
         storage=storage,
         measures=parts.measures,
+        health=ClusterHealth(parts.conditions, signs),
         tracer=parts.tracer,
         disks=watched,
     )
@@ -59,8 +65,10 @@ async def serve_http(parts: Parts) -> None:
     parts.measures.read(backend.limits.readings)
     connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
     parts.measures.read(connections.readings)
+    listener = listening_socket(settings.host, settings.port)
+    parts.starting = ""
     try:
-        await serve(application(backend), listening_socket(settings.host, settings.port), connections)
+        await serve(application(backend), listener, connections)
     finally:
         await backend.close()
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from services.gateway.catalogue import Catalogue
+from services.gateway.cluster_health import ClusterHealth
 from services.gateway.follow import Following
 from services.gateway.limits import Limits
 from services.gateway.live import Live
@@ -40,6 +41,7 @@ class Backend:
     storage: dict[str, Any] | None
     """Default `checkpoint_storage` of the cluster."""
     measures: Measures
+    health: ClusterHealth
     tracer: Tracer | None = None
     disks: Disks = field(default_factory=lambda: Disks({}))
     """Whose free space is asked for before anything new is taken."""

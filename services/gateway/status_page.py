@@ -26,8 +26,14 @@ def page(cluster: str, live: str) -> str:
     return PAGE.substitute(cluster=escape(cluster), live=live)
 
 
-def fragment(state: State, progress: Mapping[int, float]) -> str:
-    """The part that changes."""
+def fragment(state: State, progress: Mapping[int, float], wrong: Iterable[str] = ()) -> str:
+    """The part that changes; `wrong`: what is wrong with the cluster, a sentence each."""
+    lines = "".join(f"<li>{escape(one)}" for one in wrong)
+    head = f"<section class=ERROR><h2>Something is wrong</h2><ul>{lines}</ul></section>" if lines else ""
+    return head + _content(state, progress)
+
+
+def _content(state: State, progress: Mapping[int, float]) -> str:
     newest = sorted(state.experiments.values(), key=lambda one: -one.id)[:NEWEST]
     if not newest:
         return NOTHING_YET + _workers(state)

@@ -30,7 +30,14 @@ READING = [
     "$JS.API.CONSUMER.MSG.NEXT.CONTROL.>",
     "$JS.FC.>",
 ]
-WORKER_MAY_SAY = [subjects.stated_by_worker("*"), "logs.>", subjects.heartbeat("*"), *READING]
+WORKER_MAY_SAY = [
+    subjects.stated_by_worker("*"),
+    "logs.>",
+    subjects.heartbeat("*"),
+    subjects.health_sign("worker", "*"),
+    *READING,
+]
+WORKER_MAY_HEAR = ["_INBOX.>", subjects.health_look()]
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ class Authority:
 
     def worker(self) -> str:
         """A credentials file for a worker."""
-        return self._user("worker", _may(WORKER_MAY_SAY, ["_INBOX.>"]))
+        return self._user("worker", _may(WORKER_MAY_SAY, WORKER_MAY_HEAR))
 
     def _user(self, name: str, may: dict[str, Any]) -> str:
         return _credentials(name, self.signing_seed, self.account, may)

@@ -7,7 +7,8 @@ rebuilt from the log, so deleting a database costs a replay and nothing else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -70,6 +71,8 @@ class Database:
             sa.event.listen(self.engine, "connect", _tune_sqlite)
         self._writer = ThreadPoolExecutor(1, "database-writer")
         self._readers = ThreadPoolExecutor(readers, "database-reader")
+        self.failure = ""
+        """Why it did not do what was asked last, where that was no fault of who asked; empty when it did."""
 
     async def until_damaged(self) -> None:
         """Raise `Damaged` once somebody meets damage in the file, wherever that is.
@@ -107,7 +110,7 @@ class Database:
 
     def look(self, work: Callable[[sa.Connection], T]) -> T:
         """Run `work` on a view of the database that no commit changes meanwhile."""
-        with self.engine.connect() as connection:
+        with self._noting_failure(), self.engine.connect() as connection:
             if connection.dialect.name == "sqlite":
                 # The driver begins a transaction by itself only before it writes.
                 connection.exec_driver_sql("BEGIN")
@@ -116,8 +119,17 @@ class Database:
             return work(connection)
 
     def _transact(self, work: Callable[[sa.Connection], T]) -> T:
-        with self.engine.begin() as connection:
+        with self._noting_failure(), self.engine.begin() as connection:
             return work(connection)
+
+    @contextlib.contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.OperationalError as error:
+            self.failure = in_words(error)
+            raise
+        self.failure = ""
 
     async def size_bytes(self) -> int:
         """What it takes on disk, indices included."""
@@ -128,6 +140,11 @@ class Database:
         self._writer.shutdown()
         self._readers.shutdown()
         self.engine.dispose()
+
+
+def in_words(error: sa.exc.DBAPIError) -> str:
+    """What the database itself said, in one line and without the statement."""
+    return str(error.orig).strip().partition("\n")[0]
 
 
 def _size_bytes(connection: sa.Connection) -> int:

@@ -1,76 +1,162 @@
-"""Two pages for those who look after a service: /healthz and /metrics."""
+"""Pages for those who look after a process: whether it is well, and its numbers.
+
+| page | says |
+|---|---|
+| `/healthz` | 200, or 503 with everything that is wrong, one thing a line: what, since when, what to do |
+| `/readyz` | 503 where this process is no use to who asks it, though another might be |
+| `/livez` | 200 as long as this process can answer at all, whatever is away |
+| `/metrics` | numbers in Prometheus' text format |
+
+They are served by threads of their own, so that they answer while the event loop stands still.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import concurrent.futures
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterable
 
 import structlog
+from prometheus_client import CollectorRegistry, generate_latest
 
+from services.kit.conditions import KINDS, Conditions, Trouble
 from services.kit.measures import Measures
-from services.kit.settings import ServiceSettings
+
+METRICS_S = 3.0
+"""How long the event loop may take to collect the numbers."""
+REQUEST_S = 5.0
+MOST_REQUESTS = 16
+"""Answered at once; further ones are turned away."""
+LONGEST_REQUEST = 8192
+BACKLOG = 128
+PAUSE_S = 0.1
 
 log = structlog.get_logger()
 
 
-class HealthServer:
-    """Answers GET /healthz (200, or 503 with the reason) and GET /metrics (Prometheus' text format)."""
+class HealthPages:
+    """Serves the pages of this process."""
 
-    def __init__(self, well: Callable[[], str | None], metrics: Callable[[], Awaitable[bytes]]) -> None:
-        """`well` returns None, or in words what is wrong."""
-        self._well = well
-        self._metrics = metrics
-        self._server: asyncio.Server | None = None
+    def __init__(self, conditions: Conditions, measures: Measures) -> None:
+        self._conditions = conditions
+        self._measures = measures
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._listener: socket.socket | None = None
+        self._open = 0
+        """Requests that are being answered."""
+        self._counting = threading.Lock()
+        self._always = CollectorRegistry()
+        """What can be told without the event loop."""
+        measures.read(conditions.readings)
+        measures.read(conditions.readings, registry=self._always)
 
-    async def start(self, port: int, host: str = "127.0.0.1") -> int:
-        """Listen; returns the port, which is chosen freely for 0."""
-        self._server = await asyncio.start_server(self._serve, host, port)
-        return int(self._server.sockets[0].getsockname()[1])
+    def start(self, port: int, host: str = "127.0.0.1") -> int:
+        """Listen; returns the port, which is chosen freely for 0. Raises OSError.
 
-    async def stop(self) -> None:
+        To be called on the event loop that collects the numbers.
+        """
+        self._loop = asyncio.get_running_loop()
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        threading.Thread(target=self._serve, args=[self._listener], daemon=True, name="health-pages").start()
+        return int(self._listener.getsockname()[1])
+
+    def stop(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            self._server.close()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            # Closed alone it would leave the thread that waits for requests waiting.
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
-            async with asyncio.timeout(5):
-                request = (await reader.readuntil(b"\r\n\r\n")).split()
-            status, body = await self._page(request[1].decode() if len(request) > 1 else "")
-            writer.write(
-                f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
-                f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
-            )
-            writer.write(body)
-            await writer.drain()
-        writer.close()
-
-    async def _page(self, path: str) -> tuple[str, bytes]:
-        if path == "/metrics":
+    def _serve(self, listener: socket.socket) -> None:
+        while self._listener is listener:
             try:
-                return "200 OK", await self._metrics()
-            except Exception as error:
-                log.exception("metrics.failed")
-                return "500 Internal Server Error", f"{error!r}\n".encode()
-        if path == "/healthz":
-            wrong = self._well()
-            if wrong is not None:
-                return "503 Service Unavailable", f"{wrong}\n".encode()
-            return "200 OK", b"ok\n"
-        return "404 Not Found", b"there are /healthz and /metrics\n"
+                connection, _ = listener.accept()
+            except OSError:
+                # No more files for the moment, or stopped.
+                time.sleep(PAUSE_S)
+                continue
+            if self._open < MOST_REQUESTS:
+                self._count(1)
+                threading.Thread(target=self._answer, args=[connection], daemon=True).start()
+            else:
+                connection.close()
 
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self._open += change
 
-async def show(
-    measures: Measures, settings: ServiceSettings, unwell: Callable[[], str | None]
-) -> Callable[[], Awaitable[None]]:
-    """Open the pages where settings ask for it; returns what closes them."""
-    health = HealthServer(unwell, measures.text)
-    if settings.health_port is not None:
+    def _answer(self, connection: socket.socket) -> None:
         try:
-            port = await health.start(settings.health_port, settings.health_host)
-            log.info("health.listening", port=port)
-        except OSError as error:
-            # To be looked at is worth less than to run.
-            log.error("health.unavailable", port=settings.health_port, error=str(error))
-    return health.stop
+            with connection, contextlib.suppress(OSError):
+                words = _head(connection).split(maxsplit=2)
+                status, body = self.page(words[1].partition("?")[0] if len(words) > 1 else "")
+                head = (
+                    f"HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n"
+                    f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+                )
+                connection.settimeout(REQUEST_S)
+                connection.sendall(head.encode() + body)
+        finally:
+            self._count(-1)
+
+    def page(self, path: str) -> tuple[str, bytes]:
+        """Status line and body."""
+        match path:
+            case "/healthz":
+                return _verdict(one.line() for one in self._conditions.current())
+            case "/readyz":
+                return _verdict(
+                    one.line() for one in self._conditions.current() if not KINDS[one.condition].ready
+                )
+            case "/livez":
+                # Whoever can be helped by a new start alone ends by itself.
+                return _verdict(())
+            case "/metrics":
+                return self._metrics()
+        return "404 Not Found", b"there are /healthz, /readyz, /livez and /metrics\n"
+
+    def _metrics(self) -> tuple[str, bytes]:
+        if self._loop is None:
+            raise RuntimeError("the pages have not been started")
+        collected = asyncio.run_coroutine_threadsafe(self._measures.text(), self._loop)
+        try:
+            text = collected.result(METRICS_S)
+        except concurrent.futures.TimeoutError:
+            collected.cancel()
+            text = generate_latest(self._always)
+        except Exception as error:
+            log.exception("metrics.failed")
+            return "500 Internal Server Error", f"{error!r}\n".encode()
+        return "200 OK", text
+
+
+def _head(connection: socket.socket) -> str:
+    """A request up to the empty line, of which whoever is too slow sends less."""
+    head, deadline = b"", time.monotonic() + REQUEST_S
+    while b"\r\n\r\n" not in head and len(head) < LONGEST_REQUEST:
+        connection.settimeout(max(deadline - time.monotonic(), 0.001))
+        if not (part := connection.recv(LONGEST_REQUEST)):
+            break
+        head += part
+    return head.decode("latin-1")
+
+
+def _verdict(lines: Iterable[str]) -> tuple[str, bytes]:
+    text = "".join(f"{line}\n" for line in lines)
+    return ("503 Service Unavailable", text.encode()) if text else ("200 OK", b"ok\n")
+
+
+def same_once(troubles: Iterable[Trouble]) -> list[Trouble]:
+    """Each trouble once, however many processes see it; the one seen first, oldest first."""
+    found: dict[tuple[str, str, str], Trouble] = {}
+    for one in sorted(troubles, key=lambda one: one.since):
+        seen_by_all = not KINDS[one.condition].told
+        found.setdefault((one.condition, one.about, "" if seen_by_all else one.program), one)
+    return list(found.values())

@@ -17,19 +17,20 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.subscription import Subscription
 from nats.errors import ConnectionClosedError
+from sqlalchemy.exc import OperationalError
 
 from det_contracts import commands, subjects
-from services.kit import logging, migrate, process, tracing
+from services.kit import conditions, logging, migrate, process, tracing
 from services.kit.bus import PATIENCE_S, Answerer, Asker
+from services.kit.cluster_look import ClusterLook
 from services.kit.connection import closed_for_good, connect, leave, until_closed
-from services.kit.database import Database, Snapshot
+from services.kit.database import Database, Snapshot, in_words
 from services.kit.disk_space import stream_limit
-from services.kit.health import show
-from services.kit.lag import Behind, tell_lags
+from services.kit.health_signs import tell_signs
+from services.kit.lag import SAVING
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.looking import Surroundings
-from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures, Reading
 from services.kit.offload import Job, Offload
 from services.kit.parts import Parts
@@ -37,6 +38,7 @@ from services.kit.rebuild import Rebuild
 from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
+from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, ServiceSettings, load
 
 if TYPE_CHECKING:
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 
 STOP_PATIENCE_S = 10.0
 """What a service may take to end by itself when it is told to."""
+DATABASE_AGAIN_S = 1.0
+"""How long after it could not be opened the database is tried again."""
+
 log = structlog.get_logger()
 
 
@@ -120,28 +125,30 @@ def _single_errors(error: BaseException) -> list[BaseException]:
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:
     """Everything between the first connection and the last commit of one service."""
+    measures = service.measures(service.rules.owner)
+    watch = SelfWatch(service.rules.owner, settings, measures)
     async with AsyncExitStack() as stack:
         if tracer is not None:
             stack.callback(tracer.flush)
+        stack.enter_context(watch.shown())
+        watch.begin("waiting for the broker")
         connection = await connect(settings, service.rules.owner)
         stack.push_async_callback(leave, connection)
-        database = migrate.open_database(settings.database_url, service.rules.owner)
+        database = await _opened_database(settings.database_url, service.rules.owner, watch)
         stack.callback(database.close)
+        watch.begin("waiting for the streams of the broker")
         journal = await _open_log(service, settings, connection, database)
         lease = Lease(
             connection, service.rules.owner, uuid.uuid4().hex[:8], replicas=settings.stream_replicas
         )
-        parts = _joined(service, settings, connection, journal, database, lease, tracer)
+        parts = _joined(service, settings, connection, journal, database, lease, measures, watch, tracer)
         stack.push_async_callback(parts.offload.close)
         rebuild = Rebuild(service.rules.owner, database.damaged)
         await rebuild.look(journal, database, service.rules.state, service.rules.streams)
         parts.measures.read(rebuild.readings)
         # From here to the end of all tasks others wait for this loop.
-        stack.enter_context(watching(settings.loop_blocked_s, parts.measures.blocked))
+        stack.enter_context(watch.watching_loop())
         _read_numbers(service, parts)
-        stack.push_async_callback(
-            await show(parts.measures, settings, lambda: _unwell(parts.runner, rebuild))
-        )
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(until_closed(connection))
@@ -149,7 +156,9 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
                 tasks.create_task(parts.runner.run())
                 tasks.create_task(lease.hold())
                 tasks.create_task(_hear(service, parts, lease))
-                tasks.create_task(_tell_lags(parts))
+                tasks.create_task(parts.cluster_look.run())
+                tasks.create_task(tell_signs(connection, watch.conditions, uuid.uuid4().hex[:8]))
+                tasks.create_task(watch.run(_facts(service, parts, rebuild)))
                 if service.extra is not None:
                     tasks.create_task(_as_coroutine(service.extra(parts)))  # noqa: S610 - not Django's
         except* ConnectionClosedError:
@@ -173,6 +182,21 @@ async def _open_log(
     return JetStreamLog(connection, marks)
 
 
+async def _opened_database(url: str, owner: str, watch: SelfWatch) -> Database:
+    """The database, as soon as it can be reached: who ends for want of it could not say so."""
+    while True:
+        watch.begin("opening the database")
+        try:
+            database = await asyncio.to_thread(migrate.open_database, url, owner)
+        except OperationalError as error:
+            reason = {"": "the database cannot be opened"}
+            watch.conditions.tell(conditions.DATABASE_FAILS, reason, {"": in_words(error)})
+            await asyncio.sleep(DATABASE_AGAIN_S)
+            continue
+        watch.conditions.tell(conditions.DATABASE_FAILS, {})
+        return database
+
+
 def _joined(
     service: Service,
     settings: ServiceSettings,
@@ -180,9 +204,11 @@ def _joined(
     journal: JetStreamLog,
     database: Database,
     lease: Lease,
+    measures: Measures,
+    watch: SelfWatch,
     tracer: Tracer | None,
 ) -> Parts:
-    rules, measures = service.rules, service.measures(service.rules.owner)
+    rules = service.rules
 
     def leads() -> bool:
         return lease.active
@@ -209,6 +235,8 @@ def _joined(
         answerer=Answerer(connection, rules.owner, measures, tracer),
         leading=leads,
         measures=measures,
+        conditions=watch.conditions,
+        cluster_look=ClusterLook(connection),
         tracer=tracer,
     )
 
@@ -221,28 +249,35 @@ def _read_numbers(service: Service, parts: Parts) -> None:
         parts.measures.read(lambda: readings(parts.runner.state))
 
 
-async def _tell_lags(parts: Parts) -> None:
-    """Say when folding or saving is behind; not while it catches up after a start, or the broker is away."""
+def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
+    """Where to see how this service does."""
     runner, saver = parts.runner, parts.saver
 
-    def behind() -> dict[str, Behind]:
-        return runner.behind() | {"saving": saver.behind}
+    def starting() -> str:
+        folding = f"folding the log{rebuild.wait()}: {_places(runner.positions)}"
+        return parts.starting if runner.ready.is_set() else folding
 
     def position(what: str) -> int:
-        return saver.saved.get(subjects.CONTROL, 0) if what == "saving" else runner.positions[what]
+        return saver.saved.get(subjects.CONTROL, 0) if what == SAVING else runner.positions[what]
 
-    def judged() -> bool:
-        return runner.ready.is_set() and parts.connection.is_connected
+    return Facts(
+        connection=parts.connection,
+        look=parts.cluster_look,
+        starting=starting,
+        behind=lambda: runner.behind() | {SAVING: saver.behind},
+        position=position,
+        refusals=parts.journal.refusals,
+        failing=lambda: parts.database.failure,
+        saves=lambda: service.always_saves or parts.leading(),
+    )
 
-    await tell_lags(parts.settings.log_lags_s, behind, judged, position)
+
+def _places(positions: Mapping[str, int]) -> str:
+    return ", ".join(f"{stream} is at position {position}" for stream, position in positions.items())
 
 
 async def _as_coroutine(work: Awaitable[None]) -> None:
     await work
-
-
-def _unwell(runner: Runner[Any], rebuild: Rebuild) -> str | None:
-    return None if runner.ready.is_set() else f"still folding the log{rebuild.wait()}"
 
 
 async def _hear(service: Service, parts: Parts, lease: Lease) -> None:

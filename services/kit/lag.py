@@ -6,21 +6,20 @@ counts is the age of what is left: how long ago it became known that the stream 
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import structlog
 
+from services.kit.awake_clock import awake
 from services.kit.processor_waits import waited_s
 
+SAVING = "saving"
+"""The name of what is folded and not saved; streams have their own."""
 GRAIN_S = 0.25
 """What becomes known within such a time is remembered as one: ages may be told by so much too large."""
-LOOK_EVERY_S = 1.0
-
 log = structlog.get_logger()
 
 
@@ -37,11 +36,12 @@ class _Known(NamedTuple):
 class Behind:
     """Counts what is known to be there and what is done of it, both since the beginning.
 
-    Ages are told without the time that the calling thread has waited for a processor: to be busy is no fault.
+    Ages are told without the time that the calling thread has waited for a processor, and without that in
+    which the process was stopped or its machine slept: neither is a fault.
     """
 
     def __init__(
-        self, clock: Callable[[], float] = time.monotonic, waited: Callable[[], float] = _waited_here_s
+        self, clock: Callable[[], float] = awake, waited: Callable[[], float] = _waited_here_s
     ) -> None:
         self.allowed_s = 0.0
         """So old it may become on purpose; counts as no age."""
@@ -79,6 +79,11 @@ class Behind:
             self._known = deque([_Known(self._clock(), self._waited(), self._known[-1].total)])
 
     @property
+    def completed(self) -> int:
+        """How many are done."""
+        return self._done
+
+    @property
     def left(self) -> int:
         """How many are known to be there and not done."""
         return self._reached() - self._done
@@ -93,42 +98,79 @@ class Behind:
         return max(age - self.allowed_s, 0.0)
 
 
+class Left(Protocol):
+    """What of something is known to be there and not done."""
+
+    @property
+    def completed(self) -> int: ...
+
+    @property
+    def left(self) -> int: ...
+
+    @property
+    def age_s(self) -> float: ...
+
+    def begin_again(self) -> None: ...
+
+
+class Oldest:
+    """Several ways to know of the same thing: whichever says the worst is believed."""
+
+    def __init__(self, *ways: Left) -> None:
+        self._ways = ways
+
+    @property
+    def completed(self) -> int:
+        """How many are done: grows with any of them."""
+        return sum(one.completed for one in self._ways)
+
+    @property
+    def left(self) -> int:
+        """How many are known to be there and not done."""
+        return max(one.left for one in self._ways)
+
+    @property
+    def age_s(self) -> float:
+        """For how long the oldest of them is overdue, in seconds."""
+        return max(one.age_s for one in self._ways)
+
+    def begin_again(self) -> None:
+        """What is left counts from now on."""
+        for one in self._ways:
+            one.begin_again()
+
+
 class Lags:
     """Tells once of each time that something is further behind than it may be, and when that is over."""
 
     def __init__(self, limit_s: float, position: Callable[[str], int]) -> None:
-        """`position` is how far the thing of a name is, to be told with it."""
+        """`position` is how far the thing of a name is, to be told with it; a limit of 0 is none."""
         self._limit_s = limit_s
         self._position = position
         self._longest: dict[str, float] = {}
 
-    def look(self, behind: Mapping[str, Behind], *, judged: bool) -> None:
-        """Look at each thing by name; where it is not to be judged just now, its time begins again."""
+    def look(self, behind: Mapping[str, Left], *, judged: bool) -> dict[str, str]:
+        """Look at each thing by name; where it is not to be judged just now, its time begins again.
+
+        Returns what is to be told of those that are too far behind.
+        """
         for name, one in behind.items():
             if not judged:
                 one.begin_again()
             self._judge(name, one, one.age_s)
+        return {name: self._words(name, behind[name]) for name in self._longest if name in behind}
 
-    def _judge(self, name: str, one: Behind, age_s: float) -> None:
+    def _words(self, name: str, one: Left) -> str:
+        where = f"at position {self._position(name)} with {one.left} more behind it"
+        return f"what is folded is not saved, {where}" if name == SAVING else f"{name} is not read, {where}"
+
+    def _judge(self, name: str, one: Left, age_s: float) -> None:
         seconds = round(max(age_s, self._longest.get(name, 0.0)), 1)
         if name in self._longest:
             self._longest[name] = seconds
             if age_s < self._limit_s / 2:
                 del self._longest[name]
                 log.info("log.caught_up", what=name, position=self._position(name), seconds=seconds)
-        elif age_s > self._limit_s:
+        elif 0 < self._limit_s < age_s:
             self._longest[name] = seconds
             log.warning("log.lags", what=name, position=self._position(name), left=one.left, seconds=seconds)
-
-
-async def tell_lags(
-    limit_s: float,
-    behind: Callable[[], Mapping[str, Behind]],
-    judged: Callable[[], bool],
-    position: Callable[[str], int],
-) -> None:
-    """Look once a second until cancelled; not at all for a limit of 0."""
-    lags = Lags(limit_s, position)
-    while limit_s > 0:
-        await asyncio.sleep(LOOK_EVERY_S)
-        lags.look(behind(), judged=judged())

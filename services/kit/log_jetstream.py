@@ -41,6 +41,10 @@ REFUSED = (10071, 10164, 10201)
 """Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
 HEADERS_BYTES = 512
 """What the names of all headers of a message and their frame take, at most."""
+UNABLE = (500, 503)
+"""Of these errors the stream is the cause, and no message of any kind would fare better."""
+REMEMBERED_S = 60.0
+"""How long a refusal is told when nothing was tried since."""
 ACK_TIMEOUT_S = 2.0
 APPEND_PATIENCE_S = 30.0
 REFUSAL_PATIENCE_S = 5.0
@@ -72,6 +76,21 @@ class JetStreamLog:
         self._connection = connection
         self.marks = dict(marks or {})
         """By stream, the newest message that was read."""
+        self._refused: dict[str, tuple[float, str]] = {}
+        """By stream that takes nothing just now, when it last said so, and why."""
+
+    def refusals(self) -> dict[str, str]:
+        """What streams lately said that took nothing of what was to be stored here, by stream."""
+        now = time.monotonic()
+        self._refused = {name: one for name, one in self._refused.items() if now - one[0] < REMEMBERED_S}
+        return {name: why for name, (_, why) in self._refused.items()}
+
+    def _note(self, subject: str, error: dict[str, Any] | None) -> None:
+        stream = names.stream_of(subject)
+        if error is None:
+            self._refused.pop(stream, None)
+        elif error.get("code") in UNABLE:
+            self._refused[stream] = time.monotonic(), str(error.get("description"))
 
     async def append(self, draft: Draft) -> int:
         deadline = time.monotonic() + APPEND_PATIENCE_S
@@ -118,6 +137,7 @@ class JetStreamLog:
         except AWAY as error:
             raise OutcomeUnknown(f"no answer for {subject}: {error!r}") from error
         ack = msgspec.json.decode(reply.data, type=Ack)
+        self._note(subject, ack.error)
         if ack.error is None:
             return ack.seq
         if ack.error.get("err_code") in REFUSED:

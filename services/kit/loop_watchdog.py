@@ -26,16 +26,31 @@ LOOKS_PER_LIMIT = 4
 TOLD_AFTER_S = 10.0
 """A stall without an end is told after so long; one that ends, when it does."""
 
+Looked = Callable[[float], None]
+"""Called at every look, in the thread of the watchdog, with the seconds of a stall that has not ended and is
+longer than the limit, less what the machine took; else with 0."""
+
 log = structlog.get_logger()
+
+
+def _nothing(seconds: float) -> None:
+    return None
 
 
 class LoopWatchdog:
     """Watches the loop that runs in the thread which makes this."""
 
-    def __init__(self, limit_s: float, count: Callable[[float], None], tasks: str | Path = TASKS) -> None:
+    def __init__(
+        self,
+        limit_s: float,
+        count: Callable[[float], None],
+        looked: Looked = _nothing,
+        tasks: str | Path = TASKS,
+    ) -> None:
         """`count` is given the seconds of each stall longer than `limit_s`, less what the machine took."""
         self._limit_s = limit_s
         self._count = count
+        self._looked = looked
         self._loop = asyncio.get_running_loop()
         self._watched = threading.get_ident()
         self._machine = MachineTime(threading.get_native_id(), tasks)
@@ -83,6 +98,7 @@ class LoopWatchdog:
         late_tick_s = self._late_ticks.popleft() if self._late_ticks else None
         if late_tick_s is None and overdue_s < self._period_s:
             self._begin_again(now)
+            self._looked(0.0)
             return
         if not self._crossed and (late_tick_s is None or self._stack is None):
             # After a late tick only where none was seen: who held the interpreter kept this thread away.
@@ -90,8 +106,10 @@ class LoopWatchdog:
         passed_s = now - self._looked_at
         self._excused_s += min(self._machine.taken_s(passed_s - self._period_s), passed_s)
         self._looked_at = now
-        self._judge((late_tick_s or overdue_s) - self._excused_s, over=late_tick_s is not None)
-        if late_tick_s is not None:
+        stalled_s, over = (late_tick_s or overdue_s) - self._excused_s, late_tick_s is not None
+        self._judge(stalled_s, over=over)
+        self._looked(stalled_s if self._crossed and not over else 0.0)
+        if over:
             self._begin_again(now)
 
     def _begin_again(self, now: float) -> None:
@@ -104,9 +122,15 @@ class LoopWatchdog:
         self._crossed = self._crossed or stalled_s > self._limit_s
         if self._crossed and not self._told and (over or stalled_s > TOLD_AFTER_S):
             self._told = True
-            stack = "".join(self._stack.format()) if self._stack else ""
-            log.warning("loop.blocked", seconds=round(stalled_s, 3), over=over, stack=stack)
-            self._count(stalled_s)
+            told = (stalled_s, over, self._stack)
+            work = contextvars.copy_context().run
+            # In a thread of its own: the loop may stand still because nobody reads what is written here.
+            threading.Thread(target=work, args=(self._tell, *told), daemon=True, name="loop-stall").start()
+
+    def _tell(self, stalled_s: float, over: bool, stack: traceback.StackSummary | None) -> None:
+        lines = "".join(stack.format()) if stack else ""
+        log.warning("loop.blocked", seconds=round(stalled_s, 3), over=over, stack=lines)
+        self._count(stalled_s)
 
     def _stack_of_loop(self) -> traceback.StackSummary:
         # Lines are read from disk only where somebody is told of them.
@@ -117,12 +141,12 @@ class LoopWatchdog:
 
 
 @contextlib.contextmanager
-def watching(limit_s: float, count: Callable[[float], None]) -> Iterator[None]:
+def watching(limit_s: float, count: Callable[[float], None], looked: Looked = _nothing) -> Iterator[None]:
     """Watch the running loop meanwhile; not at all for a limit of 0. Arguments as `LoopWatchdog` has them."""
     if limit_s <= 0:
         yield
         return
-    watchdog = LoopWatchdog(limit_s, count)
+    watchdog = LoopWatchdog(limit_s, count, looked)
     watchdog.start()
     try:
         yield

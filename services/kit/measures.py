@@ -66,9 +66,17 @@ class Measures:
     def _gauge(self, name: str, help: str, *labels: str) -> Gauge:
         return Gauge(f"steadfast_{name}", help, ("owner", *labels), registry=self.registry)
 
-    def read(self, readings: Readings, look: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Ask `readings` whenever Prometheus asks, after `look`; the owner becomes their first label."""
-        self.registry.register(_Asked(self.owner, readings))
+    def read(
+        self,
+        readings: Readings,
+        look: Callable[[], Awaitable[None]] | None = None,
+        registry: CollectorRegistry | None = None,
+    ) -> None:
+        """Ask `readings` whenever Prometheus asks, after `look`; the owner becomes their first label.
+
+        `registry` is given where they are to be had without the others, too.
+        """
+        (registry or self.registry).register(_Asked(self.owner, readings))
         if look is not None:
             self._looks.append(look)
 

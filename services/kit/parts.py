@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from nats.aio.client import Client
 
 from services.kit.bus import Answerer, Asker
+from services.kit.cluster_look import ClusterLook
+from services.kit.conditions import Conditions
 from services.kit.database import Database
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures
@@ -36,7 +38,12 @@ class Parts:
     answerer: Answerer
     leading: Callable[[], bool]
     measures: Measures
+    conditions: Conditions
+    """What is wrong with this process."""
+    cluster_look: ClusterLook
     tracer: Tracer | None
+    starting: str = ""
+    """What a service's own part waits for before it is ready; empty once it is."""
 
 
 _Settings = TypeVar("_Settings", bound=ServiceSettings)

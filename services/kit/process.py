@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import faulthandler
 import os
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
+
+import structlog
+
+STUCK = 70
+"""Exit status of a process that ended because it was of no use any more."""
+LAST_WORDS_S = 10.0
+MOST_TASKS = 100
+"""Tasks whose stacks are written out."""
+
+log = structlog.get_logger()
 
 
 def run(work: Coroutine[Any, Any, int]) -> NoReturn:
@@ -33,3 +45,51 @@ def leave(status: int) -> NoReturn:
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(status)
+
+
+def end_stuck(reason: str) -> NoReturn:
+    """End this process, of which only a new start can make anything again; any thread may call this.
+
+    The stacks of all threads go to its output first, and from the loop's thread those of all tasks.
+    """
+    # Whoever reads the output may be what everything waits for: the alarm ends the process all the same.
+    signal.setitimer(signal.ITIMER_REAL, LAST_WORDS_S)
+    faulthandler.dump_traceback()
+    log.critical("process.stuck", reason=reason, tasks=_tasks())
+    leave(STUCK)
+
+
+def _tasks() -> list[str]:
+    try:
+        tasks = asyncio.all_tasks()
+    except RuntimeError:
+        # The loop is another thread's, and what stands still is told by the stack of that.
+        return []
+    return [_where(task) for task in list(tasks)[:MOST_TASKS]]
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    frames = task.get_stack()
+    places = [f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_name}" for frame in frames]
+    return f"{task.get_name()}: " + (" > ".join(places) or "done")
+
+
+def begin_dead_mans_switch(within_s: float) -> Callable[[], None]:
+    """Have this process end when what this returns is not called for so many seconds of processor time.
+
+    For what no thread can watch: a call that keeps the lock of the interpreter for ever. The kernel counts,
+    and only while this process works: not while it is stopped, asleep or waits. All stacks are written first.
+    """
+    faulthandler.register(signal.SIGPROF, chain=True)
+
+    def renew() -> None:
+        signal.setitimer(signal.ITIMER_PROF, within_s)
+
+    renew()
+    return renew
+
+
+def end_dead_mans_switch() -> None:
+    """Let this process go on however long nobody renews."""
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    faulthandler.unregister(signal.SIGPROF)

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sa
+import structlog
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
-from services.kit.database import Database, Snapshot
+from services.kit.database import Database, Snapshot, in_words
 from services.kit.lag import Behind
 from services.kit.log import Mark
 from services.kit.measures import Measures
@@ -26,8 +27,12 @@ from services.kit.rules import Key
 SAVE_EVERY_S = 0.1
 """How long changes may wait to be saved together, when nobody asks for them."""
 LONGEST_PAUSE_S = 5.0
+FAILED_PAUSE_S = 1.0
+"""How long after the database did not take it saving is tried again."""
 BACKLOG_LIMIT = 20_000
 """Events that may wait to be saved before folding pauses, where a service does not say otherwise."""
+
+log = structlog.get_logger()
 
 
 class Saver(Protocol):
@@ -161,7 +166,14 @@ class DatabaseSaver:
             self._urgent.clear()
             self._work.clear()
             began = time.monotonic()
-            stored = self._leading() and await self._save()
+            try:
+                stored = self._leading() and await self._save()
+            except sa.exc.OperationalError as error:
+                # Nothing is lost, and a new start would find the database no better: tried again.
+                log.warning("saving.failed", error=in_words(error))
+                await asyncio.sleep(FAILED_PAUSE_S)
+                self._work.set()
+                continue
             # Large records are written whole: what takes long is done less often.
             pause = min(max(SAVE_EVERY_S, 10 * (time.monotonic() - began)), LONGEST_PAUSE_S)
             if not stored:
@@ -194,10 +206,15 @@ class DatabaseSaver:
             return True
 
         began = time.perf_counter()
-        self._overtaken = not await self._database.write(work)
+        stored = False
+        try:
+            stored = await self._database.write(work)
+        finally:
+            if not stored:
+                self._records = records | self._records
+                self._events = events + self._events
+        self._overtaken = not stored
         if self._overtaken:
-            self._records = records | self._records
-            self._events = events + self._events
             return False
         self._measures.committed(time.perf_counter() - began)
         self.saved = positions

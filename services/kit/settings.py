@@ -47,9 +47,11 @@ class ServiceSettings:
     """`console` or `json`."""
     log_level: str = "INFO"
     loop_blocked_s: float = 0.5
-    """An event loop that stands still for longer is told, with the stack; 0: never."""
+    """An event loop that stands still for longer is told, with the stack; 0: never, nor does it end then."""
     log_lags_s: float = 5.0
     """What is known to be in the log and not folded, or not saved, for longer is told; 0: never."""
+    stuck_s: float = 60.0
+    """A process whose event loop, or reading of the log, stands still for longer ends itself; 0: never."""
 
 
 def _boolean(text: str) -> bool:

@@ -7,9 +7,9 @@ import contextlib
 import os
 import sys
 
-from services.local import logs
+from services.local import logs, status
 from services.local.agents import agent_down, agent_run, agent_up
-from services.local.control import down, up, workers_here
+from services.local.control import down, up
 from services.local.home import Home, Plan
 from services.local.keys import KeysDamaged
 from services.local.preconditions import CannotStart
@@ -44,10 +44,7 @@ def main() -> int:
         with contextlib.suppress(KeyboardInterrupt):
             logs.show(home.path / "logs", follow=not args.no_follow)
         return 0
-    workers = workers_here(f"http://{plan.host}:{plan.port}")
-    running = workers is not None
-    print(f"cluster '{args.name}': {workers} workers at port {plan.port}" if running else "not running")
-    return 0 if running else 1
+    return status.show(home, plan)
 
 
 def _up(args: argparse.Namespace, home: Home) -> int:
@@ -114,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         ("up", "start"),
         ("down", "stop"),
         ("run", "supervise in the foreground"),
-        ("status", "say whether it runs"),
+        ("status", "say whether its programs run, and what is wrong with each"),
         ("logs", "show what its programs print"),
         ("agent-up", "start one more worker"),
         ("agent-down", "stop a worker that agent-up started"),

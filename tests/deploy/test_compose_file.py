@@ -44,6 +44,11 @@ def test_every_service_of_ours_is_there():
 
 
 @pytest.mark.parametrize("name", OURS)
+def test_whoever_ends_itself_is_started_again(name):
+    assert read_file()[name]["restart"] == "unless-stopped"
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_every_variable_is_a_setting(name):
     environment = read_file()[name]["environment"]
     known = {f"STEADFAST_{field.name.upper()}" for field in dataclasses.fields(settings_of(name))}

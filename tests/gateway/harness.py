@@ -18,13 +18,16 @@ from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
+from services.gateway.cluster_health import ClusterHealth
 from services.gateway.http import application
 from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.store import project
 from services.kit.blobs import DirectoryBlobs
+from services.kit.conditions import Conditions
 from services.kit.credentials import Authority
+from services.kit.health_signs import Signs
 from services.kit.log import Draft, Stored
 from services.kit.log_memory import MemoryLog
 from services.kit.measures import Measures
@@ -125,6 +128,7 @@ class Harness:
         self.catalogue = Catalogue(self.runner, saver, self.database)
         live = Live(self.catalogue, self.journal)
         saver.watch(live.note)
+        self.conditions, self.signs = Conditions("gateway"), Signs()
         self.backend = Backend(
             settings=Settings(cluster_id="c-1", cluster_name="test", **settings),
             catalogue=self.catalogue,
@@ -136,6 +140,7 @@ class Harness:
             trial_signer=AUTHORITY.trial_signer,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
             measures=Measures("gateway"),
+            health=ClusterHealth(self.conditions, self.signs),
         )
         self.app = application(self.backend)
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)

@@ -7,6 +7,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import searcher
 from services.gateway.routes import page
+from services.kit import conditions as names
 from tests.gateway import stories as story
 
 
@@ -30,6 +31,13 @@ def test_it_shows_nothing_to_strangers(gateway):
     del gateway.client.headers["Authorization"]
     assert "secret plan" not in gateway.send("GET", "/").text
     assert gateway.send("GET", "/det/live").status_code == 401
+
+
+def test_it_says_what_is_wrong_with_the_cluster(gateway):
+    assert "Something is wrong" not in gateway.send("GET", "/det/live").text
+    gateway.conditions.tell(names.NOBODY_LEADS, {"searcher": "nobody decides for the <b>searcher</b>"})
+    text = gateway.send("GET", "/det/live").text
+    assert "nobody decides for the &lt;b&gt;searcher&lt;/b&gt;, since 20" in text
 
 
 def test_it_shows_experiments_best_trials_and_workers(gateway):

@@ -38,6 +38,8 @@ def test_a_script_speaks_of_its_own_trial_only(broker):
             "control.searcher.trial.12.ended",
             "reports.1.metrics",
             "logs.x",
+            "health.look",
+            "health.sign.searcher.x",
         ]
         for subject in [*foreign, "command.searcher.kill_trial", "query.trial.13.metrics.best_validation"]:
             await script.publish(subject, b"{}")
@@ -57,8 +59,20 @@ def test_a_worker_states_facts_and_no_decisions(broker):
         errors = []
         worker = await broker.connect(broker.authority.worker(), errors=errors)
         await JetStreamLog(worker).append(Draft("control.worker.w.registered", b"{}", "a"))
-        await worker.publish("control.scheduler.decision", b"{}")
-        await eventually(lambda: any("control.scheduler.decision" in error for error in errors))
+        for subject in ("control.scheduler.decision", "health.look", "health.sign.searcher.x"):
+            await worker.publish(subject, b"{}")
+            await eventually(lambda subject=subject: any(subject in error for error in errors))
+        heard = []
+
+        async def hear(message):
+            heard.append(message.data)
+
+        await service.subscribe("health.sign.*.*", cb=hear)
+        await worker.subscribe("health.look", cb=hear)
+        await asyncio.gather(service.flush(), worker.flush())
+        await service.publish("health.look", b"a look")
+        await worker.publish("health.sign.worker.w", b"a sign")
+        await eventually(lambda: sorted(heard) == [b"a look", b"a sign"])
         await worker.close()
         await service.close()
 

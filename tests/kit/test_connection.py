@@ -1,6 +1,7 @@
 """The connection to the broker, and what becomes of a process that has lost it for good."""
 
 import asyncio
+import dataclasses
 import os
 import signal
 import subprocess
@@ -11,9 +12,11 @@ import pytest
 from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
 from services.checkpoints.app import SERVICE
+from services.kit import conditions as names
 from services.kit import host
 from services.kit.bus import Answerer, Asker
 from services.kit.connection import ClosedForGood, connect, leave
+from services.kit.self_watch import SelfWatch
 from worker import app
 from worker.settings import WorkerSettings
 
@@ -114,6 +117,39 @@ def test_what_is_too_large_for_the_broker_is_said_at_once(settings):
         with pytest.raises(Refused, match=r"the request is too large: 9,000,\d+ bytes"):
             await asker.query(LogPage(task_id="x" * 9_000_000))
         await leave(connection)
+
+    asyncio.run(work())
+
+
+def test_a_service_waits_for_its_database_and_says_so(settings, tmp_path, monkeypatch):
+    monkeypatch.setattr(host, "DATABASE_AGAIN_S", 0.05)
+    later = dataclasses.replace(settings, database_url=f"sqlite:///{tmp_path}/later/checkpoints.db")
+    watched = []
+
+    class Kept(SelfWatch):
+        def __init__(self, *arguments):
+            super().__init__(*arguments)
+            watched.append(self.conditions)
+
+    monkeypatch.setattr(host, "SelfWatch", Kept)
+
+    async def until(found):
+        while {one.condition for one in watched[0].current()} != found:
+            await asyncio.sleep(0.01)
+
+    async def work():
+        serving = asyncio.ensure_future(host.serve(SERVICE, later, None))
+        async with asyncio.timeout(50):
+            await asyncio.sleep(0)
+            await until({names.STARTING, names.DATABASE_FAILS})
+            (told,) = [one for one in watched[0].current() if one.condition == names.DATABASE_FAILS]
+            assert "unable to open database file" in told.line()
+            (tmp_path / "later").mkdir()
+            # Alone it leads itself, and nobody the others.
+            await until({names.NOBODY_LEADS})
+            assert "checkpoints" not in {one.about for one in watched[0].current()}
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
 
     asyncio.run(work())
 

@@ -1,12 +1,10 @@
 """How old the oldest thing is that is not done yet, and when that is told."""
 
-import asyncio
-
 from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from services.kit.lag import GRAIN_S, Behind, Lags, tell_lags
+from services.kit.lag import GRAIN_S, SAVING, Behind, Lags, Oldest
 
 
 class Clock:
@@ -133,4 +131,40 @@ def test_while_nobody_judges_nothing_is_told_and_nothing_gets_old():
 
 
 def test_a_limit_of_0_is_none():
-    asyncio.run(tell_lags(0.0, dict, lambda: True, lambda _: 0))
+    clock = Clock()
+    one, lags = clock.behind(), Lags(0.0, {"CONTROL": 3}.__getitem__)
+    one.known(9)
+    assert told(lags, clock, one, 60) == []
+
+
+def test_what_lags_is_told_in_words_for_as_long_as_it_does():
+    clock, position = Clock(), {"LOGS": 3, SAVING: 2}
+    one, two, lags = clock.behind(), clock.behind(), Lags(5.0, position.__getitem__)
+    one.known(9)
+    two.known(4)
+    assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {}
+    clock.now += 6
+    assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {
+        "LOGS": "LOGS is not read, at position 3 with 9 more behind it",
+        SAVING: "what is folded is not saved, at position 2 with 4 more behind it",
+    }
+    two.done(4)
+    position["LOGS"] = 4
+    assert lags.look({"LOGS": one, SAVING: two}, judged=True) == {
+        "LOGS": "LOGS is not read, at position 4 with 9 more behind it"
+    }
+
+
+def test_of_two_who_know_the_one_who_says_the_worst_is_believed():
+    clock = Clock()
+    feed, end = clock.behind(), clock.behind()
+    both = Oldest(feed, end)
+    end.known(7)
+    clock.now += 3
+    feed.known(1)
+    assert (both.age_s, both.left, both.completed) == (3.0, 7, 0)
+    end.done(7)
+    assert (both.age_s, both.left, both.completed) == (0.0, 1, 7)
+    clock.now += 1
+    both.begin_again()
+    assert both.age_s == 0.0

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sqlite3
 from dataclasses import dataclass, field
 
 import msgspec
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
 from det_contracts.problems import Refused
+from services.kit import saving
 from services.kit.database import METADATA, Database
 from services.kit.saving import DatabaseSaver
 
@@ -227,3 +229,48 @@ def test_whoever_stops_it_at_any_turn_does_stop_it(database):
         return bool(done)
 
     assert all([asyncio.run(work(turns)) for turns in range(8)])
+
+
+def test_a_database_that_fails_is_tried_again_and_neither_loses_nor_doubles_anything(database, monkeypatch):
+    monkeypatch.setattr(saving, "FAILED_PAUSE_S", 0.0)
+    fails, seen = [True], []
+
+    def begin(*_):
+        if fails[0]:
+            raise sqlite3.OperationalError("database or disk is full\nat /secret/place")
+
+    async def work():
+        replica = Replica(database, leads=True)
+        async with running(replica), asyncio.timeout(60):
+            sa.event.listen(database.engine, "before_cursor_execute", begin)
+            await replica.fold("CONTROL", 10)
+            while len(seen) < 3:
+                seen.extend([database.failure] if database.failure else [])
+                await asyncio.sleep(0)
+            # What comes meanwhile waits with it.
+            await replica.fold("REPORTS", 4)
+            fails[0] = False
+            await replica.saver.reach(10)
+            assert replica.saver.behind.left == 0
+        sa.event.remove(database.engine, "before_cursor_execute", begin)
+        assert database.failure == ""
+        assert await stored(database) == whole(10, 4)
+
+    asyncio.run(work())
+    assert set(seen) == {"database or disk is full"}
+
+
+def test_what_is_wrong_with_what_is_saved_ends_the_service(database):
+    def broken(connection, records, events):
+        raise sa.exc.IntegrityError("insert", {}, ValueError("twice"))
+
+    async def work():
+        replica = Replica(database, leads=True)
+        replica.saver._project = broken
+        task = asyncio.create_task(replica.saver.run())
+        await replica.fold("CONTROL", 1)
+        with pytest.raises(sa.exc.IntegrityError):
+            await task
+
+    asyncio.run(work())
+    assert database.failure == ""

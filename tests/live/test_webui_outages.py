@@ -1,12 +1,14 @@
 """The web UI of a new cluster, whose gateway and broker then go away: a cluster of its own."""
 
+import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.fixtures.browser import MARKS, SECONDS
+from tests.fixtures.browser import MARKS, SECONDS, violations
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.browser import signed_in as signed_in
 
@@ -69,3 +71,32 @@ def test_the_list_goes_on_when_broker_and_gateway_were_away(cluster, page, examp
     cluster.create("1_metrics.yaml", examples, "--config", "name=after-the-fall")
     expect(page.get_by_role("row", name=re.compile("after-the-fall"))).to_be_visible(timeout=60 * SECONDS)
     expect(page.get_by_text("reconnecting, data of")).to_have_count(0, timeout=60 * SECONDS)
+
+
+def test_every_page_says_what_is_wrong_and_since_when_for_as_long_as_it_is(cluster, page):
+    banner = page.get_by_role("status", name="Health of the cluster")
+    expect(banner).to_have_count(0)
+    os.kill(cluster.pid("searcher"), signal.SIGSTOP)
+    try:
+        expect(banner).to_contain_text("The cluster decides nothing new", timeout=60 * SECONDS)
+        expect(banner).to_contain_text(re.compile(r"Nobody decides for the searcher, since \d+:\d\d:\d\d"))
+        for place in ("clusters", "experiments", "login"):
+            page.goto(f"/det/{place}")
+            expect(banner).to_contain_text("Nobody decides for the searcher", timeout=60 * SECONDS)
+        expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+        assert violations(page) == {}
+    finally:
+        os.kill(cluster.pid("searcher"), signal.SIGCONT)
+    expect(banner).to_have_count(0, timeout=60 * SECONDS)
+
+
+def test_a_gateway_that_hangs_is_told_by_the_page_itself(cluster, page):
+    told = page.get_by_text(re.compile(r"The gateway has not answered since \d+:\d\d"))
+    os.kill(cluster.pid("gateway"), signal.SIGSTOP)
+    try:
+        expect(told).to_be_visible(timeout=60 * SECONDS)
+        expect(page.get_by_text(re.compile(r"What is shown is as of \d+:\d\d"))).to_be_visible()
+        assert violations(page) == {}
+    finally:
+        os.kill(cluster.pid("gateway"), signal.SIGCONT)
+    expect(told).to_have_count(0, timeout=60 * SECONDS)

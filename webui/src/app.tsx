@@ -3,6 +3,7 @@ import { type ComponentType, lazy, Suspense } from "react";
 import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 
 import { ApiError } from "./api/client";
+import { Banner } from "./parts/banner";
 import { Layout } from "./parts/layout";
 
 const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
@@ -43,6 +44,7 @@ export const App = () => (
   <QueryClientProvider client={client}>
     {/* The address holds what is typed and chosen: a field must show it at once. */}
     <BrowserRouter basename="/det" useTransitions={false}>
+      <Banner />
       <Routes>
         <Route
           path="/login"

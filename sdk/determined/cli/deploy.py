@@ -75,6 +75,11 @@ def logs(session: Session, args: argparse.Namespace) -> int:
     return _platform(["logs", "--name", args.cluster_name] + (["--no-follow"] if args.no_follow else []))
 
 
+def status(session: Session, args: argparse.Namespace) -> int:
+    """Show the programs of a cluster, and what is wrong with each."""
+    return _platform(["status", "--name", args.cluster_name])
+
+
 def elsewhere(session: Session, args: argparse.Namespace) -> int:
     """Clouds are not deployed to yet."""
     raise Failure("only 'det deploy local' is supported")
@@ -155,6 +160,7 @@ _LOCAL = (
         _AGENT_NAME,
         arg("--all", action="store_true", help="all that agent-up started"),
     ),
+    _verb("status", "show whether a cluster's programs are well", status, _NAME),
     _verb(
         "logs",
         "show the logs of a cluster's programs",

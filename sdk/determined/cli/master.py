@@ -22,6 +22,19 @@ def info(session: Session, args: argparse.Namespace) -> None:
     _show(session.get("/api/v1/master"), args)
 
 
+def health(session: Session, args: argparse.Namespace) -> int:
+    """Whether the cluster works, and what is wrong; status 0 where nothing is."""
+    found = session.get("/api/v1/master/health")
+    if args.json:
+        output.print_json(found)
+        return int(found["status"] != "up")
+    print(f"{session.master} is {found['status']}")
+    output.table(("Part", "State"), sorted(found["parts"].items()))
+    for reason in found["reasons"]:
+        print(f"\n{reason['program']}: {reason['message']}\nsince {reason['since']}\n{reason['action']}")
+    return int(found["status"] != "up")
+
+
 def config(session: Session, args: argparse.Namespace) -> None:
     """How the master is configured, secrets masked; for administrators."""
     _show(session.get("/api/v1/master/config")["config"], args)
@@ -50,6 +63,13 @@ NOUN = Noun(
     "ask the master about itself",
     (
         Verb("info", "show the master's version and identity", info, _FORM, login=False),
+        Verb(
+            "health",
+            "show whether the cluster works",
+            health,
+            (arg("--json", action="store_true", help="write JSON"),),
+            login=False,
+        ),
         Verb("config", "show the master's configuration", config, _FORM),
         Verb(
             "logs",

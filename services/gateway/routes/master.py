@@ -10,6 +10,7 @@ from starlette.responses import Response
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid
 from services.gateway import journal
+from services.gateway.cluster_health import DOWN
 from services.gateway.web.visit import Anybody, Asked
 
 API_VERSION = "0.25.0"
@@ -97,7 +98,16 @@ async def info(visit: Anybody) -> Response:
     return visit.answer(found)
 
 
+@router.get("/master/health")
+async def cluster_health(visit: Anybody) -> Response:
+    """Whether the cluster works (our addition): `status`, that of each part, and everything that is wrong."""
+    return visit.answer(visit.backend.health.report(visit.catalogue.position))
+
+
 @root.get("/health")
 async def health(visit: Anybody) -> Response:
-    """That the gateway answers, and up to where it has read the log."""
-    return visit.answer({"status": "up", "position": visit.catalogue.position})
+    """The same for whoever looks at the status of the answer alone: 503 while nothing new can be decided."""
+    report = visit.backend.health.report(visit.catalogue.position)
+    answer = visit.answer(report)
+    answer.status_code = 503 if report["status"] == DOWN else 200
+    return answer

@@ -32,7 +32,9 @@ PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "c
 async def _live(visit: Visit) -> str:
     state = visit.catalogue.state
     open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
-    return status_page.fragment(state, await visit.peers.progress(open_ids))
+    reasons = visit.backend.health.report(visit.catalogue.position)["reasons"]
+    wrong = [f"{one['message']}, since {one['since']}" for one in reasons]
+    return status_page.fragment(state, await visit.peers.progress(open_ids), wrong)
 
 
 @root.get("/det/live")

@@ -119,6 +119,34 @@ def test_master_info(master, det):
     assert master.asked("POST", "/api/v1/auth/login") == []
 
 
+WELL = {"status": "up", "position": 7, "parts": {"broker": "up", "searcher": "up"}, "reasons": []}
+NOBODY = {
+    "condition": "nobody_leads",
+    "about": "searcher",
+    "program": "gateway",
+    "message": "nobody decides for the searcher",
+    "since": "2023-08-01T12:00:00.000Z",
+    "action": "Look whether a replica of it runs.",
+}
+
+
+def test_master_health(master, det):
+    master.answer("GET", "/api/v1/master/health", WELL)
+    result = det("master", "health")
+    assert result.status == 0
+    assert f"{master.url} is up\n" in result.out
+    down = WELL | {"status": "down", "parts": {"broker": "up", "searcher": "down"}, "reasons": [NOBODY]}
+    master.answer("GET", "/api/v1/master/health", down)
+    result = det("master", "health")
+    assert result.status == 1
+    assert " searcher | down" in result.out
+    for words in ("nobody decides for the searcher", "since 2023-08-01T12:00", "Look whether a replica"):
+        assert words in result.out
+    as_json = det("master", "health", "--json")
+    assert (as_json.status, json.loads(as_json.out)) == (1, down)
+    assert master.asked("POST", "/api/v1/auth/login") == []
+
+
 def test_version_of_both(master, det):
     assert yamlfile.parse(det("version").out) == {
         "client": {"version": __version__},

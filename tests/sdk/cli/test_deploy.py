@@ -70,6 +70,15 @@ def test_options_of_the_container_world_are_noted(platform, det):
     assert len(platform()) == 1
 
 
+def test_status(platform, det):
+    assert det("deploy", "local", "status").status == 0
+    det("deploy", "local", "status", "--cluster-name", "n")
+    assert platform() == [
+        "-P -m services.local status --name determined",
+        "-P -m services.local status --name n",
+    ]
+
+
 def test_down(platform, det):
     assert det("deploy", "local", "cluster-down").status == 0
     det("deploy", "local", "cluster-down", "--cluster-name", "n", "--delete-db")

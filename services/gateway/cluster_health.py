@@ -1,0 +1,94 @@
+"""Whether the cluster works, as this gateway knows it: for clients, pages and who watches from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from det_contracts import subjects
+from services.kit import conditions as names
+from services.kit.cluster_look import LEASES, OWNERS
+from services.kit.conditions import Conditions, Trouble
+from services.kit.health import same_once
+from services.kit.health_signs import Signs
+
+UP, DEGRADED, DOWN = "up", "degraded", "down"
+DECIDERS = ("searcher", "scheduler")
+"""Without whom nothing new begins."""
+BROKER_HAS = (names.BROKER_AWAY, names.STREAM_REFUSES, names.REPLICA_BEHIND)
+ME = "gateway"
+
+
+class ClusterHealth:
+    """What is wrong with the cluster, of which this gateway is a part."""
+
+    def __init__(self, conditions: Conditions, signs: Signs) -> None:
+        self._conditions = conditions
+        self._signs = signs
+
+    def report(self, position: int) -> dict[str, Any]:
+        """What clients are told; `position` is how far this gateway has read the log."""
+        wrong = same_once([*self._conditions.current(), *self._signs.current()])
+        parts = _parts(wrong)
+        return {
+            "status": DOWN if any(map(_stops, wrong)) else DEGRADED if wrong else UP,
+            "position": position,
+            "time": _moment(time.time()),
+            "database": parts["database"],
+            "parts": parts,
+            "reasons": [_reason(one) for one in wrong],
+        }
+
+
+def _stops(one: Trouble) -> bool:
+    """Whether nothing new can be decided, or shown, while this lasts."""
+    match one.condition:
+        case names.BROKER_AWAY | names.DATABASE_FAILS:
+            return one.program == ME
+        case names.STREAM_REFUSES:
+            # A worker that cannot store anything may be alone with that.
+            return one.about in (subjects.CONTROL, LEASES) and not _is_worker(one)
+        case names.NOBODY_LEADS:
+            return one.about in DECIDERS
+    return False
+
+
+def _parts(wrong: Iterable[Trouble]) -> Mapping[str, str]:
+    """The state of each part: down where it stops all, degraded where anything is wrong with it."""
+    parts = dict.fromkeys(("broker", "database", *OWNERS, "workers"), UP)
+    for one in wrong:
+        part = _part(one)
+        gone = one.condition == names.NOBODY_LEADS or _stops(one)
+        parts[part] = DOWN if gone else max(parts.get(part, UP), DEGRADED, key=(UP, DEGRADED, DOWN).index)
+    return parts
+
+
+def _part(one: Trouble) -> str:
+    if one.condition in BROKER_HAS and not _is_worker(one):
+        return "broker"
+    if one.condition == names.NOBODY_LEADS:
+        return one.about
+    if one.program == ME and one.condition == names.DATABASE_FAILS:
+        return "database"
+    return "workers" if _is_worker(one) else one.program
+
+
+def _is_worker(one: Trouble) -> bool:
+    return one.program.startswith("worker ")
+
+
+def _reason(one: Trouble) -> dict[str, str]:
+    return {
+        "condition": one.condition,
+        "about": one.about,
+        "program": one.program,
+        "message": one.message,
+        "since": _moment(one.since),
+        "action": one.action,
+    }
+
+
+def _moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

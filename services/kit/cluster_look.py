@@ -1,0 +1,191 @@
+"""What the broker says of streams and leases: one process of the cluster asks every few seconds, all hear it.
+
+Whoever has not heard such a look for a while takes one and tells the others: it does not matter who is gone.
+Streams are asked for at their leaders: only those know whether their replicas are current.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+from nats.errors import NoRespondersError
+
+from det_contracts import commands, queries, subjects
+from services.kit.conditions import Lasting
+from services.kit.lease import BUCKET
+
+LEASES = f"KV_{BUCKET}"
+STREAMS = (*subjects.STREAM_SUBJECTS, LEASES)
+OWNERS = tuple(sorted({*commands.OWNER_OF.values(), *queries.OWNER_OF.values()}))
+EVERY_S = 2.0
+TURN_S = 1.0
+"""Those who listen wait for up to so much longer, each for a time of its own, so that one of them asks."""
+FRESH_S = 8.0
+"""What was heard longer ago says nothing of the present."""
+TIMEOUT_S = 2.0
+NOBODY_S = 5.0
+"""A lease is free for so long at the most when it goes from one replica to another."""
+REPLICA_S = 10.0
+REFUSES_S = 5.0
+GONE_S = 3.0
+"""A copy that was silent for longer counts for nothing; its leader hears it every second."""
+AWAY = (NatsError, TimeoutError, OSError)
+
+
+class StreamSeen(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
+    """One stream at one look."""
+
+    last: int = 0
+    """Its last position."""
+    replicas: tuple[str, ...] = ()
+    """For each copy that is not current, which and how far it is."""
+    problem: str = ""
+    """Why there was no answer, or nothing can be stored; empty where all is well."""
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What one process saw."""
+
+    streams: dict[str, StreamSeen] = {}
+    leaders: tuple[str, ...] = ()
+    """Owners for which a replica holds the lease."""
+
+
+def judged(look: Look) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """What is wrong at a look: owners that nobody leads, streams with late copies, streams without answer."""
+    leases = look.streams.get(LEASES, StreamSeen())
+    why = ": the leases cannot be read" if leases.problem else ""
+    nobody = {owner: f"nobody decides for the {owner}{why}" for owner in OWNERS if owner not in look.leaders}
+    late = {
+        name: f"copies of stream {name} are not current: {'; '.join(seen.replicas)}"
+        for name, seen in look.streams.items()
+        if seen.replicas
+    }
+    silent = {name: f"stream {name} can store nothing" for name, seen in look.streams.items() if seen.problem}
+    return nobody, late, silent
+
+
+class Judge:
+    """Tells of what holds at look after look, not only while something changes hands."""
+
+    def __init__(self) -> None:
+        self._lasting = Lasting(NOBODY_S), Lasting(REPLICA_S), Lasting(REFUSES_S)
+
+    def look(self, now: float, look: Look | None) -> tuple[dict[str, str], ...]:
+        """What `judged` says and has held for long enough; nothing while there is no look to go by."""
+        found = ({}, {}, {}) if look is None else judged(look)
+        return tuple(one.look(now, wrong) for one, wrong in zip(self._lasting, found, strict=True))
+
+
+class ClusterLook:
+    """Hears what was seen last, and looks when nobody else does."""
+
+    def __init__(
+        self,
+        connection: Client,
+        *,
+        asks: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        """`asks`: whether this process may ask, as services may and workers not."""
+        self._connection = connection
+        self._asks = asks
+        self._clock = clock
+        self._patience_s = EVERY_S + TURN_S * chance()
+        self._heard_at = clock()
+        self._last: Look | None = None
+
+    @property
+    def last(self) -> Look | None:
+        """What was seen last; None where that is too long ago."""
+        return self._last if self._clock() - self._heard_at < FRESH_S else None
+
+    async def run(self) -> None:
+        """Hear, and look where nobody does, until cancelled."""
+        heard = await self._connection.subscribe(subjects.health_look(), cb=self._hear)
+        try:
+            while True:
+                due = self._heard_at + self._patience_s - self._clock()
+                if due > 0 or not self._asks or not self._connection.is_connected:
+                    await asyncio.sleep(max(due, 0.2))
+                    continue
+                self._note(await take(self._connection))
+                with contextlib.suppress(*AWAY):
+                    await self._connection.publish(subjects.health_look(), msgspec.json.encode(self._last))
+        finally:
+            with contextlib.suppress(*AWAY):
+                await heard.unsubscribe()
+
+    async def _hear(self, message: Msg) -> None:
+        with contextlib.suppress(msgspec.MsgspecError):
+            self._note(msgspec.json.decode(message.data, type=Look))
+
+    def _note(self, look: Look) -> None:
+        self._last, self._heard_at = look, self._clock()
+
+
+async def take(connection: Client) -> Look:
+    """Ask the broker for every stream, and who leads."""
+    infos = dict(
+        zip(STREAMS, await asyncio.gather(*(_info(connection, name) for name in STREAMS)), strict=True)
+    )
+    known = infos[LEASES].get("state", {}).get("subjects") or {}
+    streams = {name: _seen(info) for name, info in infos.items()}
+    return Look(streams, tuple(sorted(subject.rpartition(".")[2] for subject in known)))
+
+
+async def _info(connection: Client, stream: str) -> Mapping[str, Any]:
+    body = {"subjects_filter": f"$KV.{BUCKET}.>"} if stream == LEASES else {}
+    try:
+        reply = await connection.request(
+            f"$JS.API.STREAM.INFO.{stream}", msgspec.json.encode(body), timeout=TIMEOUT_S
+        )
+        found: Mapping[str, Any] = msgspec.json.decode(reply.data)
+    except NoRespondersError:
+        return {"error": {"description": "the broker offers no streams"}}
+    except TimeoutError:
+        return {"error": {"description": f"no answer within {TIMEOUT_S:.0f} s"}}
+    except (*AWAY, msgspec.MsgspecError) as error:
+        return {"error": {"description": repr(error)}}
+    return found
+
+
+def _seen(info: Mapping[str, Any]) -> StreamSeen:
+    if "error" in info:
+        return StreamSeen(problem=str(info["error"].get("description", "the broker gives no reason")))
+    copies = (info.get("cluster") or {}).get("replicas") or ()
+    late = [_late(one) for one in copies if _gone(one) or not one.get("current")]
+    wanted = int(info["config"].get("num_replicas", 1))
+    missing = wanted - 1 - len(copies)
+    if missing > 0:
+        late.append(f"{missing} more should be there")
+    here = 1 + sum(not _gone(one) for one in copies)
+    # A leader that has lost the others still answers, and stores nothing.
+    problem = f"only {here} of its {wanted} copies are there" if 2 * here <= wanted else ""
+    return StreamSeen(int(info["state"]["last_seq"]), tuple(late), problem)
+
+
+def _silent_s(copy: Mapping[str, Any]) -> float:
+    return float(copy.get("active", 0)) / 1e9
+
+
+def _gone(copy: Mapping[str, Any]) -> bool:
+    # A broker counts as current for some ten seconds after it has died; a new leader has never heard of it.
+    never = not copy.get("current") and not copy.get("active")
+    return bool(copy.get("offline")) or _silent_s(copy) > GONE_S or never
+
+
+def _late(copy: Mapping[str, Any]) -> str:
+    how = "is offline" if copy.get("offline") else f"is {copy.get('lag', 0)} operations behind"
+    since = f", last heard of {_silent_s(copy):.0f} s ago" if _silent_s(copy) else ""
+    return f"{copy.get('name', 'one')} {how}{since}"

@@ -1,0 +1,186 @@
+"""What can be wrong with a process or with its cluster, and what is wrong just now.
+
+A condition has a name, which the numbers, the alerts and docs/guides/health.md share, and words for people:
+what it is, and what to do. It can hold of several things at once, such as of two streams.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from services.kit.measures import Reading
+
+STARTING = "starting"
+LOOP_BLOCKED = "loop_blocked"
+LOG_LAGS = "log_lags"
+NOBODY_LEADS = "nobody_leads"
+REPLICA_BEHIND = "replica_behind"
+STREAM_REFUSES = "stream_refuses"
+BROKER_AWAY = "broker_away"
+DATABASE_FAILS = "database_fails"
+
+NONE: Mapping[str, str] = {}
+
+log = structlog.get_logger()
+
+
+class Kind(NamedTuple):
+    """What is to be known of a condition."""
+
+    action: str
+    """What to do about it, for a person who looks after the cluster."""
+    ready: bool = True
+    """Whether a process that has it can still be sent requests: another one would be no better off."""
+    told: bool = True
+    """Whether others are told of it: not where they see it themselves, or need not know."""
+
+
+KINDS: dict[str, Kind] = {
+    STARTING: Kind(
+        "Wait: it goes on by itself. If the position does not grow, look at its output.",
+        ready=False,
+        told=False,
+    ),
+    LOOP_BLOCKED: Kind(
+        "Its output has loop.blocked with the stack. It ends itself, and is started again, when that lasts.",
+        ready=False,
+        told=False,
+    ),
+    LOG_LAGS: Kind(
+        "What it shows is old. Look for loop.blocked in its output, at its processor time and at its disk. "
+        "It ends itself, and is started again, when nothing moves.",
+        ready=False,
+    ),
+    NOBODY_LEADS: Kind(
+        "Look whether a replica of it runs, and at its output. Nothing is lost, and scripts go on training.",
+        told=False,
+    ),
+    REPLICA_BEHIND: Kind(
+        "Look whether that broker runs, at its disk and at its network. Until it has caught up, the loss of "
+        "another broker stops the cluster.",
+        told=False,
+    ),
+    STREAM_REFUSES: Kind(
+        "Look at the broker's output, and at the space and the rights of its disk. Scripts go on training "
+        "and keep their reports."
+    ),
+    BROKER_AWAY: Kind(
+        "Look whether nats-server runs, and at the network. Scripts go on training and keep their reports.",
+        told=False,
+    ),
+    DATABASE_FAILS: Kind(
+        "Look whether the database runs, and at the space and the rights of its disk. It is tried again.",
+        ready=False,
+    ),
+}
+
+
+class Trouble(msgspec.Struct, frozen=True):
+    """One thing that is wrong."""
+
+    condition: str
+    about: str
+    """What it holds of: a stream, an owner; empty for the process itself."""
+    message: str
+    since: float
+    """Seconds since the epoch."""
+    program: str
+    """Who says so."""
+    detail: str = ""
+    """The broker's or the database's own words: for operators alone, as they may name hosts and paths."""
+
+    @property
+    def action(self) -> str:
+        """What to do about it."""
+        return KINDS[self.condition].action
+
+    def line(self) -> str:
+        """Everything in one line."""
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.since))
+        why = f" ({self.detail})" if self.detail else ""
+        return f"{self.condition}: {self.message}{why}, since {since}. {self.action}"
+
+
+class Conditions:
+    """What is wrong just now, as one process knows it.
+
+    Each condition is told by one thread only; anybody may read.
+    """
+
+    def __init__(self, program: str, clock: Callable[[], float] = time.time) -> None:
+        self.program = program
+        self._clock = clock
+        self._found: dict[str, dict[str, Trouble]] = {}
+
+    def tell(self, condition: str, messages: Mapping[str, str], details: Mapping[str, str] = NONE) -> None:
+        """Say of what the condition holds, each with a message; it holds of nothing else any more.
+
+        `details` are the broker's or the database's own words.
+        """
+        before, now = self._found.get(condition, {}), self._clock()
+        found = {
+            about: Trouble(
+                condition,
+                about,
+                text,
+                before[about].since if about in before else now,
+                self.program,
+                details.get(about, ""),
+            )
+            for about, text in messages.items()
+        }
+        self._found[condition] = found
+        if condition == LOOP_BLOCKED:
+            # Told by the watchdog, whose thread must not wait for whoever reads the output.
+            return
+        for about in found.keys() - before.keys():
+            one = found[about]
+            log.warning(
+                "condition.began", what=condition, about=about, message=one.message, detail=one.detail
+            )
+        for about in before.keys() - found.keys():
+            seconds = round(now - before[about].since, 1)
+            log.info("condition.ended", what=condition, about=about, seconds=seconds)
+
+    def current(self) -> list[Trouble]:
+        """Everything that is wrong, oldest first."""
+        found = [one for by_about in list(self._found.values()) for one in by_about.values()]
+        return sorted(found, key=lambda one: (one.since, one.condition, one.about))
+
+    def readings(self) -> Iterable[Reading]:
+        """For Prometheus: every condition, 0 where it holds of nothing."""
+        values = dict.fromkeys(((kind, "") for kind in KINDS), 0.0)
+        values |= {(one.condition, one.about): 1.0 for one in self.current()}
+        yield Reading("condition", "1 while the condition holds", ("condition", "about"), values)
+
+
+class Lasting:
+    """Which of some things have held for long enough to be told."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._since: dict[str, float] = {}
+
+    def look(self, now: float, messages: Mapping[str, str]) -> dict[str, str]:
+        """Of what holds now, what has held for longer than the limit."""
+        self._since = {about: self._since.get(about, now) for about in messages}
+        return {about: text for about, text in messages.items() if now - self._since[about] >= self._limit_s}
+
+
+class Standstill:
+    """For how long there has been something to do and nothing was done."""
+
+    def __init__(self) -> None:
+        self._since = 0.0
+        self._progress: object = None
+
+    def look(self, now: float, *, left: bool, progress: object) -> float:
+        """Seconds without any change of `progress` while something was left."""
+        if not left or progress != self._progress:
+            self._since, self._progress = now, progress
+        return now - self._since

@@ -1,0 +1,172 @@
+"""A process watches itself: its pages say what is wrong, and it ends where only a new start can help.
+
+That is: its event loop stands still, or its reading of the log although broker and database answer, for
+longer than the setting `stuck_s`. Time in which the process is stopped, or the machine sleeps or is too busy
+to run it, does not count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import structlog
+from nats.aio.client import Client
+
+from det_contracts import subjects
+from services.kit import conditions as names
+from services.kit import process
+from services.kit.awake_clock import awake
+from services.kit.cluster_look import ClusterLook, Judge, Look
+from services.kit.conditions import Conditions, Standstill
+from services.kit.health import HealthPages
+from services.kit.lag import SAVING, Behind, Lags, Left, Oldest
+from services.kit.loop_watchdog import watching
+from services.kit.measures import Measures
+from services.kit.settings import ServiceSettings
+
+LOOK_EVERY_S = 1.0
+SAVING_PATIENCE = 5
+"""A transaction may take so many times as long as reading may stand still: begun again it takes no less."""
+
+End = Callable[[str], object]
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Where to see how a process does."""
+
+    connection: Client
+    look: ClusterLook
+    starting: Callable[[], str]
+    """What is waited for before it is ready; empty once it is."""
+    behind: Callable[[], Mapping[str, Left]]
+    """By stream, and for `SAVING`, what is left to do."""
+    position: Callable[[str], int]
+    """How far each of them is."""
+    reads_all: bool = True
+    """Whether all of CONTROL is read, so that its end tells how much is left."""
+    refusals: Callable[[], Mapping[str, str]] = dict
+    """By stream, why it did not take what this process lately wanted to store."""
+    failing: Callable[[], str] = str
+    """Why the database does not work; empty where it does."""
+    saves: Callable[[], bool] = lambda: False
+    """Whether this process is to save what it folds just now."""
+
+
+class SelfWatch:
+    """Watches one process."""
+
+    def __init__(
+        self, program: str, settings: ServiceSettings, measures: Measures, end: End = process.end_stuck
+    ) -> None:
+        self.conditions = Conditions(program)
+        self.pages = HealthPages(self.conditions, measures)
+        self._settings = settings
+        self._measures = measures
+        self._end = end
+        self._judge = Judge()
+        self._position: Callable[[str], int] = lambda _: 0
+        self._lags = Lags(settings.log_lags_s, lambda name: self._position(name))
+        self._still: defaultdict[str, Standstill] = defaultdict(Standstill)
+        self._control = Behind()
+        """Positions of CONTROL, as the broker says where it ends."""
+
+    @contextlib.contextmanager
+    def shown(self) -> Iterator[None]:
+        """Have the pages open meanwhile, where settings ask for them."""
+        port, host = self._settings.health_port, self._settings.health_host
+        if port is not None:
+            try:
+                log.info("health.listening", port=self.pages.start(port, host))
+            except OSError as error:
+                # To be looked at is worth less than to run.
+                log.error("health.unavailable", port=port, error=str(error))
+        try:
+            yield
+        finally:
+            self.pages.stop()
+
+    def begin(self, what: str) -> None:
+        """Say what is waited for before anything can be watched."""
+        self.conditions.tell(names.STARTING, {"": what})
+
+    @contextlib.contextmanager
+    def watching_loop(self) -> Iterator[None]:
+        """Watch the event loop meanwhile: nobody may keep it for itself from here on."""
+        stuck_s, limit_s = self._settings.stuck_s, self._settings.loop_blocked_s
+        # Who does not look would not renew it either.
+        renew = process.begin_dead_mans_switch(stuck_s) if stuck_s > 0 and limit_s > 0 else None
+
+        def looked(seconds: float) -> None:
+            if renew is not None:
+                renew()
+            self.looked(seconds)
+
+        try:
+            with watching(limit_s, self._measures.blocked, looked):
+                yield
+        finally:
+            if renew is not None:
+                process.end_dead_mans_switch()
+
+    def looked(self, stalled_s: float) -> None:
+        """Hear from the watchdog of the loop, in its thread."""
+        wrong = {"": "the event loop stands still: nobody is answered"} if stalled_s else {}
+        self.conditions.tell(names.LOOP_BLOCKED, wrong)
+        if 0 < self._settings.stuck_s < stalled_s:
+            self._end(f"the event loop has stood still for {stalled_s:.0f} s")
+
+    async def run(self, facts: Facts) -> None:
+        """Look once a second until cancelled."""
+        while True:
+            self.look(facts, awake())
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def look(self, facts: Facts, now: float) -> None:
+        """Find out what is wrong; `now` in seconds that this process was awake."""
+        tell, starting, failing = self.conditions.tell, facts.starting(), facts.failing()
+        connected = facts.connection.is_connected
+        look = facts.look.last if connected else None
+        tell(names.STARTING, {"": starting} if starting else {})
+        tell(names.BROKER_AWAY, {} if connected else {"": "there is no connection to the broker"})
+        tell(names.DATABASE_FAILS, {"": "the database does not work"} if failing else {}, {"": failing})
+        nobody, late, silent = self._judge.look(now, look)
+        tell(names.NOBODY_LEADS, nobody)
+        tell(names.REPLICA_BEHIND, late)
+        refusals = facts.refusals()
+        problems = {name: seen.problem for name, seen in look.streams.items()} if look is not None else {}
+        refused = {name: f"stream {name} takes nothing that is to be stored" for name in refusals}
+        tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
+        self._look_at_reading(facts, now, look, ready=connected and not starting)
+
+    def _look_at_reading(self, facts: Facts, now: float, look: Look | None, *, ready: bool) -> None:
+        self._position = facts.position
+        behind = dict(facts.behind())
+        if facts.reads_all and look is not None and subjects.CONTROL in behind:
+            self._control.known(
+                look.streams[subjects.CONTROL].last if subjects.CONTROL in look.streams else 0
+            )
+            self._control.done(facts.position(subjects.CONTROL))
+            behind[subjects.CONTROL] = Oldest(behind[subjects.CONTROL], self._control)
+        self.conditions.tell(names.LOG_LAGS, self._lags.look(behind, judged=ready))
+        for name, one in behind.items():
+            moving = one.left > 0 and not facts.failing() and self._could_move(name, facts, look)
+            progress = facts.position(name), one.completed
+            still_s = self._still[name].look(now, left=moving, progress=progress)
+            if 0 < self._settings.stuck_s * (SAVING_PATIENCE if name == SAVING else 1) < still_s:
+                where = f"at position {facts.position(name)} with {one.left} more"
+                self._end(f"{name} has stood still for {still_s:.0f} s {where}")
+
+    def _could_move(self, name: str, facts: Facts, look: Look | None) -> bool:
+        """Whether nobody but this process can be what keeps it."""
+        if look is None:
+            return False
+        if name == SAVING:
+            return facts.saves()
+        seen = look.streams.get(name)
+        return seen is not None and not seen.problem

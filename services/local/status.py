@@ -1,0 +1,68 @@
+"""Which programs of a local cluster run, and what each says is wrong with it."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from typing import NamedTuple
+
+from services.local.control import workers_here
+from services.local.home import Home, Plan
+from services.local.processes import is_alive
+
+PATIENCE_S = 5.0
+NOT_RUNNING, WELL, WRONG = 1, 0, 2
+"""Exit status of a cluster that does not run, of one that is well, and of one that is not."""
+
+
+class Seen(NamedTuple):
+    """One program."""
+
+    name: str
+    pid: int
+    wrong: list[str]
+    """What is wrong, a line each; nothing where it is well."""
+
+
+def look(home: Home) -> list[Seen]:
+    """Every program of a cluster that runs; nothing where it does not."""
+    pids, ports = home.read("processes.json") or {}, home.read("ports.json") or {}
+    supervisor = pids.pop("supervisor", 0)
+    if not is_alive(supervisor):
+        return []
+    return [Seen(name, pid, _wrong(name, pid, ports)) for name, pid in pids.items()]
+
+
+def _wrong(name: str, pid: int, ports: dict[str, int]) -> list[str]:
+    if not is_alive(pid):
+        return ["does not run just now; its log says why"]
+    port = ports.get("monitor" if name == "broker" else name)
+    return [] if port is None else ask(port)
+
+
+def ask(port: int) -> list[str]:
+    """What a program says on its page of health, a line each."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE_S):
+            return []
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.read().decode(errors="replace").splitlines()
+    except OSError:
+        return [f"does not answer within {PATIENCE_S:.0f} s, so it is stopped, or stands still altogether"]
+
+
+def show(home: Home, plan: Plan) -> int:
+    """Print every program and what is wrong with it; returns the exit status."""
+    found = look(home)
+    if not found:
+        print(f"cluster '{home.name}' is not running")
+        return NOT_RUNNING
+    workers = workers_here(f"http://{plan.host}:{plan.port}")
+    here = "the gateway does not answer" if workers is None else f"{workers} workers"
+    print(f"cluster '{home.name}' at port {plan.port}: {here}")
+    for one in found:
+        print(f"{one.name:14} {one.pid:8}  {'well' if not one.wrong else one.wrong[0]}")
+        for line in one.wrong[1:]:
+            print(f"{'':25}{line}")
+    return WRONG if any(one.wrong for one in found) else WELL

@@ -1,0 +1,90 @@
+"""What the gateway says of the cluster's health: as a whole, of each part, and why."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from det_contracts import subjects
+from services.kit import conditions as names
+from services.kit.conditions import KINDS, Trouble
+
+
+def told(gateway, **headers):
+    """The report, and the status of the answer at the root, to somebody without a session."""
+    gateway.client.headers.pop("Authorization", None)
+    root = gateway.send("GET", "/health")
+    report = gateway.get("/api/v1/master/health")
+    same = {key: value for key, value in root.json().items() if key != "time"}
+    assert same == {key: value for key, value in report.items() if key != "time"}
+    return root.status_code, report
+
+
+def sign(gateway, program, condition, about="", message="wrong"):
+    trouble = Trouble(condition, about, message, 5.0, program)
+    gateway.signs.note(subjects.health_sign(program, "x"), msgspec.json.encode([trouble]))
+
+
+def test_all_is_up(gateway):
+    status, report = told(gateway)
+    assert (status, report["status"], report["reasons"]) == (200, "up", [])
+    assert set(report["parts"].values()) == {"up"}
+    assert report["position"] == gateway.catalogue.position
+    assert report["database"] == "up"
+
+
+@pytest.mark.parametrize(
+    ("condition", "about", "status", "part"),
+    [
+        (names.NOBODY_LEADS, "searcher", "down", "searcher"),
+        (names.NOBODY_LEADS, "scheduler", "down", "scheduler"),
+        (names.NOBODY_LEADS, "checkpoints", "degraded", "checkpoints"),
+        (names.BROKER_AWAY, "", "down", "broker"),
+        (names.STREAM_REFUSES, "CONTROL", "down", "broker"),
+        (names.STREAM_REFUSES, "KV_leases", "down", "broker"),
+        (names.STREAM_REFUSES, "REPORTS", "degraded", "broker"),
+        (names.REPLICA_BEHIND, "CONTROL", "degraded", "broker"),
+        (names.DATABASE_FAILS, "", "down", "database"),
+        (names.LOG_LAGS, "CONTROL", "degraded", "gateway"),
+        (names.LOOP_BLOCKED, "", "degraded", "gateway"),
+        (names.STARTING, "", "degraded", "gateway"),
+    ],
+)
+def test_each_condition_makes_its_part_and_the_whole_what_they_are(gateway, condition, about, status, part):
+    gateway.conditions.tell(condition, {about: "something is wrong"}, {about: "at 10.0.0.7: /secret/path"})
+    code, report = told(gateway)
+    assert (code, report["status"]) == (503 if status == "down" else 200, status)
+    (reason,) = report["reasons"]
+    assert (reason["condition"], reason["message"]) == (condition, "something is wrong")
+    assert reason["action"] == KINDS[condition].action
+    assert reason["since"].endswith("Z")
+    wrong = {name: state for name, state in report["parts"].items() if state != "up"}
+    assert set(wrong) == {part}
+    assert report["database"] == report["parts"]["database"]
+    # What names hosts and paths is for operators, and anybody may ask here.
+    assert "secret" not in str(report)
+    gateway.conditions.tell(condition, {})
+    assert told(gateway)[1]["status"] == "up"
+
+
+def test_what_other_processes_say_of_themselves_counts(gateway):
+    sign(gateway, "metrics", names.DATABASE_FAILS)
+    sign(gateway, "worker", names.LOG_LAGS, "CONTROL")
+    _, report = told(gateway)
+    assert report["status"] == "degraded"
+    wrong = {name: state for name, state in report["parts"].items() if state != "up"}
+    assert wrong == {"metrics": "degraded", "workers": "degraded"}
+    assert {one["program"] for one in report["reasons"]} == {"metrics", "worker x"}
+    gateway.signs.note(subjects.health_sign("metrics", "x"), b"[]")
+    gateway.signs.note(subjects.health_sign("worker", "x"), b"[]")
+    assert told(gateway)[1]["status"] == "up"
+
+
+def test_a_worker_cannot_bring_the_cluster_down_by_what_it_says(gateway):
+    for condition in KINDS:
+        for about in ("", "CONTROL", "KV_leases", "searcher"):
+            sign(gateway, "worker", condition, about)
+            _, report = told(gateway)
+            assert report["status"] == ("degraded" if KINDS[condition].told else "up")
+            assert {name for name, state in report["parts"].items() if state != "up"} <= {"workers"}
+            gateway.signs.note(subjects.health_sign("worker", "x"), b"[]")

@@ -1,0 +1,228 @@
+"""A process that watches itself: what it says of each kind of trouble, and for which it ends."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from services.kit.cluster_look import LEASES, NOBODY_S, OWNERS, STREAMS, Look, StreamSeen
+from services.kit.lag import SAVING, Behind
+from services.kit.measures import Measures
+from services.kit.self_watch import SAVING_PATIENCE, Facts, SelfWatch
+from services.kit.settings import ServiceSettings
+from services.local.supervisor import SERVICES
+
+STUCK_S = 60.0
+LAGS_S = 5.0
+WELL = Look({name: StreamSeen(last=7) for name in STREAMS}, OWNERS)
+
+
+class World:
+    """A service and what surrounds it, on a clock that only `run` moves; a well one to begin with."""
+
+    def __init__(self, *, reads_all=True):
+        self.now = 1000.0
+        self.connected = True
+        self.seen = WELL
+        self.starting = self.failing = ""
+        self.refusals = {}
+        self.saves = True
+        self.folded = self.saved = 7
+        self.feed, self.saving = (Behind(lambda: self.now, lambda: 0.0) for _ in range(2))
+        self.ended = []
+        settings = ServiceSettings(stuck_s=STUCK_S, log_lags_s=LAGS_S)
+        self.watch = SelfWatch("searcher", settings, Measures("searcher"), self.ended.append)
+        self.watch._control = Behind(lambda: self.now, lambda: 0.0)
+        self.facts = Facts(
+            connection=self,
+            look=SimpleNamespace(),
+            starting=lambda: self.starting,
+            behind=lambda: {"CONTROL": self.feed, SAVING: self.saving},
+            position=lambda name: self.saved if name == SAVING else self.folded,
+            reads_all=reads_all,
+            refusals=lambda: self.refusals,
+            failing=lambda: self.failing,
+            saves=lambda: self.saves,
+        )
+
+    is_connected = property(lambda self: self.connected)
+
+    def run(self, seconds, each=lambda: None):
+        """So long, a look each second; returns what is wrong at the end."""
+        for _ in range(round(seconds)):
+            self.now += 1.0
+            each()
+            self.facts.look.last = self.seen
+            self.watch.look(self.facts, self.now)
+        return {(one.condition, one.about) for one in self.watch.conditions.current()}
+
+    def without(self, *owners):
+        self.seen = Look(WELL.streams, tuple(owner for owner in OWNERS if owner not in owners))
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_each_service_is_to_be_led():
+    assert set(OWNERS) == set(SERVICES)
+
+
+def test_nothing_is_wrong_with_what_works(world):
+    assert world.run(1000) == set()
+    assert world.ended == []
+
+
+def test_nobody_leads_once_a_lease_was_free_for_longer_than_a_change_takes(world):
+    world.without("searcher", "metrics")
+    assert world.run(NOBODY_S) == set()
+    assert world.run(1) == {("nobody_leads", "searcher"), ("nobody_leads", "metrics")}
+    world.without("metrics")
+    assert world.run(1) == {("nobody_leads", "metrics")}
+    world.seen = WELL
+    assert world.run(1) == set()
+    assert world.ended == []
+
+
+def test_where_the_leases_cannot_be_read_nobody_leads(world):
+    world.seen = Look({**WELL.streams, LEASES: StreamSeen(problem="no leader")}, ())
+    found = world.run(10)
+    assert found == {("stream_refuses", LEASES)} | {("nobody_leads", owner) for owner in OWNERS}
+    words = [one.message for one in world.watch.conditions.current() if one.about == "searcher"]
+    assert words == ["nobody decides for the searcher: the leases cannot be read"]
+
+
+def test_a_replica_that_is_not_current(world):
+    late = StreamSeen(last=7, replicas=("nats-2 is offline",))
+    world.seen = Look({**WELL.streams, "CONTROL": late}, OWNERS)
+    assert world.run(5) == set()
+    assert world.run(10) == {("replica_behind", "CONTROL")}
+    (told,) = world.watch.conditions.current()
+    assert "nats-2 is offline" in told.message
+
+
+def test_a_stream_that_takes_nothing_is_told_at_once_with_the_brokers_words(world):
+    world.refusals = {"LOGS": "no space left on device"}
+    assert world.run(1) == {("stream_refuses", "LOGS")}
+    (told,) = world.watch.conditions.current()
+    assert "(no space left on device)" in told.line()
+    assert "space" not in told.message
+    world.run(10 * STUCK_S)
+    assert world.ended == []
+    world.refusals = {}
+    assert world.run(1) == set()
+
+
+def test_a_broker_that_is_away_ends_nobody_however_long_and_whatever_is_left(world):
+    world.feed.known(100)
+    world.saving.known(3)
+    world.connected = False
+    assert world.run(10 * STUCK_S) == {("broker_away", "")}
+    world.connected = True
+    world.feed.done(100)
+    world.saving.done(3)
+    assert world.run(1) == set()
+    assert world.ended == []
+
+
+def test_a_broker_that_is_there_and_says_nothing_ends_nobody(world):
+    world.feed.known(100)
+    for seen in (None, Look({**WELL.streams, "CONTROL": StreamSeen(problem="no answer")}, OWNERS)):
+        world.seen = seen
+        world.run(5 * STUCK_S)
+    assert world.ended == []
+
+
+def test_a_database_that_fails_is_told_and_ends_nobody(world):
+    world.failing = "connection refused at 10.0.0.7"
+    world.saving.known(5)
+    world.feed.known(100)
+    assert ("database_fails", "") in world.run(20 * STUCK_S)
+    assert world.ended == []
+    (told,) = [one for one in world.watch.conditions.current() if one.condition == "database_fails"]
+    assert "10.0.0.7" in told.line()
+    assert "10.0.0.7" not in told.message
+
+
+def test_reading_that_stands_still_is_told_and_then_ends_the_process(world):
+    world.feed.known(100)
+    assert world.run(LAGS_S + 1) == {("log_lags", "CONTROL")}
+    world.run(STUCK_S - LAGS_S - 1)
+    assert world.ended == []
+    world.run(2)
+    assert world.ended
+    assert world.ended[0].startswith("CONTROL has stood still for 6")
+
+
+def test_so_does_reading_that_only_believes_to_be_at_the_end(world):
+    world.seen = Look({**WELL.streams, "CONTROL": StreamSeen(last=8)}, OWNERS)
+    assert world.feed.left == 0
+    assert world.run(LAGS_S + 2) == {("log_lags", "CONTROL")}
+    world.run(STUCK_S)
+    assert world.ended
+
+
+def test_who_reads_a_part_of_the_log_is_not_measured_by_its_end():
+    world = World(reads_all=False)
+    world.seen = Look({**WELL.streams, "CONTROL": StreamSeen(last=800)}, OWNERS)
+    assert world.run(2 * STUCK_S) == set()
+    assert world.ended == []
+
+
+def test_who_is_behind_and_gets_on_lives(world):
+    world.feed.known(10**6)
+
+    def slowly():
+        # One event in almost as long as it may stand still.
+        world.folded += world.now % 50 == 0
+
+    assert world.run(10 * STUCK_S, slowly) == {("log_lags", "CONTROL")}
+    assert world.ended == []
+
+
+def test_who_catches_up_after_a_start_lags_nothing_and_ends_only_when_it_stands_still(world):
+    world.starting = "folding the log"
+    world.feed.known(10**6)
+
+    def quickly():
+        world.folded += 1000
+
+    assert world.run(10 * STUCK_S, quickly) == {("starting", "")}
+    assert world.ended == []
+    world.run(STUCK_S + 1)
+    assert world.ended
+
+
+def test_saving_that_stands_still_is_given_longer(world):
+    world.saving.known(3)
+    assert world.run(SAVING_PATIENCE * STUCK_S) == {("log_lags", SAVING)}
+    assert world.ended == []
+    world.run(2)
+    assert world.ended
+
+
+def test_who_leaves_saving_to_the_leader_is_not_ended_for_it(world):
+    world.saves = False
+    world.saving.known(3)
+    world.run(10 * SAVING_PATIENCE * STUCK_S)
+    assert world.ended == []
+
+
+def test_a_loop_that_stands_still_is_told_at_once_and_ends_the_process_after_a_while(world):
+    world.watch.looked(0.6)
+    assert [one.condition for one in world.watch.conditions.current()] == ["loop_blocked"]
+    world.watch.looked(0.0)
+    assert world.watch.conditions.current() == []
+    world.watch.looked(STUCK_S)
+    assert world.ended == []
+    world.watch.looked(STUCK_S + 0.1)
+    assert world.ended
+
+
+def test_with_a_setting_of_0_nothing_ends_it(world):
+    settings = ServiceSettings(stuck_s=0.0)
+    world.watch = SelfWatch("searcher", settings, Measures("searcher"), world.ended.append)
+    world.feed.known(100)
+    world.run(10 * STUCK_S)
+    world.watch.looked(10 * STUCK_S)
+    assert world.ended == []

@@ -1,0 +1,66 @@
+"""What is said of a local cluster's programs."""
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+from structlog.testing import capture_logs
+
+from services.kit import conditions as names
+from services.kit.broker import free_port
+from services.kit.conditions import Conditions
+from services.kit.health import HealthPages
+from services.kit.measures import Measures
+from services.local import status
+from services.local.home import Home, Plan
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home("c", tmp_path)
+
+
+def shown(home, capsys, **messages):
+    """The exit status and the lines, while a searcher says on its page what is wrong with it."""
+    conditions = Conditions("searcher", clock=lambda: 0.0)
+    with capture_logs():
+        for name, message in messages.items():
+            conditions.tell(name, {"": message})
+
+    async def work():
+        pages = HealthPages(conditions, Measures("searcher"))
+        home.write("ports.json", {"searcher": pages.start(0), "metrics": free_port()})
+        found = await asyncio.to_thread(status.show, home, Plan(name="c", port=free_port()))
+        pages.stop()
+        return found
+
+    return asyncio.run(work()), capsys.readouterr().out.splitlines()
+
+
+def test_a_cluster_that_does_not_run(home, capsys):
+    assert shown(home, capsys) == (status.NOT_RUNNING, ["cluster 'c' is not running"])
+
+
+def test_each_program_with_all_that_is_wrong_with_it(home, capsys):
+    me = os.getpid()
+    home.write("processes.json", {"supervisor": me, "searcher": me})
+    code, lines = shown(home, capsys)
+    assert code == status.WELL
+    assert lines[1].split() == ["searcher", str(me), "well"]
+    wrong = {names.BROKER_AWAY: "there is no connection", names.LOG_LAGS: "CONTROL is not read"}
+    code, lines = shown(home, capsys, **wrong)
+    assert code == status.WRONG
+    assert "broker_away: there is no connection, since 1970" in lines[1]
+    assert "log_lags: CONTROL is not read, since 1970" in lines[2]
+
+
+def test_what_does_not_run_or_answer_is_said_to(home, capsys):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    home.write("processes.json", {"supervisor": os.getpid(), "scheduler": ended.pid, "metrics": os.getpid()})
+    code, lines = shown(home, capsys)
+    assert code == status.WRONG
+    assert "does not run just now" in lines[1]
+    assert "does not answer within" in lines[2]

@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import type { Seen } from "./health";
+
+let answers: (() => Promise<unknown>)[];
+let told: Seen[];
+let stop: () => void;
+
+const well = { status: "up", reasons: [] };
+const says =
+  (body: object, status = 200) =>
+  async () => ({ ok: status < 300, status, statusText: "", json: async () => body });
+const nothing = async () => {
+  throw new TypeError("Failed to fetch");
+};
+
+beforeEach(async () => {
+  vi.useFakeTimers({ now: 1_000_000 });
+  vi.resetModules();
+  vi.stubGlobal("document", { hidden: false });
+  // The last answer is given for ever.
+  vi.stubGlobal("fetch", () => (answers.length > 1 ? answers.shift()! : answers[0]!)());
+  told = [];
+});
+afterEach(() => {
+  stop();
+  vi.unstubAllGlobals();
+});
+
+async function watch(...given: (() => Promise<unknown>)[]) {
+  answers = given;
+  const { watchHealth } = await import("./health");
+  stop = watchHealth((now) => told.push(now));
+}
+const last = () => told[told.length - 1];
+
+test("what is wrong is known within seconds, and that it is over", async () => {
+  const wrong = { status: "down", reasons: [{ condition: "nobody_leads" }] };
+  await watch(says(well), says(wrong), says(well));
+  await vi.advanceTimersByTimeAsync(1);
+  expect(last()!.health!.status).toBe("up");
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(last()!.health).toEqual(wrong);
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(last()!.health!.status).toBe("up");
+});
+
+test("a gateway that does not answer is told with the time of its last answer, until it does", async () => {
+  await watch(says(well), nothing);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(last()).toMatchObject({ silent: true, answeredAt: new Date(1_000_000) });
+  answers = [says(well)];
+  await vi.advanceTimersByTimeAsync(5000);
+  expect(last()).toMatchObject({ silent: false });
+  expect(last()!.answeredAt!.getTime()).toBeGreaterThan(1_000_000);
+});
+
+test("one that is started again in between is nothing to be told", async () => {
+  await watch(says(well), nothing, says({}, 502), says(well));
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(told.some(({ silent }) => silent)).toBe(false);
+});
+
+test("a gateway that takes requests and answers none is silent, too", async () => {
+  const hangs = () => new Promise((_, fail) => setTimeout(() => fail(new DOMException("", "TimeoutError")), 4000));
+  await watch(says(well), hangs);
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(last()!.silent).toBe(true);
+});
+
+test("nobody is asked for a page that nobody sees", async () => {
+  await watch(says(well));
+  vi.stubGlobal("document", { hidden: true });
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(told).toEqual([]);
+});

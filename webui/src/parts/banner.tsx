@@ -1,0 +1,62 @@
+import { type Reason, useHealth } from "../api/health";
+import { exact } from "./format";
+
+const SHOWN = 2;
+const HEADS = {
+  up: "",
+  degraded: "Something is wrong with the cluster.",
+  down: "The cluster decides nothing new. Scripts that run go on training.",
+};
+
+/** The time of day, and the day where that is not today. */
+function moment(at: Date): string {
+  const today = at.toDateString() === new Date().toDateString();
+  return today ? at.toLocaleTimeString() : at.toLocaleString();
+}
+
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
+
+const Line = ({ reason }: { reason: Reason }) => (
+  <li>
+    {reason.condition === "nobody_leads" ? capital(reason.message) : `${capital(reason.program)}: ${reason.message}`}, since{" "}
+    <time dateTime={reason.since} title={exact(reason.since)}>
+      {moment(new Date(reason.since))}
+    </time>
+    . <span className="soft">{reason.action}</span>
+  </li>
+);
+
+/** What is wrong, on every page, for as long as it is. */
+export function Banner() {
+  const { health, answeredAt, silent } = useHealth();
+  if (silent)
+    return (
+      <section className="banner down" role="alert">
+        <strong>{answeredAt ? `The gateway has not answered since ${moment(answeredAt)}.` : "The gateway does not answer."}</strong>{" "}
+        {answeredAt && `What is shown is as of ${moment(answeredAt)}. `}
+        It is asked again every few seconds; scripts that run go on training.
+      </section>
+    );
+  if (!health || health.status === "up") return null;
+  const rest = health.reasons.slice(SHOWN);
+  return (
+    <section className={`banner ${health.status}`} role="status" aria-label="Health of the cluster">
+      <strong>{HEADS[health.status]}</strong>
+      <ul>
+        {health.reasons.slice(0, SHOWN).map((one) => (
+          <Line key={`${one.condition} ${one.about} ${one.program}`} reason={one} />
+        ))}
+      </ul>
+      {rest.length > 0 && (
+        <details>
+          <summary>{rest.length} more</summary>
+          <ul>
+            {rest.map((one) => (
+              <Line key={`${one.condition} ${one.about} ${one.program}`} reason={one} />
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}
