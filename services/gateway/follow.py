@@ -17,7 +17,7 @@ from services.gateway.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, betwee
 from services.gateway.waiting import Fact
 from services.kit import patterns
 from services.kit.admission import Admission
-from services.kit.jetstream_feed import AWAY, Broken
+from services.kit.jetstream_feed import CANNOT_READ
 
 PAGE = 1000
 RECHECK_S = 300.0
@@ -86,7 +86,7 @@ class Follower:
             async with aclosing(self._all()) as pages:
                 async for page in pages:
                     yield page
-        except (*AWAY, Broken) as error:
+        except CANNOT_READ as error:
             raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
     async def _all(self) -> AsyncGenerator[bytes, None]:

@@ -13,7 +13,7 @@ from services.gateway.present.values import instant
 from services.gateway.why.history import History
 from services.gateway.why.reader import decoded
 from services.gateway.why.sentences import words
-from services.kit.jetstream_feed import AWAY, Broken
+from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log, Stored
 
 
@@ -42,7 +42,7 @@ async def entries(
                 read_all = batch.caught_up or bool(batch.messages and batch.messages[-1].position >= last)
                 if (limit and left <= 0) or (read_all and not follow):
                     return
-    except (*AWAY, Broken) as error:
+    except CANNOT_READ as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 

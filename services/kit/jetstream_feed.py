@@ -23,11 +23,14 @@ from nats.aio.subscription import Subscription
 from det_contracts import subjects as names
 from services.kit.ending import end
 from services.kit.lag import Behind
-from services.kit.log import Batch, LogTruncated, Mark, Stored
+from services.kit.log import Batch, LogTruncated, Mark, OutcomeUnknown, Stored
 from services.kit.stream_check import AWAY, Broken, StreamCheck
 from services.kit.trail import HEADER
 
-__all__ = ["AWAY", "Broken", "JetStreamFeed"]
+__all__ = ["CANNOT_READ", "JetStreamFeed"]
+
+CANNOT_READ = (*AWAY, Broken, OutcomeUnknown)
+"""What those who ask a log where it ends, and read it, must expect while the broker is away."""
 
 ASK = 500
 """Messages per pull request, at most; two requests are outstanding."""

@@ -43,6 +43,7 @@ class Disk(MemoryLog):
         """Takes what is appended; None while they choose another one."""
         self.full = False
         """No append is taken, nor answered."""
+        self.stops = 0
         self.refuses = ""
         """Why no append is taken; who sends one is told so."""
 
@@ -92,6 +93,7 @@ class Disk(MemoryLog):
 
     def stop(self, server):
         """A broker gets nothing new from here on; it does not know that."""
+        self.stops += 1
         server.stands_at = {stream: len(kept) for stream, kept in self.streams.items()}
 
     def go_on(self, server):

@@ -24,6 +24,10 @@ class History:
     def at(self, position):
         return self._values[bisect_right(self._positions, position) - 1]
 
+    def since(self, first, last):
+        """The values that came behind one position, up to another."""
+        return self._values[bisect_right(self._positions, first) : bisect_right(self._positions, last)]
+
     @property
     def now(self):
         return self._values[-1]

@@ -43,7 +43,8 @@ async def power(world, chance):
     for replica in world.of(owner):
         if replica.up:
             replica.crash()
-    world.shelves[owner].go_back(chance)
+    for shelf in world.shelves(owner):
+        shelf.go_back(chance)
     await asyncio.sleep(chance.expovariate(0.3))
     for replica in world.of(owner):
         _start(world, replica)

@@ -9,6 +9,7 @@ KINDS = (
     "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
     "slots", "losses", "repeats", "stalls", "scripts", "users", "limits", "space", "permission", "leader",
     "follower", "batches", "closed", "stopped",
+    "gateway", "clients",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""
 
@@ -29,6 +30,7 @@ class Plan:
     """How long scripts take for a step, more or less."""
     steps: int = 300
     limits: Limits = USUAL
+    gateways: int = 0
 
     def chance(self, name):
         """A stream of chance of its own, so that leaving one thing out does not move all the others."""
@@ -55,5 +57,6 @@ def plan_of(seed, off=(), steps=300):
         user_every_s=chance.choice((3.0, 8.0, 20.0)),
         step_s=chance.choice((1.0, 1.0, 4.0)),
         steps=steps,
+        gateways=0 if "gateway" in off else random.Random(f"{seed}/gateway").choice((0, 0, 0, 1, 2)),
         limits=USUAL if "limits" in off else random.Random(f"{seed}/limits").choice(ALL),
     )

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from det_contracts.problems import unavailable
 from services.kit.awake import Awake
 from services.kit.runner import Runner
+from services.metrics import settling
 from services.scheduler import heartbeats
 from tests.simulation.line import Line
 from tests.simulation.shelf import ShelfSaver
@@ -43,11 +44,11 @@ class Replica:
         world = self._world
         self.process = Process()
         self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
-        saver = ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads, QUIET)
+        self.saver = self._new_saver()
         self.runner = Runner(
             self.rules,
             self.line,
-            saver,
+            self.saver,
             leading=lambda: self.leads,
             clock=self.clock,
             replica=self.name,
@@ -60,13 +61,23 @@ class Replica:
         self._run(self._awake.run())
         parts = SimpleNamespace(
             runner=self.runner,
+            saver=self.saver,
+            database=self.shelf,
             journal=self.line,
             leading=lambda: self.leads,
             connection=SimpleNamespace(subscribe=self._subscribe),
             measures=QUIET,
         )
-        for beside in world.beside.get(self.rules.owner, ()):
-            self._run(beside(parts))
+        self._run(self.beside(parts))
+
+    def _new_saver(self):
+        return ShelfSaver(self.shelf, self.rules.owner, self.rules.state, lambda: self.leads, QUIET)
+
+    async def beside(self, parts):
+        """What runs beside the runner."""
+        work = BESIDE.get(self.rules.owner)
+        if work is not None:
+            await work(parts)
 
     def _on_closed(self, why):
         self._world.fail(Violation("nobody sends what the broker does not take", f"{self.name}: {why}"))
@@ -134,3 +145,6 @@ QUIET = _Quiet()
 async def watch_workers(parts):
     """The scheduler's watch, with its usual patience."""
     await heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S)
+
+
+BESIDE = {"scheduler": watch_workers, "metrics": settling.settle_ended_trials}

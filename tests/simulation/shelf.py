@@ -1,6 +1,7 @@
 """A service's database without a database: snapshots as they are encoded, older ones kept to go back to."""
 
 import asyncio
+import json
 from functools import cache
 
 import msgspec
@@ -17,6 +18,8 @@ class Shelf:
     def __init__(self, chance):
         self.records = {}
         self.positions = {}
+        self.rows = {}
+        """What lists show; see `gateway.project`."""
         self._older = []
         self._chance = chance
 
@@ -26,18 +29,23 @@ class Shelf:
 
     async def write(self, work):
         await asyncio.sleep(0.05 * self._chance.random())
-        return work(self)
+        stored = work(self)
+        if stored:
+            self.keep_version()
+        return stored
 
     def keep_version(self):
-        self._older = [*self._older[1 - VERSIONS :], (dict(self.records), dict(self.positions))]
+        self._older = [
+            *self._older[1 - VERSIONS :],
+            (dict(self.records), dict(self.positions), dict(self.rows)),
+        ]
 
     def go_back(self, chance):
         """Lose the newest commits, as many as chance says; now and then all of them."""
         if self._older and chance.random() < 0.7:
-            self.records, self.positions = chance.choice(self._older)
-            self.records, self.positions = dict(self.records), dict(self.positions)
+            self.records, self.positions, self.rows = map(dict, chance.choice(self._older))
         else:
-            self.records, self.positions = {}, {}
+            self.records, self.positions, self.rows = {}, {}, {}
         self._older = []
 
 
@@ -76,7 +84,6 @@ class ShelfSnapshot:
             else:
                 shelf.records[kind, str(key)] = msgspec.json.encode(record)
         shelf.positions.update(positions)
-        shelf.keep_version()
         return True
 
     def positions(self, shelf, *, hold=False):
@@ -86,8 +93,8 @@ class ShelfSnapshot:
 class ShelfSaver(DatabaseSaver):
     """The real saver, saving to a shelf; needs `world.parts`."""
 
-    def __init__(self, shelf, owner, state, leading, measures):
-        super().__init__(shelf, owner, state, leading=leading, measures=measures)
+    def __init__(self, shelf, owner, state, leading, measures, **more):
+        super().__init__(shelf, owner, state, leading=leading, measures=measures, **more)
 
 
 class Copies:
@@ -113,8 +120,12 @@ class Copies:
         return self._state(**tables)
 
 
+def _written(state):
+    return json.loads(json.dumps(dump(state), default=str))
+
+
 def differ(found, right):
     """Whether two states differ in their records; what is a tuple in one may be a list in the other."""
     return any(getattr(found, name) != getattr(right, name) for name in _codecs(type(right))[0]) and (
-        dump(found) != dump(right)
+        _written(found) != _written(right)
     )

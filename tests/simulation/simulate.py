@@ -10,6 +10,7 @@ from det_contracts.queries import Waiting
 from det_contracts.states import OVER
 from services.kit.rules import every_key
 from tests.simulation import story
+from tests.simulation.clients import clients
 from tests.simulation.faults import mend, trouble
 from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
@@ -75,6 +76,7 @@ async def _live(world, also):
     world.start()
     broken = [loop.create_task(own(world, world.plan.chance("own"))) for own in also]
     tasks = [loop.create_task(people(world)), loop.create_task(trouble(world, broken))]
+    tasks += [loop.create_task(one) for one in clients(world)]
     chance = world.plan.chance("looks")
     while world.steps < world.plan.steps and loop.time() < TROUBLE_S:
         await world.sleep(5.0)
@@ -128,6 +130,7 @@ async def ask_at_the_end(world):
     every_living_worker_counts(world)
     everything_is_over_or_waits(world)
     what_is_saved_is_the_fold(world)
+    who_hung_up_left_nothing(world)
     rebuild_is_the_same(world)
     if world.failure is not None:
         raise world.failure
@@ -166,12 +169,20 @@ def every_living_worker_counts(world):
 def what_is_saved_is_the_fold(world):
     """Whoever starts from a database starts from the truth."""
     for owner, rules in world.rules.items():
-        state, positions = ShelfSnapshot(rules.state).load(world.shelves[owner])
         ends = {stream: len(world.disk.streams[stream]) for stream in rules.streams}
-        if positions != ends:
-            raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
-        if differ(state, world.truth[owner]):
-            raise Violation("what is saved is the fold", owner)
+        for shelf in world.shelves(owner):
+            state, positions = ShelfSnapshot(rules.state).load(shelf)
+            if positions != ends:
+                raise Violation("all is saved in the end", f"{owner}: {positions} of {ends}")
+            if differ(state, world.truth[owner]):
+                raise Violation("what is saved is the fold", owner)
+
+
+def who_hung_up_left_nothing(world):
+    """A gateway keeps nothing of clients that have gone."""
+    for gateway in world.of("gateway"):
+        if left := gateway.left_behind():
+            raise Violation("who hangs up leaves nothing", f"{gateway.name}: {left}")
 
 
 def everything_is_over_or_waits(world):

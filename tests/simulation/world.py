@@ -31,12 +31,15 @@ from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
 from tests.simulation.broker import Disk
+from tests.simulation.gateway import RULES as GATEWAY
+from tests.simulation.gateway import Gateway
 from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.limits import obeyed
 from tests.simulation.loop import run
 from tests.simulation.reading import Reading
-from tests.simulation.replica import QUIET, Replica, watch_workers
+from tests.simulation.registers import Registers
+from tests.simulation.replica import QUIET, Replica
 from tests.simulation.script import PROGRAMS
 from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
@@ -88,16 +91,18 @@ class World:
         self._batch = ("", 0, 0)
         self._failed = asyncio.get_running_loop().create_future()
         self.reading = Reading()
-        self.rules = {r.owner: self.reading.shared(r) for r in (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS)}
+        all_rules = (SEARCHER, SCHEDULER, CHECKPOINTS, METRICS, *[GATEWAY] * (plan.gateways > 0))
+        self.rules = {rules.owner: self.reading.shared(rules) for rules in all_rules}
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
         self._copies = {owner: Copies(rules.state) for owner, rules in self.rules.items()}
-        self.beside = {"scheduler": [watch_workers], "metrics": [settling.settle_ended_trials]}
-        self.shelves = {owner: Shelf(self.chance) for owner in self.rules}
-        self.replicas = [
-            Replica(self, rules, number, self.shelves[owner])
-            for owner, rules in self.rules.items()
-            for number in range(1 + (self.chance.random() < 0.5))
-        ]
+        self.registers = Registers()
+        self.replicas = [replica for owner in self.rules for replica in self._replicas(owner)]
+
+    def _replicas(self, owner):
+        if owner == "gateway":
+            return [Gateway(self, number) for number in range(self.plan.gateways)]
+        shelf, count = Shelf(self.chance), 1 + (self.chance.random() < 0.5)
+        return [Replica(self, self.rules[owner], number, shelf) for number in range(count)]
 
     # -- small things that all use
 
@@ -123,6 +128,10 @@ class World:
 
     def of(self, owner):
         return [r for r in self.replicas if r.rules.owner == owner]
+
+    def shelves(self, owner):
+        """The databases of a service."""
+        return list({id(one.shelf): one.shelf for one in self.of(owner)}.values())
 
     def answering(self, owner):
         return [r for r in self.of(owner) if r.answers]
@@ -208,6 +217,7 @@ class World:
         calls.check_cause(self.ledger, recorded, asyncio.get_running_loop().time())
         moved = {owner: self._fold(owner, recorded) for owner in self.rules}
         self.ledger.take(recorded)
+        self.registers.take(recorded, len(self.disk.streams[subjects.LOGS]))
         if self.promptness is not None:
             for owner, keys in moved.items():
                 self.promptness.moved(owner, keys, recorded.position)
@@ -292,7 +302,12 @@ class World:
             return False
         if differ(replica.runner.state, self.truth[replica.rules.owner]):
             found, right = dump(replica.runner.state), dump(self.truth[replica.rules.owner])
-            what = next(f"{k}: {found[k]} is not {right[k]}" for k in right if found[k] != right[k])
+            what = next(
+                f"{kind} {id}: {found[kind].get(id)} is not {right[kind].get(id)}"
+                for kind in right
+                for id in {**found[kind], **right[kind]}
+                if found[kind].get(id) != right[kind].get(id)
+            )
             self.fail(Violation("state is the fold of the log", f"{replica.name}: {what}"))
         return True
 

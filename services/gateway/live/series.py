@@ -11,7 +11,7 @@ from det_contracts import subjects
 from services.gateway.domain import State
 from services.gateway.live.topics import SERIES
 from services.kit.ending import end_soon
-from services.kit.jetstream_feed import AWAY, Broken
+from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log
 
 AGAIN_S = 1.0
@@ -66,7 +66,7 @@ class Curves:
         while True:
             try:
                 await self._read()
-            except (*AWAY, Broken) as error:
+            except CANNOT_READ as error:
                 log.info("live.reports_away", error=repr(error))
             except Exception as error:
                 log.error("live.reports_failed", exc_info=error)

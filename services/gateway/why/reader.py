@@ -14,7 +14,7 @@ from services.gateway.why.chain import Told, chain, story
 from services.gateway.why.history import Cause, History, Missing, Thing
 from services.gateway.why.subject import Subject, ends
 from services.gateway.why.timeline import Stretch, timeline
-from services.kit.jetstream_feed import AWAY, Broken
+from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log, Stored
 from services.kit.read_once import read_once
 from services.kit.records import read_event
@@ -184,7 +184,7 @@ async def _available() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(PATIENCE_S):
             yield
-    except (*AWAY, Broken) as error:
+    except CANNOT_READ as error:
         raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
 
 

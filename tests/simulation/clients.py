@@ -1,0 +1,254 @@
+"""Clients of the gateway: they write and read registers, look at pages, follow logs, and hang up anywhere."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine
+from contextlib import aclosing
+
+import msgspec
+
+from det_contracts import subjects
+from det_contracts.commands import ChangeExperiment, RemoveWorkspace, ReviseExperiment, SetWorkspace
+from det_contracts.problems import Refused
+from det_contracts.queries import LogPage
+from services.gateway.follow import Follower
+from services.gateway.tails import Fresh
+from services.gateway.waiting import Fact
+from tests.simulation.violation import Violation
+
+CLIENTS = 3
+PATIENCE_S = 30.0
+MOST_STEPS = 14
+
+
+class HangsUp(Coroutine):
+    """The work of a request; its client goes away at the `at`-th await, as its server hears of it."""
+
+    def __init__(self, work, at):
+        self._work = work
+        self._left = at
+
+    def send(self, value):
+        self._left -= 1
+        if self._left == 0:
+            asyncio.get_running_loop().call_soon(asyncio.current_task().cancel)
+        return self._work.send(value)
+
+    def throw(self, error):
+        return self._work.throw(error)
+
+    def close(self):
+        self._work.close()
+
+    def __await__(self):
+        return self._work.__await__()
+
+
+class Client:
+    """Somebody with a browser; `position` is how far of the log it has seen."""
+
+    def __init__(self, world, number):
+        self.world = world
+        self.chance = world.plan.chance(f"client/{number}")
+        self.name = f"client{number}"
+        self.position = 0
+
+    async def live(self):
+        """One request after the other, to whichever gateway serves."""
+        while True:
+            await asyncio.sleep(self.chance.expovariate(1.0))
+            there = [one for one in self.world.of("gateway") if one.up and one.serves]
+            if there:
+                await self._visit(self.chance.choice(there))
+
+    async def _visit(self, gateway):
+        name = self.chance.choices(list(VISITS), [often for often, _ in VISITS.values()])[0]
+        at = self.chance.choice((0, self.chance.randrange(1, MOST_STEPS)))
+        request = gateway.process.run(HangsUp(VISITS[name][1](self, gateway), at))
+        gateway.visitors.add(request)
+        request.add_done_callback(gateway.visitors.discard)
+        try:
+            await asyncio.wait([request], timeout=PATIENCE_S)
+        finally:
+            request.cancel()
+        if not request.done():
+            return
+        if request.cancelled() or isinstance(request.exception(), Refused):
+            return
+        if request.exception() is not None:
+            self.world.fail(request.exception())
+            return
+        self.position = max(self.position, request.result())
+        gateway.floor = max(gateway.floor, request.result())
+        self.world.ledger.count(f"visits: {name}")
+
+    def judge(self, wrong, name="reads follow what was answered"):
+        """Have the run fail where something is wrong."""
+        if wrong:
+            self.world.fail(Violation(name, f"{self.name}: {wrong}"))
+
+
+# -- requests, each in the gateway's process; returns the position that its answer is true at
+
+
+async def write(client, gateway):
+    """Make a workspace, or give one another name; or remove one."""
+    world, chance = client.world, client.chance
+    known = [id for id in world.registers.keys("workspace") if chance.random() < 0.8]
+    id = chance.choice(known) if known else None
+    if id is not None and chance.random() < 0.15:
+        command = RemoveWorkspace(workspace_id=id, user=client.name)
+    else:
+        name = f"place {world.new_id()}"
+        command = SetWorkspace(workspace_id=id, name=name, user=client.name)
+    await gateway.peers.command(command)
+    return gateway.catalogue.position
+
+
+async def change(client, gateway):
+    """Pause, activate or rename an experiment."""
+    known = client.world.registers.keys("state")
+    if not known:
+        return 0
+    id, action = client.chance.choice(known), client.chance.choice(("pause", "activate", "rename"))
+    if action == "rename":
+        wish = {"name": f"name {client.world.new_id()}"}
+        command = ReviseExperiment(experiment_id=id, changes=wish, user=client.name)
+    else:
+        command = ChangeExperiment(experiment_id=id, action=action, user=client.name)
+    await gateway.peers.command(command)
+    return gateway.catalogue.position
+
+
+async def read(client, gateway):
+    """One record, by a client that may bring the position that it has seen elsewhere."""
+    registers, chance, floor = client.world.registers, client.chance, gateway.floor
+    if chance.random() < 0.5:
+        floor = max(floor, client.position)
+        await gateway.catalogue.reach(client.position)
+    kind = chance.choice(("workspace", "state", "name"))
+    known = registers.keys(kind)
+    if not known:
+        return 0
+    id, state, at = chance.choice(known), gateway.catalogue.state, gateway.catalogue.position
+    found, right = _LOOKS[kind](state, id), registers.at(kind, id, at)
+    if at < floor:
+        client.judge(f"{gateway.name} shows position {at}, {floor} was answered before")
+    # What was made with a configuration has its name until it is given another one.
+    if right is not None and found != right and found != _GONE.get(right, right):
+        client.judge(f"{kind} {id} is '{found}' at {at} of {gateway.name}, the log says '{right}'")
+    return at
+
+
+async def list_all(client, gateway):
+    """A list, out of the tables."""
+    floor, before = gateway.floor, gateway.catalogue.position
+    rows = await gateway.catalogue.read(lambda shelf: dict(shelf.rows))
+    after = gateway.catalogue.position
+    if before < floor:
+        client.judge(f"{gateway.name} lists position {before}, {floor} was answered before")
+    for id in client.world.registers.keys("state"):
+        row = rows.get(("experiments", id))
+        found = row.state if row is not None else None
+        right = client.world.registers.between("state", id, before, after)
+        if found not in right and not (found is None and "DELETED" in right):
+            client.judge(f"experiment {id} is listed as '{found}' from {before} on, the log says {right}")
+    return before
+
+
+async def look(client, gateway):
+    """A page that is told what changes, and comes back where it was."""
+    after = client.position if client.chance.random() < 0.7 else None
+    async with aclosing(gateway.live.events(["workspaces", "experiments"], after=after)) as events:
+        for _ in range(client.chance.randrange(1, 5)):
+            event = await anext(events)
+            if event.startswith(b"id: "):
+                after = _check_told(client, after, event)
+    return after or 0
+
+
+def _check_told(client, after, event):
+    head, _, data = event.partition(b"\n")
+    at = int(head[4:])
+    topics = msgspec.json.decode(data.partition(b"data: ")[2])["topics"]
+    if after is not None and "workspaces" not in topics and client.world.registers.places_changed(after, at):
+        client.judge(f"nobody told that workspaces changed between {after} and {at}", "pages are told")
+    return at
+
+
+async def follow(client, gateway):
+    """A trial's log to its end."""
+    world, disk = client.world, client.world.disk
+    trials = list(world.ledger.trials.values())
+    if not trials:
+        return 0
+    trial, stops = client.chance.choice(trials), disk.stops
+    task = f"{trial.experiment.id}.{trial.request_id}"
+    seen = []
+    follower = Follower(
+        gateway.following,
+        LogPage(task_id=task),
+        state=lambda: gateway.catalogue.state,
+        is_over=Fact(lambda state: _is_over(state, trial.id), (("trials", trial.id),)),
+        recheck=lambda: None,
+        render=lambda line: f"{line.allocation_id} {line.worker_id} {line.text}\n".encode(),
+        kind="simulated",
+    )
+    async with aclosing(follower.lines()) as pages:
+        async for page in pages:
+            seen += page.splitlines()
+    # What the log holds twice may be told twice: see README, "Known".
+    once = [line for line, count in Counter(_written(disk, task)).items() if count == 1]
+    if any(seen.count(line) > 1 for line in once):
+        client.judge(f"lines of {task} are told twice: {seen}", "each line once")
+    # A broker that does not keep up knows of no more than it has.
+    if disk.stops == stops and all(one.stands_at is None for one in disk.servers):
+        missing = set(_written(disk, task, world.registers.log_end.get(trial.id, 0))) - set(seen)
+        if missing:
+            client.judge(f"lines of {task} are missing: {missing}", "each line once")
+    return 0
+
+
+def _is_over(state, trial_id):
+    known = state.trials.get(trial_id)
+    return known is None or known.ended_at is not None
+
+
+def _written(disk, task, end=None):
+    wanted = subjects.logs(task)
+    fresh = [Fresh(one) for one in disk.streams[subjects.LOGS][:end] if one.subject == wanted]
+    return [
+        f"{line.allocation_id} {line.worker_id} {line.text}".encode() for one in fresh for line in one.lines
+    ]
+
+
+def _of(table, field):
+    def look(state, id):
+        found = getattr(state, table).get(id)
+        return getattr(found, field) if found is not None else None
+
+    return look
+
+
+_LOOKS = {
+    "workspace": _of("workspaces", "name"),
+    "state": _of("experiments", "state"),
+    "name": _of("experiments", "name"),
+}
+_GONE = {"gone": None, "DELETED": None}
+VISITS = {
+    "write": (4, write),
+    "change": (3, change),
+    "read": (8, read),
+    "list": (2, list_all),
+    "look": (2, look),
+    "follow": (2, follow),
+}
+"""Name to (how often, what)."""
+
+
+def clients(world):
+    """Coroutines of all clients; none without a gateway."""
+    if not world.of("gateway") or "clients" in world.plan.off:
+        return []
+    return [Client(world, number).live() for number in range(CLIENTS)]

@@ -1,0 +1,113 @@
+"""The gateway: its rules run like those of all, and its read side serves clients who come by."""
+
+from det_contracts import commands, subjects
+from det_contracts.commands import Answer
+from det_contracts.problems import unavailable
+from det_contracts.queries import LogPage
+from services.gateway.app import RULES
+from services.gateway.catalogue import Catalogue
+from services.gateway.follow import Following
+from services.gateway.live import Live
+from services.gateway.peers import Peers
+from services.gateway.tails import LINES_PER_MESSAGE, Fresh, Tails
+from tests.simulation.replica import QUIET, Replica
+from tests.simulation.shelf import Shelf, ShelfSaver
+
+__all__ = ["RULES", "Asks", "Gateway"]
+REBUILD_PATIENCE_S = 600.0
+
+
+class Gateway(Replica):
+    """A replica with a read side, and a database of its own."""
+
+    def __init__(self, world, number):
+        super().__init__(world, world.rules["gateway"], number, Shelf(world.chance))
+        self.serves = False
+        self.visitors = set()
+        self.floor = 0
+        """Whatever it answers from now on shows CONTROL up to here: somebody was told of that by it."""
+
+    def _new_saver(self):
+        return ShelfSaver(self.shelf, "gateway", RULES.state, lambda: True, QUIET, project=project)
+
+    def start(self):
+        self.serves = False
+        super().start()
+
+    def crash(self):
+        super().crash()
+        self.serves = False
+        for request in self.visitors:
+            request.cancel()
+
+    end = crash
+
+    async def beside(self, parts):
+        """As `services.gateway.app.serve_http` begins."""
+        self.catalogue = Catalogue(parts.runner, parts.saver, parts.database)
+        self.live = Live(self.catalogue, parts.journal)
+        self.peers = Peers(Asks(self._world), self.catalogue)
+        self.following = Following(self.peers, Tails(parts.journal, self.catalogue))
+        await parts.runner.ready.wait()
+        await parts.saver.reach(self.catalogue.position, within_s=REBUILD_PATIENCE_S)
+        self.live.begin()
+        parts.saver.watch(self.live.note)
+        self.serves = True
+
+    def left_behind(self):
+        """What is kept of clients that have gone; empty when nothing is."""
+        kept = {
+            "waiters": len(self.catalogue.waiting),
+            "pages": self.live._open,
+            "followers": len(self.following.tails),
+            "readers": len(self.following.tails._readers),
+            "asking": self.saver._asking,
+            "reads": len(self.saver._known._marks) + len(self.saver._kept._marks),
+        }
+        return {what: count for what, count in kept.items() if count}
+
+
+def project(shelf, records, events):
+    """Stands where the tables of lists are: rows as they were when they were saved."""
+    for (kind, key), record in records.items():
+        if kind in ("experiments", "trials"):
+            shelf.rows[kind, key] = record
+
+
+class Asks:
+    """Reaches the owners, as `services.kit.bus.Asker` does."""
+
+    def __init__(self, world):
+        self._world = world
+
+    async def command(self, command):
+        position, value = await self._world.ask(commands.OWNER_OF[type(command)], command)
+        return Answer(position, value)
+
+    async def query(self, query, *, min_position=0, stream=subjects.CONTROL):
+        if not isinstance(query, LogPage):
+            raise unavailable("nobody answers that here")
+        return Answer(0, self._log_page(query))
+
+    def _log_page(self, query):
+        """What the tables of the metrics service would show: each batch once, as far as it has read."""
+        leaders = [one for one in self._world.of("metrics") if one.answers and not one.process.stopped]
+        if not leaders:
+            raise unavailable("no metrics")
+        through = leaders[0].runner.positions[subjects.LOGS]
+        wanted, seen, lines = subjects.logs(query.task_id), {}, []
+        for message in self._world.disk.streams[subjects.LOGS][:through]:
+            if message.subject != wanted:
+                continue
+            fresh = Fresh(message)
+            if fresh.offset > seen.get(fresh.place, -1):
+                seen[fresh.place] = fresh.offset
+                lines += [one for one in fresh.lines if one.id > query.after_id]
+        more = len(lines) > query.limit
+        lines = lines[: query.limit]
+        cursor = lines[-1].id if more else through * LINES_PER_MESSAGE
+        return {"lines": [_told(one) for one in lines], "through": through, "more": more, "cursor": cursor}
+
+
+def _told(line):
+    return {name: getattr(line, name) for name in line.__struct_fields__}

@@ -1,0 +1,73 @@
+"""What clients can read, as registers: every value with the position of the log since which it holds.
+
+The log is a total order, so what a client reads is linearizable where the value is that of the position
+that it was read at, and that position follows all that was answered before the question.
+"""
+
+from bisect import bisect_left, bisect_right
+
+from det_contracts.events import gateway, searcher
+from tests.simulation.facts import History
+
+
+class Registers:
+    """By (kind, id): values over the log."""
+
+    def __init__(self):
+        self._known = {}
+        self._places = []
+        """Positions at which workspaces changed."""
+        self.log_end = {}
+        """Trial to the end of LOGS when it ended."""
+
+    def take(self, recorded, end_of_logs):
+        """Note one event of CONTROL."""
+        event, position = recorded.event, recorded.position
+        note = _NOTES.get(type(event))
+        if note is not None:
+            key, value = note(event)
+            if value is not None:
+                self._known.setdefault(key, History(None)).add(position, value)
+        if isinstance(event, gateway.WorkspaceSet | gateway.WorkspaceRemoved):
+            self._places.append(position)
+        if isinstance(event, searcher.TrialEnded):
+            self.log_end[event.trial_id] = end_of_logs
+
+    def keys(self, kind):
+        """Ids of which something is known."""
+        return [id for one, id in self._known if one == kind]
+
+    def at(self, kind, id, position):
+        """The value at a position; None before there was one."""
+        known = self._known.get((kind, id))
+        return known.at(position) if known else None
+
+    def between(self, kind, id, first, last):
+        """All values from one position to another."""
+        known = self._known.get((kind, id))
+        return {known.at(first), *known.since(first, last)} if known else {None}
+
+    def places_changed(self, after, upto):
+        """Whether a workspace changed behind a position, up to another."""
+        return bisect_right(self._places, upto) > bisect_left(self._places, after + 1)
+
+
+def _state(value=None):
+    def note(event):
+        return ("state", event.experiment_id), value or getattr(event, "to", None) or event.state
+
+    return note
+
+
+_NOTES = {
+    gateway.WorkspaceSet: lambda e: (("workspace", e.workspace_id), e.name),
+    gateway.WorkspaceRemoved: lambda e: (("workspace", e.workspace_id), "gone"),
+    searcher.ExperimentCreated: lambda e: (("state", e.experiment_id), "PAUSED"),
+    searcher.ExperimentRevised: lambda e: (("name", e.experiment_id), e.changes.get("name")),
+    searcher.ExperimentActivated: _state("ACTIVE"),
+    searcher.ExperimentPaused: _state("PAUSED"),
+    searcher.ExperimentStopping: _state(),
+    searcher.ExperimentEnded: _state(),
+    searcher.ExperimentDeleting: _state("DELETING"),
+    searcher.ExperimentDeleted: _state(),
+}
