@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
@@ -20,6 +22,7 @@ from services.gateway.settings import (
 )
 from services.gateway.store import project
 from services.gateway.web.connection import Connections
+from services.kit.ending import end
 from services.kit.health_signs import Signs
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
@@ -67,9 +70,11 @@ async def serve_http(parts: Parts) -> None:
     parts.measures.read(connections.readings)
     listener = listening_socket(settings.host, settings.port)
     parts.starting = ""
+    telling = asyncio.create_task(watched.tell(parts.conditions))
     try:
         await serve(application(backend), listener, connections)
     finally:
+        await end(telling)
         await backend.close()
 
 

@@ -23,6 +23,8 @@ REPLICA_BEHIND = "replica_behind"
 STREAM_REFUSES = "stream_refuses"
 BROKER_AWAY = "broker_away"
 DATABASE_FAILS = "database_fails"
+DECISIONS_PARKED = "decisions_parked"
+DISK_LOW = "disk_low"
 
 NONE: Mapping[str, str] = {}
 
@@ -76,6 +78,13 @@ KINDS: dict[str, Kind] = {
     DATABASE_FAILS: Kind(
         "Look whether the database runs, and at the space and the rights of its disk. It is tried again.",
         ready=False,
+    ),
+    DECISIONS_PARKED: Kind(
+        "It is a fault: please report it with the lines decision.parked of its output. Everything else goes "
+        "on; kill or delete what it is about, or start a version that knows how."
+    ),
+    DISK_LOW: Kind(
+        "Make room there, or take away what is not needed. What runs goes on; nothing new is taken before.",
     ),
 }
 

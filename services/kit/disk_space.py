@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from det_contracts.problems import Problem, Refused
+from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.measures import Reading
 
 LARGEST_RESERVE = 2 << 30
@@ -22,6 +23,7 @@ RESERVED_PART = 20
 STREAM_PART = 8
 """So large a part of its disk a stream may take that is not kept for ever."""
 LARGEST_STREAM = 16 << 30
+TELL_EVERY_S = 5.0
 UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 RESERVE_SETTING = "STEADFAST_DISK_RESERVE_MIB"
 
@@ -99,6 +101,13 @@ class Disks:
             f"{size_in_words(kept)} are kept for what runs ({RESERVE_SETTING}): make room for "
             f"{size_in_words(kept + brought - space.free)} more there"
         )
+
+    async def tell(self, conditions: Conditions) -> None:
+        """Say when a disk has too little room, until cancelled."""
+        while True:
+            missing = await asyncio.to_thread(self.shortage, {}, {})
+            conditions.tell(DISK_LOW, {"": missing} if missing else {})
+            await asyncio.sleep(TELL_EVERY_S)
 
     async def look(self) -> None:
         """Ask how full the disks are, for the readings."""

@@ -268,6 +268,7 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
         position=position,
         refusals=parts.journal.refusals,
         failing=lambda: parts.database.failure,
+        parked=runner.parked_records,
         saves=lambda: service.always_saves or parts.leading(),
     )
 

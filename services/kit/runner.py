@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import time
 import uuid
 from collections import deque
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 PORTION_BYTES = 4 * 1024 * 1024
 Read = Callable[[Stored, str], Recorded]
+MOST_PARKED = 20
+"""So many parked records are told of."""
 REFUSED_AGAIN_S = 0.5
 """How long nothing is decided after the log has refused to store it."""
 
@@ -228,6 +231,8 @@ class Runner(Generic[S]):
         except Exception as error:
             raise Poison(self._story(recorded)) from error
         for key in keys:
+            # It is asked again, whatever was wrong with it.
+            self.parked.pop(key, None)
             self._touched[key] = recorded.id
             self._dirty.add(key)
 
@@ -294,6 +299,10 @@ class Runner(Generic[S]):
         if not self._touched:
             return NOTHING
         return self._rounds.reactions(self.state, self._clock(), self._touched)
+
+    def parked_records(self) -> dict[str, str]:
+        """Records about which nothing can be decided, in words, with the reason; at most a few of them."""
+        return {f"{kind} {id}": why for (kind, id), why in itertools.islice(self.parked.items(), MOST_PARKED)}
 
     def _park(self, key: Key, reason: str) -> None:
         if self.parked.get(key) != reason:

@@ -54,6 +54,8 @@ class Facts:
     """By stream, why it did not take what this process lately wanted to store."""
     failing: Callable[[], str] = str
     """Why the database does not work; empty where it does."""
+    parked: Callable[[], Mapping[str, str]] = dict
+    """Records about which nothing can be decided, each with the reason."""
     saves: Callable[[], bool] = lambda: False
     """Whether this process is to save what it folds just now."""
 
@@ -142,6 +144,8 @@ class SelfWatch:
         problems = {name: seen.problem for name, seen in look.streams.items()} if look is not None else {}
         refused = {name: f"stream {name} takes nothing that is to be stored" for name in refusals}
         tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
+        parked = facts.parked()
+        tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
         self._look_at_reading(facts, now, look, ready=connected and not starting)
 
     def _look_at_reading(self, facts: Facts, now: float, look: Look | None, *, ready: bool) -> None:

@@ -1,12 +1,15 @@
 """Nothing new is taken while a disk has too little room; what is there is shown as ever."""
 
+import asyncio
 import base64
 from dataclasses import replace
 
 import pytest
 
 from services.gateway.settings import Settings, disks
+from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.disk_space import Disks
+from services.kit.ending import end
 from tests.gateway import stories as story
 
 YAML = """
@@ -73,6 +76,22 @@ def test_its_own_storage_is_looked_at_too(gateway, tmp_path):
     object.__setattr__(gateway.backend, "disks", Disks({}, NO_DISK_HAS_MIB))
     said = gateway.refused(507, "POST", "/api/v1/experiments", EXPERIMENT)
     assert "the disk of the checkpoints has " in said
+
+
+def test_too_little_room_is_a_condition_until_there_is_more(tmp_path):
+    async def work():
+        conditions = Conditions("gateway")
+        watched = Disks({"log": tmp_path}, NO_DISK_HAS_MIB)
+        telling = asyncio.create_task(watched.tell(conditions))
+        async with asyncio.timeout(20):
+            while not conditions.current():
+                await asyncio.sleep(0.01)
+        await end(telling)
+        (told,) = conditions.current()
+        assert told.condition == DISK_LOW
+        assert f"free at {tmp_path}" in told.message
+
+    asyncio.run(work())
 
 
 def test_the_disks_are_those_of_the_settings(tmp_path):

@@ -25,6 +25,7 @@ class World:
         self.seen = WELL
         self.starting = self.failing = ""
         self.refusals = {}
+        self.parked = {}
         self.saves = True
         self.folded = self.saved = 7
         self.feed, self.saving = (Behind(lambda: self.now, lambda: 0.0) for _ in range(2))
@@ -41,6 +42,7 @@ class World:
             reads_all=reads_all,
             refusals=lambda: self.refusals,
             failing=lambda: self.failing,
+            parked=lambda: self.parked,
             saves=lambda: self.saves,
         )
 
@@ -225,4 +227,15 @@ def test_with_a_setting_of_0_nothing_ends_it(world):
     world.feed.known(100)
     world.run(10 * STUCK_S)
     world.watch.looked(10 * STUCK_S)
+    assert world.ended == []
+
+
+def test_what_nothing_can_be_decided_about_is_told_until_it_can():
+    world = World()
+    world.parked = {"trials 12": "too large"}
+    assert world.run(1) == {("decisions_parked", "trials 12")}
+    (told,) = world.watch.conditions.current()
+    assert (told.message, told.detail) == ("nothing can be decided about trials 12", "too large")
+    world.parked = {}
+    assert world.run(1) == set()
     assert world.ended == []
