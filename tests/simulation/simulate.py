@@ -98,8 +98,10 @@ async def come_to_rest(world, most_steps=MOST_STEPS):
     until = asyncio.get_running_loop().time() + PEACE_S
     last, still = 0, 0.0
     while still < STILL_S or world.processes or not _all_read(world):
+        # What has just ended is told of some time later.
+        busy = bool(world.processes)
         await world.sleep(10.0)
-        still = still + 10.0 if world.steps == last else 0.0
+        still = still + 10.0 if world.steps == last and not busy else 0.0
         last = world.steps
         if asyncio.get_running_loop().time() > until or world.steps > most_steps:
             raise Violation("it comes to rest", f"{_unfinished(world)}; processes {list(world.processes)}")

@@ -24,6 +24,7 @@ from services.metrics.domain.state import (
     Trimmed,
     dropped_through,
     finding_key,
+    group_key,
     source_key,
     trimmed_through,
 )
@@ -57,11 +58,16 @@ def _log(state: State, event: Judged, batch: LogLines, position: int) -> Iterabl
     event.accepted = taken and not event.passed_over
     if taken and counted:
         yield from state.put_source(key, Source(batch.offset))
+    elif counted and not taken:
+        # A replica that folded it before the deletion has it, and has perhaps saved it.
+        yield "sources", key
 
 
 def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> Iterable[Key]:
     known = state.trials.get(batch.trial_id) or Trial(id=batch.trial_id)
     event.accepted = known.is_new(batch) and batch.experiment_id not in state.gone
+    if batch.experiment_id in state.gone:
+        yield from _kept_elsewhere(batch)
     if not event.accepted:
         return
     judge = Judge(known, state.groups, batch, position)
@@ -77,13 +83,20 @@ def _reports(state: State, event: Judged, batch: ReportBatch, position: int) -> 
     event.pieces, event.archive = judge.pieces, judge.archive
 
 
+def _kept_elsewhere(batch: ReportBatch) -> Iterable[Key]:
+    """What a replica has of a batch, and has perhaps saved, that folded it before the deletion."""
+    yield "trials", batch.trial_id
+    for name in {series.group for series in batch.series}:
+        yield "groups", group_key(batch.trial_id, name)
+
+
 def _stated(state: State, event: metrics.Validated | metrics.ReportRefused) -> Iterable[Key]:
     known = state.trials.get(event.trial_id) or Trial(id=event.trial_id)
     stated = max(known.stated, event.number)
     for number in range(known.stated + 1, stated + 1):
-        # Where CONTROL was folded first, there is none.
-        if state.findings.pop(key := finding_key(known.id, number), None) is not None:
-            yield "findings", key
+        # Where CONTROL was folded first, there is none; the replica that has saved so far may have had one.
+        state.findings.pop(key := finding_key(known.id, number), None)
+        yield "findings", key
     state.trials[known.id] = replace(known, stated=stated)
     yield "trials", known.id
 
