@@ -297,7 +297,9 @@ async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         await asyncio.wait([work, closed], return_when=asyncio.FIRST_COMPLETED)
     if not work.cancelled():
-        log.critical("worker.failed", exc_info=(work if work.done() else closed).exception())
+        failure = (work if work.done() else closed).exception()
+        for error in process.single_errors(failure):
+            log.critical("worker.failed", error=str(error) or repr(error), exc_info=error)
         process.leave(1)
     closed.cancel()
     await worker.leave()

@@ -33,3 +33,12 @@ def leave(status: int) -> NoReturn:
         with contextlib.suppress(OSError):
             stream.flush()
     os._exit(status)
+
+
+def single_errors(error: BaseException | None) -> list[BaseException]:
+    """The errors themselves, out of groups in groups."""
+    if error is None:
+        return []
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [single for inner in error.exceptions for single in single_errors(inner)]

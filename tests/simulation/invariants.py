@@ -27,6 +27,7 @@ ONCE = {
     scheduler.DeadlinePassed: ("allocation_id",),
     scheduler.TaskSubmitted: ("task_id",),
     scheduler.TaskStopRequested: ("task_id",),
+    scheduler.PauseOver: ("trial_id", "due_at"),
     scheduler.AllocationAssigned: ("allocation_id",),
     scheduler.PreemptRequested: ("allocation_id",),
     scheduler.KillRequested: ("allocation_id",),

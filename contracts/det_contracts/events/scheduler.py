@@ -145,6 +145,14 @@ class DeadlinePassed(msgspec.Struct, frozen=True):
     due_at: float
 
 
+@event("scheduler.trial.pause_over", key="trial_id")
+class PauseOver(msgspec.Struct, frozen=True):
+    """A run of the trial is over, and nobody said in time what becomes of it: others may have its share."""
+
+    trial_id: int
+    due_at: float
+
+
 @event("scheduler.pool.configured", key="pool")
 class PoolConfigured(msgspec.Struct, frozen=True, kw_only=True):
     """A resource pool's settings, from the cluster's configuration (scheduling spec, section 7)."""

@@ -162,6 +162,7 @@ SENTENCES: dict[type, Sentence] = {
     scheduler.AllocationEnded: _ended,
     scheduler.WorkerLost: lambda e, _: f"agent {e.worker_id} was given up for lost",
     scheduler.DeadlinePassed: lambda e, name: f"the time for {name(e.allocation_id)} to leave was over",
+    scheduler.PauseOver: lambda e, _: f"the share of trial {e.trial_id} was free for others",
     scheduler.PoolConfigured: lambda e, _: f"pool {e.pool} was set to schedule by {e.settings.scheduler}",
     scheduler.WorkerSwitched: _switched,
     scheduler.SlotSwitched: _switched,

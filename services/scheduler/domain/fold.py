@@ -16,6 +16,8 @@ from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State
 
 replace = msgspec.structs.replace
+PAUSE_S = 10.0
+"""So long a trial's share is kept for it while nobody says whether it runs again."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -120,6 +122,7 @@ def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
                 experiment_id=known.experiment_id,
                 pool=known.pool,
                 slots=known.slots,
+                due_at=recorded.at + PAUSE_S,
             )
         )
 
@@ -165,6 +168,7 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: _run_judged,
     searcher.TrialEnded: _run_judged,
+    scheduler.PauseOver: _run_judged,
     scheduler.AllocationAssigned: _assigned,
     worker.AllocationStarted: _started,
     worker.AllocationExited: _exited,

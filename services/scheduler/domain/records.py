@@ -144,12 +144,17 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial between two runs: one is over, and the searcher has not said yet what that means."""
+    """A trial between two runs: one is over, and the searcher has not said yet what that means.
+
+    Its share is kept for it, for a while.
+    """
 
     trial_id: int
     experiment_id: int
     pool: str
     slots: int
+    due_at: float = 0.0
+    """Then others may have its share; seconds since the epoch."""
 
 
 class Totals(msgspec.Struct, frozen=True):

@@ -62,14 +62,13 @@ def claims_of(book: Book) -> list[Claim]:
 
 
 def capacity_of(book: Book) -> int:
-    """Slots of enabled agents; a draining agent counts only those in use."""
-    total = 0
-    for agent in book.agents.values():
-        if agent.open:
-            total += agent.slots
-        elif agent.enabled:
-            total += book.used.get(agent.id, (0, 0))[0]
-    return total
+    """Slots of open agents, and elsewhere, where nothing new may come or nobody is, those still held.
+
+    What runs there counts for its group: were its slots not counted, those of others would be taken for them.
+    """
+    slots = {agent.id: agent.slots for agent in book.agents.values() if agent.open}
+    held = sum(used for id, (used, _) in book.used.items() if id not in slots)
+    return sum(slots.values()) + held
 
 
 class _Filling:
