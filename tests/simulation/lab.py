@@ -195,6 +195,35 @@ class Lab(Happened):
         """A worker with all that it runs is gone, as when its machine loses power."""
         self._now(self._worker(worker_id).reboot)
 
+    def broker_goes(self):
+        """The broker is away: nobody reaches it, signs of life get lost, scripts go on."""
+        for line in self._lines():
+            line.cut = True
+
+    def broker_returns(self):
+        for line in self._lines():
+            line.cut = False
+
+    def _lines(self):
+        there = [*self.world.replicas, *self.world.workers.values()]
+        return [one.line for one in there if one.up]
+
+    def cut_off(self, worker_id):
+        """A worker, and its scripts, cannot reach the broker; all else works."""
+        self._worker(worker_id).line.cut = True
+
+    def reconnect(self, worker_id):
+        self._worker(worker_id).line.cut = False
+
+    def freeze(self, owner):
+        """The processes of a service are stopped (SIGSTOP): what is sent to them waits."""
+        for replica in self.world.of(owner):
+            replica.process.stop()
+
+    def thaw(self, owner):
+        for replica in self.world.of(owner):
+            self._now(replica.process.go_on)
+
     def hang(self, worker_id):
         """The worker's process does nothing until `wake`; what it runs lives on."""
         self._worker(worker_id).awake.clear()

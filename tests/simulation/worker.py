@@ -231,7 +231,7 @@ class Worker:
         while True:
             await self.awake.wait()
             if not self.line.cut and not self.deaf:
-                await self._world.beat(self.id)
+                await self._world.beat(self.id, self.session)
             await asyncio.sleep(BEAT_S)
 
     async def _listen(self, after):

@@ -127,9 +127,9 @@ class World:
     def answering(self, owner):
         return [r for r in self.of(owner) if r.answers]
 
-    async def beat(self, worker_id):
+    async def beat(self, worker_id, session):
         for replica in self.of("scheduler"):
-            replica.hear_beat(worker_id)
+            replica.hear_beat(worker_id, session)
 
     async def ask(self, owner, command):
         """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
@@ -355,6 +355,7 @@ def parts(loop_time, plan):
     stack.enter_context(obeyed(plan.limits))
     for target, name, value in (
         (heartbeats, "time", clock),
+        (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
