@@ -7,16 +7,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
 from nats.aio.client import Client
 
-from det_contracts import codec, ids, subjects
+from det_contracts import codec, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
-from det_contracts.events.worker import AllocationExited, Slot
+from det_contracts.events.worker import AllocationExited, Slot, WorkerRegistered
 from services.kit import blobs, health, logging, process, tracing
 from services.kit.connection import connect, leave, until_closed
 from services.kit.disk_space import Disks
@@ -27,9 +28,10 @@ from services.kit.measures import Measures, Reading
 from services.kit.records import read_event
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
+from worker.identity import CannotBe, Identity, claim
 from worker.orders import Order, Orders
 from worker.preparing import Preparer
-from worker.presence import Presence
+from worker.presence import IdTaken, Presence
 from worker.run import STOPPED, Run
 from worker.settings import WorkerSettings
 
@@ -46,8 +48,11 @@ log = structlog.get_logger()
 class Worker:
     """One worker process."""
 
-    def __init__(self, settings: WorkerSettings, connection: Client, tracer: Tracer | None = None) -> None:
+    def __init__(
+        self, settings: WorkerSettings, me: Identity, connection: Client, tracer: Tracer | None = None
+    ) -> None:
         self._settings = settings
+        self._id = me.worker_id
         self._tracer = tracer
         self._connection = connection
         self._journal = JetStreamLog(connection)
@@ -60,7 +65,7 @@ class Worker:
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
         where = settings.worker_address or _towards(connection)
-        self._presence = Presence(settings.worker_id, settings.worker_pool, where, self._journal)
+        self._presence = Presence(me, settings.worker_pool, where, self._journal)
         artificial = None if settings.worker_gpu else settings.worker_slots
         self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
         self._slots = self._inventory.look()
@@ -97,7 +102,7 @@ class Worker:
         found = [self._take_up(order) for order in self._orders.all()]
         lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
-        await self._presence.register(self._slots, [id for id in self._runs if id not in lost], after)
+        await self._register(self._slots, [id for id in self._runs if id not in lost], after)
         for run in found:
             self._set_off(run)
         async with asyncio.TaskGroup() as tasks:
@@ -125,11 +130,31 @@ class Worker:
             task.cancel()
         await self._presence.leave()
 
+    async def _register(self, slots: tuple[Slot, ...], running: Collection[str], position: int) -> None:
+        try:
+            async with self._one_at_a_time:
+                await self._presence.register(slots, running, position)
+        except IdTaken as error:
+            await self._give_way(str(error))
+            raise
+
+    async def _give_way(self, reason: str) -> None:
+        """Another one has the id: what still runs here is over for the cluster, and of no use."""
+        for run in list(self._runs.values()):
+            await run.kill(reason)
+
     async def _come_back(self, position: int, reason: str) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
         log.warning("worker.was_lost", reason=reason)
-        async with self._one_at_a_time:
-            await self._presence.register(self._slots, self._runs, position)
+        await self._register(self._slots, self._runs, position)
+
+    async def _replaced(self, other: WorkerRegistered) -> None:
+        reason = (
+            f"another process on host {other.host} has registered as worker '{self._id}' with a copy of this "
+            "one's folder: remove the copy, or this worker"
+        )
+        await self._give_way(reason)
+        raise IdTaken(reason)
 
     async def _watch_slots(self) -> None:
         """An accelerator that fails while the worker runs is offered no more, and what ran on it ends.
@@ -147,18 +172,18 @@ class Worker:
     async def _change_slots(self, found: tuple[Slot, ...]) -> None:
         log.warning("worker.slots_changed", before=len(self._slots), now=len(found))
         # First told, then refused and ended: what ends because of it is nobody's failure.
-        async with self._one_at_a_time:
-            await self._presence.register(found, self._runs, self._read)
-            self._slots = found
+        await self._register(found, self._runs, self._read)
+        self._slots = found
         for run in list(self._runs.values()):
             if not run.slots <= {slot.id for slot in found}:
                 await run.kill(self._without_slots())
 
     def _without_slots(self) -> str:
-        return f"worker {self._settings.worker_id} lost slots that it ran on"
+        return f"worker {self._id} lost slots that it ran on"
 
     async def _listen(self, after: int) -> None:
-        heard = [*HEARD, subjects.about_worker(self._settings.worker_id)]
+        registered = subjects.control("worker.registered", self._id)
+        heard = [*HEARD, subjects.about_worker(self._id), registered]
         async with self._journal.read(subjects.CONTROL, after=after, subjects=heard) as feed:
             while True:
                 batch = await feed.batch()
@@ -179,7 +204,7 @@ class Worker:
 
     async def _on_event(self, event: Any, position: int, trace: str) -> None:
         match event:
-            case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
+            case AllocationAssigned() if any(p.worker_id == self._id for p in event.parts):
                 if self._orders.get(event.allocation_id) is None:
                     await self._accept(Order(event, position=position), trace)
             case KillRequested() if event.allocation_id in self._runs:
@@ -191,13 +216,15 @@ class Worker:
                 self._clear_away(event.allocation_id)
             case WorkerLost() if position > self._presence.position:
                 await self._come_back(position, event.reason)
+            case WorkerRegistered() if self._presence.replaced_by(event, position):
+                await self._replaced(event)
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
             await asyncio.to_thread(self._orders.keep, order)
         except OSError as error:
             # What cannot be written down could not be found again: it is given back at once.
-            message = f"worker {self._settings.worker_id} cannot take the task: {error}"
+            message = f"worker {self._id} cannot take the task: {error}"
             log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
             await self._give_back(order.assigned.allocation_id, message)
@@ -210,14 +237,14 @@ class Worker:
         self._set_off(run)
 
     async def _give_back(self, allocation_id: str, message: str) -> None:
-        worker_id = self._settings.worker_id
+        worker_id = self._id
         fact = AllocationExited(worker_id=worker_id, allocation_id=allocation_id, message=message)
         id = f"exited-{allocation_id}-{worker_id}"
         body = codec.encode(fact, id=id, actor=f"worker:{worker_id}", at=time.time())
         await self._journal.append(Draft(codec.subject_of(fact), body, id))
 
     def _take_up(self, order: Order) -> Run:
-        worker_id = self._settings.worker_id
+        worker_id = self._id
         mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
         devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
         if len(devices) < len(mine.slots) and not order.killed:
@@ -271,20 +298,18 @@ def main() -> None:
     try:
         settings = load(WorkerSettings, os.environ)
         tracer = tracing.configure("worker", os.environ)
-    except BadSettings as error:
+        me = claim(settings.worker_home, settings.worker_id)
+    except (BadSettings, CannotBe, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
-    if not ids.is_token(settings.worker_id):
-        print(f"worker: STEADFAST_WORKER_ID='{settings.worker_id}': {ids.WORKER_ID_RULE}", file=sys.stderr)
-        sys.exit(2)
-    logging.configure(settings.log_format, settings.log_level, worker=settings.worker_id)
-    process.run(_until_stopped(settings, tracer))
+    logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)
+    process.run(_until_stopped(replace(settings, worker_id=me.worker_id), me, tracer))
 
 
-async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int:
+async def _until_stopped(settings: WorkerSettings, me: Identity, tracer: Tracer | None) -> int:
     """Exit status."""
-    connection = await connect(settings, f"worker {settings.worker_id}")
-    worker = Worker(settings, connection, tracer)
+    connection = await connect(settings, f"worker {me.worker_id}")
+    worker = Worker(settings, me, connection, tracer)
     measures = Measures("worker")
     measures.read(worker.readings)
     disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)

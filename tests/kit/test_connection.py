@@ -16,6 +16,7 @@ from services.kit import host, process
 from services.kit.bus import Answerer, Asker
 from services.kit.connection import ClosedForGood, connect, leave
 from worker import app
+from worker.identity import Identity
 from worker.settings import WorkerSettings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
@@ -92,7 +93,7 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         await host.ensure_streams(service.jetstream())
         try:
             async with asyncio.timeout(30):
-                await app._until_stopped(mine, None)
+                await app._until_stopped(mine, Identity("w", "folder-of-w"), None)
         finally:
             await leave(service)
 

@@ -131,6 +131,7 @@ class Worker:
     session: str
     pool: str
     slots: tuple
+    instance: str = ""
     presence: str = "here"
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from det_contracts.events import worker as worker_events
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
 from tests.simulation.broker import IN_FLIGHT
+from tests.simulation.worker import Worker
 
 # Each is (world, chance) -> coroutine that breaks something and mends it, or None where nothing is to break.
 
@@ -268,6 +269,22 @@ async def deaf(world, chance):
     one.deaf = False
 
 
+async def twin(world, chance):
+    """Somebody starts a second worker with the id of one that is there; after a while it is noticed."""
+    one = _worker(world, chance)
+    if one is None:
+        return
+    seconds = chance.choice((5.0, 40.0))
+    world.fault("twin", f"another worker {one.id} is started, for {seconds} s")
+    second = Worker(world, one.id, one.slots, one.pool)
+    second.start()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        # Its machine is taken away, with whatever it came to run.
+        second.reboot()
+
+
 async def slots(world, chance):
     """Accelerators of a worker fail while it runs, and come back."""
     one = _worker(world, chance)
@@ -324,6 +341,7 @@ FAULTS = {
     "deaf": (2, deaf),
     "resize": (3, resize),
     "slots": (3, slots),
+    "twin": (2, twin),
 }
 """Name to (how often, what)."""
 

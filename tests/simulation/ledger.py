@@ -271,7 +271,7 @@ def _registered(ledger, event, position):
         held = {slot for part in allocation.parts if part.worker_id == event.worker_id for slot in part.slots}
         if forgotten or not held <= set(slots):
             allocation.lost[event.worker_id] = position
-    ledger.host(Worker(event.worker_id, event.session, event.pool, slots), position)
+    ledger.host(Worker(event.worker_id, event.session, event.pool, slots, event.instance), position)
     ledger.count("registrations")
 
 

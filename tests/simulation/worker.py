@@ -13,8 +13,12 @@ from tests.simulation import stopping
 from tests.simulation.line import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
+from worker.identity import Identity
+from worker.presence import IdTaken, Presence
 
 BEAT_S = 8.0
+AGAIN_S = 3.0
+"""A worker that ended is started again after so long."""
 KILLED = 137
 STOPPED = "the worker is stopped"
 HEARD = ["control.scheduler.allocation.>"]
@@ -64,10 +68,15 @@ class Worker:
         self.orders = {}
         self.processes = {}
         self._world = world
-        self._sessions = 0
+        self._sessions = self._folders = 0
         self._tasks = []
         self.process = stopping.Process()
+        self._new_folder()
         self._new_line()
+
+    def _new_folder(self):
+        self._folders += 1
+        self.instance = f"folder-{self._world.new_id()}"
 
     def _new_line(self):
         world = self._world
@@ -83,9 +92,12 @@ class Worker:
             return
         self.up = True
         self.process = stopping.Process()
-        self._new_session()
         self._runs = {}
         self._registered = 0
+        me = Identity(self.id, self.instance, "host")
+        self._presence = Presence(
+            me, self.pool, self.address, self, new_session=self._new_session, clock=self._world.clock
+        )
         self._current = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self._leaving = False
@@ -96,9 +108,13 @@ class Worker:
         """It has registered, reads, and means to stay."""
         return self.up and self._registered > 0 and not self._leaving
 
+    @property
+    def session(self):
+        return self._presence.session if self.up else ""
+
     def _new_session(self):
         self._sessions += 1
-        self.session = f"{self.id}-{self._sessions}"
+        return f"{self.instance}-{self._sessions}"
 
     def _spawn(self, work):
         task = self.process.run(work)
@@ -136,6 +152,7 @@ class Worker:
     def forget_all(self):
         """A new disk."""
         self.position, self.orders, self.processes = None, {}, {}
+        self._new_folder()
 
     async def leave(self):
         """Stopped on purpose."""
@@ -190,7 +207,6 @@ class Worker:
         async with self._one_at_a_time:
             if self._leaving:
                 return
-            self._new_session()
             await self._register(self.position, list(self._runs))
         for run in list(self._runs.values()):
             if self._lacks_slots(run.order):
@@ -201,17 +217,18 @@ class Worker:
         return any(slot >= self.slots for slot in mine.slots)
 
     async def _register(self, after, running):
-        registered = worker.WorkerRegistered(
-            worker_id=self.id,
-            session=self.session,
-            pool=self.pool,
-            address=self.address,
-            version="0.1.0",
-            slots=tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots)),
-            reads_after=after,
-            running=tuple(running),
-        )
-        self._registered = await self._state(registered, f"registered-{self.id}-{self.session}")
+        slots = tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots))
+        while True:
+            try:
+                await self._presence.register(slots, running, after)
+                break
+            except IdTaken:
+                # It ends, with all that it ran; whoever watches over it starts it again.
+                self._world.ledger.count("ids taken")
+                for run in list(self._runs.values()):
+                    self._kill(run, "another one has its id")
+                await asyncio.sleep(AGAIN_S)
+        self._registered = self._presence.position
 
     async def _state(self, event, id):
         body = codec.encode(event, id=id, actor=f"worker:{self.id}", at=self._world.clock())
@@ -226,6 +243,15 @@ class Worker:
                 raise
             except NotConfirmed:
                 continue
+
+    async def append_batch(self, drafts, *, fence):
+        """For `Presence`: as much of a log as it needs."""
+        await self.awake.wait()
+        return await self.line.append_batch(drafts, fence=fence)
+
+    async def last(self, subject):
+        await self.awake.wait()
+        return await self.line.last(subject)
 
     async def _beat(self):
         while True:
@@ -272,7 +298,6 @@ class Worker:
         """Given up for lost, but here: say so, as another session."""
         self._registered = position
         async with self._one_at_a_time:
-            self._new_session()
             await self._register(position, list(self._runs))
 
     def _take_up(self, order):

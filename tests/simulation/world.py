@@ -42,6 +42,7 @@ from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
+from worker import presence
 
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
@@ -357,6 +358,7 @@ def parts(loop_time, plan):
         (heartbeats, "time", clock),
         (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (presence, "log", QUIET),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
         (saving, "SAVE_EVERY_S", LOOK_EVERY_S),

@@ -15,6 +15,7 @@ from det_contracts.events.worker import AllocationExited, AllocationStarted, Wor
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from worker import app, process
+from worker.identity import Identity
 from worker.orders import Order, Orders
 from worker.settings import WorkerSettings
 
@@ -41,6 +42,7 @@ class Host:
             worker_address="10.0.0.1",
             blobs=str(folder / "blobs"),
         )
+        self.me = Identity("w", "folder-of-w", "host-of-w")
         self.orders = Orders(self.settings.worker_home)
         self.orders.read_up_to(0)
 
@@ -61,7 +63,7 @@ class Host:
 
     async def work_until(self, done):
         """Let the worker work until the log fulfils a condition; returns the events."""
-        worker = app.Worker(self.settings, Silent())
+        worker = app.Worker(self.settings, self.me, Silent())
         work = asyncio.ensure_future(worker.work())
         try:
             async with asyncio.timeout(DEADLINE_S):
@@ -137,7 +139,7 @@ def test_what_ends_with_its_worker_has_not_failed(host):
     process.start(folder)
 
     async def story():
-        worker = app.Worker(host.settings, Silent())
+        worker = app.Worker(host.settings, host.me, Silent())
         work = asyncio.ensure_future(worker.work())
         async with asyncio.timeout(DEADLINE_S):
             while not any(isinstance(e, AllocationStarted) for e in await host.events()):

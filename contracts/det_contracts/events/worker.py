@@ -22,6 +22,10 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """A worker is there: started, or back after an absence. The scheduler counts on its slots from now on."""
 
     worker_id: str
+    instance: str = ""
+    """Of its folder: tells the worker from another one of the same id. Empty in older events."""
+    host: str = ""
+    """Name of the machine or container."""
     session: str
     """New at each start of the worker process."""
     pool: str
