@@ -28,6 +28,8 @@ from services.kit.measures import Measures, Reading
 from services.kit.records import read_event
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
+from worker.contact import FILE as CONTACT
+from worker.contact import Contact, ContactFile
 from worker.identity import CannotBe, Identity, claim
 from worker.orders import Order, Orders
 from worker.preparing import Preparer
@@ -66,6 +68,8 @@ class Worker:
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
         where = settings.worker_address or _towards(connection)
         self._presence = Presence(me, settings.worker_pool, where, self._journal)
+        file = ContactFile(settings.worker_home / CONTACT)
+        self._contact = Contact(self._journal, self._id, lambda: self._read, file.note)
         artificial = None if settings.worker_gpu else settings.worker_slots
         self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
         self._slots = self._inventory.look()
@@ -101,12 +105,16 @@ class Worker:
         self._read = after
         found = [self._take_up(order) for order in self._orders.all()]
         lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
+        for run in found:
+            if run.id in lost and run.fenced:
+                await asyncio.to_thread(run.bury)
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
         await self._register(self._slots, [id for id in self._runs if id not in lost], after)
         for run in found:
             self._set_off(run)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._presence.beat(self._connection.publish))
+            tasks.create_task(self._contact.keep())
             tasks.create_task(self._listen(after))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
@@ -128,6 +136,9 @@ class Worker:
             await asyncio.wait(self._tasks, timeout=LEAVE_S)
         for task in self._tasks:
             task.cancel()
+        if any(run.fenced and not run.done.is_set() for run in self._runs.values()):
+            log.warning("worker.leaves_unsaid", reason="runs that must be over first are not")
+            return
         await self._presence.leave()
 
     async def _register(self, slots: tuple[Slot, ...], running: Collection[str], position: int) -> None:
@@ -142,6 +153,12 @@ class Worker:
         """Another one has the id: what still runs here is over for the cluster, and of no use."""
         for run in list(self._runs.values()):
             await run.kill(reason)
+
+    async def _end_lost(self, position: int, reason: str) -> None:
+        """End what may start elsewhere, before there is contact again by which it would be let run on."""
+        for run in list(self._runs.values()):
+            if run.fenced and run.order.position < position:
+                await run.kill(reason)
 
     async def _come_back(self, position: int, reason: str) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
@@ -214,8 +231,10 @@ class Worker:
                 await self._runs[event.allocation_id].kill(event.reason)
                 self._runs[event.allocation_id].let_go()
                 self._clear_away(event.allocation_id)
-            case WorkerLost() if position > self._presence.position:
-                await self._come_back(position, event.reason)
+            case WorkerLost():
+                await self._end_lost(position, event.reason)
+                if position > self._presence.position:
+                    await self._come_back(position, event.reason)
             case WorkerRegistered() if self._presence.replaced_by(event, position):
                 await self._replaced(event)
 
@@ -276,6 +295,8 @@ class Worker:
         What was read of it first may be over further on, and whoever was given up for lost is killed by then.
         """
         await self._current.wait()
+        if run.fenced:
+            await self._contact.fresh()
         for other in list(self._runs.values()):
             if other is not run and other.order.killed and other.slots & run.slots:
                 await other.done.wait()

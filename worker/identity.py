@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from det_contracts import ids
+from services.kit.files import write_whole
 
 FILE = "identity.json"
 LOCK = "lock"
@@ -52,7 +53,7 @@ def claim(home: Path, wanted: str) -> Identity:
     known = _read(home / FILE)
     if known is None:
         known = Identity(wanted or host_name(), uuid.uuid4().hex)
-        _write(home / FILE, known)
+        write_whole(home / FILE, msgspec.json.encode(known))
     elif wanted and wanted != known.worker_id:
         raise CannotBe(
             f"the folder {home} belongs to worker '{known.worker_id}', not to '{wanted}': give this one a "
@@ -85,9 +86,3 @@ def _read(path: Path) -> Identity | None:
         raise CannotBe(
             f"{path} is damaged ({error}): remove it, and the worker counts as a new one"
         ) from None
-
-
-def _write(path: Path, identity: Identity) -> None:
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_bytes(msgspec.json.encode(identity))
-    fresh.rename(path)

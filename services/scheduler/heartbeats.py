@@ -23,12 +23,14 @@ from services.kit.measures import Reading
 from services.kit.parts import Parts
 from services.kit.rules import Call
 from services.kit.since_boot import since_boot
-from services.scheduler.commands import ReportSilence
+from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain import State
 
 RECONNECT_WAIT_S = 25.0
 """Silence after which a worker counts as lost: longer than a leader change of the log (15 s)."""
 LOOK_EVERY_S = 1.0
+GRACE_S = 5.0
+"""What a host may take to end what it runs, once it knows that it has to."""
 PATIENCE_S = 5.0
 """A report that was not ruled on by then is about the past; so is a fold that has not come so far by then."""
 
@@ -42,6 +44,8 @@ class Watch:
         """By worker and session: another process that calls itself by the worker's name is no sign of it."""
         self._met: dict[str, tuple[str, float]] = {}
         """The session of each worker, and when it was seen first: a registration is a sign of life, too."""
+        self._lost_since: dict[tuple[str, str], float] = {}
+        """Since when each part of an allocation, by worker, is known to be lost and not to be over."""
         self._looked_at = since_boot()
         self.begin_again()
 
@@ -81,6 +85,21 @@ class Watch:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
         return reports
 
+    def given_up(self, state: State) -> list[GiveUp]:
+        """Lost parts of allocations that their hosts must have ended by now, each by its own clock."""
+        now = since_boot()
+        lost = {
+            (id, member.worker_id): state.allocations[id].fence_s
+            for id in state.index.out_of_touch
+            for member in state.allocations[id].members
+            if member.lost and not member.over
+        }
+        self._lost_since = {part: self._lost_since.get(part, now) for part in lost}
+        waited = {part: now - max(at, self._since) for part, at in self._lost_since.items()}
+        return [
+            GiveUp(*part, waited[part]) for part, fence_s in lost.items() if waited[part] > fence_s + GRACE_S
+        ]
+
     def _forget_others(self, worker_id: str, session: str, now: float) -> None:
         """Sessions that nobody knows by now; one that has just begun may be heard before it is read of."""
         if self._met.get(worker_id, ("", 0.0))[0] != session:
@@ -100,7 +119,8 @@ async def watch(parts: Parts, patience_s: float) -> None:
         if not (parts.leading() and await _has_read_all(parts)):
             listening.begin_again()
             continue
-        reports = listening.silent(parts.runner.state)
+        state = parts.runner.state
+        reports: list[ReportSilence | GiveUp] = [*listening.silent(state), *listening.given_up(state)]
         await asyncio.gather(*(_report(parts, report) for report in reports))
 
 
@@ -114,8 +134,9 @@ async def _has_read_all(parts: Parts) -> bool:
     return True
 
 
-async def _report(parts: Parts, report: ReportSilence) -> None:
-    call = Call(f"silence-{report.session}", time.time())
+async def _report(parts: Parts, report: ReportSilence | GiveUp) -> None:
+    about = report.session if isinstance(report, ReportSilence) else report.allocation_id
+    call = Call(f"silence-{about}", time.time())
     try:
         await parts.runner.command(report, call, PATIENCE_S)
     except Refused:

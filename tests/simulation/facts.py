@@ -116,6 +116,9 @@ class Allocation:
     exits: dict = field(default_factory=dict)
     """Worker to exit code."""
     lost: dict = field(default_factory=dict)
+    fenced: bool = False
+    cut_off: set = field(default_factory=set)
+    """Workers that are lost and may still run it."""
     started: dict = field(default_factory=dict)
     preempted: float = NEVER
     killed: float = NEVER

@@ -225,7 +225,7 @@ async def worker(world, chance):
     broken = _worker(world, chance)
     if broken is None:
         return
-    seconds = chance.choice((0.5, 5.0, RECONNECT_WAIT_S - 1, 2 * RECONNECT_WAIT_S))
+    seconds = chance.choice((0.5, 5.0, RECONNECT_WAIT_S - 1, 2 * RECONNECT_WAIT_S, 4 * RECONNECT_WAIT_S))
     world.fault("worker", f"{broken.id} dies for {seconds} s, its scripts run on")
     broken.kill()
     await asyncio.sleep(seconds)
@@ -251,7 +251,7 @@ async def partition(world, chance):
     one = _worker(world, chance) if chance.random() < 0.6 else chance.choice(world.replicas)
     if one is None or not one.up or one.line.cut:
         return
-    line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0))
+    line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0, 90.0))
     world.fault("partition", f"{_name(one)} is cut off for {seconds} s")
     line.cut = True
     await asyncio.sleep(seconds)
@@ -334,7 +334,6 @@ FAULTS = {
     "follower": (3, follower),
     "batches": (1, batches),
     "closed": (2, closed),
-    "stopped": (4, stopped),
     "worker": (5, worker),
     "host": (4, host),
     "partition": (5, partition),
@@ -342,6 +341,7 @@ FAULTS = {
     "resize": (3, resize),
     "slots": (3, slots),
     "twin": (2, twin),
+    "stopped": (4, stopped),
 }
 """Name to (how often, what)."""
 
@@ -378,6 +378,7 @@ def mend(world):
             replica.line.heal(plan)
     for one in world.workers.values():
         one.deaf = False
+        one.awake.set()
         one.line.heal(plan)
         one.process.go_on()
         if not one.up:

@@ -32,6 +32,7 @@ ONCE = {
     scheduler.PreemptRequested: ("allocation_id",),
     scheduler.KillRequested: ("allocation_id",),
     scheduler.AllocationEnded: ("allocation_id",),
+    scheduler.GivenUp: ("allocation_id", "worker_id"),
     metrics.Validated: ("trial_id", "number"),
     metrics.ReportRefused: ("trial_id", "number"),
     metrics.Settled: ("trial_id",),
@@ -268,7 +269,7 @@ def ends_when_all_parts_are_gone(ledger, event, stated):
 
 def outcome_fits_the_exits(ledger, event, stated):
     known = ledger.allocations[event.allocation_id]
-    codes = list(known.exits.values())
+    codes = [code for worker_id, code in known.exits.items() if worker_id not in known.lost]
     right = {
         "succeeded": not known.lost and all(code == 0 for code in codes) and bool(known.parts),
         "failed": any(code not in (0, None) for code in codes),

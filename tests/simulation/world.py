@@ -42,7 +42,7 @@ from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
-from worker import presence
+from worker import contact, presence
 
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
@@ -359,6 +359,7 @@ def parts(loop_time, plan):
         (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
         (presence, "log", QUIET),
+        (contact, "since_boot", loop_time),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
         (saving, "SAVE_EVERY_S", LOOK_EVERY_S),

@@ -64,3 +64,5 @@ class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
     """128 + n after signal n; None when nothing could be started."""
     message: str = ""
     """What went wrong before the entrypoint, in words for the user."""
+    lost: bool = False
+    """Its host ended it because it was out of touch, or found it gone: nobody's failure."""
