@@ -104,7 +104,10 @@ def state_tables() -> str:
             table_of_moves("Experiment", states.EXPERIMENT_MOVES),
             table_of_moves("Trial", states.TRIAL_MOVES),
             f"## Where stopping states end\n\n| stopping | ends in |\n|---|---|\n{ends}\n",
-            f"## Allocation\n\nOnly forward: {order}.\n",
+            f"## Allocation\n\nOnly forward: {order}.\n\n"
+            "One whose worker was lost is TERMINATED at once, or, in a pool with `on_lost: fence`, "
+            "TERMINATING until its processes are known to be over "
+            "([workers that are out of touch](scheduling.md#workers-that-are-out-of-touch)).\n",
         ]
     )
 

@@ -7,16 +7,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import structlog
 from nats.aio.client import Client
 
-from det_contracts import codec, ids, subjects
+from det_contracts import codec, subjects
 from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
-from det_contracts.events.worker import AllocationExited, Slot
+from det_contracts.events.worker import AllocationExited, Slot, WorkerRegistered
 from services.kit import blobs, logging, process, tracing
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import connect, leave, until_closed
@@ -30,9 +31,12 @@ from services.kit.records import read_event
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
+from worker.contact import FILE as CONTACT
+from worker.contact import Contact, ContactFile
+from worker.identity import CannotBe, Identity, claim
 from worker.orders import Order, Orders
 from worker.preparing import Preparer
-from worker.presence import Presence
+from worker.presence import IdTaken, Presence
 from worker.run import STOPPED, Run
 from worker.settings import WorkerSettings
 
@@ -49,8 +53,11 @@ log = structlog.get_logger()
 class Worker:
     """One worker process."""
 
-    def __init__(self, settings: WorkerSettings, connection: Client, tracer: Tracer | None = None) -> None:
+    def __init__(
+        self, settings: WorkerSettings, me: Identity, connection: Client, tracer: Tracer | None = None
+    ) -> None:
         self._settings = settings
+        self._id = me.worker_id
         self._tracer = tracer
         self._connection = connection
         self._journal = JetStreamLog(connection)
@@ -65,7 +72,9 @@ class Worker:
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
         where = settings.worker_address or _towards(connection)
-        self._presence = Presence(settings.worker_id, settings.worker_pool, where, self._journal)
+        self._presence = Presence(me, settings.worker_pool, where, self._journal)
+        file = ContactFile(settings.worker_home / CONTACT)
+        self._contact = Contact(self._journal, self._id, lambda: self._read, file.note)
         artificial = None if settings.worker_gpu else settings.worker_slots
         self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
         self._slots = self._inventory.look()
@@ -109,12 +118,16 @@ class Worker:
         self._read = after
         found = [self._take_up(order) for order in self._orders.all()]
         lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
+        for run in found:
+            if run.id in lost and run.fenced:
+                await asyncio.to_thread(run.bury)
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
-        await self._presence.register(self._slots, [id for id in self._runs if id not in lost], after)
+        await self._register(self._slots, [id for id in self._runs if id not in lost], after)
         for run in found:
             self._set_off(run)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._presence.beat(self._connection.publish))
+            tasks.create_task(self._contact.keep())
             tasks.create_task(self._listen(after))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
@@ -136,13 +149,42 @@ class Worker:
             await asyncio.wait(self._tasks, timeout=LEAVE_S)
         for task in self._tasks:
             task.cancel()
+        if any(run.fenced and not run.done.is_set() for run in self._runs.values()):
+            log.warning("worker.leaves_unsaid", reason="runs that must be over first are not")
+            return
         await self._presence.leave()
+
+    async def _register(self, slots: tuple[Slot, ...], running: Collection[str], position: int) -> None:
+        try:
+            async with self._one_at_a_time:
+                await self._presence.register(slots, running, position)
+        except IdTaken as error:
+            await self._give_way(str(error))
+            raise
+
+    async def _give_way(self, reason: str) -> None:
+        """Another one has the id: what still runs here is over for the cluster, and of no use."""
+        for run in list(self._runs.values()):
+            await run.kill(reason)
+
+    async def _end_lost(self, position: int, reason: str) -> None:
+        """End what may start elsewhere, before there is contact again by which it would be let run on."""
+        for run in list(self._runs.values()):
+            if run.fenced and run.order.position < position:
+                await run.kill(reason)
 
     async def _come_back(self, position: int, reason: str) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
         log.warning("worker.was_lost", reason=reason)
-        async with self._one_at_a_time:
-            await self._presence.register(self._slots, self._runs, position)
+        await self._register(self._slots, self._runs, position)
+
+    async def _replaced(self, other: WorkerRegistered) -> None:
+        reason = (
+            f"another process on host {other.host} has registered as worker '{self._id}' with a copy of this "
+            "one's folder: remove the copy, or this worker"
+        )
+        await self._give_way(reason)
+        raise IdTaken(reason)
 
     async def _watch_slots(self) -> None:
         """An accelerator that fails while the worker runs is offered no more, and what ran on it ends.
@@ -160,18 +202,18 @@ class Worker:
     async def _change_slots(self, found: tuple[Slot, ...]) -> None:
         log.warning("worker.slots_changed", before=len(self._slots), now=len(found))
         # First told, then refused and ended: what ends because of it is nobody's failure.
-        async with self._one_at_a_time:
-            await self._presence.register(found, self._runs, self._read)
-            self._slots = found
+        await self._register(found, self._runs, self._read)
+        self._slots = found
         for run in list(self._runs.values()):
             if not run.slots <= {slot.id for slot in found}:
                 await run.kill(self._without_slots())
 
     def _without_slots(self) -> str:
-        return f"worker {self._settings.worker_id} lost slots that it ran on"
+        return f"worker {self._id} lost slots that it ran on"
 
     async def _listen(self, after: int) -> None:
-        heard = [*HEARD, subjects.about_worker(self._settings.worker_id)]
+        registered = subjects.control("worker.registered", self._id)
+        heard = [*HEARD, subjects.about_worker(self._id), registered]
         async with self._journal.read(subjects.CONTROL, after=after, subjects=heard) as feed:
             self._feed = feed
             while True:
@@ -193,7 +235,7 @@ class Worker:
 
     async def _on_event(self, event: Any, position: int, trace: str) -> None:
         match event:
-            case AllocationAssigned() if any(p.worker_id == self._settings.worker_id for p in event.parts):
+            case AllocationAssigned() if any(p.worker_id == self._id for p in event.parts):
                 if self._orders.get(event.allocation_id) is None:
                     await self._accept(Order(event, position=position), trace)
             case KillRequested() if event.allocation_id in self._runs:
@@ -203,15 +245,19 @@ class Worker:
                 await self._runs[event.allocation_id].kill(event.reason)
                 self._runs[event.allocation_id].let_go()
                 self._clear_away(event.allocation_id)
-            case WorkerLost() if position > self._presence.position:
-                await self._come_back(position, event.reason)
+            case WorkerLost():
+                await self._end_lost(position, event.reason)
+                if position > self._presence.position:
+                    await self._come_back(position, event.reason)
+            case WorkerRegistered() if self._presence.replaced_by(event, position):
+                await self._replaced(event)
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
             await asyncio.to_thread(self._orders.keep, order)
         except OSError as error:
             # What cannot be written down could not be found again: it is given back at once.
-            message = f"worker {self._settings.worker_id} cannot take the task: {error}"
+            message = f"worker {self._id} cannot take the task: {error}"
             log.error("order.refused", allocation=order.assigned.allocation_id, error=str(error))
             workdir.remove(self._orders.folder(order.assigned.allocation_id))
             await self._give_back(order.assigned.allocation_id, message)
@@ -224,14 +270,14 @@ class Worker:
         self._set_off(run)
 
     async def _give_back(self, allocation_id: str, message: str) -> None:
-        worker_id = self._settings.worker_id
+        worker_id = self._id
         fact = AllocationExited(worker_id=worker_id, allocation_id=allocation_id, message=message)
         id = f"exited-{allocation_id}-{worker_id}"
         body = codec.encode(fact, id=id, actor=f"worker:{worker_id}", at=time.time())
         await self._journal.append(Draft(codec.subject_of(fact), body, id))
 
     def _take_up(self, order: Order) -> Run:
-        worker_id = self._settings.worker_id
+        worker_id = self._id
         mine = next(p for p in order.assigned.parts if p.worker_id == worker_id)
         devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
         if len(devices) < len(mine.slots) and not order.killed:
@@ -263,6 +309,8 @@ class Worker:
         What was read of it first may be over further on, and whoever was given up for lost is killed by then.
         """
         await self._current.wait()
+        if run.fenced:
+            await self._contact.fresh()
         for other in list(self._runs.values()):
             if other is not run and other.order.killed and other.slots & run.slots:
                 await other.done.wait()
@@ -285,17 +333,15 @@ def main() -> None:
     try:
         settings = load(WorkerSettings, os.environ)
         tracer = tracing.configure("worker", os.environ)
-    except BadSettings as error:
+        me = claim(settings.worker_home, settings.worker_id)
+    except (BadSettings, CannotBe, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
-    if not ids.is_token(settings.worker_id):
-        print(f"worker: STEADFAST_WORKER_ID='{settings.worker_id}': {ids.WORKER_ID_RULE}", file=sys.stderr)
-        sys.exit(2)
-    logging.configure(settings.log_format, settings.log_level, worker=settings.worker_id)
-    process.run(_until_stopped(settings, tracer))
+    logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)
+    process.run(_until_stopped(replace(settings, worker_id=me.worker_id), me, tracer))
 
 
-async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int:
+async def _until_stopped(settings: WorkerSettings, me: Identity, tracer: Tracer | None) -> int:
     """Exit status."""
     measures = Measures("worker")
     disks = Disks({"runs": settings.worker_home}, settings.disk_reserve_mib)
@@ -304,7 +350,7 @@ async def _until_stopped(settings: WorkerSettings, tracer: Tracer | None) -> int
     with watch.shown():
         watch.begin("waiting for the broker")
         connection = await connect(settings, f"worker {settings.worker_id}")
-        worker = Worker(settings, connection, tracer)
+        worker = Worker(settings, me, connection, tracer)
         measures.read(worker.readings)
         return await _work(worker, connection, watch, settings, tracer)
 
@@ -328,7 +374,9 @@ async def _work(
             asyncio.get_running_loop().add_signal_handler(number, work.cancel)
         ended, going = await asyncio.wait([work, closed, *beside], return_when=asyncio.FIRST_COMPLETED)
     if not work.cancelled():
-        log.critical("worker.failed", exc_info=next(iter(ended)).exception())
+        failure = (work if work.done() else next(iter(ended))).exception()
+        for error in process.single_errors(failure):
+            log.critical("worker.failed", error=str(error) or repr(error), exc_info=error)
         process.leave(1)
     for task in going:
         task.cancel()

@@ -39,10 +39,17 @@ class Briefing(msgspec.Struct, frozen=True):
     config: dict[str, Any]
     context: Context | None
     deletion: DeletionRequested | None = None
+    fence_s: float = 0.0
+    """Without contact for so long its host ends it; 0: never."""
 
 
 async def read_briefing(journal: Log, assigned: AllocationAssigned, worker_id: str) -> Briefing:
     """Gather the facts behind a worker's share of an assignment; raises `NotToBeFound`."""
+    briefing = await _briefing(journal, assigned, worker_id)
+    return msgspec.structs.replace(briefing, fence_s=assigned.fence_s)
+
+
+async def _briefing(journal: Log, assigned: AllocationAssigned, worker_id: str) -> Briefing:
     gang = await _gang(journal, assigned, worker_id)
     if assigned.kind == "CHECKPOINT_GC":
         return await _deletion(journal, assigned, gang)

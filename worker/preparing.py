@@ -22,6 +22,7 @@ from services.kit.storage import StorageRefused, probe
 from services.kit.task_tokens import sign
 from worker import hook, ports, process
 from worker.briefing import Briefing, Gang
+from worker.contact import FILE as CONTACT
 from worker.environment import Cluster, Place, Task, info_files, interpreter_dirs, variables, write_info
 from worker.mounts import with_container_paths
 from worker.ports import Ports
@@ -93,7 +94,9 @@ class Preparer:
         argv = self._command(briefing, workdir, len(slots))
         if settings.worker_container_paths and storage is not None:
             argv = with_container_paths(argv, info_dir, storage)
-        process.prepare(run_dir, argv, workdir, environment)
+        contact = str(settings.worker_home.absolute() / CONTACT)
+        fence = process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
+        process.prepare(run_dir, argv, workdir, environment, fence)
 
     def _unpack(self, context: Context | None, workdir: Path, pristine: Path) -> None:
         if context is None:

@@ -7,38 +7,62 @@ import contextlib
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from typing import TypeVar
 
 import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
-from services.kit.log import Draft, Log, NotConfirmed
+from services.kit.log import Draft, Fence, FenceLost, Log, NotConfirmed, Stored
+from worker.identity import Identity
 
 HEARTBEAT_S = 2.0
+RETRY_S = 0.2
 VERSION = "0.1.0"
+E = TypeVar("E")
 
 log = structlog.get_logger()
 
 
-class Presence:
-    """One worker, in one session after the other: a new one whenever it registers."""
+class IdTaken(Exception):
+    """Another worker of the same id is here; the text names it, and says what to do."""
 
-    def __init__(self, worker_id: str, pool: str, address: str, journal: Log) -> None:
-        self._worker_id = worker_id
+
+class Presence:
+    """One worker, in one session after the other: a new one whenever it registers.
+
+    A registration is fenced on the one before, whoever's it was: of two that want the same id only one can
+    be stored, and the other looks again.
+    """
+
+    def __init__(
+        self,
+        me: Identity,
+        pool: str,
+        address: str,
+        journal: Log,
+        *,
+        new_session: Callable[[], str] = lambda: uuid.uuid4().hex[:12],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._me = me
         self._pool = pool
         self._address = address
         self._journal = journal
-        self._session = ""
+        self._new_session = new_session
+        self._clock = clock
+        self.session = ""
         self.position = 0
         """In the log, of the last registration."""
 
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:
-        """Offer slots, and say what runs; insists until the log has it."""
-        self._session = uuid.uuid4().hex[:12]
+        """Offer slots, and say what runs; insists until the log has it. Raises `IdTaken`."""
+        self.session = self._new_session()
         registered = WorkerRegistered(
-            worker_id=self._worker_id,
-            session=self._session,
+            worker_id=self._me.worker_id,
+            instance=self._me.instance,
+            host=self._me.host,
+            session=self.session,
             pool=self._pool,
             address=self._address,
             version=VERSION,
@@ -46,29 +70,79 @@ class Presence:
             reads_after=reads_after,
             running=tuple(running),
         )
+        draft = self._draft(registered)
         while True:
-            try:
-                self.position = await self._state(registered)
+            if await self._is_stored(draft):
                 break
-            except NotConfirmed as error:
-                log.warning("register.again", error=str(error))
-        log.info("worker.registered", id=self._worker_id, slots=len(slots), runs=list(running))
+            await asyncio.sleep(RETRY_S)
+        log.info("worker.registered", id=self._me.worker_id, slots=len(slots), runs=list(running))
+
+    async def _is_stored(self, draft: Draft) -> bool:
+        """Try once; whether the log has it."""
+        before = await self._journal.last(draft.subject)
+        if before is not None:
+            known = _decoded(before, WorkerRegistered)
+            if known is not None and known.session == self.session:
+                self.position = before.position
+                return True
+            if known is not None and self._is_another(known):
+                await self._must_be_gone(known, before.position)
+        try:
+            fence = Fence(draft.subject, before.position if before is not None else 0)
+            self.position = await self._journal.append_batch([draft], fence=fence)
+        except (FenceLost, NotConfirmed) as error:
+            log.warning("register.again", error=str(error))
+            return False
+        return True
+
+    def _is_another(self, known: WorkerRegistered) -> bool:
+        """Workers of earlier versions did not say who they are."""
+        return bool(known.instance) and (known.instance, known.host) != (self._me.instance, self._me.host)
+
+    async def _must_be_gone(self, other: WorkerRegistered, since: int) -> None:
+        id = other.worker_id
+        left = await self._journal.last(subjects.control("worker.left", id))
+        lost = await self._journal.last(subjects.control("scheduler.worker.lost", id))
+        went = _decoded(left, WorkerLeft)
+        if (lost is not None and lost.position > since) or (
+            went is not None and went.session == other.session
+        ):
+            return
+        raise IdTaken(
+            f"the worker id '{id}' is taken: another worker has it, on host {other.host} (address "
+            f"{other.address}). Give this one, on host {self._me.host}, an id of its own "
+            "(STEADFAST_WORKER_ID), or stop the other one. If that one is gone for good, start this one "
+            "again: the id is free as soon as the scheduler has given the other up for lost"
+        )
+
+    def replaced_by(self, other: WorkerRegistered, position: int) -> bool:
+        """Whether another process has registered after this one, as a copy of its folder may."""
+        return position > self.position and other.session != self.session
 
     async def leave(self) -> None:
         """Nothing of it runs any more; tries for 3 s to say so."""
+        left = self._draft(WorkerLeft(self._me.worker_id, self.session))
         with contextlib.suppress(NotConfirmed, TimeoutError):
             async with asyncio.timeout(3):
-                await self._state(WorkerLeft(self._worker_id, self._session))
+                await self._journal.append(left)
 
     async def beat(self, publish: Callable[[str, bytes], Awaitable[None]]) -> None:
         """Give signs of life until cancelled."""
-        subject = subjects.heartbeat(self._worker_id)
+        subject = subjects.heartbeat(self._me.worker_id)
         while True:
             with contextlib.suppress(Exception):
-                await publish(subject, self._session.encode())
+                await publish(subject, self.session.encode())
             await asyncio.sleep(HEARTBEAT_S)
 
-    async def _state(self, event: Any) -> int:
-        id = f"{codec.kind_of(event).name}-{self._worker_id}-{self._session}"
-        body = codec.encode(event, id=id, actor=f"worker:{self._worker_id}", at=time.time())
-        return await self._journal.append(Draft(codec.subject_of(event), body, id))
+    def _draft(self, event: WorkerRegistered | WorkerLeft) -> Draft:
+        worker_id = self._me.worker_id
+        id = f"{codec.kind_of(event).name}-{worker_id}-{self.session}"
+        body = codec.encode(event, id=id, actor=f"worker:{worker_id}", at=self._clock())
+        return Draft(codec.subject_of(event), body, id)
+
+
+def _decoded(stored: Stored | None, kind: type[E]) -> E | None:
+    if stored is None:
+        return None
+    event = codec.read(stored.subject, stored.body, stored.position).event
+    return event if isinstance(event, kind) else None

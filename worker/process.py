@@ -63,6 +63,8 @@ class Exit(msgspec.Struct, frozen=True, kw_only=True):
     """Processes that the command had left behind and that were ended."""
     lost_lines: int = 0
     """Lines of output that the disk did not take."""
+    lost: bool = False
+    """It went with its host's contact to the cluster, or with its shim while no worker looked: no failure."""
     at: float = 0.0
     """Seconds since the epoch."""
 
@@ -71,12 +73,24 @@ class StartFailed(Exception):
     """No shim could be started for a run; the text says why and where to look."""
 
 
-def prepare(run_dir: Path, argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+class Fence(msgspec.Struct, frozen=True):
+    """A run ends when its host is out of touch for too long."""
+
+    contact: str
+    """File with the time of the last contact, in seconds since boot."""
+    after_s: float
+
+
+def prepare(
+    run_dir: Path, argv: Sequence[str], cwd: Path, env: Mapping[str, str], fence: Fence | None = None
+) -> None:
     """Lay out a run without starting it. The directory is for the worker's user only: `env` holds tokens."""
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Not msgspec: bytes of the environment that are no UTF-8 are lone surrogates here.
-    spec = json.dumps({"argv": list(argv), "cwd": str(cwd), "env": dict(env)}).encode()
-    write_whole(run_dir / "spec.json", spec, lasting=False)
+    spec: dict[str, object] = {"argv": list(argv), "cwd": str(cwd), "env": dict(env)}
+    if fence is not None:
+        spec["fence"] = msgspec.to_builtins(fence)
+    write_whole(run_dir / "spec.json", json.dumps(spec).encode(), lasting=False)
 
 
 def start(run_dir: Path) -> None:
@@ -138,7 +152,7 @@ def kill(run_dir: Path) -> bool:
     return send(run_dir, signal.SIGQUIT)
 
 
-def bury(run_dir: Path, message: str) -> Exit:
+def bury(run_dir: Path, message: str, *, lost: bool = False) -> Exit:
     """End what is left of a lost run, and write down its end. Blocks for up to 2 s."""
     deadline = time.monotonic() + BURY_S
     while (left := _orphans(run_dir)) and time.monotonic() < deadline:
@@ -147,7 +161,8 @@ def bury(run_dir: Path, message: str) -> Exit:
     found = read_exit(run_dir)
     if found is not None:
         return found
-    record = Exit(code=128 + signal.SIGKILL, signal=signal.SIGKILL, message=message, at=time.time())
+    code = 128 + signal.SIGKILL
+    record = Exit(code=code, signal=signal.SIGKILL, message=message, lost=lost, at=time.time())
     write_whole(run_dir / "exit.json", msgspec.json.encode(record), lasting=False)
     return record
 

@@ -88,6 +88,16 @@ class Run:
             return found is None or found.code == KILLED
         return process.state_of(self.folder) == "lost"
 
+    @property
+    def fenced(self) -> bool:
+        """Whether it must be over here before it may be started elsewhere."""
+        return self.order.assigned.fence_s > 0
+
+    def bury(self) -> None:
+        """End what a lost run left behind. Blocks."""
+        if process.state_of(self.folder) == "lost":
+            process.bury(self.folder, EXITS_FOR_NOTHING, lost=True)
+
     def ports(self) -> set[int]:
         """Ports that this run's scripts may listen on."""
         try:
@@ -118,7 +128,7 @@ class Run:
         exit = await self._wait_for_exit()
         ended.set()
         await shipping
-        await self._report(exit.code, exit.message)
+        await self._report(exit.code, exit.message, lost=exit.lost)
 
     async def _start(self, taken: set[int]) -> None:
         state = await asyncio.to_thread(process.state_of, self.folder)
@@ -212,14 +222,14 @@ class Run:
         await self.kill(message)
         await self._report(None, message)
 
-    async def _report(self, code: int | None, message: str) -> None:
+    async def _report(self, code: int | None, message: str, *, lost: bool = False) -> None:
         if self.order.killed == STOPPED and code in (None, KILLED):
             # Told by the worker's leaving, else by its next registration: nobody failed here.
             return
         if message:
             await self._shipper.say(2, "ERROR", message)
         fact = AllocationExited(
-            worker_id=self._worker, allocation_id=self.id, exit_code=code, message=message
+            worker_id=self._worker, allocation_id=self.id, exit_code=code, message=message, lost=lost
         )
         await self._state(fact, "exited")
         self._note(reported=True)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import socket
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from services.kit.settings import ServiceSettings
-
-
-def _host_name() -> str:
-    name = socket.gethostname()
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)[:64] or "worker"
 
 
 @dataclass(frozen=True)
 class WorkerSettings(ServiceSettings):
     """Settings of one worker process."""
 
-    worker_id: str = field(default_factory=_host_name)
+    worker_id: str = ""
+    """No two workers may have the same. Empty: the one that its folder has had, else this host's name."""
     worker_home: Path = Path("/var/lib/steadfast-worker")
-    """Where runs keep their files; survives a restart of the worker."""
+    """Where runs keep their files, for this worker alone; survives a restart of the worker."""
     worker_slots: int = 1
     """CPU slots to offer where there is no accelerator, or none is wanted."""
     worker_gpu: bool = True

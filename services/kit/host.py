@@ -103,8 +103,8 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
     except asyncio.CancelledError:
         log.info("service.stopped")
     except (Exception, BaseExceptionGroup) as failure:
-        for error in _single_errors(failure):
-            log.critical("service.failed", error=str(error), exc_info=error)
+        for error in process.single_errors(failure):
+            log.critical("service.failed", error=str(error) or repr(error), exc_info=error)
         # At once: what may still hold on to the loop must not keep it from being started again.
         process.leave(1)
     return 0
@@ -114,13 +114,6 @@ def _leave_anyway() -> None:
     """A cancellation may have got lost on its way; what is not saved is folded again."""
     log.warning("service.stopped_anyway", within_s=STOP_PATIENCE_S)
     process.leave(0)
-
-
-def _single_errors(error: BaseException) -> list[BaseException]:
-    """The errors themselves, out of groups in groups."""
-    if not isinstance(error, BaseExceptionGroup):
-        return [error]
-    return [single for inner in error.exceptions for single in _single_errors(inner)]
 
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:

@@ -93,3 +93,12 @@ def end_dead_mans_switch() -> None:
     """Let this process go on however long nobody renews."""
     signal.setitimer(signal.ITIMER_PROF, 0)
     faulthandler.unregister(signal.SIGPROF)
+
+
+def single_errors(error: BaseException | None) -> list[BaseException]:
+    """The errors themselves, out of groups in groups."""
+    if error is None:
+        return []
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    return [single for inner in error.exceptions for single in single_errors(inner)]

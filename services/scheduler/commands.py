@@ -47,6 +47,27 @@ def report_silence(state: State, command: ReportSilence, call: Call) -> Ruling:
     return Ruling([scheduler.WorkerLost(worker.id, reason)])
 
 
+class GiveUp(msgspec.Struct, frozen=True, tag="give_up"):
+    """From the same watch: a lost worker's host has had the time to end its part of an allocation."""
+
+    allocation_id: str
+    worker_id: str
+    waited_s: float
+    user: str = "scheduler"
+
+
+def give_up(state: State, command: GiveUp, call: Call) -> Ruling:
+    """Declare the part over, unless its end has been told meanwhile. What is lost never comes back."""
+    known = state.allocations.get(command.allocation_id)
+    parts = known.members if known is not None else ()
+    if not any(m.worker_id == command.worker_id and m.lost and not m.over for m in parts):
+        return Ruling()
+    reason = (
+        f"worker {command.worker_id} was lost {command.waited_s:.0f} s ago: its host has ended what it ran"
+    )
+    return Ruling([scheduler.GivenUp(command.allocation_id, command.worker_id, reason)])
+
+
 def configure_pools(state: State, command: ConfigurePools, call: Call) -> Ruling:
     """Take over what the configuration says of pools; those that it does not name stay as they are."""
     events = []
@@ -198,6 +219,7 @@ def _present(state: State, worker_id: str) -> Worker:
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     ReportSilence: report_silence,
+    GiveUp: give_up,
     ConfigurePools: configure_pools,
     SwitchWorker: switch_worker,
     SwitchSlot: switch_slot,

@@ -2,6 +2,10 @@
 
 Absence is the one fact that nobody states, so this watch, outside the pure rules, turns it into a
 command; what follows from it is decided by the log alone.
+
+Silence counts only while somebody listened. With the broker away, or this process, nobody hears anybody: so
+the count begins anew with the first look at which this replica leads, the broker answers, and all that the
+log held by then is folded.
 """
 
 from __future__ import annotations
@@ -14,54 +18,95 @@ from nats.aio.msg import Msg
 
 from det_contracts import subjects
 from det_contracts.problems import Refused
+from services.kit.log import NotConfirmed
 from services.kit.measures import Reading
 from services.kit.parts import Parts
 from services.kit.rules import Call
-from services.scheduler.commands import ReportSilence
+from services.kit.since_boot import since_boot
+from services.scheduler.commands import GiveUp, ReportSilence
 from services.scheduler.domain import State
 
 RECONNECT_WAIT_S = 25.0
 """Silence after which a worker counts as lost: longer than a leader change of the log (15 s)."""
 LOOK_EVERY_S = 1.0
+GRACE_S = 5.0
+"""What a host may take to end what it runs, once it knows that it has to."""
 PATIENCE_S = 5.0
-"""A report that was not ruled on by then is about the past."""
+"""A report that was not ruled on by then is about the past; so is a fold that has not come so far by then."""
 
 
 class Watch:
-    """When each worker was last heard of, by this process's own clock."""
+    """When each session of a worker was last heard of, by this process's own clock."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
-        self._heard: dict[str, float] = {}
-        self._since = time.monotonic()
+        self._heard: dict[str, dict[str, float]] = {}
+        """By worker and session: another process that calls itself by the worker's name is no sign of it."""
         self._met: dict[str, tuple[str, float]] = {}
         """The session of each worker, and when it was seen first: a registration is a sign of life, too."""
+        self._lost_since: dict[tuple[str, str], float] = {}
+        """Since when each part of an allocation, by worker, is known to be lost and not to be over."""
+        self._looked_at = since_boot()
+        self.begin_again()
+
+    def begin_again(self) -> None:
+        """Nobody listened until now: whoever was not heard has not been silent."""
+        self._since = since_boot()
 
     async def on_beat(self, message: Msg) -> None:
-        """A heartbeat: `heartbeat.<worker id>`."""
-        self._heard[message.subject.rpartition(".")[2]] = time.monotonic()
+        """A heartbeat: `heartbeat.<worker id>`, in it the session."""
+        worker_id = message.subject.rpartition(".")[2]
+        self._heard.setdefault(worker_id, {})[message.data.decode(errors="replace")] = since_boot()
 
     def readings(self, state: State) -> Iterable[Reading]:
         """How long ago each worker that ought to be here gave a sign of life."""
-        now = time.monotonic()
-        here = [one.id for one in state.workers.values() if one.presence == "here"]
-        ages = {(id,): now - self._heard[id] for id in here if id in self._heard}
+        now = since_boot()
+        here = [(one.id, one.session) for one in state.workers.values() if one.presence == "here"]
+        heard = {id: self._heard.get(id, {}).get(session) for id, session in here}
+        ages = {(id,): now - at for id, at in heard.items() if at is not None}
         yield Reading("heartbeat_age_seconds", "Time since the last heartbeat", ("worker",), ages)
 
     def silent(self, state: State) -> list[ReportSilence]:
-        """Workers that ought to be here and are not heard of.
+        """Workers that ought to be here and are not heard of; asked at each look at which all was heard.
 
-        Nobody is silent before this watch itself has listened for as long as its patience.
+        Nobody is silent before this watch itself has listened for as long as its patience, without a gap.
         """
-        now = time.monotonic()
+        now = since_boot()
+        if now - self._looked_at > self._patience_s / 2:
+            # This process stood still, or its machine slept.
+            self._since = now
+        self._looked_at = now
         reports = []
         for worker in state.workers.values():
-            if self._met.get(worker.id, ("", 0.0))[0] != worker.session:
-                self._met[worker.id] = worker.session, now
-            quiet = now - max(self._heard.get(worker.id, 0.0), self._met[worker.id][1], self._since)
+            self._forget_others(worker.id, worker.session, now)
+            heard = self._heard.get(worker.id, {}).get(worker.session, 0.0)
+            quiet = now - max(heard, self._met[worker.id][1], self._since)
             if worker.presence == "here" and quiet > self._patience_s:
                 reports.append(ReportSilence(worker.id, worker.session, quiet))
         return reports
+
+    def given_up(self, state: State) -> list[GiveUp]:
+        """Lost parts of allocations that their hosts must have ended by now, each by its own clock."""
+        now = since_boot()
+        lost = {
+            (id, member.worker_id): state.allocations[id].fence_s
+            for id in state.index.out_of_touch
+            for member in state.allocations[id].members
+            if member.lost and not member.over
+        }
+        self._lost_since = {part: self._lost_since.get(part, now) for part in lost}
+        waited = {part: now - max(at, self._since) for part, at in self._lost_since.items()}
+        return [
+            GiveUp(*part, waited[part]) for part, fence_s in lost.items() if waited[part] > fence_s + GRACE_S
+        ]
+
+    def _forget_others(self, worker_id: str, session: str, now: float) -> None:
+        """Sessions that nobody knows by now; one that has just begun may be heard before it is read of."""
+        if self._met.get(worker_id, ("", 0.0))[0] != session:
+            self._met[worker_id] = session, now
+        heard = self._heard.get(worker_id, {})
+        for other in [s for s, at in heard.items() if s != session and now - at > self._patience_s]:
+            del heard[other]
 
 
 async def watch(parts: Parts, patience_s: float) -> None:
@@ -71,10 +116,28 @@ async def watch(parts: Parts, patience_s: float) -> None:
     await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_beat)
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
-        if not parts.leading():
+        if not (parts.leading() and await _has_read_all(parts)):
+            listening.begin_again()
             continue
-        for report in listening.silent(parts.runner.state):
-            try:
-                await parts.runner.command(report, Call(f"silence-{report.session}", time.time()), PATIENCE_S)
-            except Refused:
-                continue
+        state = parts.runner.state
+        reports: list[ReportSilence | GiveUp] = [*listening.silent(state), *listening.given_up(state)]
+        await asyncio.gather(*(_report(parts, report) for report in reports))
+
+
+async def _has_read_all(parts: Parts) -> bool:
+    """Whether the broker answers, and what the log held when it did is folded."""
+    try:
+        _, end = await parts.journal.bounds(subjects.CONTROL)
+        await parts.runner.reach(end, PATIENCE_S)
+    except (NotConfirmed, Refused):
+        return False
+    return True
+
+
+async def _report(parts: Parts, report: ReportSilence | GiveUp) -> None:
+    about = report.session if isinstance(report, ReportSilence) else report.allocation_id
+    call = Call(f"silence-{about}", time.time())
+    try:
+        await parts.runner.command(report, call, PATIENCE_S)
+    except Refused:
+        return

@@ -18,6 +18,8 @@ AT_ONCE = 500
 def one_pass(state: State, pool: str) -> Sequence[Any]:
     """What the present state of a pool allows and asks for; none when nothing waits or nothing fits."""
     decision = decide(state.index.books[pool])
+    settings = state.pools[pool].settings
+    fence_s = settings.fence_after_s if settings.on_lost == "fence" else 0.0
     free = _Free(state)
     events: list[Any] = []
     for placement in decision.allocate[:AT_ONCE]:
@@ -34,6 +36,7 @@ def one_pass(state: State, pool: str) -> Sequence[Any]:
                 run=allocation.run,
                 reason=_reason(allocation, parts, backfilled=placement.backfilled),
                 backfilled=placement.backfilled,
+                fence_s=fence_s,
             )
         )
     for release in decision.release[:AT_ONCE]:

@@ -9,6 +9,7 @@ resource_pools:
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,7 +23,10 @@ from det_contracts.events.scheduler import PoolSettings
 from services.kit.settings import BadSettings
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_POOL_FIELDS = {"pool_name", "description", "scheduler", "max_aux_containers_per_agent"}
+_ON_LOST = ("on_lost", "fence_after_s")
+_POOL_FIELDS = {"pool_name", "description", "scheduler", "max_aux_containers_per_agent", *_ON_LOST}
+LEAST_FENCE_S = 10.0
+"""A worker tells every other second that it is in touch, and may need some more to connect again."""
 _OLD_NAME = "max_cpu_containers_per_agent"
 _SCHEDULER_FIELDS = {"type", "fitting_policy", "allow_heterogeneous_fits", "preemption", "default_priority"}
 
@@ -56,7 +60,9 @@ def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
         problems += _bad_name(at, name, pools)
         scheduler = pool.get("scheduler") or found.get("scheduler") or {}
         aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_NAME))
-        settings = _settings(at, scheduler, aux, problems)
+        given = {} if aux is None else {"max_aux_containers_per_agent": aux}
+        given |= {name: pool[name] for name in _ON_LOST if name in pool}
+        settings = _settings(at, scheduler, given, problems)
         if settings is not None:
             pools[name] = settings
         descriptions[name] = pool.get("description") or ""
@@ -64,19 +70,21 @@ def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
 
 
 def _settings(
-    at: str, scheduler: Mapping[str, Any], aux: int | None, problems: list[str]
+    at: str, scheduler: Mapping[str, Any], own: Mapping[str, Any], problems: list[str]
 ) -> PoolSettings | None:
     problems += _unknown(f"{at}.scheduler.", scheduler, _SCHEDULER_FIELDS)
     given = {("scheduler" if k == "type" else k): v for k, v in scheduler.items() if k in _SCHEDULER_FIELDS}
-    if aux is not None:
-        given["max_aux_containers_per_agent"] = aux
     try:
-        settings = msgspec.convert(given, PoolSettings)
+        settings = msgspec.convert({**given, **own}, PoolSettings)
     except msgspec.ValidationError as error:
         problems.append(f"{at}: {error}".replace("$.scheduler", "$.scheduler.type"))
         return None
     if not 1 <= settings.default_priority <= 99:
         problems.append(f"{at}.scheduler.default_priority: priority must be between 1 and 99")
+    if not LEAST_FENCE_S <= settings.fence_after_s < math.inf:
+        problems.append(
+            f"{at}.fence_after_s: {settings.fence_after_s:g}: it must be {LEAST_FENCE_S:g} s or more"
+        )
     if settings.max_aux_containers_per_agent < 0:
         problems.append(f"{at}.max_aux_containers_per_agent must be 0 or more")
     return settings

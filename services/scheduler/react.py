@@ -6,7 +6,7 @@ For an allocation: ask it to leave, kill it, declare it over. For a pool: one pa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from det_contracts.events import scheduler
@@ -26,11 +26,13 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 
 
 def due(state: State) -> float | None:
-    """The earliest deadline that has not been stated as passed."""
-    first = state.due.first()
-    return first[0] if first is not None else None
+    """The earliest due time that has not been stated as passed."""
+    firsts = (state.due.first(), state.pauses_due.first())
+    return min((first[0] for first in firsts if first is not None), default=None)
 
 
 def expire(state: State, now: float) -> Sequence[Any]:
-    """Facts about deadlines that have come, the earliest first; the next few follow these."""
-    return [scheduler.DeadlinePassed(id, due_at) for due_at, id in islice(state.due.upto(now), AT_ONCE)]
+    """Facts about due times that have come, of each kind the earliest first; the next few follow these."""
+    late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
+    silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))
+    return list(islice(chain(late, silent), AT_ONCE))

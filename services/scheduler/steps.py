@@ -54,6 +54,9 @@ def _kill_reason(state: State, allocation: Allocation) -> str:
         return allocation.stop_reason
     if allocation.stop == "leave" and allocation.state == "ASSIGNED":
         return f"{allocation.stop_reason}; it had not started yet"
+    cut_off = next((m for m in allocation.members if m.lost and not m.over), None)
+    if cut_off is not None:
+        return describe(cut_off)
     failed = next((m for m in allocation.members if m.over and (m.lost or m.exit_code != 0)), None)
     if failed is not None:
         return f"another part of it ended first: {describe(failed)}"

@@ -52,7 +52,7 @@ def _ended(
 def describe(member: Member) -> str:
     """How a member of an allocation ended, for a person."""
     if member.lost:
-        return f"worker {member.worker_id} was lost"
+        return f"worker {member.worker_id} was lost" + (f": {member.message}" if member.message else "")
     if member.exit_code is None:
         return member.message or "it could not be started"
     if member.exit_code > 128 and member.exit_code - 128 in list(signal.Signals):

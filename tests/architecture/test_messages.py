@@ -16,6 +16,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 FACTS = {
     "decision",  # leads a batch and says nothing of its own
     "scheduler.allocation.deadline_passed",  # a time that has come
+    "scheduler.trial.pause_over",  # another one
     "metrics.trial.validated",  # what was accepted needs no excuse; what was not, has one
 }
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 import yaml
 
 from services.kit.settings import load
-from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, read_file, volumes
+from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, own_volumes, read_file, volumes
 from worker.settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +84,7 @@ def test_only_the_gateway_is_open_and_only_to_this_machine():
 def test_prometheus_asks_everybody_who_tells():
     (job,) = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     asked = {target for static in job["static_configs"] for target in static["targets"]}
+    asked |= {f"{name}:{each['port']}" for each in job["dns_sd_configs"] for name in each["names"]}
     told = read_file()
     assert asked == {f"{name}:{told[name]['environment']['STEADFAST_HEALTH_PORT']}" for name in OURS}
 
@@ -124,3 +125,12 @@ def test_three_brokers_are_what_the_stack_writes_and_everybody_is_told_of(tmp_pa
         assert load(settings_of(name), read_file()[name]["environment"] | told)
     for name in SERVICES:
         assert services[name]["environment"]["STEADFAST_STREAM_REPLICAS"] == str(len(brokers))
+
+
+def test_any_number_of_workers_can_be_started():
+    worker = read_file()["worker"]
+    home = worker["environment"]["STEADFAST_WORKER_HOME"]
+    assert own_volumes(worker) == [home]
+    # Neither an id, nor a name, nor a port that only one of them could have.
+    assert not {"STEADFAST_WORKER_ID", "STEADFAST_WORKER_ADDRESS"} & worker["environment"].keys()
+    assert not {"container_name", "hostname", "ports", "network_mode"} & worker.keys()

@@ -6,6 +6,7 @@ broker, services, workers, shims and scripts. Two more, which say most about rea
 `tests/live/test_cluster.py`.
 """
 
+import os
 import signal
 from collections import Counter
 
@@ -199,3 +200,29 @@ def test_a_worker_that_is_back_with_fewer_slots_keeps_what_still_fits(lab):
     lab.finished(experiment)
     assert lab.runs(kept) == 1
     assert lab.runs(moved) == 2
+
+
+FENCED = GIVEN_UP_SOON | {"fence_after_s": 10}
+
+
+@pytest.mark.parametrize("lab", [FENCED], indirect=True)
+def test_a_host_ends_what_is_out_of_touch_before_it_starts_elsewhere(lab):
+    experiment, (trial,) = lab.submit("fenced", slots=4)
+    lab.until_held(trial)
+    ((hung,),) = lab.places(trial)
+    pid = lab.cluster.pid(hung)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        # Its worker does nothing, its script trains: only its shim is left to end it.
+        wait_for(lambda: not lab.processes(hung) or lab.runs(trial) > 1, 60, "its host to end it")
+        assert lab.runs(trial) == 1
+        lab.told(trial, 2)
+        assert not lab.processes(hung)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    (given_up,) = lab.events(scheduler.GivenUp)
+    assert given_up.worker_id == hung
+    lab.open("fenced")
+    lab.finished(experiment)
+    assert lab.outcomes(trial) == ["worker_lost", "succeeded"]
+    wait_for(lambda: lab.here() == set(lab.cluster.workers()), 60, "the worker to be back")

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from services.kit import broker
 from services.kit.blobs import s3_client
-from tests.fixtures.compose import OURS, SERVICES, read_file, volumes
+from tests.fixtures.compose import SERVICES, own_volumes, read_file, volumes
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 from tests.fixtures.s3_server import KEY, SECRET, s3_server
 
@@ -39,15 +39,27 @@ max_restarts: 0
 """
 
 
+WORKERS = ("worker-1", "worker-2")
+"""As after `docker compose up --scale worker=2`."""
+CONTAINERS = (*SERVICES, *WORKERS)
+
+
+def service_of(container):
+    return "worker" if container in WORKERS else container
+
+
 class Stack(LocalCluster):
-    """The compose file's services as local processes, with the same programs in place of images."""
+    """The compose file's services as local processes, with the same programs in place of images.
+
+    Each worker has a host name of its own, as containers have.
+    """
 
     def __init__(self, folder, database_url, s3_url):
         self.folder = folder
-        self._held = [broker.held_port() for _ in range(3 + len(OURS))]
+        self._held = [broker.held_port() for _ in range(3 + len(CONTAINERS))]
         free = map(broker.port_of, self._held)
         self.ports = dict(zip(("nats", "monitor", "gateway"), free, strict=False))
-        self.health_ports = dict(zip(OURS, free, strict=True))
+        self.health_ports = dict(zip(CONTAINERS, free, strict=True))
         self.address = f"http://127.0.0.1:{self.ports['gateway']}"
         self.configuration = folder / "configuration"
         self._hosts = {
@@ -69,8 +81,10 @@ class Stack(LocalCluster):
             subprocess.run(setup, env=environment, check=True, cwd=self.folder, timeout=60)
         self._start("nats", [str(BIN / "nats-server"), *self._command("nats")])
         broker.wait_until_healthy(self.ports["monitor"])
-        for name in OURS:
+        for name in SERVICES:
             self._start(name, self._command(name))
+        for name in WORKERS:
+            self._start(name, [*called(name), *self._command(name)])
 
     def down(self):
         """Stop what was started last first, as compose does."""
@@ -89,9 +103,12 @@ class Stack(LocalCluster):
         logs = sorted(self.folder.glob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-2500:]}" for log in logs)
 
-    def _map(self, name, text):
+    def _map(self, container, text):
+        name = service_of(container)
         for pattern, there in self._hosts.items():
             text = re.sub(pattern, lambda _, there=there: there, text)
+        if text in own_volumes(self._services[name]):
+            return str(self.folder / "volumes" / f"of-{container}" / Path(text).name)
         # The broker's folder is its own: who prepares the stack only writes its name down.
         seen = volumes(self._services[name]) | ({"log": "/data"} if name == "setup" else {})
         for volume, inside in sorted(seen.items(), key=lambda pair: -len(pair[1])):
@@ -100,8 +117,8 @@ class Stack(LocalCluster):
         return text
 
     def _command(self, name):
-        self._lay_out(name)
-        words = [self._map(name, str(word)) for word in self._services[name]["command"]]
+        self._lay_out(service_of(name))
+        words = [self._map(name, str(word)) for word in self._services[service_of(name)]["command"]]
         return [sys.executable, "-P", *words[1:]] if words[0] == "python" else words
 
     def _lay_out(self, name):
@@ -116,7 +133,7 @@ class Stack(LocalCluster):
                     inner.symlink_to(place)
 
     def _environment(self, name):
-        told = self._services[name].get("environment", {})
+        told = self._services[service_of(name)].get("environment", {})
         wanted = {key: self._map(name, str(value)) for key, value in told.items()}
         if "STEADFAST_PORT" in wanted:
             wanted |= {"STEADFAST_PORT": str(self.ports["gateway"]), "STEADFAST_HOST": "127.0.0.1"}
@@ -132,6 +149,12 @@ class Stack(LocalCluster):
                 command, env=self._environment(name), cwd=self.folder, stdout=log, stderr=subprocess.STDOUT
             )
         self._processes.append(process)
+
+
+def called(host):
+    """Words before a command that have it run on a host of this name, as far as it can tell."""
+    as_root = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    return ["unshare", "--uts", *as_root, "sh", "-c", 'hostname "$0" && exec "$@"', host]
 
 
 @pytest.fixture
@@ -174,7 +197,8 @@ def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_
     model.mkdir()
     (model / "train.py").write_text(SCRIPT)
     (model / "config.yaml").write_text(CONFIG)
-    wait_for(lambda: stack.get("agents")["agents"], 60, "the worker")
+    wait_for(lambda: len(stack.get("agents")["agents"]) == 2, 60, "both workers")
+    assert {agent["id"] for agent in stack.get("agents")["agents"]} == set(WORKERS)
     id = stack.create("config.yaml", model)
     ended = stack.wait_for_end(id)
     assert ended["state"] == "STATE_COMPLETED", ended["stateReason"]

@@ -52,6 +52,15 @@ def test_names_labels_and_notes_change_everywhere(three):
     assert [one["id"] for one in three.get("/api/v1/experiments", labels="a")["experiments"]] == [2, 3]
 
 
+@pytest.mark.parametrize("first", [{"notes": "one"}, {"name": "new"}, {"resources": {"priority": 7}}])
+def test_a_change_leaves_the_next_one_possible(three, first):
+    assert patch(three, first).status_code == 200
+    again = patch(three, {"notes": "two"})
+    assert again.status_code == 200, again.text
+    found = again.json()["experiment"]
+    assert (found["notes"], found["labels"], found["config"]["labels"]) == ("two", ["a"], ["a"])
+
+
 def test_shares_go_to_the_scheduler_and_show_in_the_configuration(three):
     answer = patch(three, {"resources": {"priority": 7, "maxSlots": None}})
     assert answer.status_code == 200, answer.text

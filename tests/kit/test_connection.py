@@ -8,16 +8,18 @@ import subprocess
 import sys
 
 import pytest
+from structlog.testing import capture_logs
 
 from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
 from services.checkpoints.app import SERVICE
 from services.kit import conditions as names
-from services.kit import host
+from services.kit import host, process
 from services.kit.bus import Answerer, Asker
 from services.kit.connection import ClosedForGood, connect, leave
 from services.kit.self_watch import SelfWatch
 from worker import app
+from worker.identity import Identity
 from worker.settings import WorkerSettings
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
@@ -59,7 +61,7 @@ def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeyp
 
     monkeypatch.setattr(host, "connect", kept)
     # Whoever notices, and however many do.
-    for error in host._single_errors(ExceptionGroup("", asyncio.run(work()))):
+    for error in process.single_errors(ExceptionGroup("", asyncio.run(work()))):
         assert isinstance(error, ClosedForGood)
         assert "unknown protocol operation" in str(error).lower()
 
@@ -94,14 +96,18 @@ def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, mon
         await host.ensure_streams(service.jetstream())
         try:
             async with asyncio.timeout(30):
-                await app._until_stopped(mine, None)
+                await app._until_stopped(mine, Identity("w", "folder-of-w"), None)
         finally:
             await leave(service)
 
     monkeypatch.setattr(app, "connect", kept)
     monkeypatch.setattr(app.process, "leave", left)
-    with pytest.raises(Left, match="1"):
+    with pytest.raises(Left, match="1"), capture_logs() as lines:
         asyncio.run(work())
+    assert (
+        "unknown protocol operation"
+        in next(e for e in lines if e["event"] == "worker.failed")["error"].lower()
+    )
 
 
 def test_what_is_too_large_for_the_broker_is_said_at_once(settings):

@@ -5,50 +5,157 @@ from types import SimpleNamespace
 
 import pytest
 
+from det_contracts.events import scheduler
+from det_contracts.events.worker import AllocationExited, Slot, WorkerRegistered
 from services.scheduler import heartbeats
+from services.scheduler.commands import GiveUp
+
+PATIENCE_S = 25.0
 
 
 @pytest.fixture
 def clock(monkeypatch):
     now = SimpleNamespace(at=1000.0)
-    monkeypatch.setattr(heartbeats.time, "monotonic", lambda: now.at)
+    monkeypatch.setattr(heartbeats, "since_boot", lambda: now.at)
     return now
 
 
-def beat(watch, worker_id="w1"):
-    asyncio.run(watch.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}")))
+@pytest.fixture
+def watch(clock):
+    return heartbeats.Watch(PATIENCE_S)
 
 
-def silent(watch, cluster):
-    return [(report.worker_id, report.session) for report in watch.silent(cluster.state)]
+def beat(watch, worker_id="w1", session="s1"):
+    asyncio.run(watch.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())))
 
 
-def test_silence_counts_from_the_last_beat(cluster, clock):
+def after(seconds, clock, watch, cluster):
+    """Look every second; who is silent at the end."""
+    for _ in range(int(seconds)):
+        clock.at += 1.0
+        found = watch.silent(cluster.state)
+    return [(report.worker_id, report.session) for report in found]
+
+
+def test_silence_counts_from_the_last_beat(cluster, clock, watch):
     cluster.worker()
-    watch = heartbeats.Watch(25.0)
-    assert silent(watch, cluster) == []
-    clock.at += 20
+    assert after(20, clock, watch, cluster) == []
     beat(watch)
-    clock.at += 20
-    assert silent(watch, cluster) == []
-    clock.at += 6
-    assert silent(watch, cluster) == [("w1", "s1")]
+    assert after(25, clock, watch, cluster) == []
+    assert after(1, clock, watch, cluster) == [("w1", "s1")]
 
 
-def test_a_watch_that_just_began_knows_of_no_silence(cluster, clock):
+def test_a_registration_is_a_sign_of_life(cluster, clock, watch):
+    after(30, clock, watch, cluster)
     cluster.worker()
-    watch = heartbeats.Watch(25.0)
-    assert silent(watch, cluster) == []
-
-
-def test_a_registration_is_a_sign_of_life(cluster, clock):
-    cluster.worker()
-    watch = heartbeats.Watch(25.0)
-    clock.at += 30
-    assert silent(watch, cluster) == []
-    clock.at += 26
-    assert silent(watch, cluster) == [("w1", "s1")]
+    assert after(26, clock, watch, cluster) == []
+    assert after(1, clock, watch, cluster) == [("w1", "s1")]
     cluster.worker(session="s2")
-    assert silent(watch, cluster) == []
-    clock.at += 26
-    assert silent(watch, cluster) == [("w1", "s2")]
+    assert after(26, clock, watch, cluster) == []
+    assert after(1, clock, watch, cluster) == [("w1", "s2")]
+
+
+def test_another_process_of_the_name_is_no_sign_of_life(cluster, clock, watch):
+    cluster.worker()
+    for _ in range(26):
+        assert after(1, clock, watch, cluster) == []
+        beat(watch, session="another")
+    assert after(1, clock, watch, cluster) == [("w1", "s1")]
+
+
+def test_sessions_that_are_over_are_forgotten(cluster, clock, watch):
+    cluster.worker()
+    for number in range(50):
+        beat(watch, session=f"old-{number}")
+    beat(watch)
+    after(30, clock, watch, cluster)
+    assert watch._heard == {"w1": {"s1": 1000.0}}
+
+
+def test_nobody_was_silent_while_nobody_listened(cluster, clock, watch):
+    cluster.worker()
+    after(20, clock, watch, cluster)
+    watch.begin_again()
+    assert after(25, clock, watch, cluster) == []
+    assert after(1, clock, watch, cluster) == [("w1", "s1")]
+
+
+def test_a_watch_that_stood_still_blames_nobody(cluster, clock, watch):
+    cluster.worker()
+    after(20, clock, watch, cluster)
+    clock.at += 600
+    assert after(25, clock, watch, cluster) == []
+    assert after(2, clock, watch, cluster) == [("w1", "s1")]
+
+
+@pytest.fixture
+def fenced(cluster):
+    """Trial 1 runs on worker w1, which is lost; its host has 40 s to end it."""
+    cluster.pool(on_lost="fence", fence_after_s=40.0)
+    cluster.worker()
+    (assigned,) = cluster.request(1)
+    assert assigned.fence_s == 40.0
+    cluster.started(1)
+    (kill,) = cluster.told(scheduler.WorkerLost("w1", "silent"))
+    assert (kill.allocation_id, kill.reason) == ("1.t1.1", "worker w1 was lost")
+    return cluster
+
+
+def given_up(seconds, clock, watch, cluster):
+    for _ in range(int(seconds)):
+        clock.at += 1.0
+        watch.silent(cluster.state)
+        found = watch.given_up(cluster.state)
+    return [(command.allocation_id, command.worker_id) for command in found]
+
+
+def test_what_its_host_must_have_ended_is_given_up_and_starts_elsewhere(fenced, clock, watch):
+    assert given_up(40 + heartbeats.GRACE_S + 1, clock, watch, fenced) == []
+    assert given_up(1, clock, watch, fenced) == [("1.t1.1", "w1")]
+    (ended,) = fenced.rule(GiveUp("1.t1.1", "w1", 46.0))
+    assert (ended.outcome, ended.reason) == ("worker_lost", "worker w1 was lost")
+    assert fenced.rule(GiveUp("1.t1.1", "w1", 46.0)) == []
+
+
+def test_the_wait_begins_anew_where_nobody_listened(fenced, clock, watch):
+    given_up(30, clock, watch, fenced)
+    watch.begin_again()
+    assert given_up(40, clock, watch, fenced) == []
+    clock.at += 600
+    assert given_up(40, clock, watch, fenced) == []
+    assert given_up(7, clock, watch, fenced) == [("1.t1.1", "w1")]
+
+
+def test_its_own_word_ends_the_wait(fenced, clock, watch):
+    given_up(30, clock, watch, fenced)
+    (ended,) = fenced.told(AllocationExited(worker_id="w1", allocation_id="1.t1.1", exit_code=137))
+    assert ended.outcome == "worker_lost"
+    assert given_up(60, clock, watch, fenced) == []
+
+
+@pytest.mark.parametrize(("instance", "over"), [("", True), ("another folder", False)])
+def test_only_the_worker_that_ran_it_can_say_that_it_runs_no_more(fenced, instance, over):
+    registered = WorkerRegistered(
+        worker_id="w1",
+        instance=instance,
+        session="s2",
+        pool="default",
+        address="",
+        version="1",
+        slots=(Slot(0, "cpu", "", ""),),
+        reads_after=1000,
+        running=(),
+    )
+    ended = [e for e in fenced.told(registered) if isinstance(e, scheduler.AllocationEnded)]
+    assert bool(ended) == over
+
+
+def test_a_run_that_its_host_ended_has_not_failed(cluster):
+    cluster.worker()
+    cluster.request(1)
+    cluster.started(1)
+    exited = AllocationExited(
+        worker_id="w1", allocation_id="1.t1.1", exit_code=137, lost=True, message="out of touch"
+    )
+    ended = cluster.told(exited)[0]
+    assert (ended.outcome, ended.reason) == ("worker_lost", "worker w1 was lost: out of touch")

@@ -38,6 +38,16 @@ def test_a_pool_without_a_scheduler_has_that_of_the_cluster(tmp_path):
     assert command.descriptions["a"] == "the lab's GPUs"
 
 
+def test_a_pool_may_have_its_hosts_end_what_is_out_of_touch(tmp_path):
+    command = read(
+        tmp_path, "resource_pools: [{pool_name: a, on_lost: fence, fence_after_s: 40}, {pool_name: b}]"
+    )
+    assert command.pools == {
+        "a": PoolSettings(on_lost="fence", fence_after_s=40.0),
+        "b": PoolSettings(on_lost="keep"),
+    }
+
+
 def test_without_pools_there_is_one(tmp_path):
     assert read(tmp_path, "scheduler: {type: round_robin}").pools == {
         "default": PoolSettings(scheduler="round_robin")
@@ -55,6 +65,8 @@ def test_every_problem_is_told_with_its_place(tmp_path):
               - {pool_name: c, scheduler: {type: lottery}}
               - {pool_name: c, scheduler: {type: priority, default_priority: 100}}
               - {pool_name: e, max_aux_containers_per_agent: -1}
+              - {pool_name: f, on_lost: wait}
+              - {pool_name: g, on_lost: fence, fence_after_s: 3}
             """,
         )
     for part in (
@@ -64,6 +76,8 @@ def test_every_problem_is_told_with_its_place(tmp_path):
         "resource_pools[2]: Invalid enum value 'lottery' - at `scheduler.type`",
         "resource_pools[3].scheduler.default_priority: priority must be between 1 and 99",
         "resource_pools[4].max_aux_containers_per_agent must be 0 or more",
+        "resource_pools[5]: Invalid enum value 'wait' - at `on_lost`",
+        "resource_pools[6].fence_after_s: 3: it must be 10 s or more",
     ):
         assert part in str(told.value).replace("`$.", "`"), part
 

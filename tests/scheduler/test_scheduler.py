@@ -3,11 +3,12 @@
 import pytest
 
 from det_contracts.commands import AskToLeave, MarkDaemon
-from det_contracts.events import checkpoints, scheduler, worker
+from det_contracts.events import checkpoints, scheduler, searcher, worker
 from det_contracts.problems import Refused
 from services.kit.rules import Call
 from services.scheduler.app import RULES
 from services.scheduler.commands import ReportSilence
+from services.scheduler.domain.fold import PAUSE_S
 from services.scheduler.queries import waiting
 from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
@@ -263,3 +264,34 @@ def test_every_decision_carries_a_reason(cluster):
     cluster.exited(1, 137)
     assert len(cluster.fold.decided) == 3
     assert all(event.reason for event in cluster.fold.decided)
+
+
+@pytest.fixture
+def between_two_runs(cluster):
+    """One slot; trial 1 of the older job has just left it, and one of a younger job waits."""
+    cluster.worker(slots=1)
+    cluster.job(1)
+    cluster.job(2)
+    cluster.request(1)
+    cluster.started(1)
+    cluster.request(2, experiment=2)
+    assert of(scheduler.AllocationAssigned, cluster.exited(1)) == []
+    return cluster
+
+
+def test_a_trial_between_two_runs_keeps_its_share(between_two_runs):
+    between_two_runs.fold.pass_time(PAUSE_S - 1)
+    between_two_runs.fold.given(searcher.RunEnded(trial_id=1, run=1, restarts=0, reason="preempted"))
+    (again,) = of(scheduler.AllocationAssigned, between_two_runs.request(1, run=2))
+    assert again.trial_id == 1
+    assert between_two_runs.fold.pass_time(PAUSE_S) == []
+
+
+def test_nobody_waits_for_ever_beside_a_slot_that_is_kept_for_a_trial_of_which_nobody_says_anything(
+    between_two_runs,
+):
+    (over,) = between_two_runs.fold.pass_time(PAUSE_S)
+    assert isinstance(over, scheduler.PauseOver)
+    (given,) = between_two_runs.fold.decide()
+    assert given.trial_id == 2
+    assert between_two_runs.fold.pass_time(PAUSE_S) == []

@@ -120,6 +120,9 @@ class Allocation:
     exits: dict = field(default_factory=dict)
     """Worker to exit code."""
     lost: dict = field(default_factory=dict)
+    fenced: bool = False
+    cut_off: set = field(default_factory=set)
+    """Workers that are lost and may still run it."""
     started: dict = field(default_factory=dict)
     preempted: float = NEVER
     killed: float = NEVER
@@ -135,6 +138,7 @@ class Worker:
     session: str
     pool: str
     slots: tuple
+    instance: str = ""
     presence: str = "here"
 
 

@@ -6,6 +6,7 @@ import dataclasses
 from det_contracts.events import worker as worker_events
 from services.scheduler.heartbeats import RECONNECT_WAIT_S
 from tests.simulation.broker import IN_FLIGHT
+from tests.simulation.worker import Worker
 
 # Each is (world, chance) -> coroutine that breaks something and mends it, or None where nothing is to break.
 
@@ -225,7 +226,7 @@ async def worker(world, chance):
     broken = _worker(world, chance)
     if broken is None:
         return
-    seconds = chance.choice((0.5, 5.0, RECONNECT_WAIT_S - 1, 2 * RECONNECT_WAIT_S))
+    seconds = chance.choice((0.5, 5.0, RECONNECT_WAIT_S - 1, 2 * RECONNECT_WAIT_S, 4 * RECONNECT_WAIT_S))
     world.fault("worker", f"{broken.id} dies for {seconds} s, its scripts run on")
     broken.kill()
     await asyncio.sleep(seconds)
@@ -251,7 +252,7 @@ async def partition(world, chance):
     one = _worker(world, chance) if chance.random() < 0.6 else chance.choice(world.replicas)
     if one is None or not one.up or one.line.cut:
         return
-    line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0))
+    line, seconds = one.line, chance.choice((1.0, 7.0, 20.0, 45.0, 90.0))
     world.fault("partition", f"{_name(one)} is cut off for {seconds} s")
     line.cut = True
     await asyncio.sleep(seconds)
@@ -267,6 +268,22 @@ async def deaf(world, chance):
     one.deaf = True
     await asyncio.sleep(chance.choice((10.0, 40.0)))
     one.deaf = False
+
+
+async def twin(world, chance):
+    """Somebody starts a second worker with the id of one that is there; after a while it is noticed."""
+    one = _worker(world, chance)
+    if one is None:
+        return
+    seconds = chance.choice((5.0, 40.0))
+    world.fault("twin", f"another worker {one.id} is started, for {seconds} s")
+    second = Worker(world, one.id, one.slots, one.pool)
+    second.start()
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        # Its machine is taken away, with whatever it came to run.
+        second.reboot()
 
 
 async def slots(world, chance):
@@ -318,13 +335,14 @@ FAULTS = {
     "follower": (3, follower),
     "batches": (1, batches),
     "closed": (2, closed),
-    "stopped": (4, stopped),
     "worker": (5, worker),
     "host": (4, host),
     "partition": (5, partition),
     "deaf": (2, deaf),
     "resize": (3, resize),
     "slots": (3, slots),
+    "twin": (2, twin),
+    "stopped": (4, stopped),
 }
 """Name to (how often, what)."""
 
@@ -361,6 +379,7 @@ def mend(world):
             replica.line.heal(plan)
     for one in world.workers.values():
         one.deaf = False
+        one.awake.set()
         one.line.heal(plan)
         one.process.go_on()
         if not one.up:

@@ -7,7 +7,7 @@ or in words what is wrong.
 from dataclasses import dataclass
 
 from det_contracts.envelope import Unknown
-from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
+from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher, worker
 from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
 from tests.simulation.verdict import expected
 from tests.simulation.violation import Violation
@@ -27,10 +27,12 @@ ONCE = {
     scheduler.DeadlinePassed: ("allocation_id",),
     scheduler.TaskSubmitted: ("task_id",),
     scheduler.TaskStopRequested: ("task_id",),
+    scheduler.PauseOver: ("trial_id", "due_at"),
     scheduler.AllocationAssigned: ("allocation_id",),
     scheduler.PreemptRequested: ("allocation_id",),
     scheduler.KillRequested: ("allocation_id",),
     scheduler.AllocationEnded: ("allocation_id",),
+    scheduler.GivenUp: ("allocation_id", "worker_id"),
     metrics.Validated: ("trial_id", "number"),
     metrics.ReportRefused: ("trial_id", "number"),
     metrics.Settled: ("trial_id",),
@@ -267,7 +269,7 @@ def ends_when_all_parts_are_gone(ledger, event, stated):
 
 def outcome_fits_the_exits(ledger, event, stated):
     known = ledger.allocations[event.allocation_id]
-    codes = list(known.exits.values())
+    codes = [code for worker_id, code in known.exits.items() if worker_id not in known.lost]
     right = {
         "succeeded": not known.lost and all(code == 0 for code in codes) and bool(known.parts),
         "failed": any(code not in (0, None) for code in codes),
@@ -293,7 +295,16 @@ def deletes_only_what_nobody_needs(ledger, event, stated):
     return None
 
 
+def takes_the_place_of_nobody_here(ledger, event, stated):
+    """Of two workers with one id only one is there at any time."""
+    known = ledger.workers.get(event.worker_id)
+    if known is None or known.presence != "here" or known.instance == event.instance:
+        return None
+    return f"{known.instance} is here, and {event.instance} registers"
+
+
 BEFORE = {
+    worker.WorkerRegistered: [takes_the_place_of_nobody_here],
     searcher.ExperimentActivated: [experiment_moves_along_the_table],
     searcher.ExperimentPaused: [experiment_moves_along_the_table],
     searcher.ExperimentStopping: [experiment_moves_along_the_table, stops_as_the_search_says],

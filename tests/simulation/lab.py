@@ -6,6 +6,8 @@ checks at every event it checks here, too; what it asks of the end is asked by `
 
 from contextlib import ExitStack
 
+from msgspec.structs import replace
+
 from det_contracts.commands import ChangeExperiment, ConfigurePools, CreateExperiment, SwitchWorker
 from det_contracts.events import searcher
 from det_contracts.events.scheduler import PoolSettings
@@ -34,8 +36,10 @@ class Lab(Happened):
     breaks unless the test breaks it. Pools are handed to the workers in turn.
     """
 
-    def __init__(self, seed, agents=3, slots=4, pools=("default",)):
+    def __init__(self, seed, agents=3, slots=4, pools=("default",), fence_after_s=None):
+        """`fence_after_s`: with it hosts of the pool `default` end what is out of touch for so long."""
         super().__init__(Gates())
+        self._fence_after_s = fence_after_s
         self._open = ExitStack()
         self._loop = self._open.enter_context(virtual_loop())
         plan = plan_of(seed, off=KINDS)
@@ -46,7 +50,11 @@ class Lab(Happened):
         self.world = World(plan)
         self.world.programs = self.world.programs | self._gates.programs()
         self.world.start_services()
-        await self.world.ask("scheduler", ConfigurePools(pools=POOLS))
+        pools_there = POOLS
+        if self._fence_after_s is not None:
+            fenced = replace(POOLS["default"], on_lost="fence", fence_after_s=self._fence_after_s)
+            pools_there = POOLS | {"default": fenced}
+        await self.world.ask("scheduler", ConfigurePools(pools=pools_there))
         for number in range(agents):
             one = Worker(self.world, f"w{number}", slots, pools[number % len(pools)])
             one.address = f"10.0.0.{number + 1}"
@@ -194,6 +202,42 @@ class Lab(Happened):
     def lose_machine(self, worker_id):
         """A worker with all that it runs is gone, as when its machine loses power."""
         self._now(self._worker(worker_id).reboot)
+
+    def broker_goes(self):
+        """The broker is away: nobody reaches it, signs of life get lost, scripts go on."""
+        for line in self._lines():
+            line.cut = True
+
+    def broker_returns(self):
+        for line in self._lines():
+            line.cut = False
+
+    def _lines(self):
+        there = [*self.world.replicas, *self.world.workers.values()]
+        return [one.line for one in there if one.up]
+
+    def cut_off(self, worker_id):
+        """A worker, and its scripts, cannot reach the broker; all else works."""
+        self._worker(worker_id).line.cut = True
+
+    def reconnect(self, worker_id):
+        self._worker(worker_id).line.cut = False
+
+    def freeze(self, owner):
+        """The processes of a service are stopped (SIGSTOP): what is sent to them waits."""
+        for replica in self.world.of(owner):
+            replica.process.stop()
+
+    def thaw(self, owner):
+        for replica in self.world.of(owner):
+            self._now(replica.process.go_on)
+
+    def twin(self, worker_id):
+        """Start another worker of the same id, on another host; returns it."""
+        one = self._worker(worker_id)
+        second = Worker(self.world, one.id, one.slots, one.pool)
+        self._now(second.start)
+        return second
 
     def hang(self, worker_id):
         """The worker's process does nothing until `wake`; what it runs lives on."""

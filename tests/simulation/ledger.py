@@ -222,14 +222,14 @@ def _trial_ended(ledger, event, position):
 
 def _assigned(ledger, event, position):
     known = ledger.allocations[event.allocation_id]
-    known.parts, known.assigned = event.parts, position
+    known.parts, known.assigned, known.fenced = event.parts, position, event.fence_s > 0
     for part in event.parts:
         for slot in part.slots:
             ledger.slots[part.worker_id, slot] = known.id
         host = ledger.workers.get(part.worker_id)
         # Decided before the worker, or the slots, were known to have gone.
         if host is None or host.presence != "here" or not set(part.slots) <= set(host.slots):
-            known.lost[part.worker_id] = position
+            _lose(known, part.worker_id, position, over=False)
     ledger.count("gangs" if len(event.parts) > 1 else "assignments")
 
 
@@ -264,14 +264,31 @@ def _on(ledger, worker_id):
     ]
 
 
+def _lose(allocation, worker_id, position, over):
+    """A part is lost; where hosts end by themselves what is out of touch, it is gone when that is known."""
+    if over or not allocation.fenced:
+        allocation.lost[worker_id] = position
+    else:
+        allocation.cut_off.add(worker_id)
+
+
+def _given_up(ledger, event, position):
+    known = ledger.allocations.get(event.allocation_id)
+    if known is not None and not known.gone(event.worker_id):
+        known.lost[event.worker_id] = position
+        ledger.count("given up")
+
+
 def _registered(ledger, event, position):
     slots = tuple(slot.id for slot in event.slots)
+    before = ledger.workers.get(event.worker_id)
+    knows = before is None or before.instance == event.instance
     for allocation in _on(ledger, event.worker_id):
         forgotten = allocation.assigned <= event.reads_after and allocation.id not in event.running
         held = {slot for part in allocation.parts if part.worker_id == event.worker_id for slot in part.slots}
         if forgotten or not held <= set(slots):
-            allocation.lost[event.worker_id] = position
-    ledger.host(Worker(event.worker_id, event.session, event.pool, slots), position)
+            _lose(allocation, event.worker_id, position, over=forgotten and knows)
+    ledger.host(Worker(event.worker_id, event.session, event.pool, slots, event.instance), position)
     ledger.count("registrations")
 
 
@@ -282,7 +299,7 @@ def _worker_gone(ledger, event, position):
         return
     ledger.host(replace(known, presence="left" if left else "lost"), position)
     for allocation in _on(ledger, event.worker_id):
-        allocation.lost[event.worker_id] = position
+        _lose(allocation, event.worker_id, position, over=left)
     ledger.count("workers left" if left else "workers lost")
 
 
@@ -310,6 +327,8 @@ def _exited(ledger, event, position):
     known = ledger.allocations.get(event.allocation_id)
     if known is not None and not known.gone(event.worker_id):
         known.exits[event.worker_id] = event.exit_code
+        if event.lost or event.worker_id in known.cut_off:
+            known.lost[event.worker_id] = position
 
 
 def _completed(ledger, event, position):
@@ -375,6 +394,7 @@ _NOTES = {
     scheduler.KillRequested: _killed,
     scheduler.AllocationEnded: _allocation_ended,
     scheduler.WorkerLost: _worker_gone,
+    scheduler.GivenUp: _given_up,
     scheduler.WorkerSwitched: _switched,
     scheduler.SlotSwitched: _switched,
     scheduler.JobChanged: _job_changed,

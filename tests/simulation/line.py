@@ -67,8 +67,7 @@ class Line:
 
     def _take_fact(self, draft):
         position = at_once(self._disk.append(draft))
-        if self._chance.random() < self._plan.repeats and not draft.id.startswith("registered-"):
-            # A registration that comes again after a newer one is still believed: see README, "known".
+        if self._chance.random() < self._plan.repeats:
             again = _renamed(draft, self._chance) if self._chance.random() < 0.3 else draft
             self._tell("repeat", f"{draft.id} comes again")
             get_running_loop().call_later(

@@ -8,7 +8,7 @@ from tests.simulation.limits import ALL, USUAL, Limits
 KINDS = (
     "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
     "slots", "losses", "repeats", "stalls", "scripts", "users", "limits", "space", "permission", "leader",
-    "follower", "batches", "closed", "stopped",
+    "follower", "batches", "closed", "stopped", "twin",
     "gateway", "clients",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""

@@ -91,10 +91,11 @@ class Replica:
     async def _subscribe(self, subject, cb):
         self.on_beat = cb
 
-    def hear_beat(self, worker_id):
+    def hear_beat(self, worker_id, session):
         """A sign of life of a worker."""
         if self.up and not self.line.cut and hasattr(self, "on_beat"):
-            self.process.run(self.on_beat(SimpleNamespace(subject=f"heartbeat.{worker_id}")))
+            beat = SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())
+            self.process.run(self.on_beat(beat))
 
     def _run(self, work):
         task = self.process.run(work)

@@ -38,15 +38,20 @@ class Process:
         self.host = host
         self.code = None
         self.ended = asyncio.Event()
+        self.fenced = False
+        """Ended by its shim, as the host was out of touch."""
         self.world = world
-        self._task = None
+        self._task = self._shim = None
 
     def start(self):
         kind = _PROGRAM_OF.get(self.assigned.kind) or ("companion" if self.rank else "chief")
         work = self.world.programs[kind](self)
-        # It lives on, whatever becomes of the worker's process.
+        # It lives on, whatever becomes of the worker's process; and so does its shim.
         self._task = outside(self._live(work))
-        self.world.processes[self.id, self.host.id] = self
+        if self.assigned.fence_s:
+            self._shim = outside(self._keep_fence())
+        self._key = self.id, self.host.instance
+        self.world.processes[self._key] = self
         if self.rank == 0:
             self.world.chiefs[self.id] = self
 
@@ -58,11 +63,23 @@ class Process:
             raise
         self._end(code)
 
+    async def _keep_fence(self):
+        """What the shim does while the host runs, whatever becomes of the worker's process."""
+        loop, contact = asyncio.get_running_loop(), self.host.contact_at
+        while loop.time() - contact <= self.assigned.fence_s:
+            await asyncio.sleep(0.5)
+            contact = max(contact, self.host.contact_at)
+        self.fenced = True
+        self.world.ledger.count("fenced")
+        self.kill()
+
     def _end(self, code):
         if not self.ended.is_set():
             self.code = code
             self.ended.set()
-            self.world.processes.pop((self.id, self.host.id), None)
+            self.world.processes.pop(self._key, None)
+            if self._shim is not None and not self.fenced:
+                self._shim.cancel()
 
     def kill(self):
         """SIGKILL."""

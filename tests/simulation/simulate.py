@@ -21,7 +21,8 @@ from tests.simulation.world import World, parts
 
 TROUBLE_S = 1500.0
 PEACE_S = 30_000.0
-STILL_S = 60.0
+STILL_S = 90.0
+"""Longer than anything is waited for: a lost run that its host must end is given up after 65 s."""
 MOST_STEPS = 5000
 """Far more than experiments of this size can lead to."""
 

@@ -119,7 +119,8 @@ def after_some_time(then):
             world = World(plan)
             world.start()
             working = loop.create_task(people(world))
-            while world.steps < 150:
+            log = world.disk.streams[subjects.CONTROL]
+            while world.steps < 150 or not any(subjects.is_witnessed(m.subject) for m in log):
                 await world.sleep(5.0)
                 assert loop.time() < 3000, "too little happened"
             working.cancel()

@@ -19,6 +19,7 @@ from tests.simulation import world
 from tests.simulation.line import Line
 from tests.simulation.plan import KINDS
 from tests.simulation.simulate import simulate
+from worker.presence import Presence
 
 ENOUGH = 1000
 
@@ -122,6 +123,11 @@ def stopped_unnoticed(patch):
     patch.setattr(Awake, "overslept", lambda self: False)
 
 
+def second_worker_taken(patch):
+    """A worker registers whoever else has its id."""
+    patch.setattr(Presence, "_is_another", lambda self, known: False)
+
+
 PLANTED = [
     (dropped_fence, None, ()),
     (double_restart_count, "run_is_judged_by_the_table", ()),
@@ -133,6 +139,7 @@ PLANTED = [
     (stale_end, None, ()),
     (rounds_without_end, None, ()),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users")),
+    (second_worker_taken, "takes_the_place_of_nobody_here", ()),
 ]
 """Each with the invariant that finds it, and the kinds of trouble that it takes; none stands for all."""
 

@@ -140,6 +140,8 @@ def configure(world, chance):
             allow_heterogeneous_fits=chance.random() < 0.3,
             preemption=chance.random() < 0.7,
             max_aux_containers_per_agent=chance.choice((100, 100, 1)),
+            on_lost=chance.choice(("keep", "fence", "fence")),
+            fence_after_s=chance.choice((10.0, 25.0, 60.0)),
         )
         for name in ("default", "second")
     }

@@ -13,8 +13,13 @@ from tests.simulation import stopping
 from tests.simulation.line import Line
 from tests.simulation.script import Process
 from tests.simulation.violation import Violation
+from worker.contact import Contact
+from worker.identity import Identity
+from worker.presence import IdTaken, Presence
 
 BEAT_S = 8.0
+AGAIN_S = 3.0
+"""A worker that ended is started again after so long."""
 KILLED = 137
 STOPPED = "the worker is stopped"
 HEARD = ["control.scheduler.allocation.>"]
@@ -23,8 +28,9 @@ HEARD = ["control.scheduler.allocation.>"]
 class Order:
     """One assignment on disk."""
 
-    def __init__(self, assigned):
+    def __init__(self, assigned, position):
         self.assigned = assigned
+        self.position = position
         self.started = False
         self.killed = ""
         self.over = False
@@ -61,13 +67,20 @@ class Worker:
         self.awake.set()
         self.address = "10.0.0.1"
         self.position = None
+        self.contact_at = 0.0
+        """In a file: when it was last in touch."""
         self.orders = {}
         self.processes = {}
         self._world = world
-        self._sessions = 0
+        self._sessions = self._folders = 0
         self._tasks = []
         self.process = stopping.Process()
+        self._new_folder()
         self._new_line()
+
+    def _new_folder(self):
+        self._folders += 1
+        self.instance = f"folder-{self._world.new_id()}"
 
     def _new_line(self):
         world = self._world
@@ -83,10 +96,14 @@ class Worker:
             return
         self.up = True
         self.process = stopping.Process()
-        self._new_session()
         self._runs = {}
         self._registered = 0
+        me = Identity(self.id, self.instance, "host")
+        self._presence = Presence(
+            me, self.pool, self.address, self, new_session=self._new_session, clock=self._world.clock
+        )
         self._current = asyncio.Event()
+        self._contact = Contact(self, self.id, lambda: self.position, self._note_contact)
         self._one_at_a_time = asyncio.Lock()
         self._leaving = False
         self._duties = [self._spawn(self._work())]
@@ -96,9 +113,13 @@ class Worker:
         """It has registered, reads, and means to stay."""
         return self.up and self._registered > 0 and not self._leaving
 
+    @property
+    def session(self):
+        return self._presence.session if self.up else ""
+
     def _new_session(self):
         self._sessions += 1
-        self.session = f"{self.id}-{self._sessions}"
+        return f"{self.instance}-{self._sessions}"
 
     def _spawn(self, work):
         task = self.process.run(work)
@@ -120,6 +141,7 @@ class Worker:
     def kill(self):
         """The worker process dies; scripts run on."""
         self.up = False
+        self.awake.set()
         for task in self._tasks:
             task.cancel()
         self.process.go_on()
@@ -136,6 +158,8 @@ class Worker:
     def forget_all(self):
         """A new disk."""
         self.position, self.orders, self.processes = None, {}, {}
+        self.contact_at = 0.0
+        self._new_folder()
 
     async def leave(self):
         """Stopped on purpose."""
@@ -173,7 +197,11 @@ class Worker:
         for run in found:
             self._spawn(self._carry_out(run))
         self._duties.append(self._spawn(self._beat()))
+        self._duties.append(self._spawn(self._contact.keep()))
         await self._listen(after)
+
+    def _note_contact(self, at):
+        self.contact_at = at
 
     def _is_lost(self, run):
         """Whether its processes went away with their machine or their worker, not by themselves."""
@@ -190,7 +218,6 @@ class Worker:
         async with self._one_at_a_time:
             if self._leaving:
                 return
-            self._new_session()
             await self._register(self.position, list(self._runs))
         for run in list(self._runs.values()):
             if self._lacks_slots(run.order):
@@ -201,17 +228,18 @@ class Worker:
         return any(slot >= self.slots for slot in mine.slots)
 
     async def _register(self, after, running):
-        registered = worker.WorkerRegistered(
-            worker_id=self.id,
-            session=self.session,
-            pool=self.pool,
-            address=self.address,
-            version="0.1.0",
-            slots=tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots)),
-            reads_after=after,
-            running=tuple(running),
-        )
-        self._registered = await self._state(registered, f"registered-{self.id}-{self.session}")
+        slots = tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots))
+        while True:
+            try:
+                await self._presence.register(slots, running, after)
+                break
+            except IdTaken:
+                # It ends, with all that it ran; whoever watches over it starts it again.
+                self._world.ledger.count("ids taken")
+                for run in list(self._runs.values()):
+                    self._kill(run, "another one has its id")
+                await asyncio.sleep(AGAIN_S)
+        self._registered = self._presence.position
 
     async def _state(self, event, id):
         body = codec.encode(event, id=id, actor=f"worker:{self.id}", at=self._world.clock())
@@ -227,11 +255,20 @@ class Worker:
             except NotConfirmed:
                 continue
 
+    async def append_batch(self, drafts, *, fence):
+        """For `Presence`: as much of a log as it needs."""
+        await self.awake.wait()
+        return await self.line.append_batch(drafts, fence=fence)
+
+    async def last(self, subject):
+        await self.awake.wait()
+        return await self.line.last(subject)
+
     async def _beat(self):
         while True:
             await self.awake.wait()
             if not self.line.cut and not self.deaf:
-                await self._world.beat(self.id)
+                await self._world.beat(self.id, self.session)
             await asyncio.sleep(BEAT_S)
 
     async def _listen(self, after):
@@ -254,7 +291,7 @@ class Worker:
         match event:
             case scheduler.AllocationAssigned() if any(p.worker_id == self.id for p in event.parts):
                 if event.allocation_id not in self.orders:
-                    self.orders[event.allocation_id] = Order(event)
+                    self.orders[event.allocation_id] = Order(event, recorded.position)
                     run = self._take_up(self.orders[event.allocation_id])
                     self._spawn(self._carry_out(run))
             case scheduler.KillRequested() if event.allocation_id in self._runs:
@@ -265,14 +302,19 @@ class Worker:
                 run.order.over = True
                 self._clear_away(run)
             case scheduler.WorkerLost() if event.worker_id == self.id:
+                self._end_lost(recorded.position)
                 if recorded.position > self._registered:
                     await self._come_back(recorded.position)
+
+    def _end_lost(self, position):
+        for run in list(self._runs.values()):
+            if run.order.assigned.fence_s and run.order.position < position:
+                self._kill(run, "its worker was given up for lost")
 
     async def _come_back(self, position):
         """Given up for lost, but here: say so, as another session."""
         self._registered = position
         async with self._one_at_a_time:
-            self._new_session()
             await self._register(position, list(self._runs))
 
     def _take_up(self, order):
@@ -284,7 +326,8 @@ class Worker:
     async def _carry_out(self, run):
         if not run.order.reported:
             code, message = await self._follow(run)
-            await self._report(run, code, message)
+            process = self.processes.get(run.id)
+            await self._report(run, code, message, lost=process is not None and process.fenced)
         run.done = True
         self._clear_away(run)
 
@@ -293,6 +336,8 @@ class Worker:
         if process is None and not run.killed:
             # What is read again after a restart may be over long since: the rest of the log tells.
             await self._current.wait()
+            if run.order.assigned.fence_s:
+                await self._contact.fresh()
             await asyncio.sleep(0.5 * self._world.chance.random())
             await self.awake.wait()
             if not run.killed:
@@ -331,17 +376,28 @@ class Worker:
                     f"{other.id} still runs on {shared} of {self.id}",
                     run.order.assigned,
                 )
+        self._check_alone(run.order.assigned)
         process = Process(self._world, run.order.assigned, mine, self)
         self.processes[run.id] = process
         process.start()
         return process
 
-    async def _report(self, run, code, message):
+    def _check_alone(self, assigned):
+        """With `on_lost: fence` one run of a trial has processes at any time, wherever they are."""
+        for other in self._world.processes.values():
+            same = assigned.trial_id is not None and other.assigned.trial_id == assigned.trial_id
+            if same and other.id != assigned.allocation_id and other.assigned.fence_s:
+                there = f"{other.id} still runs on {other.host.id}"
+                raise Violation(
+                    "one process per trial", f"{there}, {assigned.allocation_id} begins", assigned
+                )
+
+    async def _report(self, run, code, message, lost):
         if run.killed == STOPPED and code in (None, KILLED):
             # Told by the worker's leaving, else by its next registration: nobody failed here.
             return
         fact = worker.AllocationExited(
-            worker_id=self.id, allocation_id=run.id, exit_code=code, message=message
+            worker_id=self.id, allocation_id=run.id, exit_code=code, message=message, lost=lost
         )
         await self._state(fact, f"exited-{run.id}-{self.id}")
         run.order.reported = True

@@ -45,6 +45,7 @@ from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
+from worker import contact, presence
 
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
@@ -136,9 +137,9 @@ class World:
     def answering(self, owner):
         return [r for r in self.of(owner) if r.answers]
 
-    async def beat(self, worker_id):
+    async def beat(self, worker_id, session):
         for replica in self.of("scheduler"):
-            replica.hear_beat(worker_id)
+            replica.hear_beat(worker_id, session)
 
     async def ask(self, owner, command):
         """As the gateway asks: (position, value), or `Refused` as unavailable after a while."""
@@ -370,7 +371,10 @@ def parts(loop_time, plan):
     stack.enter_context(obeyed(plan.limits))
     for target, name, value in (
         (heartbeats, "time", clock),
+        (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (presence, "log", QUIET),
+        (contact, "since_boot", loop_time),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
         (saving, "SAVE_EVERY_S", LOOK_EVERY_S),

@@ -15,6 +15,7 @@ from det_contracts.events.worker import AllocationExited, AllocationStarted, Wor
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from worker import app, process
+from worker.identity import Identity
 from worker.orders import Order, Orders
 from worker.settings import WorkerSettings
 
@@ -41,10 +42,11 @@ class Host:
             worker_address="10.0.0.1",
             blobs=str(folder / "blobs"),
         )
+        self.me = Identity("w", "folder-of-w", "host-of-w")
         self.orders = Orders(self.settings.worker_home)
         self.orders.read_up_to(0)
 
-    def order(self, allocation, slots, **more):
+    def order(self, allocation, slots, fence_s=0.0, **more):
         parts = (Part("w", slots, 0),)
         assigned = AllocationAssigned(
             allocation_id=allocation,
@@ -55,13 +57,14 @@ class Host:
             experiment_id=1,
             run=1,
             reason="",
+            fence_s=fence_s,
         )
         self.orders.keep(Order(assigned, started_at=1.0, **more))
         return self.orders.folder(allocation)
 
     async def work_until(self, done):
         """Let the worker work until the log fulfils a condition; returns the events."""
-        worker = app.Worker(self.settings, Silent())
+        worker = app.Worker(self.settings, self.me, Silent())
         work = asyncio.ensure_future(worker.work())
         try:
             async with asyncio.timeout(DEADLINE_S):
@@ -137,7 +140,7 @@ def test_what_ends_with_its_worker_has_not_failed(host):
     process.start(folder)
 
     async def story():
-        worker = app.Worker(host.settings, Silent())
+        worker = app.Worker(host.settings, host.me, Silent())
         work = asyncio.ensure_future(worker.work())
         async with asyncio.timeout(DEADLINE_S):
             while not any(isinstance(e, AllocationStarted) for e in await host.events()):
@@ -229,3 +232,88 @@ def test_a_device_that_fails_takes_only_its_own_runs_along(host, runs, monkeypat
     finally:
         process.kill(host.orders.folder("kept"))
         runs.ended(host.orders.folder("kept"))
+
+
+SECOND = Identity("w", "another folder", "another host")
+
+
+def registration(me, session):
+    return WorkerRegistered(
+        worker_id="w",
+        instance=me.instance,
+        host=me.host,
+        session=session,
+        pool="default",
+        address="10.0.0.2",
+        version="1",
+        slots=(),
+        reads_after=0,
+        running=(),
+    )
+
+
+async def failure(host, then=None):
+    """What a worker ends with; `then` happens once it has registered."""
+    worker = app.Worker(host.settings, host.me, Silent())
+    work = asyncio.ensure_future(worker.work())
+    async with asyncio.timeout(DEADLINE_S):
+        while then is not None and not any(isinstance(e, AllocationStarted) for e in await host.events()):
+            await asyncio.sleep(0.01)
+        if then is not None:
+            await host.state(then)
+        await asyncio.wait([work])
+    for task in worker._tasks:
+        task.cancel()
+    await asyncio.gather(*worker._tasks, return_exceptions=True)
+    return [str(error) for error in app.process.single_errors(work.exception())]
+
+
+def running(host, name="mine", **more):
+    folder = host.order(name, (0,), **more)
+    process.prepare(folder, ["sleep", "600"], folder, {"PATH": os.environ["PATH"]})
+    process.start(folder)
+    return folder
+
+
+@pytest.mark.live
+def test_whose_id_another_one_has_ends_with_all_that_it_runs(host, runs):
+    folder = running(host)
+    asyncio.run(host.state(registration(SECOND, "s")))
+    (told,) = asyncio.run(failure(host))
+    assert "the worker id 'w' is taken: another worker has it, on host another host" in told
+    assert runs.ended(folder).code == 137
+    assert told.startswith(host.orders.get("mine").killed)
+
+
+@pytest.mark.live
+def test_a_copy_of_its_folder_that_registers_ends_the_first(host, runs):
+    folder = running(host)
+    (told,) = asyncio.run(failure(host, registration(host.me, "of a copy")))
+    assert "with a copy of this one's folder" in told
+    assert runs.ended(folder).code == 137
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("while_it_was_down", [True, False])
+def test_given_up_for_lost_it_ends_what_may_start_elsewhere(host, runs, while_it_was_down):
+    """Before it says again that it is in touch, by which its shims would let it run."""
+    kept, fenced = running(host, "kept"), running(host, "fenced", fence_s=600.0)
+
+    async def story():
+        def both_started(events):
+            return sum(isinstance(e, AllocationStarted) for e in events) == 2
+
+        await host.work_until(both_started)
+        lost = asyncio.ensure_future(host.state(WorkerLost("w", "silent")))
+        if while_it_was_down:
+            await lost
+        events = await host.work_until(exited)
+        await lost
+        return events
+
+    events = asyncio.run(story())
+    assert [e.allocation_id for e in exited(events)] == ["fenced"]
+    assert runs.ended(fenced).code == 137
+    assert process.state_of(kept) == "running"
+    process.kill(kept)
+    runs.ended(kept)

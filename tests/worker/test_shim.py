@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from services.kit.since_boot import since_boot
 from worker import process
+from worker.contact import ContactFile
 from worker.shim import processes
+from worker.shim.life import FENCED
 from worker.workdir import remove
 
 pytestmark = pytest.mark.live
@@ -194,3 +197,64 @@ def test_it_loads_next_to_nothing():
     own = {name.removeprefix("worker.shim.") for name in loaded if name.startswith("worker.shim.")}
     assert own == {"life", "command", "lines", "processes", "spool"}
     assert not {"typing", "subprocess", "logging", "asyncio", "msgspec", "traceback", "ctypes"} & set(loaded)
+
+
+class Contact:
+    """The file that a worker keeps; a test says when there was contact."""
+
+    def __init__(self, path):
+        self.path = path
+        self._file = ContactFile(path)
+
+    def ago(self, seconds):
+        self._file.note(since_boot() - seconds)
+
+    def fence(self, after_s):
+        return process.Fence(str(self.path), after_s)
+
+
+@pytest.fixture
+def contact(tmp_path):
+    return Contact(tmp_path / "contact")
+
+
+def fenced(runs, fence, *argv):
+    process.prepare(runs.dir(), argv, runs.folder, {"PATH": os.environ["PATH"]}, fence)
+    process.start(runs.dir())
+    return runs.dir()
+
+
+def test_a_host_that_is_out_of_touch_ends_what_it_runs_and_all_below_it(runs, contact):
+    contact.ago(0)
+    child = "setsid sleep 1000 & echo $! > child; sleep 1000"
+    run = fenced(runs, contact.fence(600.0), "sh", "-c", child)
+    runs.eventually(lambda: (runs.folder / "child").exists() and (runs.folder / "child").read_text().strip())
+    pid = int((runs.folder / "child").read_text())
+    contact.ago(601)
+    found = runs.ended(run)
+    assert (found.code, found.lost) == (137, True)
+    assert found.message == FENCED
+    assert processes.started(pid) is None
+    assert ("stderr", FENCED) in runs.lines(run)
+
+
+def test_contact_keeps_a_run_alive(runs, contact):
+    contact.ago(599)
+    run = fenced(runs, contact.fence(600.0), "sh", "-c", "until [ -e go ]; do sleep 0.02; done")
+    for _ in range(3):
+        contact.ago(0)
+    (runs.folder / "go").touch()
+    found = runs.ended(run)
+    assert (found.code, found.lost) == (0, False)
+
+
+@pytest.mark.parametrize("text", ["", "no number", "99999999999999.000"])
+def test_what_is_no_time_of_contact_keeps_nothing_alive(runs, tmp_path, text):
+    (tmp_path / "contact").write_text(text)
+    run = fenced(runs, process.Fence(str(tmp_path / "contact"), 600.0), "sleep", "1000")
+    assert runs.ended(run).lost
+
+
+def test_a_run_without_a_fence_needs_no_contact(runs):
+    run = runs.start("sh", "-c", "sleep 0.6")
+    assert (runs.ended(run).code, process.read_exit(run).lost) == (0, False)

@@ -15,12 +15,19 @@ from worker.shim.command import CannotStart, Command
 from worker.shim.processes import started
 from worker.shim.spool import NOTICE, Spool
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from worker.shim.fence import Fence
+
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
 PIPE_GRACE_S = 2.0
 TICK_MS = 50
+FENCE_TICK_MS = 500
+"""So often a fence is looked at: a wait of the system's own does not count the time that a host sleeps."""
 EXIT_BYTES = 1024
 START_S = 30.0
 LOCK = "lock"
+FENCED = "ended: this host was out of touch with the cluster, and its pool has `on_lost: fence`"
 
 
 class Shim:
@@ -37,11 +44,18 @@ class Shim:
         self._spool = Spool(spool_dir)
         self._wake = _wake_on_signals()
         self._command: Command | None = None
+        self._fence: Fence | None = None
+        self._fenced = False
 
     def run(self, ready: Callable[[], None]) -> None:
         """See the command to its end; `ready` is called as soon as the worker may know of it."""
         with open(os.path.join(self._dir, "spec.json")) as file:
             spec = json.load(file)
+        if "fence" in spec:
+            # Most runs have none, and the shim has to start fast.
+            from worker.shim.fence import Fence
+
+            self._fence = Fence(**spec["fence"])
         try:
             command = self._command = Command(spec["argv"], spec["cwd"], spec["env"])
         except CannotStart as failure:
@@ -73,7 +87,8 @@ class Shim:
             poll.register(fd, select.POLLIN)
         give_up_at: float | None = None
         while True:
-            for fd, _ in poll.poll(None if command.status is None else TICK_MS):
+            self._keep_fence(command)
+            for fd, _ in poll.poll(self._patience_ms(command)):
                 if fd == self._wake:
                     self._heed(command)
                 elif not command.pump(fd, self._spool):
@@ -85,6 +100,16 @@ class Shim:
             if give_up_at is not None and (not command.outputs or time.monotonic() > give_up_at):
                 command.finish_output(self._spool)
                 return
+
+    def _patience_ms(self, command: Command) -> int | None:
+        if command.status is not None:
+            return TICK_MS
+        return None if self._fence is None else FENCE_TICK_MS
+
+    def _keep_fence(self, command: Command) -> None:
+        if self._fence is not None and self._fence.passed():
+            self._fenced = self._fenced or command.status is None
+            command.kill()
 
     def _heed(self, command: Command) -> None:
         for number in os.read(self._wake, 4096):
@@ -99,6 +124,8 @@ class Shim:
         if command.left_over:
             text = f"ended {command.left_over} process(es) that the command had left behind"
             self._spool.append(NOTICE, [text.encode()])
+        if self._fenced:
+            self._spool.append(NOTICE, [FENCED.encode()])
         self._spool.close()
         code = os.waitstatus_to_exitcode(command.status or 0)
         self._exit(
@@ -106,6 +133,8 @@ class Shim:
             signal=-code if code < 0 else None,
             left_over=command.left_over,
             lost_lines=self._spool.lost_lines,
+            lost=self._fenced,
+            message=FENCED if self._fenced else "",
         )
 
     def _exit(self, **record: object) -> None:

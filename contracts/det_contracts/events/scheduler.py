@@ -13,6 +13,7 @@ TaskKind = Literal["TRIAL", "CHECKPOINT_GC", "COMMAND", "TENSORBOARD"]
 OwnKind = Literal["COMMAND", "TENSORBOARD"]
 """Tasks that people start by themselves."""
 SchedulerType = Literal["fair_share", "priority", "round_robin"]
+OnLost = Literal["keep", "fence"]
 Outcome = Literal["succeeded", "failed", "killed", "worker_lost", "not_started"]
 
 
@@ -38,6 +39,11 @@ class PoolSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of jobs that name none; 1 to 99."""
     max_aux_containers_per_agent: int = 100
     """Zero-slot tasks that may run on one worker at once."""
+    on_lost: OnLost = "keep"
+    """What becomes of the processes of a worker that is out of touch: `keep` lets them run, and nothing that
+    they say counts once their run is given up; `fence` has their host end them before it starts elsewhere."""
+    fence_after_s: float = 25.0
+    """With `fence`: without contact for so long a host ends what it runs for this pool."""
 
 
 @event("scheduler.task.submitted", key="task_id")
@@ -82,6 +88,8 @@ class AllocationAssigned(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     backfilled: bool = False
     """It fills a gap in front of a request of higher priority that does not fit yet."""
+    fence_s: float = 0.0
+    """Without contact to the cluster for so long its hosts end it by themselves; 0: they let it run."""
 
 
 @event("scheduler.allocation.daemon_marked", key="allocation_id")
@@ -129,9 +137,21 @@ class AllocationEnded(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("scheduler.allocation.given_up", key="allocation_id")
+class GivenUp(msgspec.Struct, frozen=True):
+    """A part whose worker was lost is over: its host had to end it (`fence_s`), and had the time to."""
+
+    allocation_id: str
+    worker_id: str
+    reason: str
+
+
 @event("scheduler.worker.lost", key="worker_id")
 class WorkerLost(msgspec.Struct, frozen=True):
-    """No sign of life for longer than the reconnect wait; what ran there ends as `worker_lost`."""
+    """No sign of life for longer than the reconnect wait; what ran there ends as `worker_lost`.
+
+    At once, but where hosts end by themselves what is out of touch: there as soon as they have had the time.
+    """
 
     worker_id: str
     reason: str
@@ -142,6 +162,14 @@ class DeadlinePassed(msgspec.Struct, frozen=True):
     """A due time that the scheduler's state holds has come: time as a fact of the log."""
 
     allocation_id: str
+    due_at: float
+
+
+@event("scheduler.trial.pause_over", key="trial_id")
+class PauseOver(msgspec.Struct, frozen=True):
+    """A run of the trial is over, and nobody said in time what becomes of it: others may have its share."""
+
+    trial_id: int
     due_at: float
 
 

@@ -22,6 +22,10 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """A worker is there: started, or back after an absence. The scheduler counts on its slots from now on."""
 
     worker_id: str
+    instance: str = ""
+    """Of its folder: tells the worker from another one of the same id. Empty in older events."""
+    host: str = ""
+    """Name of the machine or container."""
     session: str
     """New at each start of the worker process."""
     pool: str
@@ -60,3 +64,5 @@ class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
     """128 + n after signal n; None when nothing could be started."""
     message: str = ""
     """What went wrong before the entrypoint, in words for the user."""
+    lost: bool = False
+    """Its host ended it because it was out of touch, or found it gone: nobody's failure."""

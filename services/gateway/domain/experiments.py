@@ -75,12 +75,12 @@ def revised(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person changed what may change while it lives."""
     event: searcher.ExperimentRevised = recorded.event
     known = state.experiments[event.experiment_id]
-    given = {"labels": known.labels} | event.changes
+    given = event.changes
     changed = replace(
         known,
         name=given.get("name", known.name),
         description=given.get("description", known.description) or "",
-        labels=tuple(given["labels"] or ()),
+        labels=tuple(given.get("labels", known.labels) or ()),
         notes=given.get("notes", known.notes) or "",
         changes=known.changes | {field: value for field, value in given.items() if field != "notes"},
     )

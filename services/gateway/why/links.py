@@ -149,6 +149,11 @@ def _ended_run(history: History, recorded: Recorded) -> Links:
     return _one(_newest_of_run(history, id, types, recorded.position))
 
 
+def _given_up(history: History, recorded: Recorded) -> Links:
+    id = recorded.event.allocation_id
+    return _one(_newest_of_run(history, id, (scheduler.WorkerLost,), recorded.position))
+
+
 def _exited(history: History, recorded: Recorded) -> Links:
     """A process left because it was told to, had nothing to do, or gave up; else by itself."""
     id = recorded.event.allocation_id
@@ -310,6 +315,7 @@ _LINKS: dict[type, Callable[[History, Recorded], Links]] = {
     scheduler.AllocationEnded: _ended_run,
     scheduler.DeadlinePassed: _of_allocation(scheduler.PreemptRequested),
     scheduler.WorkerLost: _nothing,
+    scheduler.GivenUp: _given_up,
     worker.AllocationStarted: _of_allocation(scheduler.AllocationAssigned),
     worker.AllocationExited: _exited,
     trial.OperationCompleted: _of_trial(searcher.OperationSet, where=lambda e, c: c.seq == e.seq),

@@ -160,8 +160,12 @@ SENTENCES: dict[type, Sentence] = {
     scheduler.DaemonMarked: lambda e, name: f"part {e.rank} of {name(e.allocation_id)} serves the others",
     scheduler.KillRequested: lambda e, name: f"{name(e.allocation_id)} was to be killed",
     scheduler.AllocationEnded: _ended,
+    scheduler.GivenUp: lambda e, name: (
+        f"{name(e.allocation_id)} was over on {e.worker_id}, whose host had ended it"
+    ),
     scheduler.WorkerLost: lambda e, _: f"agent {e.worker_id} was given up for lost",
     scheduler.DeadlinePassed: lambda e, name: f"the time for {name(e.allocation_id)} to leave was over",
+    scheduler.PauseOver: lambda e, _: f"the share of trial {e.trial_id} was free for others",
     scheduler.PoolConfigured: lambda e, _: f"pool {e.pool} was set to schedule by {e.settings.scheduler}",
     scheduler.WorkerSwitched: _switched,
     scheduler.SlotSwitched: _switched,

@@ -16,6 +16,8 @@ from services.scheduler.domain.records import Deadline, Member, Pause
 from services.scheduler.domain.state import Key, State
 
 replace = msgspec.structs.replace
+PAUSE_S = 10.0
+"""So long a trial's share is kept for it while nobody says whether it runs again."""
 
 
 def evolve(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -37,7 +39,7 @@ def _stop_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
     event: scheduler.AllocationAssigned = recorded.event
     known = state.allocations[event.allocation_id]
-    members = tuple(_member(state, part) for part in event.parts)
+    members = tuple(_member(state, part, fenced=event.fence_s > 0) for part in event.parts)
     yield from state.put_allocation(
         replace(
             known,
@@ -45,17 +47,19 @@ def _assigned(state: State, recorded: Recorded) -> Iterable[Key]:
             members=members,
             assigned=recorded.position,
             backfilled=event.backfilled,
+            fence_s=event.fence_s,
         )
     )
     yield from state.touch_pool(known.pool)
 
 
-def _member(state: State, part: scheduler.Part) -> Member:
+def _member(state: State, part: scheduler.Part, *, fenced: bool) -> Member:
     """A share of a worker; lost at once when worker or slots went while the assignment was on its way."""
     worker = state.workers.get(part.worker_id)
     offered = {slot.id for slot in worker.slots} if worker is not None and worker.presence == "here" else None
     gone = offered is None or not set(part.slots) <= offered
-    return Member(worker_id=part.worker_id, slots=part.slots, rank=part.rank, over=gone, lost=gone)
+    over = gone and not fenced
+    return Member(worker_id=part.worker_id, slots=part.slots, rank=part.rank, over=over, lost=gone)
 
 
 def _preempt_requested(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -97,7 +101,7 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations.get(event.allocation_id)
     if known is None:
         return ()
-    whole = not any(member.over for member in known.members)
+    whole = not any(member.over or member.lost for member in known.members)
     return state.put_allocation(
         replace(
             known,
@@ -120,6 +124,7 @@ def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
                 experiment_id=known.experiment_id,
                 pool=known.pool,
                 slots=known.slots,
+                due_at=recorded.at + PAUSE_S,
             )
         )
 
@@ -135,7 +140,14 @@ def _started(state: State, recorded: Recorded) -> Iterable[Key]:
 def _exited(state: State, recorded: Recorded) -> Iterable[Key]:
     event: worker.AllocationExited = recorded.event
     code, message = event.exit_code, event.message
-    return _change_member(state, event, over=True, exit_code=code, message=message, ended=recorded.position)
+    lost = {"lost": True} if event.lost else {}
+    return _change_member(
+        state, event, over=True, exit_code=code, message=message, ended=recorded.position, **lost
+    )
+
+
+def _given_up(state: State, recorded: Recorded) -> Iterable[Key]:
+    return _change_member(state, recorded.event, over=True, lost=True)
 
 
 def _change_member(state: State, event: Any, **changes: Any) -> Iterable[Key]:
@@ -160,11 +172,13 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     worker.WorkerRegistered: hosts.registered,
     worker.WorkerLeft: hosts.gone,
     scheduler.WorkerLost: hosts.gone,
+    scheduler.GivenUp: _given_up,
     scheduler.WorkerSwitched: hosts.switched,
     scheduler.SlotSwitched: hosts.slot_switched,
     searcher.StopRequested: _stop_requested,
     searcher.RunEnded: _run_judged,
     searcher.TrialEnded: _run_judged,
+    scheduler.PauseOver: _run_judged,
     scheduler.AllocationAssigned: _assigned,
     worker.AllocationStarted: _started,
     worker.AllocationExited: _exited,

@@ -23,6 +23,7 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     yield from state.put_worker(
         Worker(
             id=event.worker_id,
+            instance=event.instance,
             session=event.session,
             pool=event.pool,
             address=event.address,
@@ -35,11 +36,13 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
         )
     )
     kept = set(event.running)
+    # Of what ran under another folder, or on another host, a worker knows nothing.
+    knows = known is None or known.instance == event.instance
     for id in state.index.held_on(event.worker_id):
         allocation = state.allocations[id]
         gone = id not in kept and allocation.assigned <= event.reads_after
         if gone or not _slots_on(allocation, event.worker_id) <= offered:
-            yield from _lose(state, allocation, event.worker_id)
+            yield from _lose(state, allocation, event.worker_id, over=gone and knows)
 
 
 def gone(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -48,10 +51,11 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.workers.get(event.worker_id)
     if known is None or (isinstance(event, worker.WorkerLeft) and event.session != known.session):
         return
-    presence: Presence = "left" if isinstance(event, worker.WorkerLeft) else "lost"
+    left = isinstance(event, worker.WorkerLeft)
+    presence: Presence = "left" if left else "lost"
     yield from state.put_worker(replace(known, presence=presence))
     for id in state.index.held_on(known.id):
-        yield from _lose(state, state.allocations[id], known.id)
+        yield from _lose(state, state.allocations[id], known.id, over=left)
 
 
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -81,10 +85,13 @@ def _slots_on(allocation: Allocation, worker_id: str) -> set[int]:
     return {slot for m in allocation.members if m.worker_id == worker_id for slot in m.slots}
 
 
-def _lose(state: State, allocation: Allocation, worker_id: str) -> Iterable[Key]:
+def _lose(state: State, allocation: Allocation, worker_id: str, *, over: bool) -> Iterable[Key]:
+    """Its part there is lost. `over`: nothing of it runs any more; without a fence nobody waits for that."""
+    over = over or not allocation.fence_s
+
     def after(member: Member) -> Member:
         lost = member.worker_id == worker_id and not member.over
-        return replace(member, over=True, lost=True) if lost else member
+        return replace(member, over=over, lost=True) if lost else member
 
     members = tuple(after(member) for member in allocation.members)
     return state.put_allocation(replace(allocation, members=members)) if members != allocation.members else ()

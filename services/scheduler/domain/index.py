@@ -30,6 +30,8 @@ class Index:
         self._groups: dict[str, set[str]] = defaultdict(set)
         self._workers: dict[str, Worker] = {}
         self._of_job: dict[int, dict[str, None]] = defaultdict(dict)
+        self.out_of_touch: set[str] = set()
+        """Allocations with a part that is lost and may still run."""
         for pool in pools.values():
             self.put_pool(pool)
         for job in jobs.values():
@@ -83,6 +85,10 @@ class Index:
     def put_allocation(self, allocation: Allocation, job: Job | None) -> None:
         """An allocation is new, or changed."""
         self._of_job[allocation.experiment_id][allocation.id] = None
+        if any(member.lost and not member.over for member in allocation.members):
+            self.out_of_touch.add(allocation.id)
+        else:
+            self.out_of_touch.discard(allocation.id)
         book = self.books[allocation.pool]
         if job is not None and allocation.pool != job.pool:
             self._put_group(allocation.pool, job)
@@ -103,6 +109,7 @@ class Index:
     def drop_allocation(self, allocation: Allocation) -> None:
         """An allocation is over."""
         self.books[allocation.pool].leave(allocation.id)
+        self.out_of_touch.discard(allocation.id)
         for member in allocation.members:
             self._held[member.worker_id].pop(allocation.id, None)
             self._recount(member.worker_id)

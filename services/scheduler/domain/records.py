@@ -34,6 +34,8 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """A host that offers slots."""
 
     id: str
+    instance: str = ""
+    """Of its folder; tells it from another worker that had the id before."""
     session: str
     pool: str
     address: str
@@ -63,7 +65,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     daemon: bool = False
     """It serves the others and ends with them."""
     lost: bool = False
-    """The worker is gone, or the slots, and the processes with them."""
+    """The worker is gone, or the slots, and the processes with them; these may still run until it is over."""
     exit_code: int | None = None
     message: str = ""
     ended: int = 0
@@ -90,6 +92,8 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     """Position of the assignment in the log."""
     backfilled: bool = False
     """It was placed in front of a request of higher priority that did not fit."""
+    fence_s: float = 0.0
+    """Without contact for so long its hosts end it; 0: never, and what is lost counts as over at once."""
     stop: Stop = ""
     """What the searcher wants of it."""
     stop_reason: str = ""
@@ -144,12 +148,17 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pause(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial between two runs: one is over, and the searcher has not said yet what that means."""
+    """A trial between two runs: one is over, and the searcher has not said yet what that means.
+
+    Its share is kept for it, for a while.
+    """
 
     trial_id: int
     experiment_id: int
     pool: str
     slots: int
+    due_at: float = 0.0
+    """Then others may have its share; seconds since the epoch."""
 
 
 class Totals(msgspec.Struct, frozen=True):

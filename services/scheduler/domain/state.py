@@ -38,6 +38,8 @@ class State:
     """(due time, allocation): every deadline"""
     paused: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial): every pause"""
+    pauses_due: SortedKeys = derived()  # noqa: RUF009
+    """(due time, trial): every pause"""
     line: SortedKeys = derived()  # noqa: RUF009
     """(pool, priority, place, submission, job, experiment): every job, as the queues have them"""
     workers_in: SortedKeys = derived()  # noqa: RUF009
@@ -51,6 +53,7 @@ class State:
             self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
         self.due = SortedKeys((deadline.due_at, id) for id, deadline in self.deadlines.items())
         self.paused = SortedKeys((pause.experiment_id, id) for id, pause in self.pauses.items())
+        self.pauses_due = SortedKeys((pause.due_at, id) for id, pause in self.pauses.items())
         self.workers_in = SortedKeys((worker.pool, id) for id, worker in self.workers.items())
         self.line = SortedKeys(place_in_line(job) for job in self.jobs.values())
 
@@ -131,6 +134,8 @@ class State:
         known = self.pauses.get(pause.trial_id)
         before = (known.experiment_id, known.trial_id) if known else None
         self.paused.swap(before, (pause.experiment_id, pause.trial_id))
+        due_before = (known.due_at, known.trial_id) if known else None
+        self.pauses_due.swap(due_before, (pause.due_at, pause.trial_id))
         self.pauses[pause.trial_id] = pause
         self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
         yield "pauses", pause.trial_id
@@ -140,6 +145,7 @@ class State:
         pause = self.pauses.pop(trial_id, None)
         if pause is not None:
             self.paused.discard(pause.experiment_id, trial_id)
+            self.pauses_due.discard(pause.due_at, trial_id)
             self.index.drop_pause(pause)
             yield "pauses", trial_id
             yield from self.touch_pool(pause.pool)

@@ -220,3 +220,11 @@ def room_of(book: Book, group: str) -> int | None:
     """Slots that a group may still take; None: no limit."""
     limit = book.group(group).max_slots
     return None if limit is None else limit - book.queues[group].held
+
+
+def may_yield(book: Book, running: Running) -> bool:
+    """Whether asking it to leave is allowed, new, and brings others a slot: only open agents' slots do."""
+    if not running.request.preemptible or running.leaving:
+        return False
+    agents = (book.agents.get(share.agent_id) for share in running.shares)
+    return any(agent is not None and agent.open for agent in agents)

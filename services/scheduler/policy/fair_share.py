@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.scheduler.policy.book import Book, room_of
+from services.scheduler.policy.book import Book, may_yield, room_of
 from services.scheduler.policy.group_queue import Size, Walk, size_of
 from services.scheduler.policy.offers import Claim, capacity_of, claims_of
 from services.scheduler.policy.records import NOTHING, Decision, Placement, Release, Request
@@ -27,7 +27,7 @@ def decide(book: Book) -> Decision:
     claims = claims_of(book)
     for claim in claims:
         if claim.active > claim.offer:
-            releases += _shrink(claim)
+            releases += _shrink(book, claim)
         elif claim.active < claim.offer:
             giving.grow(claim)
     decision = Decision(tuple(giving.placements), tuple(releases))
@@ -37,13 +37,13 @@ def decide(book: Book) -> Decision:
     return decision
 
 
-def _shrink(claim: Claim) -> Iterator[Release]:
+def _shrink(book: Book, claim: Claim) -> Iterator[Release]:
     """Ask the oldest tasks of a group to leave until the rest is within its offer."""
     active = claim.active - claim.queue.leaving
     for _, running in claim.queue.running(False):
         if active <= claim.offer:
             return
-        if running.request.preemptible and not running.leaving:
+        if may_yield(book, running):
             active -= running.request.slots
             yield Release(running.request.allocation_id)
 

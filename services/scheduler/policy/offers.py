@@ -51,6 +51,12 @@ class Claim:
         self.offer = self.active
         return spare
 
+    def have_after_all(self, slots: int) -> int:
+        """Take what nobody else can use; returns how much."""
+        taken = min(slots, self.demand - self.offer)
+        self.offer += taken
+        return taken
+
 
 def claims_of(book: Book) -> list[Claim]:
     """The claims of all groups that have or want slots, oldest group first, with their offers."""
@@ -62,14 +68,13 @@ def claims_of(book: Book) -> list[Claim]:
 
 
 def capacity_of(book: Book) -> int:
-    """Slots of enabled agents; a draining agent counts only those in use."""
-    total = 0
-    for agent in book.agents.values():
-        if agent.open:
-            total += agent.slots
-        elif agent.enabled:
-            total += book.used.get(agent.id, (0, 0))[0]
-    return total
+    """Slots of open agents, and elsewhere, where nothing new may come or nobody is, those still held.
+
+    What runs there counts for its group: were its slots not counted, those of others would be taken for them.
+    """
+    slots = {agent.id: agent.slots for agent in book.agents.values() if agent.open}
+    held = sum(used for id, (used, _) in book.used.items() if id not in slots)
+    return sum(slots.values()) + held
 
 
 class _Filling:
@@ -93,6 +98,13 @@ class _Filling:
                 self._weights -= youngest.weight
                 self._capacity += youngest.give_back()
                 self._note(stuck, self._rounds())
+        self._use_the_rest()
+
+    def _use_the_rest(self) -> None:
+        """What is left when all have given back is still enough for some: the oldest first."""
+        for claim in self._claims:
+            if claim.out and 0 < claim.smallest <= self._capacity:
+                self._capacity -= claim.have_after_all(self._capacity)
 
     def _note(self, stuck: list[int], claims: list[Claim]) -> None:
         for claim in claims:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from heapq import merge
 
-from services.scheduler.policy.book import Book
+from services.scheduler.policy.book import Book, may_yield
 from services.scheduler.policy.fitting import Pool
 from services.scheduler.policy.group_queue import Place, place_of
 from services.scheduler.policy.records import Request, Running
@@ -76,7 +76,7 @@ def _least_urgent_first(book: Book, zero_slot: bool) -> Iterator[tuple[Rank, Run
         filed = [book.queues[name].running(zero_slot) for name in book.levels[priority]]
         level: Iterator[tuple[Place, Running]] = merge(*map(reversed, filed), key=_place, reverse=True)
         for _, running in level:
-            if running.request.preemptible and not running.leaving:
+            if may_yield(book, running):
                 yield (priority, running.request.position), running
 
 

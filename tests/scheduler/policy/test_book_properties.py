@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.scheduler.policy.book import Book, book_of
+from services.scheduler.policy.book import Book, book_of, room_of
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.explain import explain
 from services.scheduler.policy.fitting import Pool
+from services.scheduler.policy.offers import claims_of
 from services.scheduler.policy.records import (
     NOTHING,
     Agent,
@@ -25,6 +26,9 @@ from services.scheduler.policy.records import (
 
 GROUPS = ("a", "b", "c")
 TYPES = ("fair_share", "priority", "round_robin")
+DRAINING = {"enabled": False, "draining": True}
+"""As the scheduler says it."""
+SWITCHES = [{}] * 8 + [DRAINING, {"enabled": False}]
 
 
 @st.composite
@@ -67,7 +71,7 @@ class Parts:
 @st.composite
 def clusters(draw, types=TYPES, leaving=True):
     agents = [
-        Agent(id=f"n{number}", slots=slots, max_zero_slot=2, draining=draw(st.integers(0, 9)) == 0)
+        Agent(id=f"n{number}", slots=slots, max_zero_slot=2, **draw(st.sampled_from(SWITCHES)))
         for number, slots in enumerate(draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)))
     ]
     free = {agent.id: [agent.slots, 2] for agent in agents}
@@ -169,6 +173,29 @@ def test_slots_are_given_once_and_requests_served_whole(parts):
         used = book.used.get(agent.id, (0, 0))
         assert used[0] <= agent.slots
         assert used[1] <= 2
+
+
+@given(clusters(types=("fair_share",), leaving=False))
+@settings(max_examples=300)
+def test_who_fits_beside_fair_shares_waits_only_for_another_whose_share_the_slots_are(parts):
+    parts.waiting = [wish for wish in parts.waiting if wish.slots]
+    book = parts.fresh()
+    for _ in range(30):
+        decision = decide(book)
+        apply(book, decision)
+        # Whoever is asked to leave does so at once, and asks for nothing more.
+        for running in list(book.leaving.values()):
+            book.leave(running.request.allocation_id)
+        if decision == NOTHING:
+            break
+    claims = claims_of(book)
+    open_offers = {c.name: c.offer - c.active for c in claims if c.offer > c.active}
+    for request in book.waiting.values():
+        room = room_of(book, request.group)
+        if book.pool.fits(request) and (room is None or request.slots <= room):
+            others = sum(spare for name, spare in open_offers.items() if name != request.group)
+            free = sum(shape.empty for shape in book.pool._shape_of.values())
+            assert others > free - request.slots, f"{request} waits beside {free} free slots"
 
 
 @given(clusters(types=("priority",)))

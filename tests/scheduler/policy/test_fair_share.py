@@ -1,9 +1,21 @@
 """What the scenarios of the scheduling spec leave open of fair shares (section 3)."""
 
+import pytest
+
 from services.scheduler.policy.book import book_of
 from services.scheduler.policy.decide import decide
 from services.scheduler.policy.offers import capacity_of, claims_of
-from services.scheduler.policy.records import NOTHING, Agent, Group, PoolSettings, Request, Running, Share
+from services.scheduler.policy.records import (
+    NOTHING,
+    Agent,
+    Decision,
+    Group,
+    Placement,
+    PoolSettings,
+    Request,
+    Running,
+    Share,
+)
 
 
 def waits(id, slots, *, group="g", **more):
@@ -46,11 +58,32 @@ def test_shares_go_by_weight_and_what_one_cannot_use_goes_on():
     assert offers(pool_of(sizes=(16,), groups=groups, waiting=wishes)) == {"g": 4, "h": 10, "i": 2}
 
 
-def test_a_draining_agent_counts_what_runs_there_and_a_disabled_one_nothing():
+CLOSED = [{"draining": True}, {"enabled": False}, {"enabled": False, "draining": True}]
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+def test_of_an_agent_that_takes_nothing_new_counts_what_runs_there(closed):
     book = pool_of(sizes=(4, 4, 4), running=[runs("r", "a1", 3)])
-    book.put_agent(Agent(id="a1", slots=4, draining=True))
-    book.put_agent(Agent(id="a2", slots=4, enabled=False))
+    book.put_agent(Agent(id="a1", slots=4, **closed))
+    book.put_agent(Agent(id="a2", slots=4, **closed))
     assert capacity_of(book) == 7
+
+
+def test_what_runs_where_nothing_new_may_come_takes_nobodys_free_slot():
+    for closed in (*CLOSED, None):
+        book = pool_of(sizes=(1, 1), running=[runs("r", "a0", 1)], waiting=many(1, group="h"))
+        if closed is None:
+            book.drop_agent("a0")
+        else:
+            book.put_agent(Agent(id="a0", slots=1, **closed))
+        assert decide(book) == Decision((Placement("h0", (Share("a1", 1),)),)), closed
+
+
+def test_nobody_is_asked_to_leave_slots_that_nobody_else_may_have():
+    running = [runs(f"r{n}", f"a{n}", 1, requested_at=n) for n in range(2)]
+    book = pool_of(sizes=(1, 1), running=running, waiting=many(2, group="h"))
+    book.put_agent(Agent(id="a0", slots=1, enabled=False, draining=True))
+    assert released(decide(book)) == ["r1"]
 
 
 def test_zero_slot_tasks_take_part_in_nothing():

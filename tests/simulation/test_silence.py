@@ -1,0 +1,71 @@
+"""Nobody is given up for lost of whom nobody could have heard: scenarios in virtual time."""
+
+import pytest
+
+from det_contracts.events import scheduler
+from services.scheduler.heartbeats import LOOK_EVERY_S, RECONNECT_WAIT_S
+from tests.simulation.lab import Lab
+from tests.simulation.worker import BEAT_S
+
+LONG_S = 2 * RECONNECT_WAIT_S
+
+
+@pytest.fixture(params=range(3))
+def lab(request):
+    with Lab(request.param, agents=5) as made:
+        yield made
+        made.rest()
+
+
+@pytest.fixture
+def held(lab):
+    """An experiment with a trial on each worker, at its gate."""
+    experiment, trials = lab.submit("held", slots=4, trials=5)
+    lab.until_held(*trials)
+    yield lab
+    lab.wait(RECONNECT_WAIT_S + BEAT_S)
+    assert lab.events(scheduler.WorkerLost) == []
+    lab.open("held")
+    lab.finished(experiment)
+    assert [lab.runs(trial) for trial in trials] == [1] * 5
+
+
+@pytest.mark.parametrize("seconds", [31.0, LONG_S])
+def test_an_outage_of_the_broker_loses_no_worker(held, seconds):
+    held.broker_goes()
+    held.wait(seconds)
+    held.broker_returns()
+
+
+def test_an_outage_again_and_again_loses_no_worker(held):
+    for _ in range(4):
+        held.broker_goes()
+        held.wait(RECONNECT_WAIT_S / 2)
+        held.broker_returns()
+        held.wait(BEAT_S / 2)
+
+
+def test_a_scheduler_that_was_stopped_blames_nobody(held):
+    held.freeze("scheduler")
+    held.wait(LONG_S)
+    held.thaw("scheduler")
+
+
+def test_a_scheduler_that_comes_to_lead_listens_first(held):
+    for replica in held.world.of("scheduler"):
+        held._now(replica.lead, False)
+    held.wait(LONG_S)
+    held._now(held.world.of("scheduler")[0].lead, True)
+
+
+def test_a_worker_that_died_during_an_outage_is_given_up_after_it(lab):
+    """The other side: what is silent when all listen again is lost, in bounded time."""
+    gone = lab.workers()[0]
+    lab.broker_goes()
+    lab.stop(gone)
+    lab.wait(LONG_S)
+    lab.broker_returns()
+    lab.wait(RECONNECT_WAIT_S - LOOK_EVERY_S)
+    assert lab.events(scheduler.WorkerLost) == []
+    lab.wait(BEAT_S + 3 * LOOK_EVERY_S + 10)
+    assert [e.worker_id for e in lab.events(scheduler.WorkerLost)] == [gone]

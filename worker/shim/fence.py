@@ -1,0 +1,30 @@
+"""Ends a run whose host is out of touch with the cluster, so that it may be started elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+
+class Fence:
+    """The deadline of one run; it moves on with each contact that the worker notes in a file."""
+
+    def __init__(self, contact: str, after_s: float) -> None:
+        self._contact = contact
+        self._after_s = after_s
+        self._last = 0.0
+
+    def passed(self) -> bool:
+        """Whether the last contact is too long ago."""
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        noted = self._read()
+        # What lies in the future is no time of contact, but a line read while it was being written.
+        if noted is not None and noted <= now:
+            self._last = noted
+        return now - self._last > self._after_s
+
+    def _read(self) -> float | None:
+        try:
+            with open(self._contact, "rb") as file:
+                return float(file.read(64))
+        except (OSError, ValueError):
+            return None
