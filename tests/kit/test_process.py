@@ -46,17 +46,29 @@ HOLDS = "sum(range(10**14))"
 """One call that keeps the lock of the interpreter, so that no other thread ever runs."""
 
 
-def start(blocks, stuck_s=1.0, limit_s=0.2, stderr=subprocess.PIPE):
-    code = PROGRAM.format(blocks=blocks, stuck_s=stuck_s, limit_s=limit_s)
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=stderr, text=True
-    )
-    assert process.stdout.readline() == "begun\n"
-    return process
+@pytest.fixture
+def start():
+    """Starts processes that hang as they are told; what is left of them ends with the test."""
+    started = []
+
+    def begin(blocks, stuck_s=1.0, limit_s=0.2, stderr=subprocess.PIPE):
+        code = PROGRAM.format(blocks=blocks, stuck_s=stuck_s, limit_s=limit_s)
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=pipe, stdout=pipe, stderr=stderr, text=True
+        )
+        started.append(process)
+        assert process.stdout.readline() == "begun\n"
+        return process
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
 
 
-def test_a_loop_that_never_comes_back_ends_the_process_with_all_stacks():
+def test_a_loop_that_never_comes_back_ends_the_process_with_all_stacks(start):
     process = start("time.sleep(10**6)")
     _, told = process.communicate(timeout=60)
     assert process.returncode == STUCK
@@ -65,14 +77,14 @@ def test_a_loop_that_never_comes_back_ends_the_process_with_all_stacks():
     assert "the event loop has stood still for" in told
 
 
-def test_so_does_one_that_lets_no_other_thread_run():
+def test_so_does_one_that_lets_no_other_thread_run(start):
     process = start(HOLDS)
     _, told = process.communicate(timeout=120)
     assert process.returncode == -signal.SIGPROF
     assert " in blocks\n" in told
 
 
-def test_so_does_one_whose_output_nobody_reads():
+def test_so_does_one_whose_output_nobody_reads(start):
     read, write = os.pipe()
     os.set_blocking(write, False)
     with contextlib.suppress(BlockingIOError):
@@ -92,7 +104,7 @@ def switches(pid):
     return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", text, re.MULTILINE)[1]) for text in found)
 
 
-def test_who_was_stopped_goes_on():
+def test_who_was_stopped_goes_on(start):
     # The loop waits for a line, as in a call that takes a while; it may do so for two seconds.
     process = start("sys.stdin.readline()", stuck_s=2.0)
     os.kill(process.pid, signal.SIGSTOP)
@@ -110,7 +122,7 @@ def test_who_was_stopped_goes_on():
 
 
 @pytest.mark.parametrize(("stuck_s", "limit_s"), [(0.0, 0.2), (0.5, 0.0)])
-def test_a_setting_of_0_ends_nobody(stuck_s, limit_s):
+def test_a_setting_of_0_ends_nobody(start, stuck_s, limit_s):
     process = start("[sum(range(10**6)) for _ in range(100)]", stuck_s=stuck_s, limit_s=limit_s)
     assert process.communicate("go on\n", timeout=60)[0] == "done\n"
     assert process.returncode == 0
