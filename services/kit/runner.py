@@ -279,10 +279,20 @@ class Runner(Generic[S]):
             made = kinds[self._turn]()
             if made.events:
                 return await self._append(made)
+            position = self.positions[subjects.CONTROL]
+            if made.outcomes and not await self._is_newest():
+                self._waiting.back(made.waiting)
+                await self._wait_for_log()
+                return False
             for outcome in made.outcomes:
-                outcome.tell(self.positions[subjects.CONTROL])
+                outcome.tell(position)
         await asyncio.sleep(0)
         return bool(self._waiting)
+
+    async def _is_newest(self) -> bool:
+        """Whether nobody else has decided since; where nothing is stored, no fence tells."""
+        last = await self._journal.last(self._fence_subject)
+        return last is None or last.position <= self._fence
 
     def _rulings(self) -> Round:
         if not self._waiting:

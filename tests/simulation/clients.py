@@ -135,7 +135,8 @@ async def read(client, gateway):
     if at < floor:
         client.judge(f"{gateway.name} shows position {at}, {floor} was answered before")
     # What was made with a configuration has its name until it is given another one.
-    if right is not None and found != right and found != _GONE.get(right, right):
+    gone = kind == "name" and registers.at("state", id, at) == "DELETED"
+    if right is not None and found != right and found != _GONE.get(right, right) and not gone:
         client.judge(f"{kind} {id} is '{found}' at {at} of {gateway.name}, the log says '{right}'")
     return at
 
