@@ -90,7 +90,7 @@ class Watch:
         now = since_boot()
         lost = {
             (id, member.worker_id): state.allocations[id].fence_s
-            for id in state.index.out_of_touch
+            for id in sorted(state.index.out_of_touch)
             for member in state.allocations[id].members
             if member.lost and not member.over
         }

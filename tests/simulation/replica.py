@@ -84,6 +84,8 @@ class Replica:
 
     async def rule(self, command, call, within_s):
         """As `bus.Answerer` has a command ruled on that was sent to this process."""
+        if not self.up:
+            raise unavailable(f"{self.name} is gone")
         if self._awake.overslept():
             raise unavailable(f"{self.name} was stopped for a while")
         return await self.runner.command(command, call, within_s=within_s)
