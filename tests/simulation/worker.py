@@ -166,7 +166,7 @@ class Worker:
         self._leaving = True
         for duty in self._duties:
             duty.cancel()
-        session = self.session
+        session, mine = self.session, self.process
         for run in self._runs.values():
             self._kill(run, run.killed or STOPPED)
         try:
@@ -177,7 +177,7 @@ class Worker:
         except TimeoutError:
             pass
         finally:
-            if self.session == session:
+            if self.up and self.process is mine:
                 self.kill()
                 for process in self.processes.values():
                     process.kill()

@@ -1,0 +1,127 @@
+"""How many small changes of the services' rules are noticed by their unit tests, or by some seeds.
+
+    python -m tests.simulation.mutation --sample 100         # a hundred mutants, always the same ones
+    python -m tests.simulation.mutation --only searcher/verdict --sample 0       # all of one file
+
+Prints each that nobody notices, and the share of those that somebody does.
+"""
+
+import argparse
+import importlib.abc
+import importlib.util
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+from tests.simulation.mutants import mutants
+
+ROOT = Path(__file__).parents[2]
+TESTS = {
+    "searcher": ["tests/searcher", "--ignore", "tests/searcher/methods"],
+    "scheduler": ["tests/scheduler", "--ignore", "tests/scheduler/policy"],
+    "checkpoints": ["tests/checkpoints"],
+    "metrics": ["tests/metrics/test_reports.py", "tests/metrics/test_deletion.py"],
+}
+FILES = [
+    *[f"searcher/{name}" for name in ("react", "verdict", "domain/fold")],
+    *[f"scheduler/{name}" for name in ("react", "steps", "verdict")],
+    *[f"scheduler/domain/{name}" for name in ("fold", "hosts", "queue")],
+    *[f"checkpoints/{name}" for name in ("react", "domain/fold")],
+    *[f"metrics/{name}" for name in ("react", "domain/fold")],
+]
+PATIENCE_S = 240.0
+NOTICED, SURVIVED = 1, 0
+
+
+class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Has one module imported with other source."""
+
+    def __init__(self, file, source):
+        self._name = f"services.{file.replace('/', '.')}"
+        self._path = str(ROOT / "services" / f"{file}.py")
+        self._source = source
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self._name:
+            return None
+        return importlib.util.spec_from_file_location(name, self._path, loader=self)
+
+    def exec_module(self, module):
+        exec(compile(self._source, self._path, "exec"), module.__dict__)  # noqa: S102 - that is its work
+
+
+def is_noticed(file, source, seeds):
+    """Ask in a process of its own: it imports everything anew, and may never end."""
+    child = os.fork()
+    if child == 0:
+        # Whatever becomes of it, it must not go on as its parent.
+        try:
+            os.setpgid(0, 0)
+            _be_quiet()
+            sys.meta_path.insert(0, Mutated(file, source))
+            os._exit(_fails(file.partition("/")[0], seeds))
+        except BaseException:
+            os._exit(NOTICED)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status) != SURVIVED
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return True
+        time.sleep(0.05)
+
+
+def _be_quiet():
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+
+
+def _fails(service, seeds):
+    import pytest
+
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not live and not full"]
+    if pytest.main([*options, *TESTS[service]]) != 0:
+        return NOTICED
+    from tests.simulation.simulate import simulate
+
+    return NOTICED if any(simulate(seed).violation is not None for seed in range(seeds)) else SURVIVED
+
+
+def chosen(only, sample, seed):
+    """(file, line, what, source) of the mutants to try."""
+    files = [file for file in FILES if only in file]
+    every = [(f, *m) for f in files for m in mutants((ROOT / "services" / f"{f}.py").read_text())]
+    if sample and sample < len(every):
+        places = sorted(random.Random(seed).sample(range(len(every)), sample))
+        every = [every[place] for place in places]
+    return every
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--sample", type=int, default=100, help="how many; 0 for all")
+    asked.add_argument("--seed", type=int, default=0, help="which ones")
+    asked.add_argument("--seeds", type=int, default=20, help="simulated where unit tests notice nothing")
+    asked.add_argument("--only", default="", help="part of a file's name")
+    given = asked.parse_args()
+    os.chdir(ROOT)
+    tried = chosen(given.only, given.sample, given.seed)
+    survivors = 0
+    for file, line, what, source in tried:
+        if not is_noticed(file, source, given.seeds):
+            survivors += 1
+            print(f"services/{file}.py:{line}: {what}", flush=True)
+    noticed = len(tried) - survivors
+    print(f"{noticed} of {len(tried)} mutants are noticed: {100 * noticed / max(len(tried), 1):.0f} %")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""The mutants, and that what is unchanged is not noticed."""
+
+import pytest
+
+from tests.simulation.mutants import mutants
+from tests.simulation.mutation import FILES, ROOT, chosen, is_noticed
+
+SOURCE = '''
+LIMIT = 3
+
+def rule(state, number: int = 1):
+    """Says something."""
+    if number < LIMIT and not state.over:
+        yield "records", number
+    return replace(state, over=True, count=number + 1)
+'''
+
+
+def test_each_mutant_changes_one_thing():
+    told = [what for _, what, _ in mutants(SOURCE)]
+    assert told == [
+        "if number < LIMIT and (not state.over): always True",
+        "if number < LIMIT and (not state.over): always False",
+        "and/or: number < LIMIT and (not state.over)",
+        "without: yield ('records', number)",
+        "compares otherwise: number < LIMIT",
+        "without 'not': not state.over",
+        "keeps over: replace(state, over=True, count=number + 1)",
+        "keeps count: replace(state, over=True, count=number + 1)",
+        "True the other way round",
+        "plus/minus: number + 1",
+        "1 is 2",
+    ]
+    sources = [source for _, _, source in mutants(SOURCE)]
+    assert len(set(sources)) == len(sources)
+    assert all(compile(source, "mutant", "exec") for source in sources)
+
+
+def test_a_sample_is_always_the_same():
+    assert chosen("", 20, 1) == chosen("", 20, 1) != chosen("", 20, 2)
+
+
+@pytest.mark.full
+def test_what_is_unchanged_survives_and_a_wrong_verdict_does_not():
+    file = FILES[1]
+    assert file == "searcher/verdict"
+    source = (ROOT / "services" / f"{file}.py").read_text()
+    assert not is_noticed(file, source, seeds=2)
+    assert is_noticed(file, source.replace('outcome == "worker_lost"', 'outcome == "lost"'), seeds=2)
