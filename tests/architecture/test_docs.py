@@ -25,3 +25,11 @@ def test_links_lead_somewhere():
     assert PAGES
     broken = [f"{page.relative_to(ROOT).as_posix()}: {link}" for page in PAGES for link in broken_links(page)]
     assert not broken, "\n" + "\n".join(broken)
+
+
+def test_guarantees_name_tests_that_are_there():
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    named = re.findall(r"\| `(tests/[\w/]+\.py)(?:::(\w+))?` \|", page)
+    assert len(named) > 40
+    there = {path: (ROOT / path).read_text() if (ROOT / path).exists() else "" for path, _ in named}
+    assert [one for one in named if f"def {one[1] or 'test_'}" not in there[one[0]]] == []
