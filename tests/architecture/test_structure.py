@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
@@ -180,6 +182,22 @@ def too_large(known):
 def test_sizes():
     faults = [(path, what) for path in SOURCES for what in too_large(facts(path))]
     assert not faults, listed(faults)
+
+
+PROGRAMS = ["services.searcher", "services.scheduler", "services.gateway", "services.metrics", "worker"]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_load_nothing_that_they_never_use(program):
+    """What is loaded stays in memory, once for each of them."""
+    never = ["rich.console", "pygments", "alembic", "torch", "optuna"]
+    file = ROOT / program.replace(".", "/") / "__main__.py"
+    loads = [line for line in file.read_text().splitlines() if line.startswith(("import ", "from "))]
+    script = "\n".join([*loads, "import sys", f"print([m for m in {never!r} if m in sys.modules])"])
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "[]"
 
 
 def test_determined_comes_light():
