@@ -1,4 +1,4 @@
-"""What small changes of the rules showed that no other test asks for: reasons, refusals of a drifting search, grace."""
+"""What small changes of the rules showed that no other test asks for: reasons, drift of a search, grace."""
 
 import msgspec
 import pytest
