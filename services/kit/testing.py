@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_contracts.envelope import Recorded
-from services.kit.rules import Call, Key, Rules, Ruling, every_key
+from services.kit.rules import Call, Key, Rules, Ruling, every_key, record_types
 
 
 class Fold:
@@ -17,6 +17,7 @@ class Fold:
         self.now = 1_000_000.0
         self.decided: list[Any] = []
         self._position = 0
+        self._tables = list(record_types(rules.state))
         self._touched: dict[Key, None] = dict.fromkeys(every_key(self.state))
 
     def given(self, *events: Any, stream: str = "CONTROL") -> Fold:
@@ -24,8 +25,21 @@ class Fold:
         for event in events:
             self._position += 1
             recorded = Recorded(self._position, event, f"e{self._position}", "test", self.now, "", stream)
-            self._touched.update(dict.fromkeys(self.rules.evolve(self.state, recorded)))
+            self._touched.update(dict.fromkeys(self._evolve(recorded)))
         return self
+
+    def _evolve(self, recorded: Recorded) -> list[Key]:
+        """Fold one event; fails where a record is replaced that is not named: it would not be saved."""
+        before = {name: dict(getattr(self.state, name)) for name in self._tables}
+        keys = list(self.rules.evolve(self.state, recorded))
+        named = set(keys)
+        for name, old in before.items():
+            new = getattr(self.state, name)
+            changed = [k for k in {**old, **new} if old.get(k) is not new.get(k) and old.get(k) != new.get(k)]
+            unnamed = [key for key in changed if (name, key) not in named]
+            if unnamed:
+                raise AssertionError(f"{recorded.event} changes {name} {unnamed}, and does not say so")
+        return keys
 
     def decide(self) -> list[Any]:
         """React until the state is at rest, folding each decision back; returns what was decided."""

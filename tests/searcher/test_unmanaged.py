@@ -328,3 +328,19 @@ def test_without_a_length_there_is_no_operation(searching):
         {"1": 0.0},
     )
     assert search_state(outside.state, SearchState(1))["search"] is None
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (KillTrial(trial_id=1, user="eve"), "killed by eve"),
+        (ChangeExperiment(experiment_id=1, action="kill", user="bob"), "killed by bob"),
+    ],
+)
+def test_an_end_from_outside_says_who_wanted_it(searching, command, reason):
+    outside = Outside(searching)
+    outside.trial()
+    outside.start()
+    outside.rule(command)
+    (ended,) = [one for one in outside.fold.decided if isinstance(one, searcher.TrialEnded)]
+    assert ended.reason == reason

@@ -12,8 +12,8 @@ import importlib.util
 import os
 import random
 import signal
+import subprocess
 import sys
-import time
 from pathlib import Path
 
 from tests.simulation.mutants import mutants
@@ -33,7 +33,8 @@ FILES = [
     *[f"metrics/{name}" for name in ("react", "domain/fold")],
 ]
 PATIENCE_S = 240.0
-NOTICED, SURVIVED = 1, 0
+SURVIVED, NOTICED, UNUSED = 10, 11, 12
+"""How the process ends that tries one."""
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -43,6 +44,7 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._name = f"services.{file.replace('/', '.')}"
         self._path = str(ROOT / "services" / f"{file}.py")
         self._source = source
+        self.used = False
 
     def find_spec(self, name, path=None, target=None):
         if name != self._name:
@@ -50,37 +52,44 @@ class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.util.spec_from_file_location(name, self._path, loader=self)
 
     def exec_module(self, module):
+        self.used = True
         exec(compile(self._source, self._path, "exec"), module.__dict__)  # noqa: S102 - that is its work
 
 
 def is_noticed(file, source, seeds):
     """Ask in a process of its own: it imports everything anew, and may never end."""
-    child = os.fork()
-    if child == 0:
-        # Whatever becomes of it, it must not go on as its parent.
+    command = [sys.executable, "-m", "tests.simulation.mutation", "--child", file, "--seeds", str(seeds)]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    ) as child:
         try:
-            os.setpgid(0, 0)
-            _be_quiet()
-            sys.meta_path.insert(0, Mutated(file, source))
-            os._exit(_fails(file.partition("/")[0], seeds))
-        except BaseException:
-            os._exit(NOTICED)
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status) != SURVIVED
-        if time.monotonic() > deadline:
-            os.killpg(child, signal.SIGKILL)
-            os.waitpid(child, 0)
+            told, _ = child.communicate(source.encode(), PATIENCE_S)
+        except subprocess.TimeoutExpired:
             return True
-        time.sleep(0.05)
+        finally:
+            if child.poll() is None:
+                os.killpg(child.pid, signal.SIGKILL)
+    if child.returncode not in (NOTICED, SURVIVED):
+        raise RuntimeError(told.decode())
+    return child.returncode == NOTICED
 
 
-def _be_quiet():
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.dup2(nothing, 2)
+def _try(file, source, seeds):
+    """In that process: whether anything fails with this source."""
+    mutated = Mutated(file, source)
+    sys.meta_path.insert(0, mutated)
+    try:
+        noticed = _fails(file.partition("/")[0], seeds)
+    except BaseException:
+        noticed = True
+    if not mutated.used:
+        return UNUSED
+    return NOTICED if noticed else SURVIVED
 
 
 def _fails(service, seeds):
@@ -88,10 +97,10 @@ def _fails(service, seeds):
 
     options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not live and not full"]
     if pytest.main([*options, *TESTS[service]]) != 0:
-        return NOTICED
+        return True
     from tests.simulation.simulate import simulate
 
-    return NOTICED if any(simulate(seed).violation is not None for seed in range(seeds)) else SURVIVED
+    return any(simulate(seed).violation is not None for seed in range(seeds))
 
 
 def chosen(only, sample, seed):
@@ -110,8 +119,10 @@ def main():
     asked.add_argument("--seed", type=int, default=0, help="which ones")
     asked.add_argument("--seeds", type=int, default=20, help="simulated where unit tests notice nothing")
     asked.add_argument("--only", default="", help="part of a file's name")
+    asked.add_argument("--child", default="", help=argparse.SUPPRESS)
     given = asked.parse_args()
-    os.chdir(ROOT)
+    if given.child:
+        return _try(given.child, sys.stdin.read(), given.seeds)
     tried = chosen(given.only, given.sample, given.seed)
     survivors = 0
     for file, line, what, source in tried:

@@ -46,4 +46,4 @@ def test_what_is_unchanged_survives_and_a_wrong_verdict_does_not():
     assert file == "searcher/verdict"
     source = (ROOT / "services" / f"{file}.py").read_text()
     assert not is_noticed(file, source, seeds=2)
-    assert is_noticed(file, source.replace('outcome == "worker_lost"', 'outcome == "lost"'), seeds=2)
+    assert is_noticed(file, source.replace("trial.restarts + 1", "trial.restarts + 2"), seeds=2)
