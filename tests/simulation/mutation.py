@@ -23,7 +23,7 @@ TESTS = {
     "searcher": ["tests/searcher", "--ignore", "tests/searcher/methods"],
     "scheduler": ["tests/scheduler", "--ignore", "tests/scheduler/policy"],
     "checkpoints": ["tests/checkpoints"],
-    "metrics": ["tests/metrics/test_reports.py", "tests/metrics/test_deletion.py"],
+    "metrics": [f"tests/metrics/test_{what}.py" for what in ("reports", "deletion", "naming")],
 }
 FILES = [
     *[f"searcher/{name}" for name in ("react", "verdict", "domain/fold")],
