@@ -7,7 +7,7 @@ from det_contracts.custom_search import SetProgress
 from det_contracts.events import gateway, scheduler, searcher, trial, worker
 from det_contracts.events.scheduler import PoolSettings
 from services.metrics.commands import Drop, Trim
-from services.scheduler.commands import ReportSilence
+from services.scheduler.commands import GiveUp, ReportSilence
 from tests.walks.background import Users, random_search
 
 SEARCH = {"name": "adaptive_asha", "metric": "loss", "max_length": 16, "max_trials": 4}
@@ -130,6 +130,20 @@ class Story(Users):
             if self.run_of(left):
                 self.exit(self.run_of(left), 0)
         self.forced()
+        self.fenced()
+
+    def fenced(self):
+        """A host ends by itself what is out of touch, and is waited for."""
+        settings = PoolSettings(on_lost="fence")
+        self.ask(commands.ConfigurePools(pools={"fenced": settings}))
+        self.here("f", 1, pool="fenced")
+        id = self.submit(pool="fenced")
+        (one,) = self.trials_of(id)
+        self.start(one)
+        run = self.run_of(one)
+        self.ask(ReportSilence("f", "s", 60.0))
+        self.ask(GiveUp(run, "f", 60.0))
+        self.change(id, "kill")
 
     def forced(self):
         """A search is over while a trial of it still runs, and a person cannot wait."""
