@@ -280,19 +280,20 @@ class Runner(Generic[S]):
             if made.events:
                 return await self._append(made)
             position = self.positions[subjects.CONTROL]
-            if made.outcomes and not await self._is_newest():
+            if made.outcomes and (newest := await self._newest_decision()) > self._fence:
                 self._waiting.back(made.waiting)
-                await self._wait_for_log()
+                # Not before that one is read: else this would go round for ever.
+                self._appended = max(self._appended, newest)
                 return False
             for outcome in made.outcomes:
                 outcome.tell(position)
         await asyncio.sleep(0)
         return bool(self._waiting)
 
-    async def _is_newest(self) -> bool:
-        """Whether nobody else has decided since; where nothing is stored, no fence tells."""
+    async def _newest_decision(self) -> int:
+        """Where the newest decision lies, whoever made it: where nothing is stored, no fence tells."""
         last = await self._journal.last(self._fence_subject)
-        return last is None or last.position <= self._fence
+        return 0 if last is None else last.position
 
     def _rulings(self) -> Round:
         if not self._waiting:

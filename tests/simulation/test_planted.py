@@ -103,16 +103,6 @@ def rounds_without_end(patch):
     patch.setattr(Round, "prefix", lambda self, more: more)
 
 
-def stale_end(patch):
-    """Where the log ends is asked of any broker, also of one that does not keep up."""
-
-    async def bounds(self, stream):
-        kept = self._disk.streams[stream]
-        return 1, len(kept) if self.server.stands_at is None else self.server.stands_at[stream]
-
-    patch.setattr(Line, "bounds", bounds)
-
-
 def unknown_is_failed(patch):
     """Where the broker did not answer, a command is decided once more, though it may be in the log."""
     patch.setattr(Runner, "_read_back", lambda self, decision: None)
@@ -136,7 +126,6 @@ PLANTED = [
     (slot_freed_too_early, "ends_when_all_parts_are_gone", ()),
     (stopped_unnoticed, "a call is not obeyed late", ("stopped", "users")),
     (stale_read, None, ()),
-    (stale_end, None, ()),
     (rounds_without_end, None, ()),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users")),
     (second_worker_taken, "takes_the_place_of_nobody_here", ()),
