@@ -71,7 +71,7 @@ def test_who_has_not_read_what_others_decided_refuses_nothing():
 
 def test_a_refusal_without_asking_would_be_wrong(monkeypatch):
     async def believed(self):
-        return True
+        return 0
 
-    monkeypatch.setattr(Runner, "_is_newest", believed)
+    monkeypatch.setattr(Runner, "_newest_decision", believed)
     assert run(refused_by_who_cannot_know()) == (True, "not_found")
