@@ -89,7 +89,7 @@ def test_what_is_too_large_is_413(gateway, monkeypatch):
     monkeypatch.setattr(framing, "LIMIT_BYTES", 50)
     monkeypatch.setattr(framing, "CREATE_LIMIT_BYTES", 80)
     message = gateway.refused(413, "POST", "/api/v1/auth/login", b"x" * 51)
-    assert message == "the request is larger than 50 bytes"
+    assert message == "the request is too large: at most 50 bytes are taken; send less at once"
     assert gateway.send("POST", "/api/v1/experiments", b"x" * 51).status_code == 400
     gateway.refused(413, "POST", "/api/v1/experiments/", b"x" * 81)
 
@@ -109,7 +109,7 @@ def test_what_is_too_large_is_413(gateway, monkeypatch):
 def test_a_report_that_no_message_holds_is_413_before_it_is_read(gateway, monkeypatch, noun):
     monkeypatch.setattr(framing, "REPORT_LIMIT_BYTES", 50)
     message = gateway.refused(413, "POST", f"/api/v1/trials/7/{noun}", b"x" * 51)
-    assert message == "the request is larger than 50 bytes"
+    assert message == "the request is too large: at most 50 bytes are taken; send less at once"
     gateway.refused(400, "POST", "/api/v1/trials/profiler/metrics", b"x" * 51)
 
 

@@ -101,7 +101,7 @@ def _limit(path: str) -> int:
 
 
 def _too_large(limit: int) -> str:
-    return f"the request is larger than {limit} bytes"
+    return f"the request is too large: at most {limit:,} bytes are taken; send less at once"
 
 
 async def _discard(receive: Receive) -> None:
