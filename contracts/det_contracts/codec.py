@@ -114,11 +114,11 @@ def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTRO
             raise BadRecord(f"message {position} of {stream} is too large, or nests too deep")
         recorded = decode(body, position, stream)
     except BadRecord:
-        return Recorded(position, Unknown(DAMAGED, 0), "", "", 0.0, "", stream)
+        return Recorded(position, Unknown(DAMAGED, 0, subject), "", "", 0.0, "", stream)
     event = recorded.event
     if type(event) is Unknown or subject == subject_of(event):
         return recorded
-    return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0))
+    return msgspec.structs.replace(recorded, event=Unknown(f"misplaced {type(event).__name__}", 0, subject))
 
 
 def _record(envelope: Envelope) -> Any:

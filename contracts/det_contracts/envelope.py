@@ -40,7 +40,11 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """An event that a newer version of the platform wrote: skipped and counted, never fatal."""
+    """What cannot be folded here: an event of a newer version, or a message that is none. Never fatal."""
 
     name: str
+    """Of the event, or what is wrong with the message."""
     version: int
+    """Of the event; 0 for what nobody can read."""
+    subject: str = ""
+    """Where a message lies that nobody can read."""

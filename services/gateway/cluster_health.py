@@ -41,6 +41,11 @@ class ClusterHealth:
             "reasons": [_reason(one) for one in wrong],
         }
 
+    def parked(self) -> list[dict[str, str]]:
+        """Records about which a service cannot decide anything, each with the reason."""
+        wrong = same_once([*self._conditions.current(), *self._signs.current()])
+        return [_reason(one) for one in wrong if one.condition == names.DECISIONS_PARKED]
+
 
 def _stops(one: Trouble) -> bool:
     """Whether nothing new can be decided, or shown, while this lasts."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from det_contracts.envelope import Recorded
+from det_contracts.envelope import Recorded, Unknown
 from services.gateway.domain import Checkpoint, Experiment, Trial
 from services.gateway.shown import experiment_state, trial_state
 from services.kit.database import upsert
@@ -65,6 +65,14 @@ CHECKPOINTS = sa.Table(
     sa.Column("state", sa.String, nullable=False),
     sa.Column("metric", sa.Float),
 )
+UNREADABLE = sa.Table(
+    "unreadable",
+    METADATA,
+    sa.Column("position", sa.BigInteger, primary_key=True),
+    sa.Column("subject", sa.String, nullable=False),
+    sa.Column("reason", sa.String, nullable=False),
+)
+"""Messages of CONTROL that nobody can read."""
 
 
 def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
@@ -75,6 +83,22 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
         key = next(iter(table.primary_key))
         for gone in (id for (of, id), record in records.items() if of == kind and record is None):
             connection.execute(sa.delete(table).where(key == gone))
+    upsert(connection, UNREADABLE, [_passed_over(one) for one in events if _is_unreadable(one)])
+
+
+def unreadable(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
+    """The newest messages of CONTROL that nobody can read: position, subject, reason."""
+    newest = sa.select(UNREADABLE).order_by(UNREADABLE.c.position.desc()).limit(limit)
+    return [dict(row) for row in connection.execute(newest).mappings()]
+
+
+def _is_unreadable(recorded: Recorded) -> bool:
+    return type(recorded.event) is Unknown and recorded.event.version == 0
+
+
+def _passed_over(recorded: Recorded) -> dict[str, Any]:
+    event = recorded.event
+    return {"position": recorded.position, "subject": event.subject, "reason": event.name}
 
 
 def label_text(labels: Sequence[str]) -> str:

@@ -6,6 +6,8 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events.decision import Decision
+from services.kit import conditions
+from services.kit.log import Draft
 from tests.gateway import stories as story
 
 
@@ -83,3 +85,28 @@ def test_what_retention_would_delete(gateway):
     assert answer["metric_name"] == "loss"
     assert (asked[0].experiment_best, asked[0].trial_best, asked[0].trial_latest) == (1, 2, 3)
     assert gateway.send("GET", path.replace("best=1", "best=-1")).status_code == 400
+
+
+def test_messages_that_nobody_can_read_are_listed_with_their_positions(story_told):
+    story_told.run(story_told.journal.append(Draft("control.searcher.trial.1.announced", b"{", "broken")))
+    story_told.settle()
+    story_told.given(story.created(2))
+    found = story_told.get("/api/v1/master/parked")
+    row = {"position": 4, "subject": "control.searcher.trial.1.announced", "reason": "damaged"}
+    assert found == {"unreadable": [row], "more": False, "parked": []}
+
+
+def test_the_newest_that_nobody_can_read_come_first(story_told):
+    for number in range(3):
+        draft = Draft(f"control.searcher.trial.{number}.announced", b"{", str(number))
+        story_told.run(story_told.journal.append(draft))
+    story_told.settle()
+    found = story_told.get("/api/v1/master/parked", limit=2)
+    assert ([row["position"] for row in found["unreadable"]], found["more"]) == ([6, 5], True)
+    assert "limit must be 1 to" in story_told.refused(400, "GET", "/api/v1/master/parked?limit=0")
+
+
+def test_records_that_nothing_can_be_decided_about_are_listed(gateway):
+    gateway.conditions.tell(conditions.DECISIONS_PARKED, {"trial 7": "nothing can be decided about trial 7"})
+    (found,) = gateway.get("/api/v1/master/parked")["parked"]
+    assert (found["about"], found["message"]) == ("trial 7", "nothing can be decided about trial 7")

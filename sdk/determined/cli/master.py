@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from determined.cli import output
@@ -51,6 +52,25 @@ def logs(session: Session, args: argparse.Namespace) -> None:
         print(f"{entry.get('timestamp')} [{level}]: {entry['message']}".rstrip("\n"), flush=args.follow)
 
 
+def parked(session: Session, args: argparse.Namespace) -> None:
+    """What the cluster passed over so that nothing stands still because of it."""
+    found = session.get("/api/v1/master/parked")
+    if args.json:
+        output.print_json(found)
+        return
+    rows = [(one["position"], one["subject"], one["reason"]) for one in found["unreadable"]]
+    print("Messages of the log that nobody can read:")
+    output.table(("Position", "Subject", "Reason"), rows)
+    if found["more"]:
+        print("There are older ones.")
+    print("\nRecords that nothing can be decided about until they change:")
+    output.table(("Service", "Since", "Message"), [_parked_row(one) for one in found["parked"]])
+
+
+def _parked_row(one: Mapping[str, str]) -> tuple[str, ...]:
+    return one["program"], one["since"], one["message"]
+
+
 def _show(found: Any, args: argparse.Namespace) -> None:
     if args.json:
         output.print_json(found)
@@ -69,6 +89,12 @@ NOUN = Noun(
             health,
             (arg("--json", action="store_true", help="write JSON"),),
             login=False,
+        ),
+        Verb(
+            "parked",
+            "list what the cluster could not read or decide about",
+            parked,
+            (arg("--json", action="store_true", help="write JSON"),),
         ),
         Verb("config", "show the master's configuration", config, _FORM),
         Verb(

@@ -9,12 +9,13 @@ from starlette.responses import Response
 
 from det_contracts.expconf import masked
 from det_contracts.problems import invalid
-from services.gateway import journal
+from services.gateway import journal, store
 from services.gateway.cluster_health import DOWN
 from services.gateway.web.visit import Anybody, Asked
 
 API_VERSION = "0.25.0"
 """Of the API that we speak: clients compare it with their own."""
+MOST_PASSED_OVER = 1000
 PRODUCT = "PRODUCT_COMMUNITY"
 
 router = APIRouter()
@@ -75,6 +76,17 @@ async def logs(visit: Asked) -> Response:
     return visit.stream(
         journal.entries(backend.journal, visit.catalogue, offset=offset, limit=limit, follow=follow)
     )
+
+
+@router.get("/master/parked")
+async def parked(visit: Asked) -> Response:
+    """What the cluster has passed over (our addition): messages nobody can read, records nobody can decide on."""
+    limit = visit.params.integer("limit", 100)
+    if not 0 < limit <= MOST_PASSED_OVER:
+        raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")
+    found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))
+    parked = visit.backend.health.parked()
+    return visit.answer({"unreadable": found[:limit], "more": len(found) > limit, "parked": parked})
 
 
 @router.get("/master/telemetry")

@@ -160,3 +160,15 @@ def test_version_without_a_master(det, monkeypatch):
     result = det("version")
     assert result.status == 0
     assert yamlfile.parse(result.out)["master"] == {"cluster_id": "", "master_id": "", "version": ""}
+
+
+def test_what_the_cluster_passed_over(master, det):
+    unreadable = {"position": 41, "subject": "control.trial.3.progress", "reason": "damaged"}
+    record = {"program": "searcher", "since": "2023-08-01T12:00:00Z", "message": "trial 7: too large"}
+    found = {"unreadable": [unreadable], "more": True, "parked": [record]}
+    master.answer("GET", "/api/v1/master/parked", found)
+    out = det("master", "parked").out
+    assert "41 | control.trial.3.progress | damaged" in out
+    assert "There are older ones." in out
+    assert "searcher | 2023-08-01T12:00:00Z | trial 7: too large" in out
+    assert json.loads(det("master", "parked", "--json").out) == found
