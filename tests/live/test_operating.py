@@ -52,6 +52,12 @@ def cluster(module_cluster, tmp_path_factory):
 @pytest.fixture(scope="module")
 def told(cluster):
     """Metric -> its samples, each (labels, value), of all programs together."""
+    # The first heartbeat comes some time after the worker's first work.
+    wait_for(lambda: all_told(cluster)["steadfast_heartbeat_age_seconds"], 60, "the age of a heartbeat")
+    return all_told(cluster)
+
+
+def all_told(cluster):
     targets = json.loads((cluster.home.path / "prometheus-targets.json").read_text())
     found = defaultdict(list)
     for target in targets:

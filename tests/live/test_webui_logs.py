@@ -294,18 +294,20 @@ def test_the_tail_keeps_its_place_and_counts_what_has_come(cluster, signed_in, t
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{id}/trials/{trial}/logs")
     status = page.locator(".place [role=status]")
-    expect(status).to_contain_text("following")
+    expect(status).to_contain_text("· following")
     see(page, "tick 5")
     page.locator(".log").hover()
-    wheel(page, -2000)
+    # A little is enough: new lines come faster than a hand turns the wheel.
+    page.mouse.wheel(0, -40)
     expect(status).to_contain_text("not following")
+    wheel(page, -2000)
     page.get_by_role("button", name=re.compile(r"\d+ new lines? ")).wait_for()
     before = in_view(page)
     wait_for(lambda: int(page.locator(".place button").inner_text().split()[0]) > 15, 20, "further lines")
     assert in_view(page) == before
     page.locator(".place button").click()
     expect(page.locator(".place button")).to_have_count(0)
-    expect(status).to_contain_text("following")
+    expect(status).to_contain_text("· following")
     texts = lines(page).locator(".text").all_inner_texts()
     ticks = [int(text.split()[1]) for text in texts if text.startswith("tick")]
     # The newest, without a gap.

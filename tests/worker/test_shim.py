@@ -239,7 +239,7 @@ def test_a_host_that_is_out_of_touch_ends_what_it_runs_and_all_below_it(runs, co
 
 
 def test_contact_keeps_a_run_alive(runs, contact):
-    contact.ago(599)
+    contact.ago(540)
     run = fenced(runs, contact.fence(600.0), "sh", "-c", "until [ -e go ]; do sleep 0.02; done")
     for _ in range(3):
         contact.ago(0)

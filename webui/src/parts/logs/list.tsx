@@ -1,16 +1,6 @@
 /** The lines in view and some around them: the rest of the window is mounted as one scrolls to it. */
 
-import {
-  type KeyboardEvent,
-  type MouseEvent,
-  type UIEvent,
-  useCallback,
-  useEffect,
-  useLayoutEffect,
-  useMemo,
-  useRef,
-  useState,
-} from "react";
+import { type KeyboardEvent, type MouseEvent, type UIEvent, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { LineRow } from "./line";
 import type { Reading } from "./reading";
@@ -42,6 +32,8 @@ export function LineList({ reading, collapse, times, wrap, columns, part, chosen
   const [firstId, setFirstId] = useState(0);
   /** The line that stays where it is while lines come and go around it; how far it is from the top. */
   const anchor = useRef<{ id: number; top: number } | null>(null);
+  /** Where the list was scrolled to when last looked at: what is above that now was moved by the reader. */
+  const lastTop = useRef(0);
   const { following, goal, grow, setFollowing } = reading;
   const last = Math.max(rows.length - MOUNTED, 0);
   const first = following ? last : Math.min(rowOf(rows, firstId), last);
@@ -56,33 +48,47 @@ export function LineList({ reading, collapse, times, wrap, columns, part, chosen
     if (number) onTop(number);
   }, [rows, onTop]);
 
+  /** Stop following where the reader is: new lines come many times a second, and must not win against a slow wheel. */
+  const stay = () => {
+    setFirstId(mounted[0]?.line.id ?? 0);
+    note();
+    setFollowing(false);
+  };
+
+  // Before anybody can scroll: what is noted of a place between two windows would win against the goal.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only a new goal moves the window
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (goal) setFirstId(rows[Math.max(rowOf(rows, goal.id) - MOUNTED / 2, 0)]?.line.id ?? 0);
     anchor.current = null;
   }, [goal]);
 
   useLayoutEffect(() => {
     const element = box.current!;
-    if (following) element.scrollTop = element.scrollHeight;
-    else if (anchor.current) {
+    if (following) {
+      if (isMovedUp(element, lastTop.current)) stay();
+      else element.scrollTop = element.scrollHeight;
+    } else if (anchor.current) {
       const child = element.querySelector<HTMLElement>(`[data-id="${anchor.current.id}"]`);
       if (child) element.scrollTop = child.offsetTop - anchor.current.top;
     } else if (goal) {
       const row = rows[rowOf(rows, goal.id)];
       const child = row && element.querySelector<HTMLElement>(`[data-id="${row.line.id}"]`);
-      if (!child) return;
-      element.scrollTop = child.offsetTop - element.clientHeight / 3;
-      note();
+      if (child) {
+        element.scrollTop = child.offsetTop - element.clientHeight / 3;
+        note();
+      }
     }
+    lastTop.current = element.scrollTop;
   });
 
   const onScroll = (event: UIEvent<HTMLDivElement>) => {
     const element = event.currentTarget;
-    const below = element.scrollHeight - element.scrollTop - element.clientHeight;
-    if (following ? below > 60 : below < 3 && reading.atEnd && first === last) return setFollowing(!following);
+    const below = leftBelow(element);
+    const [up, down] = [isMovedUp(element, lastTop.current), element.scrollTop > lastTop.current];
+    lastTop.current = element.scrollTop;
+    if (following) return up ? stay() : note();
+    if (down && below < 3 && reading.atEnd && first === last) return setFollowing(true);
     note();
-    if (following) return;
     if (element.scrollTop < NEAR_PX && first > 0) setFirstId(rows[Math.max(first - STEP, 0)]!.line.id);
     else if (below < NEAR_PX && first < last) setFirstId(rows[Math.min(first + STEP, last)]!.line.id);
     if (first < AHEAD) grow(true);
@@ -139,4 +145,13 @@ export function LineList({ reading, collapse, times, wrap, columns, part, chosen
       ))}
     </div>
   );
+}
+
+function leftBelow(element: HTMLElement): number {
+  return element.scrollHeight - element.scrollTop - element.clientHeight;
+}
+
+/** Whether the reader has scrolled up. A list that became shorter stands at its end, and that is none of his doing. */
+function isMovedUp(element: HTMLElement, lastTop: number): boolean {
+  return element.scrollTop < lastTop - 2 && leftBelow(element) > 2;
 }
