@@ -31,6 +31,7 @@ from services.kit.records import read_event
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
+from worker.account import Accounts, BadAccount
 from worker.contact import FILE as CONTACT
 from worker.contact import Contact, ContactFile
 from worker.identity import CannotBe, Identity, claim
@@ -70,7 +71,7 @@ class Worker:
             access_key=settings.s3_access_key,
             secret_key=settings.s3_secret_key,
         )
-        self._preparer = Preparer(settings, store, settings.worker_home / "contexts")
+        self._preparer = Preparer(settings, store, settings.worker_home / "contexts", me.instance)
         where = settings.worker_address or _towards(connection)
         self._presence = Presence(me, settings.worker_pool, where, self._journal)
         file = ContactFile(settings.worker_home / CONTACT)
@@ -117,6 +118,7 @@ class Worker:
             self._orders.read_up_to(after)
         self._read = after
         found = [self._take_up(order) for order in self._orders.all()]
+        await asyncio.to_thread(self._preparer.clear_all_but, set(self._runs))
         lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
         for run in found:
             if run.id in lost and run.fenced:
@@ -301,6 +303,8 @@ class Worker:
         finally:
             # Others may wait for its slots.
             run.done.set()
+        # At once: it may hold much, and nobody looks at it again.
+        await asyncio.to_thread(self._preparer.clear, run.id)
         self._clear_away(run.id)
 
     async def _turn_of(self, run: Run) -> None:
@@ -333,11 +337,14 @@ def main() -> None:
     try:
         settings = load(WorkerSettings, os.environ)
         tracer = tracing.configure("worker", os.environ)
+        accounts = Accounts(settings.worker_run_as)
         me = claim(settings.worker_home, settings.worker_id)
-    except (BadSettings, CannotBe, OSError) as error:
+    except (BadSettings, BadAccount, CannotBe, OSError) as error:
         print(f"worker: {error}", file=sys.stderr)
         sys.exit(2)
     logging.configure(settings.log_format, settings.log_level, worker=me.worker_id)
+    if accounts.warning:
+        log.warning("tasks.not_apart", reason=accounts.warning)
     process.run(_until_stopped(replace(settings, worker_id=me.worker_id), me, tracer))
 
 

@@ -11,6 +11,7 @@ from det_contracts import subjects
 from det_contracts.context import Context
 from det_contracts.envelope import Unknown
 from det_contracts.events.checkpoints import DeletionRequested
+from det_contracts.events.gateway import AgentUser
 from det_contracts.events.scheduler import AllocationAssigned, TaskSubmitted
 from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
 from services.kit.log import Log
@@ -39,6 +40,8 @@ class Briefing(msgspec.Struct, frozen=True):
     config: dict[str, Any]
     context: Context | None
     deletion: DeletionRequested | None = None
+    agent_user: AgentUser | None = None
+    """Who it runs as, where its owner is linked with an account."""
     fence_s: float = 0.0
     """Without contact for so long its host ends it; 0: never."""
 
@@ -61,7 +64,7 @@ async def _briefing(journal: Log, assigned: AllocationAssigned, worker_id: str) 
         _last(journal, "searcher.trial.run_requested", assigned.trial_id),
     )
     task = _task(assigned, gang, experiment.user, run.checkpoint, _trial(experiment, trial, run))
-    return Briefing(task, gang, experiment.config, experiment.context)
+    return Briefing(task, gang, experiment.config, experiment.context, agent_user=experiment.agent_user)
 
 
 async def _gang(journal: Log, assigned: AllocationAssigned, worker_id: str) -> Gang:
@@ -81,13 +84,14 @@ async def _deletion(journal: Log, assigned: AllocationAssigned, gang: Gang) -> B
         _last(journal, "checkpoints.deletion.requested", assigned.task_id),
     )
     task = _task(assigned, gang, experiment.user)
-    return Briefing(task, gang, experiment.config, None, deletion)
+    # As whoever wrote what is to go, and with no more rights.
+    return Briefing(task, gang, experiment.config, None, deletion, experiment.agent_user)
 
 
 async def _own_task(journal: Log, assigned: AllocationAssigned, gang: Gang) -> Briefing:
     submitted: TaskSubmitted = await _last(journal, "scheduler.task.submitted", assigned.task_id)
     task = msgspec.structs.replace(_task(assigned, gang, submitted.user), config=submitted.config)
-    return Briefing(task, gang, submitted.config, submitted.context)
+    return Briefing(task, gang, submitted.config, submitted.context, agent_user=submitted.agent_user)
 
 
 async def _last(journal: Log, name: str, key: object) -> Any:

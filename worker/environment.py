@@ -18,6 +18,8 @@ import msgspec
 
 from det_contracts.events.worker import Slot
 from det_contracts.ids import container_id
+from worker import account as accounts
+from worker.account import Account
 from worker.ports import Ports
 
 DROPPED = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
@@ -88,6 +90,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Of all nodes, by rank; empty for this node alone."""
     rank: int = 0
     """Of this node."""
+    account: Account | None = None
+    """Who the task runs as; None: the worker's own user."""
 
 
 def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str, str]) -> dict[str, str]:
@@ -96,6 +100,8 @@ def variables(task: Task, cluster: Cluster, place: Place, inherited: Mapping[str
     The user's variables come last; only the rows that say who the task is win over them.
     """
     base = {name: value for name, value in inherited.items() if _may_pass(name, value)}
+    if place.account is not None:
+        base = accounts.variables(place.account, base, place.workdir.parent)
     base.setdefault("HOME", str(place.workdir))
     ours = _ours(task, cluster, place)
     env = {**base, "PYTHONUNBUFFERED": "1", "DET_PYTHON_EXECUTABLE": "python3", **ours}

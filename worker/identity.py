@@ -49,6 +49,9 @@ def claim(home: Path, wanted: str) -> Identity:
     if wanted and not ids.is_token(wanted):
         raise CannotBe(f"STEADFAST_WORKER_ID='{wanted}': {ids.WORKER_ID_RULE}")
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if home.stat().st_uid == os.geteuid():
+        # Made by somebody else, such as a container's volume, it may be open to everybody.
+        home.chmod(0o700)
     _lock(home)
     known = _read(home / FILE)
     if known is None:

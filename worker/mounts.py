@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from worker.account import Account, files_as
+
 INFO = Path("/run/determined/info")
 SHARED_FS = Path("/determined_shared_fs")
 _BIND = 'while [ "$1" != -- ]; do mount --bind "$1" "$2" || exit; shift 2; done; shift; exec "$@"'
@@ -22,15 +24,27 @@ class CannotMount(OSError):
 
 def with_container_paths(argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any]) -> list[str]:
     """The command line that runs `argv` with these mounts; raises `CannotMount`."""
+    binds = container_paths(info_dir, storage)
+    alone = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
+    places = [str(path) for pair in binds for path in pair]
+    return [*alone, "sh", "-c", _BIND, "sh", *places, "--", *argv]
+
+
+def container_paths(
+    info_dir: Path, storage: Mapping[str, Any], account: Account | None = None
+) -> list[tuple[Path, Path]]:
+    """Each folder, and where a container has it, both made with the rights of who will use them.
+
+    Raises `CannotMount`.
+    """
     binds = [(info_dir, INFO)]
     if storage.get("type") == "shared_fs":
         binds.append((Path(storage["host_path"]), SHARED_FS))
     for source, target in binds:
-        _make(source)
+        with files_as(account):
+            _make(source)
         _make(target)
-    alone = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
-    places = [str(path) for pair in binds for path in pair]
-    return [*alone, "sh", "-c", _BIND, "sh", *places, "--", *argv]
+    return binds
 
 
 def _make(path: Path) -> None:

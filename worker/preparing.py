@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,12 @@ from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.storage import StorageRefused, probe
 from services.kit.task_tokens import sign
 from worker import hook, ports, process
+from worker.account import Account, Accounts, check_usable, files_as
 from worker.briefing import Briefing, Gang
 from worker.contact import FILE as CONTACT
 from worker.environment import Cluster, Place, Task, info_files, interpreter_dirs, variables, write_info
-from worker.mounts import with_container_paths
+from worker.mounts import container_paths, with_container_paths
+from worker.places import Places, hand_over
 from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.workdir import unpack
@@ -47,8 +49,12 @@ class Signing(msgspec.Struct, frozen=True):
 class Preparer:
     """Prepares runs; all of it blocks, and all of it may be repeated."""
 
-    def __init__(self, settings: WorkerSettings, blobs: BlobStore, contexts: Path) -> None:
+    def __init__(
+        self, settings: WorkerSettings, blobs: BlobStore, contexts: Path, instance: str = ""
+    ) -> None:
         self._settings = settings
+        self._accounts = Accounts(settings.worker_run_as)
+        self._places = Places(settings.worker_tasks, instance or settings.worker_id)
         self._blobs = blobs
         self._contexts = contexts
         self._signing = _signing(settings.trial_signing)
@@ -70,21 +76,24 @@ class Preparer:
             raise CannotPrepare(f"the task could not be prepared: {error}") from error
 
     def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports) -> None:
-        workdir, info_dir = run_dir / "workdir", run_dir / "info"
-        self._unpack(briefing.context, workdir, run_dir / "model")
+        account = self._accounts.of(briefing.agent_user)
+        home = run_dir if account is None else self._places.make(run_dir.name)
+        workdir, info_dir = home / "workdir", home / "info"
+        self._unpack(briefing.context, workdir, home / "model")
         storage = briefing.config.get("checkpoint_storage")
         if storage is not None:
-            probe(storage)
+            self._probe(storage, account)
         gang, settings = briefing.gang, self._settings
         place = Place(
             workdir=workdir,
             info_dir=info_dir,
             slots=slots,
             ports=ports,
-            python_path=interpreter_dirs(Path(settings.worker_python), run_dir / "bin"),
+            python_path=interpreter_dirs(Path(settings.worker_python), home / "bin"),
             addresses=gang.addresses,
             slot_counts=gang.slot_counts,
             rank=gang.rank,
+            account=account,
         )
         token = self._task_token(briefing.task)
         task = msgspec.structs.replace(briefing.task, session_token=token, user_token=token)
@@ -92,11 +101,46 @@ class Preparer:
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
         argv = self._command(briefing, workdir, len(slots))
-        if settings.worker_container_paths and storage is not None:
+        run_as = None
+        if account is not None:
+            run_as = self._hand_over(home, account, storage)
+        elif settings.worker_container_paths and storage is not None:
             argv = with_container_paths(argv, info_dir, storage)
         contact = str(settings.worker_home.absolute() / CONTACT)
         fence = process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
-        process.prepare(run_dir, argv, workdir, environment, fence)
+        process.prepare(run_dir, argv, workdir, environment, fence, run_as)
+
+    def _probe(self, storage: Mapping[str, Any], account: Account | None) -> None:
+        """Try the storage as the task will; raises `StorageRefused`."""
+        try:
+            with files_as(account):
+                probe(storage)
+        except StorageRefused as error:
+            if account is None:
+                raise
+            raise StorageRefused(
+                f"the task runs as {account}: {error}. Let that user write there, and "
+                "enter every folder above it"
+            ) from error
+
+    def _hand_over(self, home: Path, account: Account, storage: Mapping[str, Any] | None) -> process.RunAs:
+        """Give a task's files to its user; from here on nobody else writes there."""
+        with files_as(account):
+            check_usable(Path(self._settings.worker_python), account)
+            check_usable(self._places.folder, account)
+        hand_over(home, account)
+        binds: list[tuple[Path, Path]] = []
+        if self._settings.worker_container_paths and storage is not None:
+            binds = container_paths(home / "info", storage, account)
+        return process.RunAs(account.uid, account.gid, tuple((str(a), str(b)) for a, b in binds))
+
+    def clear(self, allocation_id: str) -> None:
+        """Remove what a task had outside of its run's own folder."""
+        self._places.clear(allocation_id)
+
+    def clear_all_but(self, allocations: Collection[str]) -> None:
+        """Remove what is left of tasks that this worker knows no more."""
+        self._places.clear_all_but(allocations)
 
     def _unpack(self, context: Context | None, workdir: Path, pristine: Path) -> None:
         if context is None:

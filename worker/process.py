@@ -81,8 +81,22 @@ class Fence(msgspec.Struct, frozen=True):
     after_s: float
 
 
+class RunAs(msgspec.Struct, frozen=True):
+    """The user that a command runs as, with no other groups, no way to more rights, and no more of ours."""
+
+    uid: int
+    gid: int
+    binds: tuple[tuple[str, str], ...] = ()
+    """Folders, and where the command alone sees them; those that this user cannot open are refused."""
+
+
 def prepare(
-    run_dir: Path, argv: Sequence[str], cwd: Path, env: Mapping[str, str], fence: Fence | None = None
+    run_dir: Path,
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    fence: Fence | None = None,
+    run_as: RunAs | None = None,
 ) -> None:
     """Lay out a run without starting it. The directory is for the worker's user only: `env` holds tokens."""
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -90,6 +104,8 @@ def prepare(
     spec: dict[str, object] = {"argv": list(argv), "cwd": str(cwd), "env": dict(env)}
     if fence is not None:
         spec["fence"] = msgspec.to_builtins(fence)
+    if run_as is not None:
+        spec["run_as"] = msgspec.to_builtins(run_as)
     write_whole(run_dir / "spec.json", json.dumps(spec).encode(), lasting=False)
 
 
@@ -101,7 +117,13 @@ def start(run_dir: Path) -> None:
     command = [sys.executable, "-I", "-S", str(SHIM), str(run_dir)]
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=START_S, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=START_S,
+            start_new_session=True,
+            # Where tasks run as the same user, they can read what is in here.
+            env={name: value for name, value in os.environ.items() if not name.startswith("STEADFAST_")},
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StartFailed(f"no shim for run {run_dir}: {error}") from error

@@ -26,6 +26,10 @@ class WorkerSettings(ServiceSettings):
     """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
     worker_container_paths: bool = False
     """Whether runs see their files where Determined's containers have them; its own SDK looks only there."""
+    worker_run_as: str = ""
+    """Who tasks run as, where their owner is linked with no account: `user`, `user:group` or `uid:gid`."""
+    worker_tasks: Path = Path("/var/lib/steadfast-tasks")
+    """Where tasks that run as other users have their folders; everybody must be able to pass through it."""
     worker_address: str = ""
     """Under which other workers reach scripts here; empty: this host's address on the way to the broker."""
     trial_signing: Path | None = None

@@ -67,6 +67,8 @@ class CreateExperiment(Creation, frozen=True, kw_only=True, tag="create_experime
     activate: bool = True
     request_key: str = ""
     unmanaged: bool = False
+    agent_user: AgentUser | None = None
+    """Who its trials run as on the hosts of workers."""
 
 
 class ChangeExperiment(msgspec.Struct, frozen=True, kw_only=True, tag="change_experiment"):
@@ -159,6 +161,8 @@ class SubmitTask(Creation, frozen=True, kw_only=True, tag="submit_task"):
     pool: str
     priority: int | None = None
     workspace_id: int = 1
+    agent_user: AgentUser | None = None
+    """Who it runs as on the hosts of workers."""
 
 
 class StopTask(msgspec.Struct, frozen=True, kw_only=True, tag="stop_task"):

@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Iterable
 
 from det_contracts.commands import Password
-from det_contracts.events.gateway import UserSet
+from det_contracts.events.gateway import AgentUser, UserSet
 from det_contracts.problems import not_found
 from services.gateway.domain import State, User
 from services.gateway.domain.people import BUILT_IN
@@ -59,6 +59,12 @@ def by_id_of(state: State, name: str) -> int:
     """The id of whoever has or had the name, or 0."""
     found = named(state, name)
     return found.id if found is not None else 0
+
+
+def agent_user_of(state: State, name: str) -> AgentUser | None:
+    """Who a user's tasks run as on the hosts of workers, where that was set for them."""
+    found = named(state, name)
+    return found.agent_user if found is not None else None
 
 
 def active(state: State, name: str) -> User | None:

@@ -16,6 +16,7 @@ from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys
 from services.local.processes import Child, Program, tell
 
+RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
 
 
@@ -110,7 +111,7 @@ class Cluster:
         return found | plan.settings
 
     def _gateway(self) -> dict[str, str]:
-        storage = Path(self.plan.storage) if self.plan.storage else self.home.folder("checkpoints")
+        storage = Path(self.plan.storage) if self.plan.storage else self._own_storage()
         return {
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
@@ -118,6 +119,14 @@ class Cluster:
             "STEADFAST_TRIAL_SIGNER": str(self.home.folder("secrets") / "trial-signer.pub"),
             "STEADFAST_CHECKPOINTS": str(storage),
         }
+
+    def _own_storage(self) -> Path:
+        """The cluster's folder for checkpoints: open to tasks where they run as other users."""
+        folder = self.home.folder("checkpoints")
+        if os.environ.get(RUN_AS) or self.plan.settings.get(RUN_AS):
+            # As with /tmp: everybody may add to it, and nobody may take away what is another's.
+            folder.chmod(0o1777)
+        return folder
 
     def _worker(self, name: str) -> dict[str, str]:
         planned = worker_ids(self.plan)

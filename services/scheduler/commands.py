@@ -152,6 +152,7 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
         pool=command.pool,
         priority=command.priority,
         workspace_id=command.workspace_id,
+        agent_user=command.agent_user,
         reason=f"submitted by {command.user}",
     )
     return Ruling([submitted], command.task_id)

@@ -47,6 +47,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         source_checkpoint=command.source_checkpoint,
         request_key=command.request_key,
         unmanaged=command.unmanaged,
+        agent_user=command.agent_user,
         reason=reason,
     )
     events: list[Any] = [created]

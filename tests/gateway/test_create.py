@@ -9,7 +9,8 @@ import tarfile
 
 import pytest
 
-from det_contracts.commands import CreateExperiment
+from det_contracts.commands import CreateExperiment, SubmitTask
+from det_contracts.events.gateway import AgentUser
 from services.gateway.submit import archive
 from tests.gateway import stories as story
 
@@ -216,3 +217,15 @@ def test_too_large_a_context_is_413(open_gateway, monkeypatch):
     monkeypatch.setattr(archive, "LIMIT_BYTES", 10)
     message = open_gateway.refused(413, "POST", PATH, {"config": YAML, "modelDefinition": FILES})
     assert ".detignore" in message
+
+
+def test_what_runs_runs_as_the_account_that_its_owner_is_linked_with(open_gateway):
+    open_gateway.log_in("admin")
+    linked = {"agentUid": 7, "agentGid": 8, "agentUser": "d", "agentGroup": "g"}
+    open_gateway.send("PATCH", "/api/v1/users/2", {"agentUserGroup": linked})
+    _submit(open_gateway)
+    open_gateway.log_in("determined")
+    _submit(open_gateway)
+    open_gateway.post("/api/v1/commands", {"config": {"entrypoint": "true", "resources": {"slots": 0}}})
+    made = [one for one in open_gateway.peers.commands if isinstance(one, CreateExperiment | SubmitTask)]
+    assert [one.agent_user for one in made] == [None, AgentUser(7, 8, "d", "g"), AgentUser(7, 8, "d", "g")]

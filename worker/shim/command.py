@@ -13,7 +13,8 @@ from worker.shim.spool import STDERR, STDOUT, Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` itself would take a tenth of the start.
-    from typing import NoReturn
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
 TERM_GRACE_S = 3.0
 GIVE_UP_S = 2.0
@@ -30,7 +31,9 @@ class CannotStart(Exception):
 class Command:
     """A started command. Everything below it is found again, also what leaves its group or session."""
 
-    def __init__(self, argv: list[str], cwd: str, env: dict[str, str]) -> None:
+    def __init__(
+        self, argv: list[str], cwd: str, env: dict[str, str], run_as: dict[str, Any] | None = None
+    ) -> None:
         self.status: int | None = None
         """As waitpid gives it; None while the command runs."""
         self.left_over = 0
@@ -40,13 +43,14 @@ class Command:
         self._asked: set[int] = set()
         self._kill_at: float | None = None
         self._adopts = _adopt_orphans()
+        self._change_user = _change_user(run_as)
         self.pid = self._spawn(argv, cwd, env)
 
     def _spawn(self, argv: list[str], cwd: str, env: dict[str, str]) -> int:
         out, err, told = os.pipe(), os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
-            _become(argv, cwd, env, out[1], err[1], told[1])
+            _become(argv, cwd, env, out[1], err[1], told[1], self._change_user)
         for _, write in (out, err, told):
             os.close(write)
         for stream, read in ((STDOUT, out[0]), (STDERR, err[0])):
@@ -131,7 +135,15 @@ class Command:
         return descendants(os.getpid(), session=self.pid)
 
 
-def _become(argv: list[str], cwd: str, env: dict[str, str], out: int, err: int, tell: int) -> NoReturn:
+def _become(
+    argv: list[str],
+    cwd: str,
+    env: dict[str, str],
+    out: int,
+    err: int,
+    tell: int,
+    change_user: Callable[..., None],
+) -> NoReturn:
     """In the child: become the command, or tell why not."""
     try:
         os.setsid()
@@ -142,6 +154,7 @@ def _become(argv: list[str], cwd: str, env: dict[str, str], out: int, err: int, 
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        change_user(1, 2)
         os.chdir(cwd)
         os.execvpe(argv[0], argv, env)  # noqa: S606 - the task's command, which is the user's to choose
     except OSError as error:
@@ -151,6 +164,16 @@ def _become(argv: list[str], cwd: str, env: dict[str, str], out: int, err: int, 
         os.write(tell, f"cannot start {argv}: {error!r}".encode())
     finally:
         os._exit(127)
+
+
+def _change_user(run_as: dict[str, Any] | None) -> Callable[..., None]:
+    """What makes the child the user of the command; nothing where none is named."""
+    if run_as is None:
+        return lambda *_: None
+    # Loaded before the fork, and only where it is wanted: the shim has to start fast.
+    from worker.shim.run_as import RunAs
+
+    return RunAs(**run_as).drop
 
 
 def _widen(pipe: int) -> None:

@@ -57,7 +57,7 @@ class Shim:
 
             self._fence = Fence(**spec["fence"])
         try:
-            command = self._command = Command(spec["argv"], spec["cwd"], spec["env"])
+            command = self._command = Command(spec["argv"], spec["cwd"], spec["env"], spec.get("run_as"))
         except CannotStart as failure:
             self._spool.append(NOTICE, [str(failure).encode()])
             self._exit(code=127, message=str(failure))

@@ -8,6 +8,7 @@ import msgspec
 
 from det_contracts.codec import event
 from det_contracts.context import Context
+from det_contracts.events.gateway import AgentUser
 
 TaskKind = Literal["TRIAL", "CHECKPOINT_GC", "COMMAND", "TENSORBOARD"]
 OwnKind = Literal["COMMAND", "TENSORBOARD"]
@@ -63,6 +64,8 @@ class TaskSubmitted(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     priority: int | None = None
     workspace_id: int = 1
+    agent_user: AgentUser | None = None
+    """Who it runs as on the hosts of workers; None: as the worker is told."""
     reason: str
 
 

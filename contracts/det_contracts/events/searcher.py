@@ -9,6 +9,7 @@ import msgspec
 from det_contracts.codec import event
 from det_contracts.context import Context
 from det_contracts.custom_search import CustomOperation
+from det_contracts.events.gateway import AgentUser
 from det_contracts.states import State
 
 
@@ -35,6 +36,8 @@ class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
     answers with this experiment, as long as that is not deleted."""
     unmanaged: bool = False
     """Its trials run outside of the cluster, which is only told of them: no search, no slots."""
+    agent_user: AgentUser | None = None
+    """Who its trials run as on the hosts of workers; None: as the worker is told."""
     reason: str
 
 

@@ -65,6 +65,7 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
         pool=wish.pool,
         priority=wish.priority,
         workspace_id=places.workspace(state, body.workspace_id or places.FIRST).workspace_id,
+        agent_user=visit.user.agent_user,
     )
     return _shown(visit, kind, await visit.create(command), warnings=[])
 

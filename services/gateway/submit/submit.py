@@ -12,7 +12,7 @@ import msgspec
 from det_contracts import commands
 from det_contracts.context import Context
 from det_contracts.problems import Refused, invalid, unavailable
-from services.gateway import places
+from services.gateway import places, users
 from services.gateway.backend import Backend
 from services.gateway.commands.templates import template_id
 from services.gateway.domain import State
@@ -111,6 +111,7 @@ async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: st
         source_checkpoint=source,
         activate=wish.activate,
         unmanaged=wish.unmanaged,
+        agent_user=users.agent_user_of(state, user),
     )
     return Checked(command, warnings)
 

@@ -1,0 +1,258 @@
+"""Two users' scripts on one host, against one another and against the platform."""
+
+import base64
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.other_users import ANN, BOB, NOBODY, interpreter, needs_root
+
+pytestmark = [needs_root, pytest.mark.timeout(600)]
+
+TRAIN = """
+import os, pathlib, time
+import determined as det
+
+with det.core.init() as core:
+    for op in core.searcher.operations():
+        with core.checkpoint.store_path({"steps_completed": 1}) as (path, uuid):
+            (path / "weights").write_text("ann's")
+        core.train.report_training_metrics(1, {"x": 1.0})
+        core.train.report_validation_metrics(1, {"x": float(os.getuid())})
+        print("ready", os.getuid(), flush=True)
+        while not pathlib.Path(os.environ["GATE"]).exists():
+            time.sleep(0.05)
+        op.report_completed(1.0)
+"""
+CONFIG = """
+name: {name}
+entrypoint: python3 train.py
+searcher: {{name: single, metric: x, max_length: 1}}
+checkpoint_storage: {{type: shared_fs, host_path: {storage}, save_trial_latest: 0, save_trial_best: 0,
+                      save_experiment_best: 0}}
+environment: {{environment_variables: [GATE={gate}, MINE=word]}}
+max_restarts: 0
+"""
+HOSTILE = '''
+import ctypes, json, os
+
+me, done = os.getuid(), []
+
+def tries(what, how):
+    try:
+        got = how()
+    except (OSError, ValueError):
+        return
+    # Threads of the kernel have empty files, and those are everybody's.
+    if got != b"":
+        done.append(what)
+
+def below(folder):
+    """All that can be seen there, the folder itself among it."""
+    yield folder
+    for inner, folders, files in os.walk(folder):
+        yield from (os.path.join(inner, name) for name in (*folders, *files))
+
+def look(path):
+    os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1)
+
+for folder in os.environ["PRIVATE"].split(":"):
+    for path in below(folder):
+        tries(f"read {path}", lambda: look(path))
+        tries(f"write {path}", lambda: open(path + "/x" if os.path.isdir(path) else path, "ab").close())
+for path in below(os.environ["SHARED"]):
+    if os.lstat(path).st_uid not in (0, me):
+        tries(f"change {path}", lambda: open(path + "/x" if os.path.isdir(path) else path, "ab").close())
+        tries(f"move {path}", lambda: os.rename(path, path + "-gone"))
+        tries(f"chmod {path}", lambda: os.chmod(path, 0o777))
+libc = ctypes.CDLL(None, use_errno=True)
+others = 0
+for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+    try:
+        whose = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        continue
+    if whose == me:
+        continue
+    others += 1
+    for name in ("environ", "mem", "maps", "auxv", "stack", "syscall"):
+        tries(f"read /proc/{pid}/{name}", lambda: open(f"/proc/{pid}/{name}", "rb").read(1))
+    for name in ("cwd", "root", "exe"):
+        tries(f"follow /proc/{pid}/{name}", lambda: os.readlink(f"/proc/{pid}/{name}"))
+    tries(f"list /proc/{pid}/fd", lambda: os.listdir(f"/proc/{pid}/fd"))
+    tries(f"signal {pid}", lambda: os.kill(pid, 0))
+    if libc.ptrace(16, pid, 0, 0) == 0:
+        done.append(f"attach to {pid}")
+for id in (0, int(os.environ["OTHER"])):
+    tries(f"become {id}", lambda: os.setuid(id))
+    tries(f"join {id}", lambda: os.setgid(id))
+tries("take groups", lambda: os.setgroups([0]))
+named = [name for name in os.environ if name.startswith("STEADFAST_")]
+secret = [name for name, value in os.environ.items() if "platform-secret" in value]
+print("FOUND " + json.dumps({"me": me, "others": others, "done": done, "named": named, "secret": secret}))
+'''
+
+
+class Person:
+    """Somebody who uses the REST API."""
+
+    def __init__(self, cluster, name):
+        self._base = f"{cluster.address}/api/v1"
+        told = {"username": name, "password": "", "isHashed": True}
+        token = requests.post(f"{self._base}/auth/login", json=told, timeout=60).json()["token"]
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def post(self, path, body):
+        answer = requests.post(f"{self._base}/{path}", json=body, headers=self._headers, timeout=60)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    def get(self, path):
+        answer = requests.get(f"{self._base}/{path}", headers=self._headers, timeout=60)
+        assert answer.ok, answer.text
+        return answer.json()
+
+    def log(self, task):
+        answer = requests.get(f"{self._base}/tasks/{task}/logs", headers=self._headers, timeout=60)
+        return [json.loads(line)["result"]["log"].rstrip() for line in answer.text.splitlines() if line]
+
+    def command(self, script, **variables):
+        """Run a command to its end; returns its output."""
+        told = [f"{name}={value}" for name, value in variables.items()]
+        environment = {"environment_variables": told}
+        config = {
+            "entrypoint": ["python3", "-c", script],
+            "environment": environment,
+            "resources": {"slots": 0},
+        }
+        id = self.post("commands", {"config": config})["command"]["id"]
+        wait_for(
+            lambda: self.get(f"commands/{id}")["command"]["state"] == "STATE_TERMINATED", 60, "the command"
+        )
+        return self.log(id)
+
+
+@pytest.fixture(scope="module")
+def shop():
+    """Folders that every user can enter: pytest's own are closed to others."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    (made / "storage").mkdir()
+    (made / "storage").chmod(0o1777)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(scope="module")
+def place(shop, tmp_path_factory):
+    python = interpreter(shop)
+    settings = {
+        "STEADFAST_WORKER_RUN_AS": f"{NOBODY}:{NOBODY}",
+        "STEADFAST_WORKER_TASKS": str(shop / "tasks"),
+        "MINIO_SECRET_KEY": "platform-secret",
+    }
+    # The home itself may be entered: it is not its parents that keep anybody out.
+    home = shop / "home"
+    home.mkdir()
+    cluster = LocalCluster(home, slots=4, python=python, storage=str(shop / "storage"), settings=settings)
+    cluster.up()
+    yield cluster
+    cluster.down()
+
+
+@pytest.fixture(scope="module")
+def people(place):
+    admin = Person(place, "admin")
+    for name, id in (("ann", ANN), ("bob", BOB)):
+        group = {"agentUid": id, "agentGid": id, "agentUser": name, "agentGroup": name}
+        admin.post("users", {"user": {"username": name, "active": True, "agentUserGroup": group}})
+    return {name: Person(place, name) for name in ("ann", "bob", "determined")}
+
+
+def submit(person, shop, name):
+    """Start an experiment; returns its id, its trial's task, and the file that lets it go on."""
+    gate = shop / f"gate-{name}"
+    config = CONFIG.format(name=name, storage=shop / "storage", gate=gate)
+    content = base64.b64encode(TRAIN.encode()).decode()
+    file = {"path": "train.py", "type": 48, "content": content, "mode": 0o644, "mtime": 0, "uid": 0, "gid": 0}
+    body = {"config": config, "modelDefinition": [file], "activate": True}
+    id = person.post("experiments", body)["experiment"]["id"]
+    wait_for(lambda: person.get(f"experiments/{id}/trials")["trials"], 60, "the trial")
+    task = person.get(f"experiments/{id}/trials")["trials"][0]["taskId"]
+    return id, task, gate
+
+
+def test_a_hostile_script_gets_at_nothing_of_others(place, people, shop):
+    id, task, gate = submit(people["ann"], shop, "ann")
+    ready = f"ready {ANN}"
+    wait_for(lambda: ready in people["ann"].log(task), 90, f"'{ready}' in {people['ann'].log(task)}")
+    home = place.home.path
+    private = [home / "secrets", home / "databases", home / "broker", home / "blobs", home / "logs"]
+    private += [home / "workers" / name for name in place.workers()]
+    private += [folder for folder in shop.glob("tasks/*/*") if folder.stat().st_uid == ANN]
+    assert (home / "secrets" / "authority.json").exists()
+    assert len(private) == 7, private
+    variables = {"PRIVATE": ":".join(map(str, private)), "SHARED": str(shop / "storage"), "OTHER": str(ANN)}
+    for name, uid in (("bob", BOB), ("determined", NOBODY)):
+        lines = people[name].command(HOSTILE, **variables)
+        (found,) = [json.loads(line[6:]) for line in lines if line.startswith("FOUND ")]
+        assert found["me"] == uid
+        assert found["others"] > 5
+        assert found["done"] == [], "\n".join(found["done"])
+        assert (found["named"], found["secret"]) == ([], [])
+    gate.touch()
+    place.wait_for_end(id)
+    assert people["ann"].get(f"experiments/{id}")["experiment"]["state"] == "STATE_COMPLETED"
+
+
+def test_a_trial_of_another_user_works_and_leaves_nothing(place, people, shop):
+    """Metrics, output, checkpoint, and its deletion by a task of the same user."""
+    id, task, gate = submit(people["bob"], shop, "bob")
+    gate.touch()
+    place.wait_for_end(id)
+    assert f"ready {BOB}" in people["bob"].log(task)
+    trial = people["bob"].get(f"experiments/{id}/trials")["trials"][0]
+    assert trial["latestValidation"]["metrics"]["avgMetrics"] == {"x": float(BOB)}
+
+    # Its policy keeps none: what bob's trial wrote, a task of bob's deletes.
+    def deleted():
+        found = people["bob"].get(f"experiments/{id}/checkpoints")["checkpoints"]
+        return [one["state"] for one in found] == ["STATE_DELETED"]
+
+    wait_for(deleted, 60, "the deletion")
+    left = [path for path in (shop / "storage").rglob("*") if path.lstat().st_uid == BOB and path.is_file()]
+    assert left == []
+    wait_for(lambda: not list(shop.glob("tasks/*/*")), 60, "folders of tasks to go")
+
+
+def test_an_account_that_cannot_be_is_told(place, people):
+    admin = Person(place, "admin")
+    group = {"agentUid": 0, "agentGid": 0, "agentUser": "root", "agentGroup": "root"}
+    admin.post("users", {"user": {"username": "eve", "active": True, "agentUserGroup": group}})
+    lines = Person(place, "eve").command("import os; print(os.getuid())")
+    assert any("tasks do not run as 'root' (0:0)" in line for line in lines), lines
+    assert "0" not in lines
+
+
+def test_where_only_root_can_go_is_told(place, people, tmp_path):
+    """pytest's folders are root's alone."""
+    config = {
+        "entrypoint": "true",
+        "checkpoint_storage": {"type": "shared_fs", "host_path": str(tmp_path / "closed")},
+        "searcher": {"name": "single", "metric": "x", "max_length": 1},
+        "max_restarts": 0,
+    }
+    ann = people["ann"]
+    id = ann.post("experiments", {"config": json.dumps(config), "activate": True})["experiment"]["id"]
+    place.wait_for_end(id)
+    task = ann.get(f"experiments/{id}/trials")["trials"][0]["taskId"]
+    told = "\n".join(ann.log(task))
+    assert f"the task runs as 'ann' ({ANN}:{ANN})" in told
+    assert "enter every folder above it" in told
+    assert os.geteuid() == 0

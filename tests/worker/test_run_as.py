@@ -1,0 +1,126 @@
+"""A command that its shim starts as another user."""
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.other_users import ANN, BOB, needs_root
+from worker import process
+
+pytestmark = [pytest.mark.live, needs_root]
+
+STATUS = "cat /proc/self/status"
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that every user can enter, unlike those of pytest."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o711)
+    yield made
+    shutil.rmtree(made)
+
+
+def started(runs, *argv, name="run", cwd="/", binds=()):
+    run = runs.dir(name)
+    env = {"PATH": os.environ["PATH"]}
+    process.prepare(run, argv, cwd, env, run_as=process.RunAs(ANN, BOB, binds))
+    process.start(run)
+    return run
+
+
+def fields(runs, run):
+    runs.ended(run)
+    return dict(text.split(":\t", 1) for _, text in runs.lines(run) if ":\t" in text)
+
+
+@pytest.fixture
+def groups():
+    """This process, and so a shim that it starts, is in further groups."""
+    before = os.getgroups()
+    os.setgroups([0, 12345])
+    yield
+    os.setgroups(before)
+
+
+def test_it_has_that_user_and_no_way_back(runs, groups):
+    found = fields(runs, started(runs, "sh", "-c", f"umask; {STATUS}"))
+    assert found["Uid"].split() == [str(ANN)] * 4
+    assert found["Gid"].split() == [str(BOB)] * 4
+    assert found["Groups"].split() == []
+    assert found["NoNewPrivs"] == "1"
+    assert {int(found[name], 16) for name in ("CapPrm", "CapEff", "CapAmb")} == {0}
+    assert found["Umask"] == "0022"
+
+
+def test_no_descriptor_of_ours_comes_along(runs):
+    run = started(runs, "sh", "-c", "ls /proc/$$/fd")
+    runs.ended(run)
+    assert sorted(text for _, text in runs.lines(run)) == ["0", "1", "2"]
+
+
+def test_its_output_can_be_opened_by_name(runs):
+    run = started(runs, "sh", "-c", "echo out > /dev/stdout; echo err > /dev/stderr")
+    assert runs.ended(run).code == 0
+    assert sorted(runs.lines(run)) == [("stderr", "err"), ("stdout", "out")]
+
+
+def test_it_is_killed_with_all_that_came_of_it(runs):
+    run = started(runs, "sh", "-c", "setsid sleep 1000 & echo up; sleep 1000")
+    runs.said(run, "up")
+    process.kill(run)
+    assert runs.ended(run).code == 137
+
+
+def test_it_is_buried_when_its_shim_is_gone(runs):
+    run = started(runs, "sleep", "1000")
+    running = process._running(run)
+    os.kill(running.shim.pid, 9)
+    runs.eventually(lambda: process.state_of(run) == "lost", "the loss")
+    process.bury(run, "gone")
+    runs.eventually(lambda: not running.command.alive(), "the end of the command")
+
+
+def test_a_working_directory_that_it_cannot_enter(runs, tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    run = started(runs, "true", cwd=str(closed))
+    assert runs.ended(run).message == f"cannot start '{closed}': Permission denied"
+
+
+def test_it_sees_what_is_mounted_for_it_alone(runs, open_folder):
+    own, at = open_folder / "own", open_folder / "at"
+    own.mkdir()
+    at.mkdir()
+    (own / "file").write_text("mine")
+    os.chown(own, ANN, BOB)
+    run = started(runs, "sh", "-c", f"cat {at}/file; touch {at}/made", binds=[(str(own), str(at))])
+    assert runs.ended(run).code == 0, runs.lines(run)
+    assert [text for _, text in runs.lines(run)] == ["mine"]
+    assert (own / "made").stat().st_uid == ANN
+    assert list(at.iterdir()) == []
+
+
+def test_a_mount_leads_nowhere_where_it_could_not_go(runs, open_folder):
+    """A folder that is open, below one that is closed to the user: only the path keeps it out."""
+    closed, at = open_folder / "closed", open_folder / "at"
+    (closed / "open").mkdir(parents=True)
+    closed.chmod(0o700)
+    at.mkdir()
+    run = started(runs, "ls", str(at), binds=[(str(closed / "open"), str(at))])
+    found = runs.ended(run)
+    assert found.code == 127
+    assert "Permission denied" in found.message
+
+
+def test_the_shim_has_no_settings_of_the_platform(runs, monkeypatch):
+    monkeypatch.setenv("STEADFAST_S3_SECRET_KEY", "secret")
+    run = started(runs, "sleep", "1000")
+    shim = process._running(run).shim.pid
+    assert b"STEADFAST_" not in Path(f"/proc/{shim}/environ").read_bytes()
+    spec = json.loads((run / "spec.json").read_text())
+    assert spec["run_as"]["uid"] == ANN

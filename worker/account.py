@@ -1,0 +1,178 @@
+"""Who tasks run as on this host: the account of their owner, else the one that the worker is told.
+
+Only a worker that runs as root can choose. Elsewhere tasks run as the worker's own user, and can read all
+that it can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import grp
+import os
+import pwd
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from det_contracts.events.gateway import AgentUser
+
+LONGEST_TMPDIR = 70
+"""Longer ones leave no room for the names of sockets below them, which Linux limits to 107 bytes."""
+_SECRET_ENDS = ("_KEY", "_KEY_ID", "_TOKEN", "_SECRET", "_CREDENTIALS", "_CREDS")
+_PERSONAL = ("HOME", "USER", "LOGNAME", "MAIL", "OLDPWD", "PWD", "TMPDIR", "SUDO_", "SSH_", "XDG_", "DBUS_")
+
+
+class BadAccount(ValueError):
+    """No task can run as this account; the text says why and what to do."""
+
+
+class Account(msgspec.Struct, frozen=True):
+    """A user of this host that is not the platform's."""
+
+    uid: int
+    gid: int
+    name: str
+    home: str = ""
+    """Empty where it has none."""
+
+    def __str__(self) -> str:
+        return f"'{self.name}' ({self.uid}:{self.gid})"
+
+
+class Accounts:
+    """Chooses the account of each task. `default` is the setting; raises `BadAccount` where that is wrong."""
+
+    def __init__(self, default: str) -> None:
+        self._can_choose = os.geteuid() == 0
+        if default and not self._can_choose:
+            raise BadAccount(
+                f"STEADFAST_WORKER_RUN_AS={default}: only a worker that runs as root can start tasks as "
+                "somebody else; run it as root, or as that user"
+            )
+        self.default = parse(default) if default else None
+
+    def of(self, agent_user: AgentUser | None) -> Account | None:
+        """The account that a task runs as; None for the worker's own. Raises `BadAccount`."""
+        if agent_user is None or not self._can_choose:
+            return self.default
+        return linked(agent_user)
+
+    @property
+    def warning(self) -> str:
+        """What an operator should know of how tasks run here; empty where there is nothing."""
+        if self.default is not None:
+            return ""
+        whose = "root" if self._can_choose else "the user of the worker"
+        return (
+            f"tasks run as {whose} and can read the keys of the cluster: only run scripts that you trust, or "
+            "start the worker as root with STEADFAST_WORKER_RUN_AS (docs/guides/hardening.md)"
+        )
+
+
+def parse(text: str) -> Account:
+    """The account of a setting, `user`, `user:group` or `uid:gid`; raises `BadAccount`."""
+    user, colon, group = text.partition(":")
+    try:
+        known = pwd.getpwuid(int(user)) if user.isdigit() else pwd.getpwnam(user)
+    except KeyError:
+        known = None
+    if known is None and not (user.isdigit() and group):
+        raise BadAccount(f"there is no user '{user}' on this host: make one, or write UID:GID")
+    uid = known.pw_uid if known is not None else int(user)
+    gid = _group(group) if colon else _own_group(known)
+    return _checked(Account(uid, gid, known.pw_name if known is not None else f"uid-{uid}", _home(known)))
+
+
+def linked(user: AgentUser) -> Account:
+    """The account that a user of the cluster is linked with; raises `BadAccount`."""
+    try:
+        known: pwd.struct_passwd | None = pwd.getpwuid(user.uid)
+    except (KeyError, OverflowError):
+        known = None
+    return _checked(Account(user.uid, user.gid, user.user or f"uid-{user.uid}", _home(known)))
+
+
+def _checked(account: Account) -> Account:
+    if not (0 < account.uid < 2**32 - 1 and 0 < account.gid < 2**32 - 1):
+        raise BadAccount(
+            f"tasks do not run as {account}: neither user nor group may be root's (0). Link the owner with "
+            "another account: det user link-with-agent-user"
+        )
+    return account
+
+
+def check_usable(path: Path, account: Account) -> None:
+    """See that the account may pass to a file; call it inside of `files_as`. Raises `BadAccount`."""
+    try:
+        path.stat()
+    except OSError as error:
+        raise BadAccount(
+            f"the task runs as {account}, and that user cannot reach {path}: "
+            f"{error.strerror or error}. Let others enter the folders above it (chmod o+x), or move it with "
+            "STEADFAST_WORKER_PYTHON or STEADFAST_WORKER_TASKS"
+        ) from None
+
+
+def _group(text: str) -> int:
+    try:
+        return int(text) if text.isdigit() else grp.getgrnam(text).gr_gid
+    except KeyError:
+        raise BadAccount(f"there is no group '{text}' on this host: make one, or write UID:GID") from None
+
+
+def _own_group(known: pwd.struct_passwd | None) -> int:
+    return known.pw_gid if known is not None else 0
+
+
+def _home(known: pwd.struct_passwd | None) -> str:
+    """The home directory, if it is really theirs."""
+    if known is None:
+        return ""
+    try:
+        return known.pw_dir if os.stat(known.pw_dir).st_uid == known.pw_uid else ""
+    except OSError:
+        return ""
+
+
+def variables(account: Account, inherited: Mapping[str, str], place: Path) -> dict[str, str]:
+    """What a task of another user is left of the worker's environment: no secret, nothing personal."""
+    found = {name: value for name, value in inherited.items() if not _private(name)}
+    found |= {"HOME": account.home or str(place / "workdir"), "USER": account.name, "LOGNAME": account.name}
+    folder = str(place / "tmp")
+    return found | ({"TMPDIR": folder} if len(folder) <= LONGEST_TMPDIR else {})
+
+
+def _private(name: str) -> bool:
+    upper = name.upper()
+    return upper.startswith(_PERSONAL) or upper.endswith(_SECRET_ENDS) or "PASSWORD" in upper
+
+
+@contextlib.contextmanager
+def files_as(account: Account | None) -> Iterator[None]:
+    """Have this thread, and no other, open and make files with the rights of an account.
+
+    For what a task will do itself: so the worker's own rights are lent to nobody.
+    """
+    if account is None:
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    _set(libc, account.uid, account.gid)
+    try:
+        yield
+    finally:
+        # The user first: only root may choose the group.
+        libc.setfsuid(ctypes.c_uint(0))
+        libc.setfsgid(ctypes.c_uint(0))
+
+
+def _set(libc: ctypes.CDLL, uid: int, gid: int) -> None:
+    libc.setfsgid(ctypes.c_uint(gid))
+    libc.setfsuid(ctypes.c_uint(uid))
+    # The call itself tells nothing of its success: who asks for what cannot be is answered with what is.
+    if libc.setfsuid(ctypes.c_uint(2**32 - 1)) != uid:
+        raise PermissionError(
+            f"this process may not open files as user id {uid}: the worker needs to be root"
+        )

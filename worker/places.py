@@ -1,0 +1,72 @@
+"""Folders of tasks that run as other users: outside of the worker's own, which nobody else can enter.
+
+Each task has one, that belongs to its user and that no other user can look into.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from worker.account import Account
+from worker.workdir import remove
+
+NAMED = 12
+"""So much of the worker's own name for itself tells its folder from others': paths must stay short."""
+
+
+class Places:
+    """The folders of one worker's tasks."""
+
+    def __init__(self, root: Path, instance: str) -> None:
+        self._root = root
+        self.folder = root / instance[:NAMED]
+
+    def of(self, allocation_id: str) -> Path:
+        """Where a task of another user has its files."""
+        return self.folder / allocation_id
+
+    def make(self, allocation_id: str) -> Path:
+        """A fresh folder, for root alone until it is handed over."""
+        for folder in (self._root, self.folder):
+            folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _check(folder)
+        self.folder.chmod(0o711)
+        self.clear(allocation_id)
+        place = self.of(allocation_id)
+        place.mkdir(mode=0o700)
+        (place / "tmp").mkdir(mode=0o700)
+        return place
+
+    def clear(self, allocation_id: str) -> None:
+        """Remove a task's folder; absent is fine."""
+        if self.of(allocation_id).exists():
+            remove(self.of(allocation_id))
+
+    def clear_all_but(self, allocations: Collection[str]) -> None:
+        """Remove what is left of tasks that nobody knows any more."""
+        if self.folder.is_dir():
+            for found in self.folder.iterdir():
+                if found.name not in allocations:
+                    remove(found)
+
+
+def _check(folder: Path) -> None:
+    """Nobody but root may swap what is in it."""
+    status = folder.lstat()
+    swappable = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
+    if status.st_uid != 0 or not stat.S_ISDIR(status.st_mode) or swappable:
+        raise OSError(
+            f"{folder} must be a folder of root's that nobody else can write to: change that, or set "
+            "STEADFAST_WORKER_TASKS to another one"
+        )
+
+
+def hand_over(place: Path, account: Account) -> None:
+    """Give a folder and all in it to a user. Nothing of theirs may run in it yet."""
+    for folder, folders, files in os.walk(place):
+        for name in (*folders, *files):
+            os.chown(os.path.join(folder, name), account.uid, account.gid, follow_symlinks=False)
+    os.chown(place, account.uid, account.gid)

@@ -1,0 +1,65 @@
+"""Makes the process of a command another user's, on its way from the shim to the command."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+# `os.execvpe` loads it, which the command's user may be unable to: the library can lie where only root reads.
+import warnings  # noqa: F401
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PR_SET_NO_NEW_PRIVS = 38
+CLONE_NEWNS = 0x20000
+MS_BIND, MS_REC, MS_PRIVATE = 0x1000, 0x4000, 0x40000
+UMASK = 0o022
+"""Others may read what a task leaves outside of its own folder, such as checkpoints, and not change it."""
+
+
+class RunAs:
+    """One user, and what this process alone sees mounted."""
+
+    def __init__(self, uid: int, gid: int, binds: Sequence[Sequence[str]] = ()) -> None:
+        self._uid, self._gid, self._binds = uid, gid, binds
+        self._libc = ctypes.CDLL(None, use_errno=True)
+
+    def drop(self, *ours: int) -> None:
+        """Give up all that the shim may do, for good; `ours` are descriptors that the command may reopen."""
+        if self._binds:
+            self._mount()
+        for fd in ours:
+            # /dev/stdout is opened by the rights of the pipe behind it.
+            os.fchown(fd, self._uid, self._gid)
+        os.umask(UMASK)
+        os.setgroups([])
+        os.setresgid(self._gid, self._gid, self._gid)
+        os.setresuid(self._uid, self._uid, self._uid)
+        # No program with a set-user-id bit or capabilities of its own makes it more than that again.
+        self._check(self._libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
+
+    def _mount(self) -> None:
+        self._check(self._libc.unshare(CLONE_NEWNS), "unshare")
+        self._check(self._libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None), "/")
+        for source, target in self._binds:
+            folder = self._opened(source)
+            seen = f"/proc/self/fd/{folder}".encode()
+            self._check(self._libc.mount(seen, os.fsencode(target), None, MS_BIND | MS_REC, None), target)
+            os.close(folder)
+
+    def _opened(self, source: str) -> int:
+        """The folder as this user finds it: a mount would lead past parents that are closed to them."""
+        self._libc.setfsgid(self._gid)
+        self._libc.setfsuid(self._uid)
+        try:
+            return os.open(source, os.O_PATH | os.O_DIRECTORY)
+        finally:
+            self._libc.setfsuid(0)
+            self._libc.setfsgid(0)
+
+    def _check(self, result: int, what: str) -> None:
+        if result != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), what)
