@@ -20,13 +20,19 @@ class CannotMount(OSError):
     """A mount point is missing and cannot be made; the text says which."""
 
 
-def with_container_paths(argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any]) -> list[str]:
-    """The command line that runs `argv` with these mounts; raises `CannotMount`."""
+def with_container_paths(
+    argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any], *, make: bool = True
+) -> list[str]:
+    """The command line that runs `argv` with these mounts; raises `CannotMount`.
+
+    `make`: whether the directory of the storage is one that the platform may make.
+    """
     binds = [(info_dir, INFO)]
     if storage.get("type") == "shared_fs":
         binds.append((Path(storage["host_path"]), SHARED_FS))
     for source, target in binds:
-        _make(source)
+        if make or source == info_dir:
+            _make(source)
         _make(target)
     alone = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
     places = [str(path) for pair in binds for path in pair]

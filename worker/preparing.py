@@ -18,6 +18,7 @@ from det_contracts.context import Context
 from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
+from services.kit.reach import is_within, roots_of
 from services.kit.storage import StorageRefused, probe
 from services.kit.task_tokens import sign
 from worker import hook, ports, process
@@ -52,6 +53,7 @@ class Preparer:
         self._blobs = blobs
         self._contexts = contexts
         self._signing = _signing(settings.trial_signing)
+        self._roots = roots_of(settings, [settings.worker_home, settings.trial_signing, settings.blobs])
         self._contexts.mkdir(parents=True, exist_ok=True)
 
     def prepare(
@@ -74,7 +76,7 @@ class Preparer:
         self._unpack(briefing.context, workdir, run_dir / "model")
         storage = briefing.config.get("checkpoint_storage")
         if storage is not None:
-            probe(storage)
+            probe(storage, self._roots)
         gang, settings = briefing.gang, self._settings
         place = Place(
             workdir=workdir,
@@ -93,7 +95,7 @@ class Preparer:
         environment = variables(task, cluster, place, os.environ)
         argv = self._command(briefing, workdir, len(slots))
         if settings.worker_container_paths and storage is not None:
-            argv = with_container_paths(argv, info_dir, storage)
+            argv = with_container_paths(argv, info_dir, storage, make=is_within(storage, self._roots))
         contact = str(settings.worker_home.absolute() / CONTACT)
         fence = process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
         process.prepare(run_dir, argv, workdir, environment, fence)
@@ -135,9 +137,11 @@ class Preparer:
             deletion = briefing.deletion
             order = {"uuids": list(deletion.uuids), "globs": deletion.globs}
             swept = deletion.experiment_id if deletion.sweep else None
-            return {DELETION: {"storage": storage, "experiment": swept, **order}}
+            roots = msgspec.to_builtins(self._roots)
+            return {DELETION: {"storage": storage, "roots": roots, "experiment": swept, **order}}
         if briefing.task.task_type == "TENSORBOARD":
-            return {TENSORBOARD: briefing.config["tensorboard"]}
+            roots = msgspec.to_builtins(self._roots)
+            return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots}}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id

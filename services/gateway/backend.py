@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from det_contracts.roots import Roots
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
 from services.gateway.follow import Following
@@ -19,6 +20,8 @@ from services.kit.disk_space import Disks
 from services.kit.log import Log
 from services.kit.measures import Measures
 from services.kit.offload import Offload
+from services.kit.reach import roots_of
+from services.kit.sqlite_files import sqlite_file
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -50,6 +53,13 @@ class Backend:
     def following(self) -> Following:
         """Logs that are followed here."""
         return Following(self.peers, Tails(self.journal, self.catalogue))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Where this gateway tries and reads checkpoints."""
+        known = self.settings
+        own = [known.token_key, known.trial_signer, known.blobs, sqlite_file(known.database_url)]
+        return roots_of(known, own, self.storage)
 
     @cached_property
     def limits(self) -> Limits:

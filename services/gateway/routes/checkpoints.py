@@ -150,10 +150,10 @@ async def download(visit: Asked, uuid: str) -> Response:
     packed = ARCHIVES.get(accepted, True)
     storage = visit.catalogue.submission(one.experiment_id).config["checkpoint_storage"]
     files = [File(name, size) for name, size in sorted(one.resources.items())]
-    downloads, who = visit.backend.limits.downloads, visit.user.username
+    downloads, who, roots = visit.backend.limits.downloads, visit.user.username, visit.backend.roots
     await downloads.places.enter(who)
     try:
-        source = opener(storage, uuid)
+        source = opener(storage, uuid, files, roots)
         await asyncio.get_running_loop().run_in_executor(downloads.threads, _try_first, source, files)
     except FilesMissing as error:
         downloads.places.leave(who)

@@ -10,31 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from det_contracts.problems import invalid
+from det_contracts.roots import Roots
 from services.kit.blobs import naming_the_place, s3_client
+from services.kit.reach import is_within, storage_folder
 
 TEXT = b"can be written and read"
 
 
-def probe(storage: dict[str, Any], directories: bool) -> None:
+def probe(storage: dict[str, Any], roots: Roots | None) -> None:
     """Try a completed `checkpoint_storage`. Blocking; raises `Refused` (400) with the place and the user id.
 
-    Directories are tried only where they are the workers' own (`directories`); a bucket only with keys in
-    the configuration, since else the keys are the workers'.
+    Directories are tried only where they are the workers' own, and only below the storage `roots`: elsewhere
+    it is the script that writes, if it may. A bucket is tried only with keys in the configuration, since else
+    the keys are the workers'.
     """
     try:
         if storage["type"] in ("shared_fs", "directory"):
-            if directories:
-                _try_directory(_path(storage), make=storage["type"] == "shared_fs")
+            if roots is not None and is_within(storage, roots):
+                _try_directory(storage_folder(storage, roots), make=storage["type"] == "shared_fs")
         elif storage["type"] == "s3" and storage.get("access_key"):
             _try_bucket(storage)
     except (OSError, ValueError) as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
-
-
-def _path(storage: dict[str, Any]) -> Path:
-    if storage["type"] == "directory":
-        return Path(storage["container_path"])
-    return Path(posixpath.normpath(posixpath.join(storage["host_path"], storage.get("storage_path") or "")))
 
 
 def _try_directory(path: Path, *, make: bool) -> None:
