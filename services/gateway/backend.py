@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.tails import Tails
+from services.kit.addresses import Addresses
 from services.kit.blobs import BlobStore
 from services.kit.disk_space import Disks
 from services.kit.log import Log
@@ -60,6 +62,12 @@ class Backend:
         known = self.settings
         own = [known.token_key, known.trial_signer, known.blobs, sqlite_file(known.database_url)]
         return roots_of(known, own, self.storage)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Whom this gateway asks where people name an object store."""
+        own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
+        return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
 
     @cached_property
     def limits(self) -> Limits:

@@ -48,6 +48,8 @@ class Settings(ReachSettings):
     """Of the blob store's S3 service."""
     s3_access_key: str = ""
     s3_secret_key: str = ""
+    reachable: str = ""
+    """Networks and `host[:port]`, with commas, where people's object stores may be, beside public ones."""
     checkpoints_probe: bool = True
     """Whether checkpoint directories are those of this host, so that they can be tried at submit."""
 

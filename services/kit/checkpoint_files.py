@@ -10,7 +10,8 @@ from typing import Any, BinaryIO, cast
 import msgspec
 
 from det_contracts.roots import OutOfReach, Roots, checkpoint_id, name_inside
-from services.kit.blobs import s3_client
+from services.kit.addresses import Addresses
+from services.kit.blobs import refusal_in_words, s3_client
 from services.kit.reach import checkpoint_folder, open_file
 from services.kit.storage import describe
 
@@ -26,7 +27,9 @@ class File(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-def opener(storage: Mapping[str, Any], uuid: str, files: Sequence[File], roots: Roots) -> CheckpointFiles:
+def opener(
+    storage: Mapping[str, Any], uuid: str, files: Sequence[File], roots: Roots, addresses: Addresses
+) -> CheckpointFiles:
     """Some files of one checkpoint; raises `FilesMissing` for what is not read here.
 
     What a script has told of them need not be true: neither names nor sizes.
@@ -39,8 +42,8 @@ def opener(storage: Mapping[str, Any], uuid: str, files: Sequence[File], roots: 
         if storage["type"] in ("shared_fs", "directory"):
             return _Directory(checkpoint_folder(storage, uuid, roots))
         if storage["type"] == "s3":
-            return _Bucket(storage, checkpoint_id(uuid))
-    except OutOfReach as error:
+            return _Bucket(storage, checkpoint_id(uuid), addresses)
+    except ValueError as error:
         raise FilesMissing(str(error)) from None
     raise FilesMissing(f"checkpoint storage of type {storage['type']} cannot be read by the master")
 
@@ -70,9 +73,9 @@ class _Directory(CheckpointFiles):
 
 
 class _Bucket(CheckpointFiles):
-    def __init__(self, storage: Mapping[str, Any], uuid: str) -> None:
+    def __init__(self, storage: Mapping[str, Any], uuid: str, addresses: Addresses) -> None:
         self._client = s3_client(
-            storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key")
+            storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key"), addresses
         )
         self._bucket = storage["bucket"]
         self._root = f"{(storage.get('prefix') or '').strip('/')}/{uuid}".lstrip("/")
@@ -84,7 +87,8 @@ class _Bucket(CheckpointFiles):
         try:
             answer = self._client.get_object(self._bucket, key)
         except Exception as error:
-            raise FilesMissing(f"{key} in {self._where} cannot be read: {error}") from error
+            why = refusal_in_words(error)
+            raise FilesMissing(f"{key} in {self._where} cannot be read: {why}") from error
         try:
             yield cast("BinaryIO", answer)
         finally:

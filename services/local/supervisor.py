@@ -113,10 +113,12 @@ class Cluster:
     def _reach(self) -> dict[str, str]:
         """What the platform may touch of the files that people name (docs/decisions/0030)."""
         # Guides keep checkpoints in /tmp. Who can ask a cluster on loopback for a file can read it anyway.
-        shared = tempfile.gettempdir() if is_loopback(self.plan.host) else ""
+        here = is_loopback(self.plan.host)
+        shared = tempfile.gettempdir() if here else ""
         return {
             "STEADFAST_CHECKPOINTS": str(self._storage()),
             "STEADFAST_STORAGE_ROOTS": shared,
+            "STEADFAST_REACHABLE": "127.0.0.0/8,::1/128" if here else "",
             # All clusters of this user, but not the checkpoints in them: those are named, and lie deeper.
             "STEADFAST_PRIVATE_PATHS": str(self.home.path.parent),
         }

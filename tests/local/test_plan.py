@@ -112,7 +112,7 @@ def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
     assert not any(is_alive(pid) for pid in pids)
 
 
-@pytest.mark.parametrize(("host", "temporary"), [("127.0.0.1", True), ("0.0.0.0", False)])
+@pytest.mark.parametrize(("host", "temporary"), [("127.0.0.1", True), ("192.0.2.1", False)])
 def test_where_the_platform_may_read_and_delete(tmp_path, host, temporary):
     home = Home("test", tmp_path / "data")
     cluster = Cluster(Plan(name="test", host=host, storage=str(tmp_path / "store")), home)

@@ -21,6 +21,7 @@ from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment, read_body
 from services.gateway.web.spooled import spooled
+from services.kit.addresses import AddressRefused, check_keys
 from services.kit.disk_space import no_space
 from services.kit.reach import is_within, storage_folder
 
@@ -118,7 +119,11 @@ async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: st
 async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
     """Whether the cluster can run it; returns what is worth telling, raises `Refused`."""
     roots = backend.roots if backend.settings.checkpoints_probe else None
-    await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots)
+    try:
+        check_keys(config["checkpoint_storage"], backend.storage, backend.addresses)
+    except AddressRefused as error:
+        raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
+    await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
     return configuration.warnings(config, backend.catalogue.state) + await _fit(backend, config)
 
 
