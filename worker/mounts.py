@@ -22,27 +22,30 @@ class CannotMount(OSError):
     """A mount point is missing and cannot be made; the text says which."""
 
 
-def with_container_paths(argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any]) -> list[str]:
-    """The command line that runs `argv` with these mounts; raises `CannotMount`."""
-    binds = container_paths(info_dir, storage)
+def with_container_paths(
+    argv: Sequence[str], info_dir: Path, storage: Mapping[str, Any], *, make: bool = True
+) -> list[str]:
+    """The command line that runs `argv` with these mounts; for the rest see `container_paths`."""
+    binds = container_paths(info_dir, storage, make=make)
     alone = ["unshare", "--mount"] + (["--user", "--map-root-user"] if os.geteuid() else [])
     places = [str(path) for pair in binds for path in pair]
     return [*alone, "sh", "-c", _BIND, "sh", *places, "--", *argv]
 
 
 def container_paths(
-    info_dir: Path, storage: Mapping[str, Any], account: Account | None = None
+    info_dir: Path, storage: Mapping[str, Any], account: Account | None = None, *, make: bool = True
 ) -> list[tuple[Path, Path]]:
     """Each folder, and where a container has it, both made with the rights of who will use them.
 
-    Raises `CannotMount`.
+    `make`: whether the directory of the storage may be made. Raises `CannotMount`.
     """
     binds = [(info_dir, INFO)]
     if storage.get("type") == "shared_fs":
         binds.append((Path(storage["host_path"]), SHARED_FS))
     for source, target in binds:
         with files_as(account):
-            _make(source)
+            if make or source == info_dir:
+                _make(source)
         _make(target)
     return binds
 

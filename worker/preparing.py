@@ -18,6 +18,7 @@ from det_contracts.context import Context
 from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
+from services.kit.reach import is_within, roots_of
 from services.kit.storage import StorageRefused, probe
 from services.kit.task_tokens import sign
 from worker import hook, ports, process
@@ -58,6 +59,7 @@ class Preparer:
         self._blobs = blobs
         self._contexts = contexts
         self._signing = _signing(settings.trial_signing)
+        self._roots = roots_of(settings, [settings.worker_home, settings.trial_signing, settings.blobs])
         self._contexts.mkdir(parents=True, exist_ok=True)
 
     def prepare(
@@ -105,7 +107,7 @@ class Preparer:
         if account is not None:
             run_as = self._hand_over(home, account, storage)
         elif settings.worker_container_paths and storage is not None:
-            argv = with_container_paths(argv, info_dir, storage)
+            argv = with_container_paths(argv, info_dir, storage, make=is_within(storage, self._roots))
         contact = str(settings.worker_home.absolute() / CONTACT)
         fence = process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
         process.prepare(run_dir, argv, workdir, environment, fence, run_as)
@@ -114,7 +116,7 @@ class Preparer:
         """Try the storage as the task will; raises `StorageRefused`."""
         try:
             with files_as(account):
-                probe(storage)
+                probe(storage, self._roots)
         except StorageRefused as error:
             if account is None:
                 raise
@@ -179,9 +181,11 @@ class Preparer:
             deletion = briefing.deletion
             order = {"uuids": list(deletion.uuids), "globs": deletion.globs}
             swept = deletion.experiment_id if deletion.sweep else None
-            return {DELETION: {"storage": storage, "experiment": swept, **order}}
+            roots = msgspec.to_builtins(self._roots)
+            return {DELETION: {"storage": storage, "roots": roots, "experiment": swept, **order}}
         if briefing.task.task_type == "TENSORBOARD":
-            return {TENSORBOARD: briefing.config["tensorboard"]}
+            roots = msgspec.to_builtins(self._roots)
+            return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots}}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id

@@ -6,11 +6,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from services.kit.settings import ServiceSettings
+from services.kit.reach import ReachSettings
 
 
 @dataclass(frozen=True)
-class WorkerSettings(ServiceSettings):
+class WorkerSettings(ReachSettings):
     """Settings of one worker process."""
 
     worker_id: str = ""

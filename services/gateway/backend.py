@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from det_contracts.roots import Roots
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
 from services.gateway.follow import Following
@@ -14,11 +16,14 @@ from services.gateway.live import Live
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.tails import Tails
+from services.kit.addresses import Addresses
 from services.kit.blobs import BlobStore
 from services.kit.disk_space import Disks
 from services.kit.log import Log
 from services.kit.measures import Measures
 from services.kit.offload import Offload
+from services.kit.reach import roots_of
+from services.kit.sqlite_files import sqlite_file
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -50,6 +55,19 @@ class Backend:
     def following(self) -> Following:
         """Logs that are followed here."""
         return Following(self.peers, Tails(self.journal, self.catalogue))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Where this gateway tries and reads checkpoints."""
+        known = self.settings
+        own = [known.token_key, known.trial_signer, known.blobs, sqlite_file(known.database_url)]
+        return roots_of(known, own, self.storage)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Whom this gateway asks where people name an object store."""
+        own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
+        return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
 
     @cached_property
     def limits(self) -> Limits:

@@ -12,15 +12,15 @@ import structlog
 from services.gateway import yamlfile
 from services.kit import blobs
 from services.kit.disk_space import Disks
-from services.kit.settings import BadSettings, ServiceSettings
+from services.kit.reach import ReachSettings, directory_of
+from services.kit.settings import BadSettings
 from services.kit.sqlite_files import sqlite_file
-from services.kit.storage import directory_of
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Settings(ServiceSettings):
+class Settings(ReachSettings):
     """Read from the environment."""
 
     host: str = "127.0.0.1"
@@ -48,8 +48,8 @@ class Settings(ServiceSettings):
     """Of the blob store's S3 service."""
     s3_access_key: str = ""
     s3_secret_key: str = ""
-    checkpoints: str = ""
-    """Checkpoint storage of experiments that name none: an absolute directory, or a map in YAML."""
+    reachable: str = ""
+    """Networks and `host[:port]`, with commas, where people's object stores may be, beside public ones."""
     checkpoints_probe: bool = True
     """Whether checkpoint directories are those of this host, so that they can be tried at submit."""
 

@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from minio import Minio
 
+    from services.kit.addresses import Addresses
+
 _KEY = re.compile(r"[0-9a-f]{64}")
 _PART_BYTES = 16 << 20
 _ANSWER_S = 10.0
@@ -57,8 +59,16 @@ def connect(
     return DirectoryBlobs(Path(location))
 
 
-def s3_client(endpoint_url: str | None, access_key: str | None, secret_key: str | None) -> Minio:
-    """A client of an S3 service, by default Amazon's, that gives up after a few seconds."""
+def s3_client(
+    endpoint_url: str | None,
+    access_key: str | None,
+    secret_key: str | None,
+    addresses: Addresses | None = None,
+) -> Minio:
+    """A client of an S3 service, by default Amazon's; it gives up after a few seconds, follows no redirects.
+
+    With `addresses` it asks no others; its requests then raise `AddressRefused`.
+    """
     import urllib3
     from minio import Minio
     from minio.credentials.providers import (
@@ -79,9 +89,13 @@ def s3_client(endpoint_url: str | None, access_key: str | None, secret_key: str 
     )
     if access_key and secret_key:
         keys = StaticProvider(access_key, secret_key)
-    pool = urllib3.PoolManager(
-        timeout=urllib3.Timeout(connect=_ANSWER_S / 2, read=_ANSWER_S), retries=urllib3.Retry(1)
-    )
+    timeout = urllib3.Timeout(connect=_ANSWER_S / 2, read=_ANSWER_S)
+    retries = urllib3.Retry(1, redirect=False)
+    pool = urllib3.PoolManager(timeout=timeout, retries=retries)
+    if addresses is not None:
+        from services.kit.guarded_http import pool_manager
+
+        pool = pool_manager(addresses, timeout, retries)
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return Minio(
         url.netloc,
@@ -191,3 +205,18 @@ def naming_the_place(place: str) -> Iterator[None]:
         yield
     except (MinioException, HTTPError) as error:
         raise OSError(f"{place} refuses: {' '.join(str(error).split())}") from error
+
+
+_SHOWN = {
+    *("AccessDenied", "InvalidAccessKeyId", "InvalidBucketName", "NoSuchBucket", "NoSuchKey"),
+    *("RequestTimeTooSkewed", "SignatureDoesNotMatch"),
+}
+"""Codes that a store may answer with and that tell a person what to change."""
+
+
+def refusal_in_words(error: Exception) -> str:
+    """What went wrong with a store that a person named: nothing of what it answered but a well-known code."""
+    if isinstance(error, ValueError):
+        return str(error)
+    code = getattr(error, "code", "")
+    return f"it answers {code}" if code in _SHOWN else "it does not answer as an S3 store does"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import msgspec
 
-from services.kit.blobs import s3_client
-from services.kit.storage import describe, directory_of
+from det_contracts.roots import OutOfReach, Roots, checkpoint_id, name_inside
+from services.kit.addresses import Addresses
+from services.kit.blobs import refusal_in_words, s3_client
+from services.kit.reach import checkpoint_folder, open_file
+from services.kit.storage import describe
 
 
 class FilesMissing(Exception):
@@ -24,12 +27,24 @@ class File(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-def opener(storage: Mapping[str, Any], uuid: str) -> CheckpointFiles:
-    """The files of one checkpoint; raises `FilesMissing` for a storage that only scripts can reach."""
-    if storage["type"] in ("shared_fs", "directory"):
-        return _Directory(directory_of(storage) / uuid)
-    if storage["type"] == "s3":
-        return _Bucket(storage, uuid)
+def opener(
+    storage: Mapping[str, Any], uuid: str, files: Sequence[File], roots: Roots, addresses: Addresses
+) -> CheckpointFiles:
+    """Some files of one checkpoint; raises `FilesMissing` for what is not read here.
+
+    What a script has told of them need not be true: neither names nor sizes.
+    """
+    try:
+        for file in files:
+            name_inside(file.name)
+            if file.size_bytes < 0:
+                raise OutOfReach(f"'{file.name}' has a size of {file.size_bytes} bytes")
+        if storage["type"] in ("shared_fs", "directory"):
+            return _Directory(checkpoint_folder(storage, uuid, roots))
+        if storage["type"] == "s3":
+            return _Bucket(storage, checkpoint_id(uuid), addresses)
+    except ValueError as error:
+        raise FilesMissing(str(error)) from None
     raise FilesMissing(f"checkpoint storage of type {storage['type']} cannot be read by the master")
 
 
@@ -47,22 +62,20 @@ class _Directory(CheckpointFiles):
 
     @contextlib.contextmanager
     def read(self, file: File) -> Iterator[BinaryIO]:
-        path = self._folder / file.name
         try:
-            # A link in a checkpoint must not lead out of it.
-            inside = path.resolve().is_relative_to(self._folder.resolve())
-            if not inside:
-                raise FilesMissing(f"{path} leads out of its checkpoint")
-            with path.open("rb") as source:
+            with open_file(self._folder, file.name) as source:
                 yield source
+        except OutOfReach as error:
+            raise FilesMissing(str(error)) from None
         except OSError as error:
+            path = self._folder / file.name
             raise FilesMissing(f"{path} cannot be read here: {error.strerror or error}") from error
 
 
 class _Bucket(CheckpointFiles):
-    def __init__(self, storage: Mapping[str, Any], uuid: str) -> None:
+    def __init__(self, storage: Mapping[str, Any], uuid: str, addresses: Addresses) -> None:
         self._client = s3_client(
-            storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key")
+            storage.get("endpoint_url"), storage.get("access_key"), storage.get("secret_key"), addresses
         )
         self._bucket = storage["bucket"]
         self._root = f"{(storage.get('prefix') or '').strip('/')}/{uuid}".lstrip("/")
@@ -74,7 +87,8 @@ class _Bucket(CheckpointFiles):
         try:
             answer = self._client.get_object(self._bucket, key)
         except Exception as error:
-            raise FilesMissing(f"{key} in {self._where} cannot be read: {error}") from error
+            why = refusal_in_words(error)
+            raise FilesMissing(f"{key} in {self._where} cannot be read: {why}") from error
         try:
             yield cast("BinaryIO", answer)
         finally:

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from det_contracts.roots import Roots
 from services.kit.blobs import s3_client
+from services.kit.reach import directory_of, is_within, storage_folder
 
 CONTENT = b"steadfast"
 
@@ -19,25 +21,22 @@ class StorageRefused(Exception):
     """The storage cannot be written, read or cleaned; the text says where, as whom and why."""
 
 
-def probe(storage: Mapping[str, Any]) -> None:
-    """Write, read and delete a small file. Types that only a script can reach are left to it."""
+def probe(storage: Mapping[str, Any], roots: Roots) -> None:
+    """Write, read and delete a small file.
+
+    What only a script may reach is left to it: other types, and directories outside of the storage roots.
+    """
     kind = storage["type"]
     try:
         if kind in ("shared_fs", "directory"):
-            _probe_directory(directory_of(storage))
+            if is_within(storage, roots):
+                _probe_directory(storage_folder(storage, roots))
         elif kind == "s3":
             _probe_s3(storage)
     except StorageRefused:
         raise
     except Exception as error:
         raise StorageRefused(f"{describe(storage)} (as {_who()}): {error}") from error
-
-
-def directory_of(storage: Mapping[str, Any]) -> Path:
-    """The directory of a storage on a file system."""
-    if storage["type"] == "directory":
-        return Path(storage["container_path"])
-    return Path(storage["host_path"]) / (storage.get("storage_path") or "")
 
 
 def describe(storage: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -108,16 +109,30 @@ class Cluster:
             found["STEADFAST_POOLS"] = plan.pools_file
         if name not in SERVICES:
             found |= self._worker(name)
-        return found | plan.settings
+        return found | self._reach() | plan.settings
+
+    def _reach(self) -> dict[str, str]:
+        """What the platform may touch of the files that people name (docs/decisions/0030)."""
+        # Guides keep checkpoints in /tmp. Who can ask a cluster on loopback for a file can read it anyway.
+        here = is_loopback(self.plan.host)
+        shared = tempfile.gettempdir() if here else ""
+        return {
+            "STEADFAST_CHECKPOINTS": str(self._storage()),
+            "STEADFAST_STORAGE_ROOTS": shared,
+            "STEADFAST_REACHABLE": "127.0.0.0/8,::1/128" if here else "",
+            # All clusters of this user, but not the checkpoints in them: those are named, and lie deeper.
+            "STEADFAST_PRIVATE_PATHS": str(self.home.path.parent),
+        }
+
+    def _storage(self) -> Path:
+        return Path(self.plan.storage) if self.plan.storage else self._own_storage()
 
     def _gateway(self) -> dict[str, str]:
-        storage = Path(self.plan.storage) if self.plan.storage else self._own_storage()
         return {
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
             "STEADFAST_TRIAL_SIGNER": str(self.home.folder("secrets") / "trial-signer.pub"),
-            "STEADFAST_CHECKPOINTS": str(storage),
         }
 
     def _own_storage(self) -> Path:
@@ -143,6 +158,11 @@ class Cluster:
 
     def _log(self, name: str) -> Path:
         return self.home.folder("logs") / f"{name}.log"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def worker_ids(plan: Plan) -> list[str]:

@@ -13,7 +13,7 @@ from services.kit import task_tokens
 from tests.gateway import stories as story
 from tests.gateway.harness import AUTHORITY
 
-UUID = "c-1"
+UUID = "4a1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b"
 
 
 @pytest.fixture

@@ -202,13 +202,14 @@ def test_a_warm_start_from_nothing_is_400(open_gateway, line, said):
 
 
 def test_a_storage_that_refuses_is_told_at_submit(open_gateway, tmp_path):
-    blocked = tmp_path / "file"
+    blocked = tmp_path / "checkpoints" / "file"
+    blocked.parent.mkdir()
     blocked.write_text("no directory")
     storage = f"checkpoint_storage: {{type: shared_fs, host_path: {blocked}, storage_path: deep}}\n"
     message = _refusal(open_gateway, YAML + storage)
     assert str(blocked / "deep") in message
     assert f"user id {os.getuid()}" in message
-    missing = tmp_path / "missing"
+    missing = tmp_path / "checkpoints" / "missing"
     storage = f"checkpoint_storage: {{type: directory, container_path: {missing}}}\n"
     assert str(missing) in _refusal(open_gateway, YAML + storage)
 

@@ -7,8 +7,15 @@ import os
 import pytest
 
 from det_contracts.problems import Refused
+from det_contracts.roots import Roots
 from services.gateway.submit.probe import probe
+from services.kit.addresses import Addresses
+from services.kit.storage import probe as try_before_start
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
+
+
+def _roots(*paths):
+    return Roots(tuple(str(path) for path in paths))
 
 
 def _shared(path, **more):
@@ -17,9 +24,9 @@ def _shared(path, **more):
 
 def test_a_directory_that_works_is_left_as_it_was(tmp_path):
     (tmp_path / "kept").write_text("x")
-    probe(_shared(tmp_path), directories=True)
-    probe(_shared(tmp_path, storage_path="new/deep"), directories=True)
-    probe({"type": "directory", "container_path": str(tmp_path)}, directories=True)
+    probe(_shared(tmp_path), _roots(tmp_path), Addresses())
+    probe(_shared(tmp_path, storage_path="new/deep"), _roots(tmp_path), Addresses())
+    probe({"type": "directory", "container_path": str(tmp_path)}, _roots(tmp_path), Addresses())
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
 
 
@@ -28,18 +35,31 @@ def test_a_refusal_names_path_and_user(tmp_path):
     blocked.write_text("x")
     for storage in (_shared(blocked), _shared(blocked, storage_path="deep")):
         with pytest.raises(Refused) as refused:
-            probe(storage, directories=True)
+            probe(storage, _roots(tmp_path), Addresses())
         message = refused.value.problem.message
         assert str(blocked) in message
         assert f"user id {os.getuid()}" in message
     with pytest.raises(Refused, match="missing"):
-        probe({"type": "directory", "container_path": str(tmp_path / "missing")}, directories=True)
+        probe(
+            {"type": "directory", "container_path": str(tmp_path / "missing")}, _roots(tmp_path), Addresses()
+        )
 
 
 def test_directories_of_other_hosts_are_not_tried(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("x")
-    probe(_shared(blocked), directories=False)
+    probe(_shared(blocked), None, Addresses())
+
+
+def test_nothing_is_made_outside_of_the_roots(tmp_path):
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / "link").symlink_to(tmp_path)
+    outside = [_shared(tmp_path / "other"), _shared(tmp_path / "root" / "link", storage_path="other")]
+    outside.append({"type": "directory", "container_path": str(tmp_path / "missing")})
+    for storage in outside:
+        probe(storage, _roots(tmp_path / "root"), Addresses())
+        try_before_start(storage, _roots(tmp_path / "root"))
+    assert [path.name for path in tmp_path.iterdir()] == ["root"]
 
 
 @pytest.mark.live
@@ -53,12 +73,10 @@ def test_a_bucket_is_tried_with_the_keys_that_are_given(tmp_path):
             "endpoint_url": url,
             "prefix": "a/b",
         }
-        probe(good, directories=True)
+        probe(good, None, Addresses([url]))
         assert [path for path in (tmp_path / "objects").rglob("*") if path.is_file()] == []
         for wrong in ({"secret_key": "no"}, {"bucket": "none"}, {"endpoint_url": "nonsense"}):
             with pytest.raises(Refused, match=r"<config>\.checkpoint_storage cannot be used"):
-                probe(good | wrong, directories=True)
-        probe(
-            good | {"access_key": None, "secret_key": None, "endpoint_url": "http://nowhere.invalid"},
-            directories=True,
-        )
+                probe(good | wrong, None, Addresses([url]))
+        unasked = {"access_key": None, "secret_key": None, "endpoint_url": "http://nowhere.invalid"}
+        probe(good | unasked, None, Addresses([url]))

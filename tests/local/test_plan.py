@@ -110,3 +110,15 @@ def test_a_program_is_stopped_and_started_with_other_settings(tmp_path):
 
     asyncio.run(story())
     assert not any(is_alive(pid) for pid in pids)
+
+
+@pytest.mark.parametrize(("host", "temporary"), [("127.0.0.1", True), ("192.0.2.1", False)])
+def test_where_the_platform_may_read_and_delete(tmp_path, host, temporary):
+    home = Home("test", tmp_path / "data")
+    cluster = Cluster(Plan(name="test", host=host, storage=str(tmp_path / "store")), home)
+    for program in (p for p in cluster.programs() if p.name in ("gateway", *worker_ids(cluster.plan))):
+        environment = program.environment
+        assert environment["STEADFAST_CHECKPOINTS"] == str(tmp_path / "store")
+        assert bool(environment["STEADFAST_STORAGE_ROOTS"]) == temporary
+        # Those of other clusters of this user, too.
+        assert environment["STEADFAST_PRIVATE_PATHS"] == str(tmp_path / "data" / "steadfast")

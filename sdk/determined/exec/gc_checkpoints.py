@@ -1,18 +1,22 @@
 """Deletes checkpoints: the program of a CHECKPOINT_GC task.
 
-Reads `deletion.json` in the info directory: `storage`, a checkpoint storage configuration, `uuids`, and
-`globs`, the files to delete, null for all. What is left then is told to the master. With `experiment`, an
-id, the event files of its trials go, too.
+Reads `deletion.json` in the info directory: `storage`, a checkpoint storage configuration, `roots`, where the
+platform may delete, `uuids`, and `globs`, the files to delete, null for all. What is left then is told to the
+master. With `experiment`, an id, the event files of its trials go, too.
 """
 
 import json
 import logging
 import sys
 
+import msgspec
+
 import determined as det
+from det_contracts.roots import Roots, checkpoint_id
 from determined import storage
 from determined._info import info_directory
 from determined.core._tensorboard import stored_under_experiment
+from determined.storage.fence import fenced
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.gc_checkpoints")
@@ -22,11 +26,15 @@ def main() -> int:
     """Delete every checkpoint listed; those that are gone already are no error. Status 1 if any stays."""
     logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)
     order = json.loads((info_directory() / "deletion.json").read_text())
-    manager = storage.build(order["storage"])
+    try:
+        manager = fenced(order["storage"], msgspec.convert(order["roots"], Roots))
+    except ValueError as error:
+        logger.error("nothing is deleted: %s", error)
+        return 1
     globs, failed = order.get("globs"), 0
     for uuid in order["uuids"]:
         try:
-            left = manager.delete(uuid, ["**/*"] if globs is None else globs)
+            left = manager.delete(checkpoint_id(uuid), ["**/*"] if globs is None else globs)
             if globs is None:
                 logger.info("deleted checkpoint %s", uuid)
             else:

@@ -1,6 +1,7 @@
 """Shows event files of trials: the program of a TENSORBOARD task.
 
-Reads `tensorboard.json` in the info directory: `sources`, a list of `{experiment_id, trial_ids, storage}`.
+Reads `tensorboard.json` in the info directory: `sources`, a list of `{experiment_id, trial_ids, storage}`,
+and `roots`, where the platform may read.
 Files are fetched again and again, as long as the task runs; the master forwards what browsers ask.
 Source: launchers spec, section 1; REST spec, section 7.
 """
@@ -19,13 +20,16 @@ import threading
 import time
 from typing import Any
 
+import msgspec
+
 import determined as det
-from determined import storage
+from det_contracts.roots import Roots
 from determined._info import info_directory
 from determined.core._tensorboard import stored_under
 from determined.launch import _child
 from determined.launch._node import c10d_port, stop
 from determined.storage import StorageManager
+from determined.storage.fence import fenced
 from determined.transport.rest import Session
 
 logger = logging.getLogger("determined.exec.tensorboard")
@@ -72,8 +76,13 @@ def sources(
     found = []
     for folder in (root, scratch):
         folder.mkdir(exist_ok=True)
+    roots = msgspec.convert(order["roots"], Roots)
     for one in order["sources"]:
-        manager = storage.build(one["storage"])
+        try:
+            manager = fenced(one["storage"], roots)
+        except ValueError as error:
+            logger.error("experiment %s is not shown: %s", one["experiment_id"], error)
+            continue
         for trial in one["trial_ids"]:
             place = stored_under(cluster_id, one["experiment_id"], trial)
             folder = root / f"exp{one['experiment_id']}" / f"trial{trial}"

@@ -36,12 +36,16 @@ def _naming_the_place(base: pathlib.Path) -> Iterator[None]:
 
 def _remove(root: pathlib.Path, names: Resources) -> None:
     # Deepest first, so that a directory is empty when its turn comes.
-    for name in sorted(names, reverse=True):
-        target = root / name.rstrip("/")
-        if name.endswith("/") and not target.is_symlink():
-            target.rmdir()
-        else:
-            target.unlink(missing_ok=True)
+    for folder, folders, files, held in os.fwalk(root, topdown=False):
+        prefix = "" if folder == str(root) else os.path.relpath(folder, root) + "/"
+        for name in files:
+            if prefix + name in names:
+                os.unlink(name, dir_fd=held)
+        for name in folders:
+            if f"{prefix}{name}/" in names:
+                os.rmdir(name, dir_fd=held)
+            elif prefix + name in names:
+                os.unlink(name, dir_fd=held)
 
 
 def _remove_tree(path: pathlib.Path) -> None:
@@ -59,6 +63,11 @@ class SharedFSStorageManager(StorageManager):
 
     def __repr__(self) -> str:
         return f"directory {self._base}"
+
+    @property
+    def base_path(self) -> pathlib.Path:
+        """The directory that holds one for each id."""
+        return self._base
 
     def _existing(self, src: str) -> pathlib.Path:
         path = local_path(self._base, src)
@@ -92,7 +101,7 @@ class SharedFSStorageManager(StorageManager):
         progress: Progress | None = None,
     ) -> None:
         path = self._existing(src)
-        names = choose(list_directory(path), selector)
+        names = choose(self.list_resources(src), selector)
         if names or selector is None:
             copy_tree(path, pathlib.Path(dst), names, Meter(sum(names.values()), progress))
 
@@ -101,6 +110,8 @@ class SharedFSStorageManager(StorageManager):
 
     def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
         path = local_path(self._base, tgt)
+        if path.is_symlink():
+            raise ValueError(f"{path} is a link: what it leads to is not deleted, delete it by hand")
         if not path.is_dir():
             return {}
         with _naming_the_place(self._base):
@@ -108,7 +119,8 @@ class SharedFSStorageManager(StorageManager):
             if patterns == ["**/*"]:
                 _remove_tree(path)
                 return {}
-            meant, left = _globs.split(list_directory(path), patterns)
+            # A link goes, and never what it leads to.
+            meant, left = _globs.split(list_directory(path, links=True), patterns)
             _remove(path, meant)
             if not left:
                 path.rmdir()

@@ -12,17 +12,21 @@ Resources = dict[str, int]
 Selector = Callable[[str], bool]
 
 
-def list_directory(root: "str | os.PathLike[str]") -> Resources:
+def list_directory(root: "str | os.PathLike[str]", *, links: bool = False) -> Resources:
     """Return every file and directory below `root`; symbolic links are followed, but never in a circle.
+
+    With `links` they are not followed: each is listed as a file.
 
     ValueError for what a checkpoint cannot hold: such circles, named pipes and the like, names not in UTF-8.
     """
     found: Resources = {}
-    _walk(os.fspath(root), "", frozenset(), found)
+    _walk(os.fspath(root), "", frozenset(), found, links)
     return found
 
 
-def _walk(directory: str, prefix: str, above: frozenset[tuple[int, int]], found: Resources) -> None:
+def _walk(
+    directory: str, prefix: str, above: frozenset[tuple[int, int]], found: Resources, links: bool
+) -> None:
     status = os.stat(directory)
     here = (status.st_dev, status.st_ino)
     if here in above:
@@ -31,9 +35,12 @@ def _walk(directory: str, prefix: str, above: frozenset[tuple[int, int]], found:
         children = sorted(entries, key=lambda entry: entry.name)
     for entry in children:
         _check_name(entry.path)
+        if links and entry.is_symlink():
+            found[prefix + entry.name] = entry.stat(follow_symlinks=False).st_size
+            continue
         if entry.is_dir():
             found[f"{prefix}{entry.name}/"] = 0
-            _walk(entry.path, f"{prefix}{entry.name}/", above | {here}, found)
+            _walk(entry.path, f"{prefix}{entry.name}/", above | {here}, found, links)
             continue
         found[prefix + entry.name] = entry.stat().st_size
         if not entry.is_file():

@@ -30,6 +30,7 @@ from services.gateway.web.bodies import (
 from services.gateway.web.errors import forbidden
 from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
+from services.kit.addresses import AddressRefused, check_keys
 from services.kit.checkpoint_files import CheckpointFiles as Files
 from services.kit.checkpoint_files import File, FilesMissing, opener
 
@@ -150,12 +151,13 @@ async def download(visit: Asked, uuid: str) -> Response:
     packed = ARCHIVES.get(accepted, True)
     storage = visit.catalogue.submission(one.experiment_id).config["checkpoint_storage"]
     files = [File(name, size) for name, size in sorted(one.resources.items())]
-    downloads, who = visit.backend.limits.downloads, visit.user.username
+    downloads, who, backend = visit.backend.limits.downloads, visit.user.username, visit.backend
     await downloads.places.enter(who)
     try:
-        source = opener(storage, uuid)
+        check_keys(storage, backend.storage, backend.addresses)
+        source = opener(storage, uuid, files, backend.roots, backend.addresses)
         await asyncio.get_running_loop().run_in_executor(downloads.threads, _try_first, source, files)
-    except FilesMissing as error:
+    except (FilesMissing, AddressRefused) as error:
         downloads.places.leave(who)
         raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
     except BaseException:

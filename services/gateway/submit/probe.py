@@ -10,31 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from det_contracts.problems import invalid
-from services.kit.blobs import naming_the_place, s3_client
+from det_contracts.roots import Roots
+from services.kit.addresses import Addresses, AddressRefused
+from services.kit.blobs import refusal_in_words, s3_client
+from services.kit.reach import is_within, storage_folder
 
 TEXT = b"can be written and read"
 
 
-def probe(storage: dict[str, Any], directories: bool) -> None:
+def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) -> None:
     """Try a completed `checkpoint_storage`. Blocking; raises `Refused` (400) with the place and the user id.
 
-    Directories are tried only where they are the workers' own (`directories`); a bucket only with keys in
-    the configuration, since else the keys are the workers'.
+    Directories are tried only where they are the workers' own, and only below the storage `roots`: elsewhere
+    it is the script that writes, if it may. A bucket is tried only with keys in the configuration, since else
+    the keys are the workers'.
     """
     try:
         if storage["type"] in ("shared_fs", "directory"):
-            if directories:
-                _try_directory(_path(storage), make=storage["type"] == "shared_fs")
+            if roots is not None and is_within(storage, roots):
+                _try_directory(storage_folder(storage, roots), make=storage["type"] == "shared_fs")
         elif storage["type"] == "s3" and storage.get("access_key"):
-            _try_bucket(storage)
+            _try_bucket(storage, addresses)
     except (OSError, ValueError) as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
-
-
-def _path(storage: dict[str, Any]) -> Path:
-    if storage["type"] == "directory":
-        return Path(storage["container_path"])
-    return Path(posixpath.normpath(posixpath.join(storage["host_path"], storage.get("storage_path") or "")))
 
 
 def _try_directory(path: Path, *, make: bool) -> None:
@@ -66,18 +64,31 @@ def _tidy(file: Path, made: list[Path]) -> None:
         return
 
 
-def _try_bucket(storage: dict[str, Any]) -> None:
-    client = s3_client(storage.get("endpoint_url"), storage["access_key"], storage.get("secret_key"))
+def _try_bucket(storage: dict[str, Any], addresses: Addresses) -> None:
+    place = f"s3://{storage['bucket']} at {storage.get('endpoint_url') or 'Amazon S3'}"
+    try:
+        same = _comes_back(storage, addresses)
+    except AddressRefused:
+        raise
+    except Exception as error:
+        raise OSError(f"{place}: {refusal_in_words(error)}") from error
+    if not same:
+        raise OSError(f"{place} gives back something else than was written")
+
+
+def _comes_back(storage: dict[str, Any], addresses: Addresses) -> bool:
+    client = s3_client(
+        storage.get("endpoint_url"), storage["access_key"], storage.get("secret_key"), addresses
+    )
     bucket = storage["bucket"]
     name = posixpath.join((storage.get("prefix") or "").strip("/"), f"probe-{uuid.uuid4().hex}")
-    with naming_the_place(f"s3://{bucket}/{name} at {storage.get('endpoint_url') or 'Amazon S3'}"):
-        client.put_object(bucket, name, io.BytesIO(TEXT), len(TEXT))
-        answer = client.get_object(bucket, name)
-        try:
-            same = answer.data == TEXT
-        finally:
-            answer.close()
-            answer.release_conn()
-        client.remove_object(bucket, name)
-    if not same:
-        raise OSError(f"s3://{bucket} gives back something else than was written")
+    client.put_object(bucket, name, io.BytesIO(TEXT), len(TEXT))
+    answer = client.get_object(bucket, name)
+    try:
+        # However much a stranger's store sends.
+        same = answer.read(len(TEXT) + 1) == TEXT
+    finally:
+        answer.close()
+        answer.release_conn()
+    client.remove_object(bucket, name)
+    return bool(same)

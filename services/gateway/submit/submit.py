@@ -21,8 +21,9 @@ from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment, read_body
 from services.gateway.web.spooled import spooled
+from services.kit.addresses import AddressRefused, check_keys
 from services.kit.disk_space import no_space
-from services.kit.storage import directory_of
+from services.kit.reach import is_within, storage_folder
 
 if TYPE_CHECKING:
     from services.gateway.web.visit import UserVisit
@@ -118,8 +119,12 @@ async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: st
 
 async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
     """Whether the cluster can run it; returns what is worth telling, raises `Refused`."""
-    storage, directories = config["checkpoint_storage"], backend.settings.checkpoints_probe
-    await backend.limits.probes.run(who, probe, storage, directories)
+    roots = backend.roots if backend.settings.checkpoints_probe else None
+    try:
+        check_keys(config["checkpoint_storage"], backend.storage, backend.addresses)
+    except AddressRefused as error:
+        raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
+    await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
     return configuration.warnings(config, backend.catalogue.state) + await _fit(backend, config)
 
 
@@ -171,8 +176,8 @@ async def check_room(
 ) -> None:
     """Raise `Refused` (507) where the disks have no room for something new beside what runs."""
     own = {}
-    if storage and storage["type"] in ("shared_fs", "directory") and backend.settings.checkpoints_probe:
-        own["checkpoints"] = directory_of(storage)
+    if storage and backend.settings.checkpoints_probe and is_within(storage, backend.roots):
+        own["checkpoints"] = storage_folder(storage, backend.roots)
     needed = {"experiments' code": code.size_bytes}
     missing = await backend.limits.probes.run(who, backend.disks.shortage, needed, own)
     if missing:

@@ -1,0 +1,68 @@
+"""Storages for the platform's own tasks, which may more than whoever names a storage in a configuration.
+
+A directory is used only below the storage roots that the worker tells, and no link on the way to what is
+deleted is followed, also none that is put there in the meantime. Linux only, as tasks are.
+"""
+
+import contextlib
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from det_contracts.roots import Roots, holds
+from determined.storage.base import StorageManager
+from determined.storage.build import build
+from determined.storage.directory import SharedFSStorageManager
+from determined.storage.tree import Resources, inside
+
+
+def fenced(config: Mapping[str, Any], roots: Roots) -> StorageManager:
+    """As `build`; raises `OutOfReach`, a ValueError, for a directory outside of the roots."""
+    manager = build(config)
+    if not isinstance(manager, SharedFSStorageManager):
+        return manager
+    return FencedDirectory(pathlib.Path(roots.check(os.path.realpath(manager.base_path))), roots)
+
+
+class FencedDirectory(SharedFSStorageManager):
+    """Lists, downloads and deletes nothing that lies elsewhere."""
+
+    def __init__(self, base_path: pathlib.Path, roots: Roots) -> None:
+        """`base_path` is resolved."""
+        super().__init__(base_path)
+        self._roots = roots
+
+    def delete(self, tgt: str, globs: Iterable[str]) -> Resources:
+        path = self._roots.check_tree(str(self.base_path / inside(tgt)))
+        folder, name = os.path.split(path)
+        try:
+            with _opened(folder) as held:
+                return SharedFSStorageManager(held).delete(name, globs)
+        except FileNotFoundError:
+            return {}
+
+    def list_resources(self, src: str) -> Resources:
+        """Names and sizes; what a link shows of other places is left out."""
+        folder = self._roots.check_tree(os.path.realpath(self.base_path / inside(src)))
+        found = super().list_resources(src)
+        return {name: size for name, size in found.items() if holds(folder, _real(folder, name))}
+
+
+def _real(folder: str, name: str) -> str:
+    return os.path.realpath(os.path.join(folder, name.rstrip("/")))
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[str]:
+    """A directory that is held open: under another name, which leads there whatever takes its place."""
+    step = os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+    held = os.open("/", step)
+    try:
+        for part in path.split("/")[1:]:
+            inner = os.open(part, step, dir_fd=held)
+            os.close(held)
+            held = inner
+        yield f"/proc/self/fd/{held}"
+    finally:
+        os.close(held)

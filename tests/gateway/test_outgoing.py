@@ -1,0 +1,112 @@
+"""A configuration that names an object store does not make the gateway ask whom its sender cannot ask."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+
+import pytest
+
+from tests.gateway import stories as story
+from tests.gateway.harness import Harness
+
+SECRET = "what only this network may read"
+CONFIG = """
+entrypoint: python3 train.py
+searcher: {{name: single, metric: loss, max_length: 1}}
+checkpoint_storage:
+  {{type: s3, bucket: bucket, access_key: A, secret_key: S, endpoint_url: "{url}"}}
+"""
+
+
+class Inside(http.server.BaseHTTPRequestHandler):
+    """Some service of the cluster's network, which would tell secrets."""
+
+    def _answer(self):
+        self.server.asked.append(self.path)
+        self.send_response(self.server.status)
+        for name, value in self.server.more.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(SECRET)))
+        self.end_headers()
+        self.wfile.write(SECRET.encode())
+
+    do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _answer
+
+    def log_message(self, *_):
+        """Nothing."""
+
+
+@pytest.fixture
+def inside():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inside)
+    server.asked, server.status, server.more = [], 403, {}
+    server.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def tried(gateway, url):
+    body = {"config": CONFIG.format(url=url), "validateOnly": True}
+    return gateway.refused(400, "POST", "/api/v1/experiments", body)
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
+def test_who_is_inside_is_not_asked(gateway, inside, name):
+    said = tried(gateway, inside.url.replace("127.0.0.1", name))
+    assert inside.asked == []
+    assert SECRET not in said
+
+
+def test_what_setting_would_allow_it_is_told(gateway, inside):
+    assert "STEADFAST_REACHABLE" in tried(gateway, inside.url)
+
+
+@pytest.fixture
+def allowing(tmp_path, inside):
+    """A gateway whose settings allow that service, and others like it."""
+    harness = Harness(tmp_path, reachable="127.0.0.0/8")
+    harness.log_in()
+    yield harness
+    harness.close()
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 404, 500])
+def test_an_answer_is_not_shown(allowing, inside, status):
+    inside.status = status
+    said = tried(allowing, inside.url)
+    assert inside.asked
+    assert SECRET not in said
+    assert ("gives back something else" if status == 200 else "does not answer as an S3 store does") in said
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_nobody_is_led_further(allowing, inside, status):
+    other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inside)
+    with other:
+        other.asked, other.status, other.more = [], 200, {}
+        threading.Thread(target=other.serve_forever, args=(0.01,), daemon=True).start()
+        inside.status, inside.more = (
+            status,
+            {"Location": f"http://127.0.0.1:{other.server_address[1]}/secret"},
+        )
+        tried(allowing, inside.url)
+        other.shutdown()
+        assert inside.asked
+        assert other.asked == []
+
+
+def test_a_download_asks_nobody_inside_either(gateway, inside):
+    storage = {"type": "s3", "bucket": "bucket", "access_key": "A", "secret_key": "S"}
+    uuid = "0b2f6f0e-6f0c-4a39-9a55-0d8ad7ad3a51"
+    for id, more in enumerate(({}, {"access_key": None}), 1):
+        storage |= {"endpoint_url": inside.url, **more}
+        gateway.given(story.created(id, checkpoint_storage=storage), story.trial_created(id, id))
+        gateway.given(story.stored(id, uuid[:-1] + str(id), 10, id))
+        answer = gateway.send("GET", f"/checkpoints/{uuid[:-1]}{id}")
+        assert (answer.status_code, SECRET in answer.text) == (404, False)
+    assert inside.asked == []

@@ -1,0 +1,136 @@
+"""What the platform's own tasks delete and read: nothing outside of the roots, and through no link."""
+
+import json
+import sys
+
+import pytest
+
+from det_contracts.roots import OutOfReach, Roots
+from determined import storage
+from determined.exec import gc_checkpoints
+from determined.storage.fence import fenced
+
+UUID = "0b2f6f0e-6f0c-4a39-9a55-0d8ad7ad3a51"
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="tasks run on Linux")
+
+
+@pytest.fixture
+def home(tmp_path):
+    """The home of a cluster: keys beside the checkpoints."""
+    for folder in ("secrets", f"secrets/{UUID}", f"checkpoints/{UUID}/inner", f"elsewhere/{UUID}"):
+        (tmp_path / folder).mkdir(parents=True)
+    for file in ("secrets/token-key", f"secrets/{UUID}/key", f"elsewhere/{UUID}/data"):
+        (tmp_path / file).write_text("kept")
+    (tmp_path / "checkpoints" / UUID / "model.pt").write_text("weights")
+    (tmp_path / "checkpoints" / UUID / "inner" / "more.pt").write_text("weights")
+    return tmp_path
+
+
+@pytest.fixture
+def roots(home):
+    """The whole home is a root, and the keys in it are not."""
+    return {"roots": [str(home)], "private": [str(home / "secrets")]}
+
+
+def kept(home):
+    found = [path for name in ("secrets", "elsewhere") for path in (home / name).rglob("*") if path.is_file()]
+    return len(found) == 3 and all(path.read_text() == "kept" for path in found)
+
+
+@pytest.fixture
+def collect(home, roots, monkeypatch):
+    """Delete as a collection task would; returns its status."""
+    monkeypatch.setenv("DET_INFO_DIR", str(home / "info"))
+    (home / "info").mkdir()
+    told = []
+    monkeypatch.setattr(gc_checkpoints, "_tell", lambda uuid, left: told.append(left))
+
+    def run(host_path, uuid=UUID, globs=None, **more):
+        order = {"storage": {"type": "shared_fs", "host_path": str(host_path)}, "uuids": [uuid]}
+        order |= {"globs": globs, "roots": more or roots}
+        (home / "info" / "deletion.json").write_text(json.dumps(order))
+        return gc_checkpoints.main()
+
+    run.told = told
+    return run
+
+
+def test_what_is_a_checkpoint_goes(home, collect):
+    assert collect(home / "checkpoints") == 0
+    assert list((home / "checkpoints").iterdir()) == []
+    assert collect(home / "checkpoints") == 0
+
+
+@pytest.mark.parametrize(
+    ("place", "uuid"),
+    [
+        ("", "secrets"),
+        ("", "elsewhere"),
+        ("secrets", UUID),
+        ("", "."),
+        ("checkpoints", f"../elsewhere/{UUID}"),
+    ],
+)
+def test_nothing_else_goes(home, collect, place, uuid):
+    assert collect(home / place, uuid) == 1
+    assert kept(home)
+
+
+def test_nothing_goes_outside_of_the_roots(home, collect):
+    assert collect(home / "elsewhere", roots=[str(home / "checkpoints")], private=[]) == 1
+    assert kept(home)
+
+
+def test_a_folder_that_holds_what_is_the_platforms_stays(home, collect):
+    (home / UUID).mkdir()
+    (home / "secrets").rename(home / UUID / "secrets")
+    assert collect(home, roots=[str(home)], private=[str(home / UUID / "secrets")]) == 1
+    assert (home / UUID / "secrets" / "token-key").exists()
+
+
+@pytest.mark.parametrize("globs", [None, ["**/*"], ["*/*"], ["link/*"], ["link"]])
+def test_a_link_goes_and_what_it_leads_to_stays(home, collect, globs):
+    checkpoint = home / "checkpoints" / UUID
+    (checkpoint / "link").symlink_to(home / "elsewhere" / UUID)
+    (checkpoint / "key").symlink_to(home / "secrets" / "token-key")
+    assert collect(home / "checkpoints", globs=globs) == 0
+    assert kept(home)
+    assert all("link/" not in name and "data" not in name for left in collect.told for name in left)
+
+
+def test_a_checkpoint_that_is_a_link_stays(home, collect):
+    (home / "elsewhere" / UUID).rename(home / "elsewhere" / "moved")
+    (home / "elsewhere" / UUID).symlink_to(home / "elsewhere" / "moved")
+    assert collect(home / "elsewhere") == 1
+    assert (home / "elsewhere" / "moved" / "data").exists()
+
+
+def test_a_link_on_the_way_to_event_files_is_not_followed(home, roots):
+    manager = fenced({"type": "shared_fs", "host_path": str(home / "checkpoints")}, Roots(**roots))
+    (home / "checkpoints" / "cluster").symlink_to(home / "elsewhere")
+    with pytest.raises(OSError, match="Not a directory"):
+        manager.delete(f"cluster/{UUID}", ["**/*"])
+    assert kept(home)
+
+
+def test_what_links_show_of_other_places_is_not_listed(home, roots):
+    checkpoint = home / "checkpoints" / UUID
+    (checkpoint / "link").symlink_to(home / "elsewhere" / UUID)
+    (checkpoint / "key").symlink_to(home / "secrets" / "token-key")
+    (checkpoint / "best.pt").symlink_to("model.pt")
+    manager = fenced({"type": "shared_fs", "host_path": str(home / "checkpoints")}, Roots(**roots))
+    names = {"best.pt", "model.pt", "inner/", "inner/more.pt"}
+    assert set(manager.list_resources(UUID)) == names
+    manager.download(UUID, home / "back")
+    assert {path.relative_to(home / "back").as_posix() for path in (home / "back").rglob("*.*")} == {
+        name for name in names if not name.endswith("/")
+    }
+    assert not (home / "back" / "key").exists()
+
+
+def test_a_storage_outside_is_refused_with_what_to_do(home):
+    with pytest.raises(OutOfReach, match="STEADFAST_STORAGE_ROOTS"):
+        fenced({"type": "shared_fs", "host_path": "/"}, Roots((str(home),)))
+    other = fenced({"type": "s3", "bucket": "b"}, Roots())
+    assert isinstance(other, storage.S3StorageManager)
