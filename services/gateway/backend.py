@@ -11,9 +11,11 @@ from services.gateway.cluster_health import ClusterHealth
 from services.gateway.follow import Following
 from services.gateway.limits import Limits
 from services.gateway.live import Live
+from services.gateway.logins import Logins
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.tails import Tails
+from services.gateway.web.proxies import Proxies
 from services.kit.blobs import BlobStore
 from services.kit.disk_space import Disks
 from services.kit.log import Log
@@ -50,6 +52,16 @@ class Backend:
     def following(self) -> Following:
         """Logs that are followed here."""
         return Following(self.peers, Tails(self.journal, self.catalogue))
+
+    @cached_property
+    def proxies(self) -> Proxies:
+        """Who may speak for clients."""
+        return Proxies(self.settings.trusted_proxies)
+
+    @cached_property
+    def logins(self) -> Logins:
+        """Who tried to log in, and failed."""
+        return Logins()
 
     @cached_property
     def limits(self) -> Limits:

@@ -111,7 +111,9 @@ class Cluster:
 
     def _gateway(self) -> dict[str, str]:
         storage = Path(self.plan.storage) if self.plan.storage else self.home.folder("checkpoints")
-        return {
+        password = self.home.first_password()
+        found = {"STEADFAST_INITIAL_PASSWORD_FILE": str(password)} if password is not None else {}
+        return found | {
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
