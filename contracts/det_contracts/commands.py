@@ -40,7 +40,10 @@ Ending = Literal["COMPLETED", "CANCELED", "ERROR"]
 
 
 class Password(msgspec.Struct, frozen=True):
-    """A password as it is kept: scrypt with a salt, both hexadecimal; both empty for the empty password."""
+    """A password as it is kept; both fields are empty for the empty password.
+
+    Argon2id in PHC's format in `hashed` alone; before that it was scrypt with a salt, both hexadecimal.
+    """
 
     salt: str = ""
     hashed: str = ""
@@ -329,6 +332,21 @@ class SetPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_password")
     user: str
 
 
+class SetFirstPassword(msgspec.Struct, frozen=True, kw_only=True, tag="set_first_password"):
+    """To the gateway: give a user who has no password the one of its settings; who has one keeps it."""
+
+    user_id: int
+    password: Password
+
+
+class RenewPassword(msgspec.Struct, frozen=True, kw_only=True, tag="renew_password"):
+    """To the gateway: keep the same password at today's cost; another one that was set meanwhile stays."""
+
+    user_id: int
+    before: Password
+    password: Password
+
+
 class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings"):
     """To the gateway: keep these for a user, over older ones of the same path and key."""
 
@@ -439,6 +457,8 @@ OWNER_OF: dict[type, str] = {
     SetMetadata: "checkpoints",
     SetUser: "gateway",
     SetPassword: "gateway",
+    SetFirstPassword: "gateway",
+    RenewPassword: "gateway",
     KeepSettings: "gateway",
     SetWorkspace: "gateway",
     RemoveWorkspace: "gateway",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from services.gateway import first_password
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
@@ -63,9 +64,12 @@ async def serve_http(parts: Parts) -> None:
     )
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
+    parts.starting = "giving the first users a password"
+    await first_password.settle(settings, catalogue, backend.peers)
     live.begin()
     parts.saver.watch(live.note)
     parts.measures.read(backend.limits.readings)
+    parts.measures.read(backend.logins.readings)
     connections = Connections(min(settings.connections, allow_many_connections()), settings.connections_each)
     parts.measures.read(connections.readings)
     listener = listening_socket(settings.host, settings.port)

@@ -13,9 +13,11 @@ from services.gateway.cluster_health import ClusterHealth
 from services.gateway.follow import Following
 from services.gateway.limits import Limits
 from services.gateway.live import Live
+from services.gateway.logins import Logins
 from services.gateway.peers import Peers
 from services.gateway.settings import Settings
 from services.gateway.tails import Tails
+from services.gateway.web.proxies import Proxies
 from services.kit.addresses import Addresses
 from services.kit.blobs import BlobStore
 from services.kit.disk_space import Disks
@@ -68,6 +70,16 @@ class Backend:
         """Whom this gateway asks where people name an object store."""
         own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
         return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
+
+    @cached_property
+    def proxies(self) -> Proxies:
+        """Who may speak for clients."""
+        return Proxies(self.settings.trusted_proxies)
+
+    @cached_property
+    def logins(self) -> Logins:
+        """Who tried to log in, and failed."""
+        return Logins()
 
     @cached_property
     def limits(self) -> Limits:

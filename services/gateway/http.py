@@ -60,6 +60,7 @@ from services.gateway.web import errors
 from services.gateway.web.connection import Connections, Patient
 from services.gateway.web.counting import Counting
 from services.gateway.web.framing import Framing
+from services.gateway.web.origins import Origins
 
 log = structlog.get_logger()
 BACKLOG = 512
@@ -138,6 +139,7 @@ def application(backend: Backend) -> FastAPI:
         app.add_middleware(Traced, tracer=backend.tracer)
     app.add_middleware(Counting, measures=backend.measures)
     app.add_middleware(Framing)
+    app.add_middleware(Origins, settings=backend.settings)
     return app
 
 

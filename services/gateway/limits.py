@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -11,15 +13,22 @@ from services.kit.admission import Admission
 from services.kit.measures import Reading
 
 T = TypeVar("T")
+NICER = 5
+"""Of threads whose work others than the one who asked for it must not wait for."""
 
 
 class Lane:
     """Blocking work of one kind in threads of its own, so that no other kind waits for it."""
 
-    def __init__(self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int) -> None:
-        """So many threads in all and for each user; how many pieces may wait, in all and of each user."""
+    def __init__(
+        self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int, nicer: int = 0
+    ) -> None:
+        """So many threads in all and for each user; how many pieces may wait, in all and of each user.
+
+        Other threads go before these by `nicer`.
+        """
         self.places = Admission(what, at_once=threads, each=each, waiting=waiting, each_waiting=each_waiting)
-        self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"))
+        self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"), _go_behind, (nicer,))
 
     async def run(self, who: str, work: Callable[..., T], *given: Any) -> T:
         """Do it in a thread; raises `Busy`. Who stops waiting does not stop it, and it keeps its place."""
@@ -38,6 +47,13 @@ class Lane:
         self.threads.shutdown(wait=False, cancel_futures=True)
 
 
+def _go_behind(nicer: int) -> None:
+    """Of this thread alone: to Linux each has a number like a process."""
+    if nicer:
+        own = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + nicer)
+
+
 def _back_in(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given: Any) -> None:
     if not loop.is_closed():
         loop.call_soon_threadsafe(work, *given)
@@ -53,7 +69,9 @@ class Limits:
         )
         self.uploads = Admission("large requests", at_once=32, each=4, waiting=0)
         self.previews = Admission("previews", at_once=4, each=1, waiting=16, each_waiting=4)
-        self.passwords = Lane("checks of passwords", threads=2, each=1, waiting=64, each_waiting=8)
+        self.passwords = Lane(
+            "checks of passwords", threads=2, each=1, waiting=64, each_waiting=8, nicer=NICER
+        )
         self.probes = Lane("checks of storage", threads=4, each=2, waiting=64, each_waiting=16)
         self.contexts = Lane("contexts", threads=4, each=2, waiting=64, each_waiting=16)
         self.downloads = Lane("downloads of checkpoints", threads=16, each=4, waiting=0, each_waiting=0)

@@ -9,9 +9,11 @@ from typing import Any
 
 import structlog
 
+from det_contracts.commands import Password
 from services.gateway import yamlfile
-from services.kit import blobs
+from services.kit import blobs, passwords
 from services.kit.disk_space import Disks
+from services.kit.hosts_named import is_loopback
 from services.kit.reach import ReachSettings, directory_of
 from services.kit.settings import BadSettings
 from services.kit.sqlite_files import sqlite_file
@@ -27,6 +29,16 @@ class Settings(ReachSettings):
     """Address to listen on."""
     port: int = 8080
     """Port to listen on; 0 for any free one."""
+    allowed_hosts: str = ""
+    """Names of the gateway, with commas, beside localhost, this host's own, and addresses."""
+    allowed_origins: str = ""
+    """Origins, such as https://example.org, whose pages may act for whoever is logged in, with commas."""
+    trusted_proxies: str = ""
+    """Addresses or networks of reverse proxies in front of the gateway, whose word of clients counts."""
+    initial_password: str = ""
+    """For the users `admin` and `determined`, as long as they have none; or its Argon2id hash."""
+    initial_password_file: Path | None = None
+    """File that holds it instead."""
     connections: int = 10_000
     """Connections that are kept open; fewer where the system allows fewer open files."""
     connections_each: int = 4_000
@@ -52,6 +64,27 @@ class Settings(ReachSettings):
     """Networks and `host[:port]`, with commas, where people's object stores may be, beside public ones."""
     checkpoints_probe: bool = True
     """Whether checkpoint directories are those of this host, so that they can be tried at submit."""
+
+
+def is_open_to_others(settings: Settings) -> bool:
+    """Whether people on other machines reach the gateway."""
+    return not is_loopback(settings.host) or bool(settings.trusted_proxies)
+
+
+def first_password(settings: Settings) -> Password | None:
+    """What the users from the beginning get who have no password. Slow: not for the event loop."""
+    text = settings.initial_password
+    if settings.initial_password_file is not None:
+        try:
+            text = settings.initial_password_file.read_text().strip()
+        except OSError as error:
+            raise BadSettings(
+                f"STEADFAST_INITIAL_PASSWORD_FILE={settings.initial_password_file} cannot be read: "
+                f"{error.strerror}"
+            ) from error
+    if not text:
+        return None
+    return passwords.from_setting(text)
 
 
 def trial_signer(settings: Settings) -> str | None:

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Iterable
 
-from det_contracts.commands import Password
 from det_contracts.events.gateway import AgentUser, UserSet
 from det_contracts.problems import not_found
 from services.gateway.domain import State, User
 from services.gateway.domain.people import BUILT_IN
-from services.gateway.web.errors import unauthenticated
-
-SALT = "GubPEmmotfiK9TMD6Zdw"
-SALT_BYTES = 16
-_SCRYPT = {"n": 2**14, "r": 8, "p": 1, "maxmem": 2**26}
 
 
 def everybody(state: State) -> list[User]:
@@ -100,27 +92,7 @@ def described(user: User, reason: str) -> UserSet:
     )
 
 
-def hashed(password: str) -> str:
-    """A password as clients send it: hex of SHA-512, the empty one stays empty."""
-    return hashlib.sha512((SALT + password).encode()).hexdigest() if password else ""
-
-
-def kept(sent: str, salt: bytes) -> Password:
-    """What is kept of a password that a client sent. Slow on purpose: not for the event loop."""
-    if not sent:
-        return Password()
-    return Password(salt.hex(), hashlib.scrypt(sent.encode(), salt=salt, **_SCRYPT).hex())
-
-
-def check(state: State, username: str, password: str, is_hashed: bool) -> User:
-    """The user, if the password is theirs; raises `Refused` (401), not telling which of both is wrong.
-
-    As slow as `kept`.
-    """
-    user = active(state, username)
-    sent = password if is_hashed else hashed(password)
-    salt = bytes.fromhex(user.password.salt) if user is not None else bytes(SALT_BYTES)
-    fits = hmac.compare_digest(kept(sent, salt).hashed, user.password.hashed if user is not None else "")
-    if user is None or user.remote or user.username != username or not fits:
-        raise unauthenticated(f"user '{username}' and this password do not fit; run 'det user login'")
-    return user
+def without_password(state: State) -> list[User]:
+    """Users from the beginning who may log in by their name alone."""
+    first = [by_id(state, id) for id in BUILT_IN]
+    return [user for user in first if user.active and not user.remote and not user.password.hashed]

@@ -103,11 +103,20 @@ async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tr
     except asyncio.CancelledError:
         log.info("service.stopped")
     except (Exception, BaseExceptionGroup) as failure:
-        for error in process.single_errors(failure):
-            log.critical("service.failed", error=str(error) or repr(error), exc_info=error)
+        errors = process.single_errors(failure)
+        for error in errors:
+            _tell_failure(error)
         # At once: what may still hold on to the loop must not keep it from being started again.
-        process.leave(1)
+        process.leave(2 if any(isinstance(error, BadSettings) for error in errors) else 1)
     return 0
+
+
+def _tell_failure(error: BaseException) -> None:
+    if isinstance(error, BadSettings):
+        # What is wrong stands in the text, and not in the program.
+        log.critical("settings.refused", error=str(error))
+    else:
+        log.critical("service.failed", error=str(error) or repr(error), exc_info=error)
 
 
 def _leave_anyway() -> None:

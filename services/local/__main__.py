@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import os
 import sys
+from pathlib import Path
 
 from services.local import logs, status
 from services.local.agents import agent_down, agent_run, agent_up
 from services.local.control import down, up
 from services.local.home import Home, Plan
 from services.local.keys import KeysDamaged
-from services.local.preconditions import CannotStart
+from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
 
 def main() -> int:
@@ -62,12 +63,21 @@ def _up(args: argparse.Namespace, home: Home) -> int:
         pools_file=args.pools or "",
     )
     try:
-        address = up(plan, home, fresh=args.delete_db, force=args.force)
+        address = up(plan, home, fresh=args.delete_db, force=args.force, password=_password(args))
     except CannotStart as error:
         print(error, file=sys.stderr)
         return 1
     print(f"cluster '{args.name}' is up: {address}")
     return 0
+
+
+def _password(args: argparse.Namespace) -> str:
+    if not args.initial_password_file:
+        return os.environ.get(INITIAL_PASSWORD, "")
+    try:
+        return Path(args.initial_password_file).read_text().rstrip("\n")
+    except OSError as error:
+        raise CannotStart(f"--initial-password-file {args.initial_password_file}: {error.strerror}") from None
 
 
 def _agent(args: argparse.Namespace) -> int:
@@ -134,6 +144,9 @@ def _add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--force", action="store_true", help="replace one that runs, whatever it runs")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument(
+        "--initial-password-file", help="password of 'admin' and 'determined', if they have none"
+    )
     parser.add_argument("--agents", "--workers", type=int, default=1, help="workers to start")
     parser.add_argument(
         "--pool",

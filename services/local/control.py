@@ -12,12 +12,21 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from services.local import logs
 from services.local.home import Home, Plan, Wish
-from services.local.preconditions import CannotStart, check_alike, check_port, check_space, is_running
+from services.local.preconditions import (
+    INITIAL_PASSWORD,
+    CannotStart,
+    check_alike,
+    check_password,
+    check_port,
+    check_space,
+    is_running,
+)
 from services.local.processes import is_alive, is_supervisor
 
 UP_PATIENCE_S = 60.0
@@ -28,12 +37,12 @@ _started: dict[int, subprocess.Popen[bytes]] = {}
 """Supervisors that this very process started, and so must collect when they end."""
 
 
-def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False) -> str:
+def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, password: str = "") -> str:
     """Start a cluster; returns the address of the gateway.
 
     Returns when the gateway answers and every worker has registered. `fresh` forgets all data first. One of
     that name that runs already is left alone when it was started alike, else replaced only with `force`.
-    Raises `CannotStart`.
+    `password` is for the users `admin` and `determined`, as long as they have none. Raises `CannotStart`.
     """
     address = f"http://{_reachable(plan.host)}:{plan.port}"
     if is_running(home) and not force:
@@ -42,11 +51,15 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False) -> s
     down(home, forget=fresh)
     check_port(plan)
     check_space(home)
+    check_password(plan, home, password)
     home.keep(plan)
+    if password:
+        home.keep_first_password(password)
+    printed = logs.ends(home.folder("logs"))
     with (home.folder("logs") / "supervisor.log").open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "services.local", "run", "--name", home.name],
-            env=dict(os.environ) | {"STEADFAST_HOME": str(home.path.parent.parent)},
+            env=_without_password() | {"STEADFAST_HOME": str(home.path.parent.parent)},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
@@ -56,15 +69,22 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False) -> s
     if home.read("processes.json") is None:
         # Else it was quicker, and has named its programs, too.
         home.write("processes.json", {"supervisor": process.pid})
-    _wait_until_up(plan, home, process, address)
+    _wait_until_up(plan, home, process, address, printed)
     return address
+
+
+def _without_password() -> dict[str, str]:
+    # It is for the gateway alone, which reads it from a file.
+    return {name: text for name, text in os.environ.items() if name != INITIAL_PASSWORD}
 
 
 def _reachable(host: str) -> str:
     return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened at
 
 
-def _wait_until_up(plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str) -> None:
+def _wait_until_up(
+    plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str, printed: Mapping[Path, int]
+) -> None:
     deadline = time.monotonic() + UP_PATIENCE_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -72,6 +92,9 @@ def _wait_until_up(plan: Plan, home: Home, process: subprocess.Popen[bytes], add
             raise CannotStart("\n".join([text, *logs.last_lines(home.path / "logs" / "supervisor.log")]))
         if (workers := workers_here(address)) is not None and workers >= plan.agents:
             return
+        if refusals := logs.refusals(home.path / "logs", printed):
+            down(home)
+            raise CannotStart("\n".join(["a program does not start with its settings:", *refusals]))
         time.sleep(0.03)
     down(home)
     text = f"the cluster did not answer within {UP_PATIENCE_S:.0f} s; see {home.path / 'logs'}"

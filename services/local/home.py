@@ -9,8 +9,11 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from services.kit import passwords
 from services.kit.files import set_aside, write_whole
 from services.local.keys import keep_secret
+
+FIRST_SECRET = "initial-password"  # noqa: S105 - the name of a file
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,16 @@ class Home:
     def ask(self, program: str, wish: Wish) -> None:
         """Leave a wish for the supervisor, which heeds it when the program ends."""
         self.write(f"wish-{program}.json", asdict(wish))
+
+    def keep_first_password(self, password: str) -> None:
+        """Keep the hash of the password that `admin` and `determined` get."""
+        hashed = passwords.kept(passwords.hashed(password)).hashed
+        write_whole(self.folder("secrets") / FIRST_SECRET, hashed.encode())
+
+    def first_password(self) -> Path | None:
+        """The file with that hash, if there is one."""
+        path = self.path / "secrets" / FIRST_SECRET
+        return path if path.exists() else None
 
     def secret(self, name: str) -> Path:
         """A file with a random secret, made at first use."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 LOOK_S = 0.2
 TAIL_BYTES = 64 * 1024
 LAST_LINES = 5
-FAILURE = re.compile(r"service\.failed|worker\.failed|\[FTL\]|^\w+: STEADFAST_|settings do not make sense")
+REFUSAL = r"settings\.refused|^\w+: STEADFAST_|settings do not make sense"
+"""Said by a program that no new start helps."""
+FAILURE = re.compile(rf"service\.failed|worker\.failed|\[FTL\]|{REFUSAL}")
 
 
 def show(folder: Path, *, follow: bool) -> None:
@@ -55,4 +58,20 @@ def last_failures(folder: Path) -> list[str]:
             lines = file.read().decode(errors="replace").splitlines()
         failures = [line for line in lines if FAILURE.search(line)]
         found += [f"  {path.stem}: {failures[-1]}"] if failures else []
+    return found
+
+
+def ends(folder: Path) -> dict[Path, int]:
+    """Up to where each program has printed by now."""
+    return {path: path.stat().st_size for path in folder.glob("*.log")}
+
+
+def refusals(folder: Path, since: Mapping[Path, int]) -> list[str]:
+    """What programs said, after some ends of their logs, of settings with which they do not start."""
+    found = []
+    for path in sorted(folder.glob("*.log")):
+        with path.open("rb") as file:
+            file.seek(since.get(path, 0))
+            lines = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
+        found += [f"  {path.stem}: {line}" for line in lines if re.search(REFUSAL, line)][:1]
     return found

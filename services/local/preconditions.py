@@ -6,9 +6,11 @@ import socket
 from dataclasses import asdict
 
 from services.kit.disk_space import size_in_words, space_at
+from services.kit.hosts_named import is_loopback
 from services.local.home import Home, Plan
 from services.local.processes import is_supervisor
 
+INITIAL_PASSWORD = "STEADFAST_INITIAL_PASSWORD"  # noqa: S105 - the name of a variable
 ROOM_TO_START = 64 << 20
 """Bytes that must be free for a first start: empty streams, five databases, some output."""
 
@@ -48,6 +50,21 @@ def check_space(home: Home) -> None:
             f"there is no room for a cluster: {size_in_words(space.free)} are free at {home.path}, "
             f"{size_in_words(ROOM_TO_START)} are needed. Make room, or choose another disk by STEADFAST_HOME"
         )
+
+
+def check_password(plan: Plan, home: Home, password: str) -> None:
+    """Raise `CannotStart` when a new cluster would let anybody in who reaches it.
+
+    What holds for one that has run before its gateway knows, and says.
+    """
+    told = password or plan.settings.get(INITIAL_PASSWORD) or plan.settings.get(f"{INITIAL_PASSWORD}_FILE")
+    if told or is_loopback(plan.host) or (home.path / "databases" / "gateway.db").exists():
+        return
+    raise CannotStart(
+        f"other machines reach a cluster that listens on {plan.host}, and its users 'admin' and 'determined' "
+        f"have no password yet: give them one by {INITIAL_PASSWORD} in the environment, or by "
+        "--initial-password-file (det: --initial-user-password)"
+    )
 
 
 def check_port(plan: Plan) -> None:

@@ -128,7 +128,9 @@ class Cluster:
         return Path(self.plan.storage) if self.plan.storage else self._own_storage()
 
     def _gateway(self) -> dict[str, str]:
-        return {
+        password = self.home.first_password()
+        found = {"STEADFAST_INITIAL_PASSWORD_FILE": str(password)} if password is not None else {}
+        return found | {
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
@@ -158,11 +160,6 @@ class Cluster:
 
     def _log(self, name: str) -> Path:
         return self.home.folder("logs") / f"{name}.log"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def worker_ids(plan: Plan) -> list[str]:

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from services.kit import broker
 from services.kit.blobs import s3_client
-from tests.fixtures.compose import SERVICES, own_volumes, read_file, volumes
+from tests.fixtures.compose import REQUIRED, SERVICES, own_volumes, read_file, volumes
 from tests.fixtures.local_cluster import LocalCluster, wait_for
 from tests.fixtures.s3_server import KEY, SECRET, s3_server
 
@@ -68,6 +68,7 @@ class Stack(LocalCluster):
             r"(\bnats|0\.0\.0\.0):4222": f"127.0.0.1:{self.ports['nats']}",
             r"\bgateway:8080": f"127.0.0.1:{self.ports['gateway']}",
         }
+        self.password = REQUIRED["INITIAL_PASSWORD"]
         self._services = read_file(S3_ACCESS_KEY=KEY, S3_SECRET_KEY=SECRET)
         self._processes = []
         self._session, self._token = requests.Session(), ""

@@ -130,7 +130,9 @@ class Harness:
         saver.watch(live.note)
         self.conditions, self.signs = Conditions("gateway"), Signs()
         self.backend = Backend(
-            settings=Settings(cluster_id="c-1", cluster_name="test", **settings),
+            settings=Settings(
+                **{"cluster_id": "c-1", "cluster_name": "test", "allowed_hosts": "gateway"} | settings
+            ),
             catalogue=self.catalogue,
             peers=Peers(self.peers, self.catalogue),
             live=live,

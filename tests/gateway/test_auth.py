@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from services.gateway import tokens, users
+from services.gateway import tokens
+from services.kit import passwords
 from tests.gateway.harness import KEY, Harness
 
 
@@ -59,9 +60,9 @@ def test_a_wrong_login_is_401(gateway, body):
 
 
 def test_the_hash_is_the_one_that_clients_use():
-    assert users.hashed("") == ""
-    assert len(users.hashed("secret")) == 128
-    assert users.hashed("secret") == users.hashed("secret") != users.hashed("Secret")
+    assert passwords.hashed("") == ""
+    assert len(passwords.hashed("secret")) == 128
+    assert passwords.hashed("secret") == passwords.hashed("secret") != passwords.hashed("Secret")
 
 
 def test_a_cookie_is_as_good_as_a_bearer_token(gateway):

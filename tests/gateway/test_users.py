@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from services.gateway.users import hashed
+from services.kit.passwords import hashed
 
 
 @pytest.fixture

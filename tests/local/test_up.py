@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import requests
 
+from services.kit import passwords
 from services.kit.broker import held_port, port_of
 from services.local import control, logs, preconditions
 from services.local.home import Home, Plan
@@ -90,3 +93,53 @@ def cli(cluster, folder, *words):
         text=True,
         check=False,
     )
+
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104
+
+
+def test_a_new_cluster_that_others_reach_needs_a_password(home):
+    plan = Plan(name="test", host=EVERYWHERE)
+    with pytest.raises(CannotStart) as refused:
+        preconditions.check_password(plan, home, "")
+    words = ("'admin' and 'determined'", EVERYWHERE, "STEADFAST_INITIAL_PASSWORD", "--initial-user-password")
+    assert all(word in str(refused.value) for word in words)
+    preconditions.check_password(plan, home, "secret")
+    preconditions.check_password(replace(plan, host="127.0.0.1"), home, "")
+    preconditions.check_password(replace(plan, settings={"STEADFAST_INITIAL_PASSWORD": "x"}), home, "")
+
+
+def test_of_the_first_password_a_hash_is_kept(home):
+    assert home.first_password() is None
+    home.keep_first_password("secret")
+    path = home.first_password()
+    assert path.stat().st_mode & 0o077 == 0
+    assert passwords.fits(passwords.hashed("secret"), passwords.from_setting(path.read_text()))
+
+
+@pytest.mark.live
+@pytest.mark.expected_log(r"settings\.refused|first_password\.missing", "others reach it without a password")
+def test_a_cluster_is_opened_to_others_with_a_password_only(tmp_path, monkeypatch):
+    cluster = LocalCluster(tmp_path, agents=0).up()
+    try:
+        assert status_of_login(cluster, "") == 200
+        cluster.down()
+        opened = replace(cluster.plan, host=EVERYWHERE)
+        with pytest.raises(CannotStart, match="STEADFAST_INITIAL_PASSWORD"):
+            control.up(opened, cluster.home)
+        monkeypatch.setenv("STEADFAST_INITIAL_PASSWORD", "first")
+        words = ["--port", str(opened.port), "--agents", "0", "--host", EVERYWHERE]
+        done = cli(cluster, tmp_path, "up", *words, "--set", "STEADFAST_LOG_FORMAT=json")
+        assert done.returncode == 0, done.stderr
+        assert status_of_login(cluster, "") == 401
+        assert status_of_login(cluster, "first") == 200
+        for name in ("supervisor", "gateway", "searcher"):
+            environment = Path(f"/proc/{cluster.pid(name)}/environ").read_bytes()
+            assert b"STEADFAST_INITIAL_PASSWORD=" not in environment
+    finally:
+        cluster.down()
+
+
+def status_of_login(cluster, password):
+    login = {"username": "admin", "password": passwords.hashed(password), "isHashed": True}
+    return requests.post(f"{cluster.address}/api/v1/auth/login", json=login, timeout=60).status_code

@@ -116,9 +116,19 @@ class PasswordSet(msgspec.Struct, frozen=True, kw_only=True):
 
     user_id: int
     salt: str
-    """Hexadecimal; empty together with `hashed` for the empty password."""
+    """Hexadecimal, of scrypt; empty for Argon2id."""
     hashed: str
-    """scrypt, hexadecimal, of what clients send as password."""
+    """Argon2id in PHC's format, or scrypt, hexadecimal, of what clients send; empty for no password."""
+    reason: str
+
+
+@event("gateway.user.password_renewed", key="user_id")
+class PasswordRenewed(msgspec.Struct, frozen=True, kw_only=True):
+    """The same password is kept at today's cost; sessions go on."""
+
+    user_id: int
+    hashed: str
+    """As in `PasswordSet`."""
     reason: str
 
 

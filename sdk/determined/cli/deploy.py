@@ -6,6 +6,7 @@ The platform is another distribution; it is started as a command and never impor
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 import subprocess
 import sys
@@ -35,7 +36,14 @@ def cluster_up(session: Session, args: argparse.Namespace) -> int:
     words += ["--storage", str(args.storage_host_path.resolve())] if args.storage_host_path else []
     words += ["--delete-db"] if args.delete_db else []
     words += ["--force"] if args.force else []
-    return _platform(words)
+    words += ["--host", args.host] if args.host else []
+    return _platform(words, **_first_password(args))
+
+
+def _first_password(args: argparse.Namespace) -> dict[str, str]:
+    # Not as a word of the command, which everybody on this machine may read.
+    password = args.initial_user_password
+    return {"STEADFAST_INITIAL_PASSWORD": password} if password else {}
 
 
 def cluster_down(session: Session, args: argparse.Namespace) -> int:
@@ -91,12 +99,13 @@ def _note_ignored(args: argparse.Namespace) -> None:
             output.warn(f"Note: {option} is ignored, the cluster runs without containers.")
 
 
-def _platform(words: list[str]) -> int:
+def _platform(words: list[str], **variables: str) -> int:
     # -P: a user's own folder called `services` in the working directory must not be taken for the platform.
     python = [sys.executable, "-P"]
     if subprocess.run([*python, "-c", _FIND_PLATFORM], stderr=subprocess.DEVNULL, check=False).returncode:
         raise Failure("the platform is not installed here; install it with: pip install steadfast")
-    return subprocess.run([*python, "-m", "services.local", *words], check=False).returncode
+    command = [*python, "-m", "services.local", *words]
+    return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
 
 
 _PORT = arg("--master-port", type=int, default=8080, metavar="PORT", help="default: 8080")
@@ -119,6 +128,12 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
         arg("--master-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
     ),
     _DELETE,
+    arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
+    arg(
+        "--initial-user-password",
+        metavar="PASSWORD",
+        help="of 'admin' and 'determined', if they have none; or set STEADFAST_INITIAL_PASSWORD",
+    ),
     arg("--force", action="store_true", help="replace one of this name that runs, and end what runs in it"),
     *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_VALUES),
     *(arg(option, action="store_true", help=argparse.SUPPRESS) for option in _IGNORED_SWITCHES),

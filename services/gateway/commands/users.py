@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from det_contracts.commands import CloseSession, KeepSettings, Password, SetPassword, SetUser, given
-from det_contracts.events.gateway import PasswordSet, SessionClosed, SettingsSet, UserSet
+from det_contracts.commands import (
+    CloseSession,
+    KeepSettings,
+    Password,
+    RenewPassword,
+    SetFirstPassword,
+    SetPassword,
+    SetUser,
+    given,
+)
+from det_contracts.events.gateway import PasswordRenewed, PasswordSet, SessionClosed, SettingsSet, UserSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import users
 from services.gateway.domain import State
@@ -57,6 +66,21 @@ def set_password(state: State, command: SetPassword, call: Call) -> Ruling:
     """Give a user another password."""
     users.by_id(state, command.user_id)
     return Ruling([_password(command.user_id, command.password, f"set by {command.user}")])
+
+
+def set_first_password(state: State, command: SetFirstPassword, call: Call) -> Ruling:
+    """Give a user a password who has none."""
+    if users.by_id(state, command.user_id).password.hashed:
+        return Ruling()
+    return Ruling([_password(command.user_id, command.password, "first password, of the gateway's settings")])
+
+
+def renew_password(state: State, command: RenewPassword, call: Call) -> Ruling:
+    """Keep a password at today's cost, if it is still the one that was checked."""
+    if users.by_id(state, command.user_id).password != command.before:
+        return Ruling()
+    reason = "kept at today's cost since it was used"
+    return Ruling([PasswordRenewed(user_id=command.user_id, hashed=command.password.hashed, reason=reason)])
 
 
 def _password(id: int, password: Password, reason: str) -> PasswordSet:

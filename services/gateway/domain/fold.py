@@ -71,6 +71,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.TemplateRemoved: people.template_removed,
     gateway.UserSet: people.user_set,
     gateway.PasswordSet: people.password_set,
+    gateway.PasswordRenewed: people.password_renewed,
     gateway.SettingsSet: people.settings_set,
     gateway.WorkspaceSet: people.workspace_set,
     gateway.WorkspaceRemoved: people.workspace_removed,

@@ -75,6 +75,15 @@ def password_set(state: State, recorded: Recorded) -> Iterable[Key]:
     return put_user(state, replace(known, password=password, password_at=recorded.at))
 
 
+def password_renewed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user's password is the same, kept otherwise."""
+    event: gateway.PasswordRenewed = recorded.event
+    known = state.users.get(event.user_id)
+    if known is None:
+        return ()
+    return put_user(state, replace(known, password=Password(hashed=event.hashed)))
+
+
 def workspace_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """A workspace is there, or is described so."""
     event: gateway.WorkspaceSet = recorded.event

@@ -8,10 +8,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import CloseSession
-from services.gateway import tokens, users
+from services.gateway import signing_in, tokens
 from services.gateway.present.user import user
 from services.gateway.web.bodies import Login
 from services.gateway.web.visit import COOKIE, Anybody, Asked
+from services.kit import passwords
 
 router = APIRouter()
 
@@ -19,12 +20,18 @@ router = APIRouter()
 @router.post("/auth/login")
 async def log_in(visit: Anybody, body: Login) -> Response:
     """A token for a new session, in the answer and as a cookie."""
-    state = visit.catalogue.state
-    given = (state, body.username, body.password, body.is_hashed)
-    who = await visit.backend.limits.passwords.run(visit.address, users.check, *given)
+    sent = body.password if body.is_hashed else passwords.hashed(body.password)
+    who = await signing_in.with_password(visit.backend, body.username, sent, visit.address)
     token = tokens.issue(visit.backend.token_key, who.username, time.time())
     answer = visit.answer({"token": token, "user": user(who)})
-    answer.set_cookie(COOKIE, token, max_age=int(tokens.VALID_S), httponly=True, samesite="strict")
+    answer.set_cookie(
+        COOKIE,
+        token,
+        max_age=int(tokens.VALID_S),
+        httponly=True,
+        samesite="strict",
+        secure=visit.backend.proxies.is_encrypted(visit.request),
+    )
     return answer
 
 

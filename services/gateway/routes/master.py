@@ -80,7 +80,7 @@ async def logs(visit: Asked) -> Response:
 
 @router.get("/master/parked")
 async def parked(visit: Asked) -> Response:
-    """What the cluster has passed over (our addition): messages nobody can read, records nobody can decide on."""
+    """What was passed over (our addition): messages nobody can read, records nobody can decide about."""
     limit = visit.params.integer("limit", 100)
     if not 0 < limit <= MOST_PASSED_OVER:
         raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")

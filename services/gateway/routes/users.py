@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from services.gateway import paging, users
 from services.gateway.present.user import user
 from services.gateway.web.bodies import AgentUserBody, SettingsBody, UserBody, UserCreation
 from services.gateway.web.visit import Asked, UserVisit
+from services.kit import passwords
 
 router = APIRouter()
 
@@ -139,9 +139,8 @@ def _answer(visit: UserVisit, id: int) -> Response:
 
 async def _password(visit: UserVisit, text: str | None, *, is_hashed: bool) -> Password:
     sent = text or ""
-    sent = sent if is_hashed else users.hashed(sent)
-    salt = os.urandom(users.SALT_BYTES)
-    return await visit.backend.limits.passwords.run(visit.address, users.kept, sent, salt)
+    sent = sent if is_hashed else passwords.hashed(sent)
+    return await visit.backend.limits.passwords.run(visit.address, passwords.kept, sent)
 
 
 def _agent_user(told: AgentUserBody | None) -> AgentUser | None:

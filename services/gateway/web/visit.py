@@ -45,8 +45,7 @@ class Visit:
     @property
     def address(self) -> str:
         """Where the request came from."""
-        client = self.request.client
-        return client.host if client is not None else ""
+        return self.backend.proxies.address_of(self.request)
 
     async def json(self) -> Any:
         """The request's body, where no shape is given; raises `Refused` (400)."""

@@ -208,6 +208,7 @@ SENTENCES: dict[type, Sentence] = {
     gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",
     gateway.UserSet: lambda e, _: f"user '{e.username}' was described",
     gateway.SettingsSet: lambda e, _: f"pages keep {len(e.settings)} setting(s) for user {e.user_id}",
+    gateway.PasswordRenewed: lambda e, _: f"the password of user {e.user_id} is kept at today's cost",
     gateway.PasswordSet: lambda e, _: f"user {e.user_id} got another password",
     gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was described",
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",

@@ -1,0 +1,60 @@
+"""Checking the password of whoever logs in: limited, beside the loop, and kept at today's cost afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from det_contracts.commands import RenewPassword
+from det_contracts.problems import Refused
+from services.gateway import users
+from services.gateway.backend import Backend
+from services.gateway.domain import User
+from services.gateway.settings import is_open_to_others
+from services.gateway.web.errors import unauthenticated
+from services.kit import passwords
+from services.kit.admission import Busy
+
+
+async def with_password(backend: Backend, username: str, sent: str, address: str) -> User:
+    """The user, if the password that a client sent is theirs.
+
+    Raises `Refused`: 401, whether it is the name or the password that is wrong, or 429 after too many tries.
+    """
+    attempt = backend.logins.begin(username, address, time.monotonic())
+    try:
+        user = await _checked(backend, username, sent, address)
+    except Busy:
+        attempt.forget(time.monotonic())
+        raise
+    except Refused:
+        attempt.failed()
+        raise
+    attempt.succeeded(time.monotonic())
+    await _renew(backend, user, sent, address)
+    return user
+
+
+async def _checked(backend: Backend, username: str, sent: str, address: str) -> User:
+    state = backend.catalogue.state
+    user = users.active(state, username)
+    lane, password = backend.limits.passwords, user.password if user is not None else None
+    fits = await lane.run(address, passwords.fits, sent, password)
+    # Meanwhile they may have been given another one.
+    now = users.active(state, username)
+    empty_ok = not is_open_to_others(backend.settings)
+    if now is None or now.password != password or now.remote or now.username != username:
+        fits = False
+    if now is None or not fits or not (sent or empty_ok):
+        told = "" if empty_ok else "; nobody logs in here without a password"
+        raise unauthenticated(f"user '{username}' and this password do not fit; run 'det user login'{told}")
+    return now
+
+
+async def _renew(backend: Backend, user: User, sent: str, address: str) -> None:
+    """Keep the password at today's cost; where that does not work now, the next login tries again."""
+    if not passwords.is_outdated(user.password):
+        return
+    with contextlib.suppress(Refused):
+        renewed = await backend.limits.passwords.run(address, passwords.kept, sent)
+        await backend.peers.command(RenewPassword(user_id=user.id, before=user.password, password=renewed))
