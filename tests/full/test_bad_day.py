@@ -108,7 +108,7 @@ class BadDay:
         door = ("127.0.0.1", self.cluster.plan.port)
         with contextlib.suppress(OSError), socket.create_connection(door, 5) as line:
             line.sendall(
-                f"GET /api/v1/{path} HTTP/1.1\r\nHost: x\r\nLast-Event-ID: 1\r\n"
+                f"GET /api/v1/{path} HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: 1\r\n"
                 f"Authorization: Bearer {token}\r\n\r\n".encode()
             )
             self.over.wait(self.chance.uniform(0.001, 0.06))

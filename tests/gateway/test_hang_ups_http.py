@@ -36,7 +36,7 @@ async def restless(running, chance, seen):
     token = running.client.headers["Authorization"]
     for _ in range(EACH):
         path = chance.choice(STREAMS)
-        head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: {token}"
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}"
         head += f"\r\nLast-Event-ID: {chance.choice(seen)}"
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", running.port)

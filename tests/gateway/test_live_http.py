@@ -97,7 +97,8 @@ async def subscribe(running, topics):
     """A connection whose answer has begun, and that is never read again."""
     reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=1024)
     token = running.client.headers["Authorization"]
-    request = f"GET /api/v1/live?topics={topics} HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\n\r\n"
+    head = f"GET /api/v1/live?topics={topics} HTTP/1.1\r\nHost: localhost"
+    request = f"{head}\r\nAuthorization: {token}\r\n\r\n"
     writer.write(request.encode())
     await writer.drain()
     assert b" 200 " in await asyncio.wait_for(reader.readline(), 60)

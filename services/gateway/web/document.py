@@ -26,6 +26,7 @@ LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 QUERY = {
     "/users": PAGE,
     "/master/logs": "offset limit follow",
+    "/master/parked": "limit",
     "/experiments-search": f"{PAGE} columns filter lean project_id sort",
     "/events": "before limit owner",
     "/cluster/slots": "days",
