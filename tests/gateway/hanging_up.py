@@ -48,7 +48,8 @@ class Client:
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
             "scheme": "http", "path": where, "raw_path": where.encode(), "query_string": query.encode(),
             "root_path": "",
-            "headers": [(b"host", b"localhost"), (b"authorization", token.encode())], "client": ("127.0.0.1", 1),
+            "headers": [(b"host", b"localhost"), (b"authorization", token.encode())],
+            "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }  # fmt: skip
         self._app, self._at, self._how = app, at, how
