@@ -25,6 +25,7 @@ LOG = (
 LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 QUERY = {
     "/users": PAGE,
+    "/tokens": "user_id username",
     "/master/logs": "offset limit follow",
     "/experiments-search": f"{PAGE} columns filter lean project_id sort",
     "/events": "before limit owner",
