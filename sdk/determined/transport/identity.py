@@ -40,8 +40,8 @@ def sign_in(
 
     `DET_USER_TOKEN` without `DET_USER`: an API token, whose owner the master knows. The explicit user;
     `DET_USER` with `DET_PASS`; the active user of the token store; the default user. Their token: a stored
-    one that the master still accepts, else `DET_USER_TOKEN`, else a login, for which `ask` is given the user's
-    name and returns the password. In a task without any of these: the allocation token.
+    one that the master still accepts, else `DET_USER_TOKEN`, else a login, for which `ask` is given the name
+    of the user and returns the password. In a task without any of these: the allocation token.
     """
     if user is None and _use_token_alone(session):
         return

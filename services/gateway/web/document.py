@@ -27,6 +27,7 @@ QUERY = {
     "/users": PAGE,
     "/tokens": "user_id username",
     "/master/logs": "offset limit follow",
+    "/master/parked": "limit",
     "/experiments-search": f"{PAGE} columns filter lean project_id sort",
     "/events": "before limit owner",
     "/cluster/slots": "days",
