@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.context import Context
 from det_contracts.custom_search import CustomOperation
-from det_contracts.events.gateway import AgentUser, Note, Setting
+from det_contracts.events.gateway import AgentUser, Note, Setting, TokenScope
 from det_contracts.events.scheduler import OwnKind, PoolSettings
 from det_contracts.problems import Problem
 
@@ -422,10 +422,49 @@ class JoinGather(msgspec.Struct, frozen=True, kw_only=True, tag="join_gather"):
     user: str
 
 
-class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
-    """To the gateway's own log: a user logged out."""
+class OpenSession(msgspec.Struct, frozen=True, kw_only=True, tag="open_session"):
+    """To the gateway: a user logged in."""
 
     session_id: str
+    user_id: int
+    opened_at: float
+    until: float
+    address: str
+    client: str
+    user: str
+
+
+class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session"):
+    """To the gateway: a session is used, and so lives longer."""
+
+    session_id: str
+    until: float
+
+
+class CloseSession(msgspec.Struct, frozen=True, kw_only=True, tag="close_session"):
+    """To the gateway's own log: a user logged out, or a session was revoked."""
+
+    session_id: str
+    user: str
+    revoked: bool = False
+
+
+class CreateToken(msgspec.Struct, frozen=True, kw_only=True, tag="create_token"):
+    """To the gateway: make an API token. `value` of the answer: its id."""
+
+    token_id: str
+    user_id: int
+    name: str
+    scope: TokenScope
+    digest: str
+    lives_s: float
+    user: str
+
+
+class RevokeToken(msgspec.Struct, frozen=True, kw_only=True, tag="revoke_token"):
+    """To the gateway: refuse an API token from now on."""
+
+    token_id: str
     user: str
 
 
@@ -466,6 +505,10 @@ OWNER_OF: dict[type, str] = {
     RemoveProject: "gateway",
     MoveExperiment: "gateway",
     Serve: "gateway",
+    OpenSession: "gateway",
+    RenewSession: "gateway",
     CloseSession: "gateway",
+    CreateToken: "gateway",
+    RevokeToken: "gateway",
     JoinGather: "gateway",
 }

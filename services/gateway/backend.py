@@ -15,6 +15,7 @@ from services.gateway.limits import Limits
 from services.gateway.live import Live
 from services.gateway.logins import Logins
 from services.gateway.peers import Peers
+from services.gateway.renewals import Renewals
 from services.gateway.settings import Settings
 from services.gateway.tails import Tails
 from services.gateway.web.proxies import Proxies
@@ -77,6 +78,11 @@ class Backend:
         return Proxies(self.settings.trusted_proxies)
 
     @cached_property
+    def renewals(self) -> Renewals:
+        """Sessions that are being prolonged."""
+        return Renewals(self.peers)
+
+    @cached_property
     def logins(self) -> Logins:
         """Who tried to log in, and failed."""
         return Logins()
@@ -93,5 +99,6 @@ class Backend:
 
     async def close(self) -> None:
         """End what was begun beside the loop."""
+        await self.renewals.close()
         self.limits.close()
         await self.offload.close()

@@ -45,6 +45,7 @@ from services.gateway.routes import (
     script,
     searching,
     series,
+    sessions,
     storing,
     task_logs,
     tasks,
@@ -82,6 +83,7 @@ def surface() -> APIRouter:
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (
         auth,
+        sessions,
         users,
         master,
         searching,

@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import time
 
-from det_contracts.commands import RenewPassword
+from det_contracts.commands import OpenSession, RenewPassword
 from det_contracts.problems import Refused
-from services.gateway import users
+from services.gateway import tokens, users
 from services.gateway.backend import Backend
 from services.gateway.domain import User
 from services.gateway.settings import is_open_to_others
 from services.gateway.web.errors import unauthenticated
 from services.kit import passwords
 from services.kit.admission import Busy
+
+LONGEST_CLIENT = 200
+"""What is kept of what a client says that it is."""
 
 
 async def with_password(backend: Backend, username: str, sent: str, address: str) -> User:
@@ -33,6 +36,23 @@ async def with_password(backend: Backend, username: str, sent: str, address: str
     attempt.succeeded(time.monotonic())
     await _renew(backend, user, sent, address)
     return user
+
+
+async def begin(backend: Backend, user: User, address: str, client: str) -> str:
+    """The token of a new session of a user who has proved who they are."""
+    session = tokens.begin(user.username, time.time())
+    await backend.peers.command(
+        OpenSession(
+            session_id=session.id,
+            user_id=user.id,
+            opened_at=session.at,
+            until=session.until,
+            address=address,
+            client=client[:LONGEST_CLIENT],
+            user=user.username,
+        )
+    )
+    return tokens.issue(backend.token_key, session)
 
 
 async def _checked(backend: Backend, username: str, sent: str, address: str) -> User:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,7 @@ class StandIn:
     async def command(self, command: Any) -> Answer:
         self.commands.append(command)
         if commands.OWNER_OF[type(command)] == "gateway":
-            position, value = await self.close(command, Call("close", 0.0))
+            position, value = await self.close(command, Call("close", time.time()))
             return Answer(position, value)
         if commands.OWNER_OF[type(command)] == "checkpoints":
             return await self._ruled(CHECKPOINTS, command)

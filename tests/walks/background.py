@@ -236,6 +236,14 @@ class Background(Users):
             ask(commands.SetProject(workspace_id=2, name=f"project{number}", user="admin"))
             ask(commands.SetTemplate(name=f"template{number}", config={}, user="ann"))
             ask(commands.CloseSession(session_id=f"session{number}", user="ann"))
+            over = {"opened_at": 0.0, "until": 1.0, "address": "a", "client": "c", "user": "ann"}
+            ask(commands.OpenSession(session_id=f"over{number}", user_id=user, **over))
+            opened = {"opened_at": 1e10, "until": 2e10, "address": "a", "client": "c", "user": "ann"}
+            ask(commands.OpenSession(session_id=f"other{number}", user_id=user, **opened))
+            # One user has many.
+            ask(commands.OpenSession(session_id=f"first{number}", user_id=1, **opened))
+            made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "ann"}
+            ask(commands.CreateToken(token_id=f"token{number}", name="one", digest=str(number), **made))
         for id in self.ended:
             self.cluster.ask(commands.MoveExperiment(experiment_id=id, project_id=2, user="ann"))
 

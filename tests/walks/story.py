@@ -205,6 +205,15 @@ class Story(Users):
         ask(commands.SetTemplate(name="fresh", config={}, user="ann"))
         ask(commands.RemoveTemplate(name="fresh", user="ann"))
         ask(commands.CloseSession(session_id="fresh", user="ann"))
+        opened = {"user_id": user, "address": "a", "client": "c", "user": "ann"}
+        ask(commands.OpenSession(session_id="first", opened_at=0.0, until=1.0, **opened))
+        # The one that is over is forgotten.
+        ask(commands.OpenSession(session_id="second", opened_at=1e10, until=2e10, **opened))
+        ask(commands.RenewSession(session_id="second", until=3e10))
+        ask(commands.CloseSession(session_id="second", user="ann"))
+        made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "ann"}
+        ask(commands.CreateToken(token_id="token", name="fresh", digest="00", **made))
+        ask(commands.RevokeToken(token_id="token", user="ann"))
 
     def registry(self):
         model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))

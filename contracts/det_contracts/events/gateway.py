@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -11,10 +11,75 @@ from det_contracts.codec import event
 
 @event("gateway.session.closed", key="session_id")
 class SessionClosed(msgspec.Struct, frozen=True):
-    """The user logged out; the session's token is refused from now on, by every replica."""
+    """Its token is refused from now on, by every replica: the user logged out, or it was revoked."""
 
     session_id: str
     user: str
+    """Who asked for it."""
+    reason: str
+
+
+@event("gateway.session.opened", key="session_id")
+class SessionOpened(msgspec.Struct, frozen=True, kw_only=True):
+    """A user logged in. The session's token is signed by the gateway and stands nowhere."""
+
+    session_id: str
+    user_id: int
+    opened_at: float
+    """Seconds since the epoch, as for all times here."""
+    until: float
+    """When it ends unless it is used."""
+    address: str
+    """Where the user logged in from."""
+    client: str
+    """What the client said that it is."""
+    reason: str
+
+
+@event("gateway.session.renewed", key="session_id")
+class SessionRenewed(msgspec.Struct, frozen=True):
+    """A session is used, and so ends later."""
+
+    session_id: str
+    until: float
+    reason: str
+
+
+@event("gateway.session.forgotten", key="user_id")
+class SessionsForgotten(msgspec.Struct, frozen=True):
+    """Sessions of a user are over and shown no longer."""
+
+    user_id: int
+    session_ids: tuple[str, ...]
+    floor: float
+    """Sessions that were opened no later, and that nothing is known of, are refused."""
+    reason: str
+
+
+TokenScope = Literal["all", "read"]
+"""What an API token may do: whatever its owner may, or look only."""
+
+
+@event("gateway.token.created", key="token_id")
+class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A user made an API token: a program that shows it acts for them."""
+
+    token_id: str
+    user_id: int
+    name: str
+    scope: TokenScope
+    digest: str
+    """SHA-256 of the token, hexadecimal; the token itself is shown once and kept nowhere."""
+    at: float
+    until: float
+    reason: str
+
+
+@event("gateway.token.revoked", key="token_id")
+class TokenRevoked(msgspec.Struct, frozen=True):
+    """An API token is refused from now on."""
+
+    token_id: str
     reason: str
 
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from determined.__version__ import __version__
 from determined.cli import (
+    access,
     agent,
     checkpoint,
     command,
@@ -62,6 +63,7 @@ ROOT = Noun(
         task.NOUN,
         template.NOUN,
         tensorboard.NOUN,
+        access.NOUN,
         trial.NOUN,
         user.NOUN,
         version.VERB,

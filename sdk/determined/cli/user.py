@@ -7,6 +7,7 @@ import contextlib
 import os
 
 from determined.cli import output
+from determined.cli.access import SESSION_VERBS
 from determined.cli.connection import ask_password
 from determined.cli.grammar import Noun, Verb, arg
 from determined.cli.user_change import VERBS
@@ -77,6 +78,7 @@ NOUN = Noun(
         Verb("whoami", "tell who is logged in", who_am_i),
         Verb("list ls", "list users", list_users),
         *VERBS,
+        *SESSION_VERBS,
     ),
     default="list",
 )

@@ -38,10 +38,13 @@ def sign_in(
 ) -> None:
     """Give the session a token and a user, from the first source that applies.
 
-    The explicit user; `DET_USER` with `DET_PASS`; the active user of the token store; the default user. Their
-    token: a stored one that the master still accepts, else `DET_USER_TOKEN`, else a login, for which `ask` is
-    given the user's name and returns the password. In a task without any of these: the allocation token.
+    `DET_USER_TOKEN` without `DET_USER`: an API token, whose owner the master knows. The explicit user;
+    `DET_USER` with `DET_PASS`; the active user of the token store; the default user. Their token: a stored
+    one that the master still accepts, else `DET_USER_TOKEN`, else a login, for which `ask` is given the name
+    of the user and returns the password. In a task without any of these: the allocation token.
     """
+    if user is None and _use_token_alone(session):
+        return
     store = TokenStore(session.master)
     name, secret = _who(store, user, password)
     if _use_stored(session, store, name) or _use_variables(session, user, chosen=name is not None):
@@ -88,6 +91,15 @@ def _is_accepted(session: Session, token: str) -> bool:
     except errors.UnauthenticatedException:
         session.token = None
         return False
+    return True
+
+
+def _use_token_alone(session: Session) -> bool:
+    """Where a program is given a token, no name and no store of tokens counts."""
+    token = os.environ.get("DET_USER_TOKEN")
+    if not token or os.environ.get("DET_USER"):
+        return False
+    session.token, session.user = token, None
     return True
 
 

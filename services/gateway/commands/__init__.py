@@ -7,13 +7,17 @@ from typing import Any
 
 from det_contracts.commands import (
     CloseSession,
+    CreateToken,
     JoinGather,
     KeepSettings,
     MoveExperiment,
+    OpenSession,
     RemoveProject,
     RemoveTemplate,
     RemoveWorkspace,
     RenewPassword,
+    RenewSession,
+    RevokeToken,
     Serve,
     SetFirstPassword,
     SetPassword,
@@ -23,13 +27,17 @@ from det_contracts.commands import (
     SetWorkspace,
 )
 from det_contracts.events.gateway import CreationKept
-from services.gateway.commands import gathers, places, templates, users
+from services.gateway.commands import gathers, places, sessions, templates, users
 from services.gateway.domain import State
 from services.kit.once import once
 from services.kit.rules import Call, Ruling
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
-    CloseSession: users.close_session,
+    OpenSession: sessions.open_session,
+    RenewSession: sessions.renew_session,
+    CloseSession: sessions.close_session,
+    CreateToken: sessions.create_token,
+    RevokeToken: sessions.revoke_token,
     SetUser: once(users.set_user, CreationKept),
     SetPassword: users.set_password,
     SetFirstPassword: users.set_first_password,

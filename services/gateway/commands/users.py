@@ -1,11 +1,10 @@
-"""Who may log in, and who is logged in no longer."""
+"""Who may log in."""
 
 from __future__ import annotations
 
 import msgspec
 
 from det_contracts.commands import (
-    CloseSession,
     KeepSettings,
     Password,
     RenewPassword,
@@ -14,7 +13,7 @@ from det_contracts.commands import (
     SetUser,
     given,
 )
-from det_contracts.events.gateway import PasswordRenewed, PasswordSet, SessionClosed, SettingsSet, UserSet
+from det_contracts.events.gateway import PasswordRenewed, PasswordSet, SettingsSet, UserSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import users
 from services.gateway.domain import State
@@ -23,14 +22,6 @@ from services.kit.rules import Call, Ruling
 LONGEST_NAME = 128
 MOST_SETTINGS_BYTES = 1 << 20
 DESCRIBED = ("username", "admin", "active", "remote", "display_name", "agent_user")
-
-
-def close_session(state: State, command: CloseSession, call: Call) -> Ruling:
-    """Refuse a session's token from now on; doing so twice changes nothing."""
-    if command.session_id in state.sessions:
-        return Ruling()
-    reason = f"{command.user} logged out"
-    return Ruling([SessionClosed(command.session_id, command.user, reason)])
 
 
 def set_user(state: State, command: SetUser, call: Call) -> Ruling:

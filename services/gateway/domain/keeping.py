@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from det_contracts.events.gateway import ProjectSet, WorkspaceSet
+from det_contracts.events.gateway import AccessToken, ProjectSet, WorkspaceSet
 from det_contracts.states import TERMINAL
 from services.gateway.domain.state import (
     Allocation,
@@ -18,6 +18,7 @@ from services.gateway.domain.state import (
     Live,
     Model,
     ModelVersion,
+    OpenSession,
     Share,
     State,
     Trial,
@@ -51,6 +52,9 @@ def index(state: State) -> None:
     state.projects_in = SortedKeys((one.workspace_id, id) for id, one in state.projects.items())
     state.models_in = SortedKeys((one.workspace_id, id) for id, one in state.models.items())
     state.numbers = SortedKeys((one.model_id, one.number, id) for id, one in state.versions.items())
+    state.sessions_of = SortedKeys(_session_place(id, one) for id, one in state.open_sessions.items())
+    state.tokens_of = SortedKeys((one.user_id, one.at, id) for id, one in state.tokens.items())
+    state.token_digests = {one.digest: id for id, one in state.tokens.items()}
     state.task_trials = {one.task_id: one.id for one in trials}
     state.joined = {}
     for key, share in state.shares.items():
@@ -65,6 +69,39 @@ def index(state: State) -> None:
 
 def _places(found: Iterable[Place | None]) -> Iterable[Place]:
     return (place for place in found if place is not None)
+
+
+def _session_place(id: str, one: OpenSession) -> Place:
+    return one.user_id, one.known_until, id
+
+
+def put_session(state: State, id: str, changed: OpenSession | None) -> Iterable[Key]:
+    """Keep a session, or forget it."""
+    before = state.open_sessions.pop(id, None)
+    if changed is not None:
+        state.open_sessions[id] = changed
+    state.sessions_of.swap(
+        _session_place(id, before) if before is not None else None,
+        _session_place(id, changed) if changed is not None else None,
+    )
+    yield "open_sessions", id
+
+
+def put_token(state: State, token: AccessToken) -> Iterable[Key]:
+    """Keep an API token."""
+    state.tokens[token.token_id] = token
+    state.tokens_of.add(token.user_id, token.at, token.token_id)
+    state.token_digests[token.digest] = token.token_id
+    yield "tokens", token.token_id
+
+
+def drop_token(state: State, id: str) -> Iterable[Key]:
+    """Forget an API token."""
+    token = state.tokens.pop(id, None)
+    if token is not None:
+        state.tokens_of.discard(token.user_id, token.at, id)
+        state.token_digests.pop(token.digest, None)
+    yield "tokens", id
 
 
 def _open_place(trial: Trial) -> Place | None:

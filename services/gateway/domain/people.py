@@ -11,12 +11,23 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
 from services.gateway.domain.keeping import (
     drop_project,
+    drop_token,
     drop_workspace,
     put_project,
+    put_session,
+    put_token,
     put_user,
     put_workspace,
 )
-from services.gateway.domain.state import ClosedSession, Kept, State, Template, User
+from services.gateway.domain.state import (
+    ClosedSession,
+    Kept,
+    OpenSession,
+    SessionFloor,
+    State,
+    Template,
+    User,
+)
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
@@ -27,9 +38,56 @@ BUILT_IN = {
 """Users that are there from the beginning."""
 
 
+def session_opened(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user logged in."""
+    event: gateway.SessionOpened = recorded.event
+    opened = OpenSession(
+        user_id=event.user_id,
+        opened_at=event.opened_at,
+        until=event.until,
+        token_until=event.until,
+        address=event.address,
+        client=event.client,
+    )
+    return put_session(state, event.session_id, opened)
+
+
+def session_renewed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A session ends later."""
+    event: gateway.SessionRenewed = recorded.event
+    known = state.open_sessions.get(event.session_id)
+    if known is None:
+        return ()
+    return put_session(state, event.session_id, replace(known, until=event.until))
+
+
+def sessions_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Sessions of a user are over."""
+    event: gateway.SessionsForgotten = recorded.event
+    for id in event.session_ids:
+        yield from put_session(state, id, None)
+    before = state.session_floors.get(event.user_id, SessionFloor(0.0))
+    state.session_floors[event.user_id] = SessionFloor(max(before.at, event.floor))
+    yield "session_floors", event.user_id
+
+
+def token_created(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user made an API token."""
+    return put_token(state, recorded.event)
+
+
+def token_revoked(state: State, recorded: Recorded) -> Iterable[Key]:
+    """An API token is refused from now on."""
+    return drop_token(state, recorded.event.token_id)
+
+
 def session_closed(state: State, recorded: Recorded) -> Iterable[Key]:
-    """A user logged out."""
+    """A user logged out, or a session was revoked."""
     event: gateway.SessionClosed = recorded.event
+    known = state.open_sessions.get(event.session_id)
+    if known is not None:
+        yield from put_session(state, event.session_id, replace(known, closed_at=recorded.at))
+        return
     state.sessions[event.session_id] = ClosedSession(event.user)
     yield "sessions", event.session_id
 

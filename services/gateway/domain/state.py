@@ -12,7 +12,7 @@ import msgspec
 
 from det_contracts.commands import Password
 from det_contracts.context import Context
-from det_contracts.events.gateway import AgentUser, ProjectSet, Setting, WorkspaceSet
+from det_contracts.events.gateway import AccessToken, AgentUser, ProjectSet, Setting, WorkspaceSet
 from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
@@ -304,6 +304,31 @@ class ClosedSession(msgspec.Struct, frozen=True):
     user: str
 
 
+class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that somebody logged in for, until it is forgotten."""
+
+    user_id: int
+    opened_at: float
+    until: float
+    """When it ends unless it is used."""
+    token_until: float
+    """When its token would end by itself: until then it must be known that it was closed."""
+    address: str
+    client: str
+    closed_at: float | None = None
+
+    @property
+    def known_until(self) -> float:
+        """From when on it may be forgotten."""
+        return self.token_until if self.closed_at is not None else max(self.until, self.token_until)
+
+
+class SessionFloor(msgspec.Struct, frozen=True):
+    """Sessions of a user that were opened no later, and that nothing is known of, are refused."""
+
+    at: float
+
+
 class Template(msgspec.Struct, frozen=True):
     """A named partial configuration, merged under what is submitted with it."""
 
@@ -342,6 +367,13 @@ class State:
     away: dict[str, Worker] = field(default_factory=dict)
     """Workers that left or were lost, for what was switched on them."""
     sessions: dict[str, ClosedSession] = field(default_factory=dict)
+    """Closed ones of which it is not known that they were opened, as versions before did not say so."""
+    open_sessions: dict[str, OpenSession] = field(default_factory=dict)
+    """Opened ones, closed or not, until they are forgotten."""
+    session_floors: dict[int, SessionFloor] = field(default_factory=dict)
+    """By user."""
+    tokens: dict[str, AccessToken] = field(default_factory=dict)
+    """API tokens that were not revoked, by id."""
     templates: dict[str, Template] = field(default_factory=dict)
     """By the id that is made of the name."""
     users: dict[int, User] = field(default_factory=dict)
@@ -384,6 +416,12 @@ class State:
     """(workspace, model)"""
     numbers: SortedKeys = derived()  # noqa: RUF009
     """(model, number, version)"""
+    sessions_of: SortedKeys = derived()  # noqa: RUF009
+    """(user, when it may be forgotten, session)"""
+    tokens_of: SortedKeys = derived()  # noqa: RUF009
+    """(user, when it was made, API token)"""
+    token_digests: dict[str, str] = derived()  # noqa: RUF009
+    """API token by its digest."""
     task_trials: dict[str, int] = derived()  # noqa: RUF009
     """Trial by its task."""
     joined: dict[str, int] = derived()  # noqa: RUF009

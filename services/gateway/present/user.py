@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_contracts.events.gateway import AgentUser
-from services.gateway.domain import User
+from det_contracts.events.gateway import AccessToken, AgentUser
+from services.gateway.domain import OpenSession, User
 from services.gateway.present.values import instant
 
 
@@ -20,6 +20,31 @@ def user(one: User) -> dict[str, Any]:
         "displayName": one.display_name,
         "modifiedAt": instant(max(one.changed_at, one.password_at)),
         "remote": one.remote,
+    }
+
+
+def session(id: str, one: OpenSession, *, is_current: bool) -> dict[str, Any]:
+    """Where a user is logged in."""
+    return {
+        "id": id,
+        "userId": one.user_id,
+        "openedAt": instant(one.opened_at),
+        "expiresAt": instant(one.until),
+        "address": one.address,
+        "client": one.client,
+        "current": is_current,
+    }
+
+
+def access_token(one: AccessToken) -> dict[str, Any]:
+    """What there is to say of an API token, which is not itself."""
+    return {
+        "id": one.token_id,
+        "userId": one.user_id,
+        "name": one.name,
+        "scope": one.scope,
+        "createdAt": instant(one.at),
+        "expiry": instant(one.until),
     }
 
 

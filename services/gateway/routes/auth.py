@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -22,12 +20,14 @@ async def log_in(visit: Anybody, body: Login) -> Response:
     """A token for a new session, in the answer and as a cookie."""
     sent = body.password if body.is_hashed else passwords.hashed(body.password)
     who = await signing_in.with_password(visit.backend, body.username, sent, visit.address)
-    token = tokens.issue(visit.backend.token_key, who.username, time.time())
+    client = visit.request.headers.get("user-agent", "")
+    token = await signing_in.begin(visit.backend, who, visit.address, client)
     answer = visit.answer({"token": token, "user": user(who)})
+    # It is kept for as long as a session can live: when it ends is decided here.
     answer.set_cookie(
         COOKIE,
         token,
-        max_age=int(tokens.VALID_S),
+        max_age=int(tokens.LONGEST_S),
         httponly=True,
         samesite="strict",
         secure=visit.backend.proxies.is_encrypted(visit.request),
@@ -44,8 +44,11 @@ async def who_am_i(visit: Asked) -> Response:
 
 @router.post("/auth/logout")
 async def log_out(visit: Asked) -> Response:
-    """Close the session: its token is refused from now on, by every replica. A task's ends by itself."""
-    if visit.session().allocation:
+    """Close the session: its token is refused from now on, by every replica.
+
+    A task's ends by itself, and an API token is revoked by its owner.
+    """
+    if not visit.session().is_persons:
         return visit.answer({})
     await visit.peers.command(CloseSession(session_id=visit.session_id, user=visit.user.username))
     answer = visit.answer({})

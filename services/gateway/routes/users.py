@@ -110,6 +110,7 @@ async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
     if wish.agent_user_group is not None:
         given["agent_user"] = _agent_user(wish.agent_user_group)
     if wish.password is not None:
+        visit.person()
         given["password"] = await _password(visit, wish.password, is_hashed=wish.is_hashed)
     await visit.peers.command(SetUser(user_id=user_id, user=visit.user.username, **given))
     return _answer(visit, user_id)
@@ -121,6 +122,7 @@ async def set_password(visit: Asked, user_id: int) -> Response:
 
     The request is the password as clients send it at login, as a JSON string.
     """
+    visit.person()
     users.by_id(visit.catalogue.state, user_id)
     if user_id != visit.user.id:
         visit.admin()

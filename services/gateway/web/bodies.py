@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -9,12 +10,14 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
+from det_contracts.events.gateway import TokenScope
 from det_contracts.problems import invalid
 
 Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """What fits into 64 bits: no database takes more."""
 
 
+_LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
 MOST_TOLD = 20
 """Faults of one request that are told."""
 
@@ -54,6 +57,25 @@ class Login(Body):
     username: str
     password: str = ""
     is_hashed: bool = False
+
+
+class TokenBody(Body):
+    """POST /tokens"""
+
+    name: str = ""
+    description: str = ""
+    """Another word for the name."""
+    scope: TokenScope = "all"
+    lifespan: str = ""
+    """A number with `h` for hours or `d` for days; 30 days unless given."""
+    user_id: Long = 0
+
+    def days(self) -> float:
+        """How long the token lives; raises `Refused`."""
+        match = _LIFESPAN.fullmatch(self.lifespan or "30d")
+        if match is None:
+            raise invalid(f"lifespan: a number with 'h' or 'd' is expected, not '{self.lifespan[:40]}'")
+        return int(match[1]) / (24 if match[2] == "h" else 1)
 
 
 class AgentUserBody(Body):

@@ -25,6 +25,7 @@ LOG = (
 LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 QUERY = {
     "/users": PAGE,
+    "/tokens": "user_id username",
     "/master/logs": "offset limit follow",
     "/master/parked": "limit",
     "/experiments-search": f"{PAGE} columns filter lean project_id sort",

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from starlette.responses import Response
 
 from det_contracts.commands import Creation, Once
 from det_contracts.problems import Problem, Refused, invalid
-from services.gateway import tokens, users
+from services.gateway import sessions, tokens, users
 from services.gateway.backend import Backend
 from services.gateway.domain import User
 from services.gateway.web import errors
@@ -76,15 +77,16 @@ class Visit:
             raise errors.unauthenticated("nobody is logged in; run 'det user login'")
         if task_tokens.is_task_token(token):
             return self._task_session(token)
+        state, now = self.catalogue.state, time.time()
         try:
-            session = tokens.read(self.backend.token_key, token, time.time())
+            if token.startswith(tokens.API_PREFIX):
+                return sessions.by_api_token(state, token, now)
+            session = tokens.read(self.backend.token_key, token)
+            sessions.check(state, session, now)
         except tokens.BadToken as error:
             raise errors.unauthenticated(f"{error}; run 'det user login'") from None
-        state = self.catalogue.state
-        user = users.active(state, session.user)
-        outdated = user is not None and session.until - tokens.VALID_S < user.password_at
-        if session.id in state.sessions or user is None or outdated:
-            raise errors.unauthenticated("this session is closed; run 'det user login'")
+        if sessions.is_due(state, session, now):
+            self.backend.renewals.begin(session.id, sessions.prolonged(session.began_at, now))
         return session
 
     def _task_session(self, token: str) -> tokens.Session:
@@ -111,6 +113,8 @@ class UserVisit(Visit):
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         session = self.session()
+        if session.scope == "read" and not may_be_only_read(request.method, request.url.path):
+            raise errors.forbidden("this API token is for reading only; make one with the scope 'all'")
         self.session_id = session.id
         self._user_id = users.by_id_of(self.catalogue.state, session.user)
         self.digest = ""
@@ -152,12 +156,32 @@ class UserVisit(Visit):
             raise errors.forbidden(f"user '{self.user.username}' is no administrator")
         return self.user
 
+    def person(self) -> User:
+        """Who asks, if they logged in themselves; raises `Refused` (403) for tasks and API tokens.
+
+        What gives access must not be had by what was lent some: it would outlive that.
+        """
+        if not self.session().is_persons:
+            raise errors.forbidden(
+                "passwords, sessions and API tokens are for whoever logged in: det user login"
+            )
+        return self.user
+
     def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
         """One JSON object per line; a failure after the start is a line, too.
 
         A page is a list of objects, or bytes made by `line`.
         """
         return Stream(_lines(pages), visit=self, media_type="application/json")
+
+
+_READING = re.compile(f"{errors.API}/(experiments/[0-9]+/file|preview-hp-search)|/searcher/preview|/proxy/.*")
+"""What asks by POST, and changes nothing here."""
+
+
+def may_be_only_read(method: str, path: str) -> bool:
+    """Whether a request changes nothing."""
+    return method in ("GET", "HEAD", "OPTIONS") or (method == "POST" and _READING.fullmatch(path) is not None)
 
 
 def line(result: Any) -> bytes:

@@ -203,6 +203,11 @@ SENTENCES: dict[type, Sentence] = {
         f"the checkpoints of experiment {e.experiment_id} "
         f"{'are' if e.emptied else 'could not all be'} deleted"
     ),
+    gateway.SessionOpened: lambda e, _: f"user {e.user_id} logged in from {e.address or 'here'}",
+    gateway.SessionRenewed: lambda e, _: "a session that is used goes on",
+    gateway.SessionsForgotten: lambda e, _: f"{len(e.session_ids)} session(s) of user {e.user_id} are over",
+    gateway.AccessToken: lambda e, _: f"user {e.user_id} got the API token '{e.name}' ({e.scope})",
+    gateway.TokenRevoked: lambda e, _: f"API token {e.token_id} was revoked",
     gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
     gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
     gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",

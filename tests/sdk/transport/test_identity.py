@@ -133,3 +133,14 @@ def test_nobody_to_ask_is_unauthenticated(gateway, session):
     with pytest.raises(errors.UnauthenticatedException, match="'ann' has no stored token"):
         identity.sign_in(session, "ann")
     assert logins(gateway) == []
+
+
+def test_a_token_alone_beats_what_is_stored(gateway, session, store, monkeypatch):
+    """As in a pipeline that is given an API token and nothing else."""
+    store.save("determined", "good", activate=True)
+    monkeypatch.setenv("DET_USER_TOKEN", "sft_x")
+    identity.sign_in(session)
+    assert (session.user, session.token) == (None, "sft_x")
+    assert logins(gateway) == []
+    identity.sign_in(session, "ann", "pw")
+    assert session.user == "ann"
