@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from det_contracts.events.gateway import AgentUser
+from det_contracts.expconf import is_secret_name
 
 LONGEST_TMPDIR = 70
 """Longer ones leave no room for the names of sockets below them, which Linux limits to 107 bytes."""
-_SECRET_ENDS = ("_KEY", "_KEY_ID", "_TOKEN", "_SECRET", "_CREDENTIALS", "_CREDS")
 _PERSONAL = ("HOME", "USER", "LOGNAME", "MAIL", "OLDPWD", "PWD", "TMPDIR", "SUDO_", "SSH_", "XDG_", "DBUS_")
 
 
@@ -145,8 +145,7 @@ def variables(account: Account, inherited: Mapping[str, str], place: Path) -> di
 
 
 def _private(name: str) -> bool:
-    upper = name.upper()
-    return upper.startswith(_PERSONAL) or upper.endswith(_SECRET_ENDS) or "PASSWORD" in upper
+    return name.upper().startswith(_PERSONAL) or is_secret_name(name)
 
 
 @contextlib.contextmanager

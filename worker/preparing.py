@@ -19,6 +19,7 @@ from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.reach import is_within, roots_of
+from services.kit.sealing import opened, sealer_from
 from services.kit.storage import StorageRefused, probe
 from services.kit.task_tokens import sign
 from worker import hook, ports, process
@@ -58,8 +59,10 @@ class Preparer:
         self._places = Places(settings.worker_tasks, instance or settings.worker_id)
         self._blobs = blobs
         self._contexts = contexts
+        self._sealer = sealer_from(settings.sealing_key)
         self._signing = _signing(settings.trial_signing)
-        self._roots = roots_of(settings, [settings.worker_home, settings.trial_signing, settings.blobs])
+        own = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
+        self._roots = roots_of(settings, own)
         self._contexts.mkdir(parents=True, exist_ok=True)
 
     def prepare(
@@ -78,6 +81,7 @@ class Preparer:
             raise CannotPrepare(f"the task could not be prepared: {error}") from error
 
     def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports) -> None:
+        briefing = self._opened(briefing)
         account = self._accounts.of(briefing.agent_user)
         home = run_dir if account is None else self._places.make(run_dir.name)
         workdir, info_dir = home / "workdir", home / "info"
@@ -143,6 +147,15 @@ class Preparer:
     def clear_all_but(self, allocations: Collection[str]) -> None:
         """Remove what is left of tasks that this worker knows no more."""
         self._places.clear_all_but(allocations)
+
+    def _opened(self, briefing: Briefing) -> Briefing:
+        """With its secrets in the clear; raises `CannotOpen`."""
+        replace = msgspec.structs.replace
+        task = briefing.task
+        config = opened(briefing.config, task.user, self._sealer)
+        if task.trial is not None:
+            task = replace(task, trial=replace(task.trial, config=config))
+        return replace(briefing, config=config, task=replace(task, config=config if task.config else {}))
 
     def _unpack(self, context: Context | None, workdir: Path, pristine: Path) -> None:
         if context is None:

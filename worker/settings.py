@@ -34,6 +34,8 @@ class WorkerSettings(ReachSettings):
     """Under which other workers reach scripts here; empty: this host's address on the way to the broker."""
     trial_signing: Path | None = None
     """JSON with `account` and `seed`: the key that mints credentials for scripts; none without accounts."""
+    sealing_key: Path | None = None
+    """File with the key that the secrets of configurations are opened with; the gateway has the same."""
     script_nats_url: str = ""
     """Address of the broker for scripts, where it differs from the worker's."""
     blobs: str = "/var/lib/steadfast/blobs"

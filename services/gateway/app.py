@@ -28,6 +28,7 @@ from services.kit.health_signs import Signs
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
+from services.kit.sealing import sealer_from
 
 REBUILD_PATIENCE_S = 600.0
 """How long the tables may take to catch up with the fold after they were lost."""
@@ -56,6 +57,7 @@ async def serve_http(parts: Parts) -> None:
         blobs=blob_store(settings),
         token_key=signing_key(settings),
         trial_signer=trial_signer(settings),
+        sealer=sealer_from(settings.sealing_key),
         storage=storage,
         measures=parts.measures,
         health=ClusterHealth(parts.conditions, signs),

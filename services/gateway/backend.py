@@ -26,6 +26,7 @@ from services.kit.log import Log
 from services.kit.measures import Measures
 from services.kit.offload import Offload
 from services.kit.reach import roots_of
+from services.kit.sealing import Sealer
 from services.kit.sqlite_files import sqlite_file
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ class Backend:
     """Default `checkpoint_storage` of the cluster."""
     measures: Measures
     health: ClusterHealth
+    sealer: Sealer | None = None
+    """Seals secrets for the log; None: they lie there in the clear."""
     tracer: Tracer | None = None
     disks: Disks = field(default_factory=lambda: Disks({}))
     """Whose free space is asked for before anything new is taken."""
@@ -63,8 +66,8 @@ class Backend:
     def roots(self) -> Roots:
         """Where this gateway tries and reads checkpoints."""
         known = self.settings
-        own = [known.token_key, known.trial_signer, known.blobs, sqlite_file(known.database_url)]
-        return roots_of(known, own, self.storage)
+        keys = [known.token_key, known.trial_signer, known.sealing_key]
+        return roots_of(known, [*keys, known.blobs, sqlite_file(known.database_url)], self.storage)
 
     @cached_property
     def addresses(self) -> Addresses:

@@ -54,6 +54,8 @@ class Settings(ReachSettings):
     """File with the secret that signs session tokens; all replicas share it. None: new at each start."""
     trial_signer: Path | None = None
     """File with the public key that the tokens of tasks are known by. None: tasks cannot use the REST API."""
+    sealing_key: Path | None = None
+    """File with the key that secrets are sealed with in the log; workers have it, too. None: no sealing."""
     blobs: str = ""
     """Where contexts are stored: an absolute directory, or s3://bucket[/prefix]."""
     s3_endpoint_url: str | None = None

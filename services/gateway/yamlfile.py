@@ -7,7 +7,7 @@ texts, since a configuration must fit into JSON.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
@@ -75,6 +75,15 @@ def parse(text: str) -> Any:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         nested = isinstance(error, RecursionError)
         raise YamlProblem("it is nested too deeply" if nested else str(error)) from error
+    finally:
+        loader.dispose()
+
+
+def node_of(text: str) -> yaml.Node:
+    """How a text is written, of one that `parse` has read: each value with its place."""
+    loader = _Loader(text)
+    try:
+        return cast(yaml.Node, _composed(loader))
     finally:
         loader.dispose()
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from services.kit import broker
 from services.kit.blobs import s3_client
+from services.kit.files import write_whole
 from services.local.keys import KeysDamaged, keep_secret, write_keys
 
 MONITOR_PORT = 8222
@@ -46,6 +47,8 @@ def main() -> None:
 def _write_files(args: argparse.Namespace) -> None:
     authority = write_keys(args.keys, services=args.keys / "services", workers=args.keys / "worker")
     keep_secret(args.keys / "services" / "token-key")
+    sealing = keep_secret(args.keys / "services" / "sealing-key")
+    write_whole(args.keys / "worker" / "sealing-key", sealing.read_bytes())
     folder = args.keys / "broker"
     folder.mkdir(exist_ok=True)
     host, _, port = args.listen.rpartition(":")

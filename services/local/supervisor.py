@@ -135,6 +135,7 @@ class Cluster:
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
+            "STEADFAST_SEALING_KEY": str(self.home.secret("sealing-key")),
             "STEADFAST_TRIAL_SIGNER": str(self.home.folder("secrets") / "trial-signer.pub"),
         }
 
@@ -155,6 +156,7 @@ class Cluster:
             "STEADFAST_WORKER_SLOTS": str(self.plan.slots),
             "STEADFAST_WORKER_GPU": str(self.plan.gpu).lower(),
             "STEADFAST_WORKER_PYTHON": self.plan.python,
+            "STEADFAST_SEALING_KEY": str(self.home.secret("sealing-key")),
             "STEADFAST_TRIAL_SIGNING": str(self.home.folder("secrets") / "trial-signing.json"),
             "STEADFAST_MASTER_URL": f"http://127.0.0.1:{self.plan.port}",
         }

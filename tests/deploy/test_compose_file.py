@@ -3,6 +3,7 @@
 import dataclasses
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -129,8 +130,30 @@ def test_three_brokers_are_what_the_stack_writes_and_everybody_is_told_of(tmp_pa
 
 def test_any_number_of_workers_can_be_started():
     worker = read_file()["worker"]
-    home = worker["environment"]["STEADFAST_WORKER_HOME"]
-    assert own_volumes(worker) == [home]
+    folders = [worker["environment"][f"STEADFAST_WORKER_{name}"] for name in ("HOME", "TASKS")]
+    assert own_volumes(worker) == folders
     # Neither an id, nor a name, nor a port that only one of them could have.
     assert not {"STEADFAST_WORKER_ID", "STEADFAST_WORKER_ADDRESS"} & worker["environment"].keys()
     assert not {"container_name", "hostname", "ports", "network_mode"} & worker.keys()
+
+
+def test_nothing_of_ours_runs_as_root_but_the_worker_whose_tasks_do_not():
+    image = (ROOT / "deploy" / "docker" / "Dockerfile").read_text()
+    ids = {name: id for id, name in re.findall(r"useradd --uid (\d+) --create-home ([\w-]+)", image)}
+    assert re.findall(r"^USER (.*)$", image, re.MULTILINE) == ["steadfast"]
+    services = read_file()
+    for name in (*OURS, "setup"):
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert services[name]["security_opt"] == ["no-new-privileges:true"]
+        assert services[name].get("user", "steadfast") == ("root" if name == "worker" else "steadfast")
+    tasks = ids["steadfast-tasks"]
+    assert services["worker"]["environment"]["STEADFAST_WORKER_RUN_AS"] == f"{tasks}:{tasks}"
+    assert tasks != ids["steadfast"]
+    assert set(services["worker"]["cap_add"]) == {
+        "SETUID",
+        "SETGID",
+        "CHOWN",
+        "FOWNER",
+        "DAC_OVERRIDE",
+        "KILL",
+    }

@@ -4,8 +4,10 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -16,13 +18,15 @@ from services.kit import broker
 from services.kit.blobs import s3_client
 from tests.fixtures.compose import REQUIRED, SERVICES, own_volumes, read_file, volumes
 from tests.fixtures.local_cluster import LocalCluster, wait_for
+from tests.fixtures.other_users import interpreter
 from tests.fixtures.s3_server import KEY, SECRET, s3_server
 
 BIN = Path(sys.executable).parent
 PLATFORM = {"STEADFAST_", "AWS_", "MINIO_", "DET_"}
 SCRIPT = """
 import determined as det
-print("on the way")
+import os
+print("on the way", os.getuid())
 with det.core.init() as core:
     for op in core.searcher.operations():
         core.train.report_training_metrics(op.length, {"loss": 0.5})
@@ -54,8 +58,9 @@ class Stack(LocalCluster):
     Each worker has a host name of its own, as containers have.
     """
 
-    def __init__(self, folder, database_url, s3_url):
+    def __init__(self, folder, open_folder, database_url, s3_url):
         self.folder = folder
+        self.open = open_folder
         self._held = [broker.held_port() for _ in range(3 + len(CONTAINERS))]
         free = map(broker.port_of, self._held)
         self.ports = dict(zip(("nats", "monitor", "gateway"), free, strict=False))
@@ -141,8 +146,19 @@ class Stack(LocalCluster):
         if "STEADFAST_HEALTH_PORT" in wanted:
             port = str(self.health_ports[name])
             wanted |= {"STEADFAST_HEALTH_PORT": port, "STEADFAST_HEALTH_HOST": "127.0.0.1"}
+        if "STEADFAST_WORKER_RUN_AS" in wanted:
+            wanted |= self._run_as()
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(tuple(PLATFORM))}
         return inherited | wanted
+
+    def _run_as(self):
+        """Here the interpreter of these tests stands for the image's, and may be closed to others."""
+        if os.geteuid() != 0:
+            return {"STEADFAST_WORKER_RUN_AS": ""}
+        return {
+            "STEADFAST_WORKER_PYTHON": interpreter(self.open),
+            "STEADFAST_WORKER_TASKS": str(self.open / "tasks"),
+        }
 
     def _start(self, name, command):
         with (self.folder / f"{name}.log").open("wb") as log:
@@ -166,10 +182,19 @@ def s3_url(tmp_path):
 
 
 @pytest.fixture
-def stack(tmp_path, postgres_url, s3_url):
+def open_folder():
+    """A folder that every user can enter, unlike those of pytest."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture
+def stack(tmp_path, open_folder, postgres_url, s3_url):
     folder = tmp_path / "stack"
     folder.mkdir()
-    found = Stack(folder, postgres_url, s3_url)
+    found = Stack(folder, open_folder, postgres_url, s3_url)
     try:
         found.up()
         yield found
@@ -210,7 +235,8 @@ def test_an_experiment_goes_through_the_stack(tmp_path, stack, postgres_url, s3_
     for trial in trials:
         described = json.loads(stack.det("trial", "describe", trial["id"], "--metrics", "--json").stdout)
         assert described["trial"]["state"] == "STATE_COMPLETED"
-        assert any(line.endswith("on the way") for line in stack.logs(trial["id"]))
+        user = 10002 if os.geteuid() == 0 else os.geteuid()
+        assert any(line.endswith(f"on the way {user}") for line in stack.logs(trial["id"]))
 
     checkpoints = stack.get(f"experiments/{id}/checkpoints")["checkpoints"]
     assert {c["training"]["trialId"] for c in checkpoints} == {t["id"] for t in trials}

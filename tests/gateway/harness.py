@@ -35,12 +35,14 @@ from services.kit.measures import Measures
 from services.kit.rules import Call
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
+from services.kit.sealing import Sealer
 from services.scheduler.app import RULES as SCHEDULER
 from tests.fixtures.databases import open_sqlite
 
 OF_TASKS = (commands.SubmitTask, commands.StopTask)
 KEY = b"a key that is long enough"
 AUTHORITY = Authority.create()
+SEALER = Sealer(b"s" * 32)
 
 
 class StandIn:
@@ -141,6 +143,7 @@ class Harness:
             blobs=DirectoryBlobs(folder / "blobs"),
             token_key=KEY,
             trial_signer=AUTHORITY.trial_signer,
+            sealer=SEALER,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
             measures=Measures("gateway"),
             health=ClusterHealth(self.conditions, self.signs),

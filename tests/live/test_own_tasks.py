@@ -1,6 +1,7 @@
 """Commands and TensorBoards on a cluster: the `det` verbs, logs, kill, and what a browser gets."""
 
 import sys
+import uuid
 
 import pytest
 import requests
@@ -112,3 +113,20 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
     listed = lambda: {one["id"] for one in cluster.get("experiments")["experiments"]}  # noqa: E731
     wait_for(lambda: experiment not in listed(), 60, "the deletion")
     assert not stored()
+
+
+def test_a_secret_reaches_its_task_and_lies_nowhere_in_the_clear(cluster):
+    """Neither in the log nor in databases, the programs' output or answers; the task has it."""
+    secret = f"hush-{uuid.uuid4().hex}"
+    variables = f"environment.environment_variables=[MY_TOKEN={secret}]"
+    script = "import os; print('letters', len(os.environ['MY_TOKEN']))"
+    done = cluster.det("cmd", "run", "--config", variables, sys.executable, "-c", script)
+    assert f"letters {len(secret)}" in done.stdout
+    one = max(cluster.get("commands")["commands"], key=lambda one: one["startTime"])
+    shown = cluster.get(f"commands/{one['id']}")
+    assert "MY_TOKEN=********" in str(shown)
+    assert secret not in str(shown)
+    # The worker's folder of a run that is over goes; all others hold history.
+    kept = [path for path in cluster.home.path.rglob("*") if path.is_file() and "workers" not in path.parts]
+    assert any("broker" in path.parts for path in kept)
+    assert [path for path in kept if secret.encode() in path.read_bytes()] == []

@@ -12,8 +12,9 @@ from det_contracts.events.worker import WorkerRegistered
 from services.kit.credentials import Authority
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
+from services.kit.sealing import sealed, sealer_from
 from worker.briefing import Gang, NotToBeFound, read_briefing
-from worker.preparing import Preparer
+from worker.preparing import CannotPrepare, Preparer
 from worker.settings import WorkerSettings
 
 ASSIGNED = AllocationAssigned(
@@ -105,3 +106,26 @@ def test_all_nodes_have_one_token_and_no_other_allocation_has_it(tmp_path):
     assert token(one, "1.t1.1") == token(other, "1.t1.1")
     assert token(one, "1.t1.1") != token(one, "1.t1.2")
     assert token(preparer(another), "1.t1.1") != token(one, "1.t1.1")
+
+
+def test_secrets_are_opened_for_the_owner_of_the_task_alone(tmp_path):
+    key = tmp_path / "key"
+    key.write_text("ab" * 32)
+    config = {"name": "x", "environment": {"environment_variables": {"cpu": ["A_TOKEN=hush"]}}}
+    lying = sealed(config, "ann", sealer_from(key))
+    assert "hush" not in str(lying)
+    (briefing,) = briefings(*HOSTS, of=["a"])
+    trial = msgspec.structs.replace(briefing.task.trial, config=lying)
+    briefing = msgspec.structs.replace(
+        briefing, config=lying, task=msgspec.structs.replace(briefing.task, trial=trial)
+    )
+    settings = WorkerSettings(sealing_key=key, worker_home=tmp_path)
+    found = Preparer(settings, None, tmp_path)._opened(briefing)
+    assert found.config == found.task.trial.config == config
+    another = msgspec.structs.replace(briefing, task=msgspec.structs.replace(briefing.task, user="bob"))
+    for preparer, told in (
+        (Preparer(settings, None, tmp_path), another),
+        (Preparer(WorkerSettings(worker_home=tmp_path), None, tmp_path), briefing),
+    ):
+        with pytest.raises(CannotPrepare, match=r"cpu\.A_TOKEN cannot be opened"):
+            preparer.prepare(tmp_path / "run", told, (), 1, set())

@@ -9,7 +9,7 @@ from det_contracts.expconf.faults import ConfigErrors
 from det_contracts.expconf.hyperparameters import flat, has_count, is_group, leaves
 from det_contracts.expconf.length import Length, Unit
 from det_contracts.expconf.live import LIVE_FIELDS, revise
-from det_contracts.expconf.masking import masked
+from det_contracts.expconf.masking import MASK, is_masked, is_secret_name, masked, secrets_of, with_secrets
 from det_contracts.expconf.names import random_name
 from det_contracts.expconf.views import (
     Device,
@@ -22,6 +22,7 @@ from det_contracts.expconf.views import (
 
 __all__ = [
     "LIVE_FIELDS",
+    "MASK",
     "BadEntrypoint",
     "ConfigErrors",
     "Device",
@@ -35,6 +36,8 @@ __all__ = [
     "flat",
     "has_count",
     "is_group",
+    "is_masked",
+    "is_secret_name",
     "leaves",
     "masked",
     "merge",
@@ -43,4 +46,6 @@ __all__ = [
     "retention",
     "revise",
     "sanity_check",
+    "secrets_of",
+    "with_secrets",
 ]

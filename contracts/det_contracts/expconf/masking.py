@@ -1,32 +1,109 @@
-"""A configuration that may be shown to anybody."""
+"""The secrets of a configuration: where they are, and a copy of it that may be shown to anybody."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from det_contracts.expconf.environment import CREDENTIALS
 
 MASK = "********"
-SECRETS = (
-    *(("checkpoint_storage", key) for key in ("access_key", "secret_key", "connection_string", "credential")),
-    *(("environment", "registry_auth", key) for key in CREDENTIALS),
+Where = tuple[str, ...]
+"""Keys that lead to a secret; of an environment variable the last one is its name."""
+Change = Callable[[Where, Any], Any]
+
+_STORAGE = ("access_key", "secret_key", "connection_string", "credential")
+_NAMES = re.compile(
+    r"(.*_)?(KEY|KEY_ID|APIKEY|TOKEN|SECRET|CREDENTIALS?|CREDS|PASSWD|PASSPHRASE)|.*PASSWORD.*", re.IGNORECASE
 )
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name is taken to hold a secret."""
+    return _NAMES.fullmatch(name) is not None
+
+
+def is_masked(value: Any) -> bool:
+    """Whether a value is no more than asterisks."""
+    return isinstance(value, str) and value.count("*") == len(value) >= len(MASK)
 
 
 def masked(config: Mapping[str, Any]) -> dict[str, Any]:
     """A copy with every secret that is set replaced by asterisks (sections 2.4 and 2.6)."""
+    return with_secrets(config, lambda where, value: MASK)
+
+
+def secrets_of(config: Mapping[str, Any]) -> dict[Where, Any]:
+    """Every secret that is set, by where it is."""
+    found: dict[Where, Any] = {}
+
+    def note(where: Where, value: Any) -> Any:
+        found[where] = value
+        return value
+
+    with_secrets(config, note)
+    return found
+
+
+def with_secrets(config: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    """A copy with every secret that is set replaced by what `change` makes of it; nothing else is copied."""
     shown = dict(config)
-    for path in SECRETS:
-        _mask(shown, path)
+    storage = "checkpoint_storage"
+    _change_map(shown, storage, lambda inner: _keys(inner, (storage,), _STORAGE, change))
+    _change_map(shown, "environment", lambda inner: _environment(inner, change))
+    _change_map(shown, "tensorboard", lambda inner: _sources(inner, change))
     return shown
 
 
-def _mask(config: dict[str, Any], path: tuple[str, ...]) -> None:
-    key, *rest = path
-    inner = config.get(key)
-    if not rest and inner is not None:
-        config[key] = MASK
-    elif rest and isinstance(inner, dict):
-        config[key] = dict(inner)
-        _mask(config[key], tuple(rest))
+def _change_map(within: dict[str, Any], key: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change a copy of a map, where there is one under this key."""
+    if isinstance(within.get(key), dict):
+        within[key] = dict(within[key])
+        change(within[key])
+
+
+def _keys(within: dict[str, Any], above: Where, keys: tuple[str, ...], change: Change) -> None:
+    for key in keys:
+        if within.get(key) is not None:
+            within[key] = change((*above, key), within[key])
+
+
+def _environment(within: dict[str, Any], change: Change) -> None:
+    above = ("environment", "registry_auth")
+    _change_map(within, "registry_auth", lambda inner: _keys(inner, above, CREDENTIALS, change))
+    key = "environment_variables"
+    if isinstance(within.get(key), list):
+        within[key] = _variables(within[key], ("environment", key), change)
+
+    def by_device(inner: dict[str, Any]) -> None:
+        for device, listed in inner.items():
+            if isinstance(listed, list):
+                inner[device] = _variables(listed, ("environment", key, device), change)
+
+    _change_map(within, key, by_device)
+
+
+def _variables(listed: list[Any], above: Where, change: Change) -> list[Any]:
+    return [_variable(item, above, change) for item in listed]
+
+
+def _variable(item: Any, above: Where, change: Change) -> Any:
+    name, _, value = item.partition("=") if isinstance(item, str) else ("", "", "")
+    return f"{name}={change((*above, name), value)}" if value and is_secret_name(name) else item
+
+
+def _source(number: int, change: Change, storage: dict[str, Any]) -> None:
+    _keys(storage, ("tensorboard", "sources", str(number), "storage"), _STORAGE, change)
+
+
+def _sources(within: dict[str, Any], change: Change) -> None:
+    """What a TensorBoard shows lies in storages of experiments."""
+    if not isinstance(within.get("sources"), list):
+        return
+    shown = [dict(source) if isinstance(source, dict) else source for source in within["sources"]]
+    for number, source in enumerate(shown):
+        if isinstance(source, dict):
+            _change_map(source, "storage", partial(_source, number, change))
+    within["sources"] = shown

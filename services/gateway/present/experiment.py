@@ -7,14 +7,12 @@ import time
 from typing import Any
 
 from det_contracts import ids
-from det_contracts.expconf import masked
+from det_contracts.expconf import MASK, masked, with_secrets
 from services.gateway import users
 from services.gateway.domain import Experiment, State, Submission
 from services.gateway.present.values import instant, long, maybe_instant
 from services.gateway.present.workspace import place
 from services.gateway.shown import experiment_state
-
-MASK = "********"
 
 
 def experiment(
@@ -96,12 +94,10 @@ def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
 def without_secrets(submission: Submission) -> str:
     """The text as it was submitted, but for keys and passwords in it."""
     text = submission.original_config
-    for secret in _secrets(submission.config, masked(submission.config)):
-        text = text.replace(secret, MASK)
+    found: list[str] = []
+    with_secrets(submission.config, lambda where, value: found.append(value))
+    for secret in found:
+        # In an old text they are in the clear, as in its configuration.
+        if isinstance(secret, str) and secret in text:
+            text = text.replace(secret, MASK)
     return text
-
-
-def _secrets(config: Any, shown: Any) -> list[str]:
-    if isinstance(config, dict) and isinstance(shown, dict):
-        return [secret for key in config for secret in _secrets(config[key], shown.get(key))]
-    return [config] if isinstance(config, str) and config and shown == MASK != config else []

@@ -21,6 +21,7 @@ from services.gateway.present.checkpoint import checkpoint
 from services.gateway.present.metrics import VALIDATION
 from services.gateway.reported import report_at
 from services.gateway.shown import CHECKPOINT_STATES
+from services.gateway.submit import secrets
 from services.gateway.web.bodies import (
     CheckpointFiles,
     CheckpointMetadata,
@@ -141,6 +142,14 @@ async def set_metadata(visit: Asked, uuid: str, wish: CheckpointMetadata) -> Res
     return visit.answer({"checkpoint": checkpoint(visit.catalogue.checkpoint(uuid), visit.catalogue.state)})
 
 
+def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
+    """With its keys."""
+    owner = visit.catalogue.experiment(experiment_id).user
+    config = visit.catalogue.submission(experiment_id).config
+    storage: dict[str, Any] = secrets.in_clear(config, owner, visit.backend.sealer)["checkpoint_storage"]
+    return storage
+
+
 @root.get("/checkpoints/{uuid}")
 async def download(visit: Asked, uuid: str) -> Response:
     """All files of a checkpoint as a tar archive, packed unless `Accept` asks for a plain one."""
@@ -149,7 +158,7 @@ async def download(visit: Asked, uuid: str) -> Response:
         raise not_found("checkpoint", uuid)
     accepted = visit.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
     packed = ARCHIVES.get(accepted, True)
-    storage = visit.catalogue.submission(one.experiment_id).config["checkpoint_storage"]
+    storage = _storage_of(visit, one.experiment_id)
     files = [File(name, size) for name, size in sorted(one.resources.items())]
     downloads, who, backend = visit.backend.limits.downloads, visit.user.username, visit.backend
     await downloads.places.enter(who)

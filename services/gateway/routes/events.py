@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.envelope import Unknown
-from det_contracts.expconf import masked
+from det_contracts.expconf import MASK, masked
 from det_contracts.problems import invalid, not_found
 from services.gateway.present.values import instant, maybe_instant
 from services.gateway.routes.why import limit_of, reader_of, step_shown
@@ -20,7 +20,6 @@ from services.kit.records import read_event
 
 router = APIRouter()
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial")
-MASK = "********"
 SECRETS = ("password", "salt", "hashed", "token", "secret_key", "access_key", "original_config")
 """Fields of events that nobody is shown; the configuration hides its own."""
 

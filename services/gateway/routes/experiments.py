@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from det_contracts.commands import Action, ChangeExperiment
+from det_contracts.expconf import masked
 from det_contracts.problems import Problem, Refused
 from services.gateway import listing, submit, users
 from services.gateway.domain import Experiment
@@ -40,11 +41,13 @@ async def submitted(visit: UserVisit, external_id: str) -> Response:
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
     if wish.validate_only:
-        return visit.answer({"experiment": EMPTY, "config": ready.command.config, "warnings": ready.warnings})
+        return visit.answer(
+            {"experiment": EMPTY, "config": masked(ready.command.config), "warnings": ready.warnings}
+        )
     # No name of a user is empty: a key like this comes of no history in which users' keys stood here.
     key = f":{external_id}" if external_id else ""
     id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
-    shown, config = await show(visit, id), visit.catalogue.submission(id).config
+    shown, config = await show(visit, id), masked(visit.catalogue.submission(id).config)
     return visit.answer({"experiment": shown, "config": config, "warnings": ready.warnings})
 
 

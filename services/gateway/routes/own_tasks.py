@@ -16,7 +16,7 @@ from det_contracts.problems import not_found
 from services.gateway import paging, places, submit, users
 from services.gateway.domain import OwnTask, State
 from services.gateway.present.own_task import own_task
-from services.gateway.submit import archive
+from services.gateway.submit import archive, secrets
 from services.gateway.submit.own_task import Wish, completed, tensorboard
 from services.gateway.web.bodies import TaskBody, TaskPriority
 from services.gateway.web.visit import Asked, UserVisit
@@ -49,9 +49,9 @@ async def _start(visit: UserVisit, kind: OwnKind) -> Response:
 
 async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.Code) -> Response:
     state = visit.catalogue.state
-    wish: Wish = completed(body, kind, state)
+    wish: Wish = completed(body, kind, visit.backend)
     if kind == "TENSORBOARD":
-        wish.config["tensorboard"] = tensorboard(body, state)
+        wish.config["tensorboard"] = tensorboard(body, visit.backend)
     await submit.check_room(visit.backend, f"the {NOUNS[kind]}", code, visit.user.username)
     context = await code.store(visit.backend, visit.user.username)
     command = SubmitTask(
@@ -59,7 +59,7 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
         kind=kind,
         user=visit.user.username,
         name=wish.name,
-        config=wish.config,
+        config=secrets.for_log(wish.config, visit.user.username, visit.backend.sealer),
         context=context,
         slots=wish.slots,
         pool=wish.pool,

@@ -22,7 +22,7 @@ async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tup
     if not isinstance(config, dict):
         raise invalid("a configuration is expected: a JSON object")
     text = msgspec.json.encode({"entrypoint": "none"} | config).decode()
-    whole = await configuration.complete(visit.backend, visit.user.username, text)
+    whole, _ = await configuration.complete(visit.backend, visit.user.username, text)
     if seed is not None:
         whole["reproducibility"]["experiment_seed"] = seed
     async with visit.backend.limits.previews.place(visit.user.username):

@@ -11,9 +11,10 @@ from det_contracts import expconf
 from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.problems import not_found
 from services.gateway import paging
+from services.gateway.backend import Backend
 from services.gateway.commands.templates import template_id
 from services.gateway.domain import Template
-from services.gateway.submit import configuration
+from services.gateway.submit import configuration, secrets
 from services.gateway.web.bodies import TemplateBody
 from services.gateway.web.visit import Asked, UserVisit
 
@@ -51,10 +52,22 @@ async def template(visit: Asked, name: str) -> Response:
     return visit.answer(_template(visit, name))
 
 
+def _with_secrets(backend: Backend, name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """As it lies in the log; what is masked stays what it was in the template of that name."""
+    known, owner = backend.catalogue.state.templates.get(template_id(name)), secrets.of_template(name)
+    former = secrets.in_clear(known.config, owner, backend.sealer) if known is not None else {}
+    whole = secrets.filled(config, expconf.secrets_of(former))
+    if whole == former and known is not None:
+        # Sealed anew it would look like another one.
+        return known.config
+    return secrets.for_log(whole, owner, backend.sealer)
+
+
 async def _set(
     visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
 ) -> Response:
     whole = await configuration.of_template(visit.backend, visit.user.username, name, config)
+    whole = _with_secrets(visit.backend, name, whole)
     command = SetTemplate(
         name=name,
         config=whole,

@@ -14,6 +14,7 @@ from det_contracts.problems import Refused, invalid
 from services.gateway import yamlfile
 from services.gateway.domain import Checkpoint, State
 from services.gateway.submit.jobs import COMPLETE, MERGE
+from services.gateway.submit.masked_text import masked_text
 
 if TYPE_CHECKING:
     from services.gateway.backend import Backend
@@ -35,8 +36,8 @@ async def complete(
     template: dict[str, Any] | None = None,
     *,
     unmanaged: bool = False,
-) -> dict[str, Any]:
-    """The completed configuration; raises `Refused` (400) that names everything wrong.
+) -> tuple[dict[str, Any], str]:
+    """The completed configuration, and the text without its secrets; raises `Refused` (400) for faults.
 
     `template` goes before the cluster's default `checkpoint_storage`. An unmanaged one needs nothing: it only
     describes what runs elsewhere. What is more than a little is read in another process.
@@ -52,9 +53,10 @@ async def complete(
         "name": expconf.random_name(random.choice),
     }
     if _is_small(text, template):
-        return complete_here(**given)
-    found: dict[str, Any] = await backend.offload.run(who, COMPLETE, given)
-    return found
+        found = complete_here(**given)
+    else:
+        found = await backend.offload.run(who, COMPLETE, given)
+    return found["config"], found["text"]
 
 
 def _is_small(text: str, template: dict[str, Any] | None) -> bool:
@@ -72,7 +74,7 @@ def complete_here(
     seed: int,
     name: str,
 ) -> dict[str, Any]:
-    """The same, by this process; takes seconds for a large one."""
+    """The same as `config` and `text`, by this process; takes seconds for a large one."""
     try:
         written = yamlfile.parse(text)
     except yamlfile.YamlProblem as error:
@@ -86,7 +88,7 @@ def complete_here(
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
     config["resources"]["resource_pool"] = config["resources"].get("resource_pool") or DEFAULT_POOL
-    return config
+    return {"config": config, "text": masked_text(text, written)}
 
 
 async def of_template(backend: Backend, who: str, name: str, config: Any) -> dict[str, Any]:

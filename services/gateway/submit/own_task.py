@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import invalid, not_found
 from services.gateway.commands.templates import template_id
-from services.gateway.domain import State
+from services.gateway.submit import secrets
 from services.gateway.submit.configuration import DEFAULT_POOL
 from services.gateway.web.bodies import TaskBody
+
+if TYPE_CHECKING:
+    from services.gateway.backend import Backend
 
 DEFAULT_SLOTS: dict[OwnKind, int] = {"COMMAND": 1, "TENSORBOARD": 0}
 TITLES: dict[OwnKind, str] = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}
@@ -30,9 +33,9 @@ class Wish(msgspec.Struct):
     priority: int | None
 
 
-def completed(body: TaskBody, kind: OwnKind, state: State) -> Wish:
+def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
     """The configuration with its template and defaults; raises `Refused` (400) naming the field."""
-    config = _merged(_template(body.template_name, state), body.config)
+    config = _merged(_template(body.template_name, backend), body.config)
     resources = config.setdefault("resources", {})
     if not isinstance(resources, dict):
         raise invalid("config.resources: a map is expected")
@@ -44,17 +47,18 @@ def completed(body: TaskBody, kind: OwnKind, state: State) -> Wish:
     resources |= {"slots": slots, "resource_pool": pool}
     config["entrypoint"] = _entrypoint(config, kind)
     _check_environment(config)
+    config = secrets.filled(config)
     name = str(config.get("description") or f"{TITLES[kind]}: {_title(config, kind)}")[:200]
     return Wish(name, config, slots or 0, pool, priority)
 
 
-def _template(name: str, state: State) -> dict[str, Any]:
+def _template(name: str, backend: Backend) -> dict[str, Any]:
     if not name:
         return {}
-    known = state.templates.get(template_id(name))
+    known = backend.catalogue.state.templates.get(template_id(name))
     if known is None:
         raise not_found("template", name)
-    return copy.deepcopy(known.config)
+    return secrets.in_clear(copy.deepcopy(known.config), secrets.of_template(known.name), backend.sealer)
 
 
 def _merged(under: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
@@ -98,18 +102,19 @@ def _check_environment(config: dict[str, Any]) -> None:
             raise invalid("config.environment.environment_variables: texts NAME=VALUE are expected")
 
 
-def tensorboard(body: TaskBody, state: State) -> dict[str, Any]:
-    """What a TensorBoard shows, and where its files lie."""
+def tensorboard(body: TaskBody, backend: Backend) -> dict[str, Any]:
+    """What a TensorBoard shows, and where its files lie, with the keys of that."""
+    state = backend.catalogue.state
     found = []
     for id in dict.fromkeys(body.experiment_ids):
         if id not in state.experiments:
             raise not_found("experiment", id)
         trials = list(state.trials_of.ids(id))
-        found.append(_source(state, id, trials, whole=True))
+        found.append(_source(backend, id, trials, whole=True))
     for trial_id in dict.fromkeys(body.trial_ids):
         if trial_id not in state.trials:
             raise not_found("trial", trial_id)
-        found.append(_source(state, state.trials[trial_id].experiment_id, [trial_id], whole=False))
+        found.append(_source(backend, state.trials[trial_id].experiment_id, [trial_id], whole=False))
     if not found:
         raise invalid("experimentIds, trialIds: name at least one experiment or trial")
     if sum(len(source["trial_ids"]) for source in found) > MOST_SHOWN:
@@ -117,6 +122,8 @@ def tensorboard(body: TaskBody, state: State) -> dict[str, Any]:
     return {"sources": found}
 
 
-def _source(state: State, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:
-    storage = state.submissions[experiment_id].config["checkpoint_storage"]
+def _source(backend: Backend, experiment_id: int, trial_ids: list[int], *, whole: bool) -> dict[str, Any]:
+    state = backend.catalogue.state
+    owner, config = state.experiments[experiment_id].user, state.submissions[experiment_id].config
+    storage = secrets.in_clear(config, owner, backend.sealer)["checkpoint_storage"]
     return {"experiment_id": experiment_id, "trial_ids": trial_ids, "storage": storage, "whole": whole}

@@ -16,7 +16,7 @@ from services.gateway import places, users
 from services.gateway.backend import Backend
 from services.gateway.commands.templates import template_id
 from services.gateway.domain import State
-from services.gateway.submit import archive, configuration, heavy
+from services.gateway.submit import archive, configuration, heavy, secrets
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.gateway.web.bodies import ContextItem, CreateExperiment, read_body
@@ -90,10 +90,11 @@ async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: st
     Raises `Refused`, or `archive.TooLarge`.
     """
     state = backend.catalogue.state
-    config = await configuration.complete(
-        backend, user, wish.config, _template(wish, state), unmanaged=wish.unmanaged
+    config, text = await configuration.complete(
+        backend, user, wish.config, _template(wish, backend), unmanaged=wish.unmanaged
     )
     state = backend.catalogue.state
+    config = secrets.filled_from_parent(backend, config, wish.parent_id, user)
     project_id = _project(wish, config, state)
     source = configuration.source_checkpoint(config, state)
     # What runs elsewhere uses neither the workers' storage nor their slots.
@@ -104,8 +105,8 @@ async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: st
     context = await _context(backend, wish, code, user)
     command = commands.CreateExperiment(
         user=user,
-        config=config,
-        original_config=wish.config,
+        config=secrets.for_log(config, user, backend.sealer),
+        original_config=text,
         context=context,
         parent_id=wish.parent_id or None,
         project_id=project_id,
@@ -128,13 +129,13 @@ async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> 
     return configuration.warnings(config, backend.catalogue.state) + await _fit(backend, config)
 
 
-def _template(wish: CreateExperiment, state: State) -> dict[str, Any] | None:
+def _template(wish: CreateExperiment, backend: Backend) -> dict[str, Any] | None:
     if not wish.template:
         return None
-    known = state.templates.get(template_id(wish.template))
+    known = backend.catalogue.state.templates.get(template_id(wish.template))
     if known is None:
         raise invalid(f"template '{wish.template}' not found")
-    return known.config
+    return secrets.in_clear(known.config, secrets.of_template(known.name), backend.sealer)
 
 
 async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:

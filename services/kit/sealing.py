@@ -1,0 +1,96 @@
+"""Secrets as they lie in the log: sealed, for the gateway and for workers, which have the key.
+
+A sealed text says for whom it is. Whoever copies it out of the log into a configuration of their own gains
+nothing: a worker opens for a task what was sealed for its owner.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from nacl.exceptions import CryptoError
+from nacl.public import PrivateKey, SealedBox
+
+from det_contracts.expconf import with_secrets
+from services.kit import base64url
+from services.kit.settings import BadSettings
+
+PREFIX = "sealed:1:"
+KEY_BYTES = 32
+
+
+class CannotOpen(ValueError):
+    """A secret is sealed with another key, or for somebody else; the text names it."""
+
+
+class _Content(msgspec.Struct, frozen=True, array_like=True):
+    owner: str
+    secret: Any
+
+
+class Sealer:
+    """Seals and opens with the key of one cluster."""
+
+    def __init__(self, key: bytes) -> None:
+        self._box = SealedBox(PrivateKey(key))
+
+    def seal(self, owner: str, secret: Any) -> str:
+        """The text that stands for a secret in the log; another one each time."""
+        content = msgspec.json.encode(_Content(owner, secret))
+        return PREFIX + base64url.encode(self._box.encrypt(content))
+
+    def open(self, owner: str, text: str) -> Any:
+        """The secret again; raises `CannotOpen`."""
+        try:
+            content = self._box.decrypt(base64url.decode(text.removeprefix(PREFIX)))
+            found = msgspec.json.decode(content, type=_Content)
+        except (CryptoError, ValueError, binascii.Error, msgspec.MsgspecError) as error:
+            raise CannotOpen("it was not sealed with this STEADFAST_SEALING_KEY") from error
+        if found.owner != owner:
+            raise CannotOpen(f"it is not sealed for {owner}")
+        return found.secret
+
+
+def is_sealed(value: Any) -> bool:
+    """Whether a value claims to be a sealed one."""
+    return isinstance(value, str) and value.startswith(PREFIX)
+
+
+def opened(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
+    """A configuration with its secrets in the clear, as they lie in an old log. Raises `CannotOpen`."""
+
+    def change(where: tuple[str, ...], value: Any) -> Any:
+        if not is_sealed(value):
+            return value
+        try:
+            if sealer is None:
+                raise CannotOpen("this process has no STEADFAST_SEALING_KEY")
+            return sealer.open(owner, value)
+        except CannotOpen as error:
+            raise CannotOpen(f"the secret {'.'.join(where)} cannot be opened: {error}") from error
+
+    return with_secrets(config, change)
+
+
+def sealed(config: Mapping[str, Any], owner: str, sealer: Sealer | None) -> dict[str, Any]:
+    """A configuration as it may lie in the log; without a key it stays as it is."""
+    if sealer is None:
+        return dict(config)
+    return with_secrets(config, lambda where, value: sealer.seal(owner, value))
+
+
+def sealer_from(path: Path | None) -> Sealer | None:
+    """The sealer of a key file, 64 hexadecimal digits; None where none is named. Raises `BadSettings`."""
+    if path is None:
+        return None
+    try:
+        key = bytes.fromhex(path.read_text().strip())
+    except (OSError, ValueError) as error:
+        raise BadSettings(f"STEADFAST_SEALING_KEY={path} cannot be read: {error}") from error
+    if len(key) != KEY_BYTES:
+        raise BadSettings(f"STEADFAST_SEALING_KEY={path}: {2 * KEY_BYTES} hexadecimal digits are expected")
+    return Sealer(key)

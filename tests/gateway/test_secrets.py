@@ -1,0 +1,209 @@
+"""Secrets of configurations: what the log holds, what answers show, and what a mask means that comes back."""
+
+from __future__ import annotations
+
+import copy
+
+import msgspec
+import pytest
+import yaml
+
+from det_contracts import expconf
+from det_contracts.commands import CreateExperiment, SubmitTask
+from services.gateway import yamlfile
+from services.gateway.submit.masked_text import masked_text
+from services.kit.sealing import opened
+from tests.gateway import stories
+from tests.gateway.harness import SEALER
+
+PATH = "/api/v1/experiments"
+SECRETS = ("AKIA-1", "s3-secret", "registry-pw", "hf-secret")
+TEXT = """
+name: n
+entrypoint: python3 train.py
+hyperparameters: {{lr: 0.1}}
+searcher: {{name: single, metric: loss, max_length: 100}}
+checkpoint_storage:
+  type: s3
+  bucket: b
+  endpoint_url: {endpoint}
+  access_key: AKIA-1
+  secret_key: s3-secret   # never: s3-secret
+environment:
+  registry_auth: {{username: u, password: registry-pw}}
+  environment_variables: [A=1, HF_TOKEN=hf-secret]
+"""
+
+
+@pytest.fixture
+def gateway(open_gateway, monkeypatch):
+    monkeypatch.setattr("services.gateway.submit.submit.probe", lambda *_: None)
+    return open_gateway
+
+
+def text(endpoint="http://s3.example"):
+    return TEXT.format(endpoint=endpoint)
+
+
+def submit(gateway, config, **body):
+    return gateway.post(PATH, {"config": config, "modelDefinition": [], **body})
+
+
+def clear(command):
+    return opened(command.config, command.user, SEALER)
+
+
+def log_and_commands(gateway):
+    return b"".join(m.body for m in gateway._stream()) + msgspec.json.encode(gateway.peers.commands)
+
+
+def test_neither_log_nor_answers_hold_a_secret(gateway):
+    checked = gateway.post(PATH, {"config": text(), "modelDefinition": [], "validateOnly": True})
+    answers = [checked, submit(gateway, text()), gateway.get(f"{PATH}/1"), gateway.get(PATH)]
+    answers += [gateway.get("/api/v1/events"), gateway.get("/api/v1/events/1")]
+    for secret in SECRETS:
+        assert secret.encode() not in log_and_commands(gateway)
+        assert secret not in str(answers)
+    assert "sealed:" not in str(answers)
+    assert answers[2]["experiment"]["config"]["environment"]["environment_variables"]["cpu"] == [
+        "A=1",
+        "HF_TOKEN=********",
+    ]
+    (command,) = gateway.peers.commands
+    found = clear(command)
+    assert found["checkpoint_storage"]["secret_key"] == "s3-secret"
+    assert found["environment"]["environment_variables"]["cuda"] == ["A=1", "HF_TOKEN=hf-secret"]
+
+
+def test_what_was_read_back_and_sent_again_means_what_it_meant(gateway):
+    submit(gateway, text())
+    shown = gateway.get(f"{PATH}/1")["experiment"]
+    for config in (yaml.safe_dump(shown["config"]), shown["originalConfig"]):
+        submit(gateway, config, parentId=1)
+    first, *forks = gateway.peers.commands
+    assert [one.parent_id for one in forks] == [1, 1]
+    for fork in forks:
+        assert {k: v for k, v in clear(fork).items() if k in ("checkpoint_storage", "environment")} == {
+            k: v for k, v in clear(first).items() if k in ("checkpoint_storage", "environment")
+        }
+    for secret in SECRETS:
+        assert secret.encode() not in log_and_commands(gateway)
+
+
+def test_a_secret_that_was_changed_is_the_new_one(gateway):
+    submit(gateway, text())
+    config = gateway.get(f"{PATH}/1")["experiment"]["config"]
+    config["environment"]["environment_variables"] = ["HF_TOKEN=another"]
+    submit(gateway, yaml.safe_dump(config), parentId=1)
+    assert clear(gateway.peers.commands[1])["environment"]["environment_variables"]["cpu"] == [
+        "HF_TOKEN=another"
+    ]
+
+
+def test_a_fork_of_anothers_experiment_has_none_of_its_secrets(gateway):
+    submit(gateway, text())
+    config = gateway.get(f"{PATH}/1")["experiment"]["config"]
+    gateway.log_in("admin")
+    body = {"config": yaml.safe_dump(config), "modelDefinition": [], "parentId": 1}
+    told = gateway.refused(400, "POST", PATH, body)
+    assert "checkpoint_storage.access_key is masked" in told
+    assert "it is determined's, and is not passed on" in told
+
+
+def test_keys_of_the_clusters_storage_are_for_everybody_and_for_no_other_address(gateway):
+    own = {
+        "type": "s3",
+        "bucket": "b",
+        "endpoint_url": "http://s3.example",
+        "access_key": "a",
+        "secret_key": "c",
+    }
+    object.__setattr__(gateway.backend, "storage", own)
+    plain = {"entrypoint": "x", "searcher": {"name": "single", "metric": "l", "max_length": 1}}
+    submit(gateway, yaml.safe_dump(plain))
+    config = gateway.get(f"{PATH}/1")["experiment"]["config"]
+    assert config["checkpoint_storage"]["secret_key"] == "********"
+    gateway.log_in("admin")
+    submit(gateway, yaml.safe_dump(config), parentId=1)
+    assert clear(gateway.peers.commands[1])["checkpoint_storage"]["secret_key"] == "c"
+    for change in ({"endpoint_url": "http://evil.example"}, {"bucket": "other"}):
+        other = copy.deepcopy(config)
+        other["checkpoint_storage"] |= change
+        body = {"config": yaml.safe_dump(other), "modelDefinition": [], "parentId": 1}
+        assert "is masked" in gateway.refused(400, "POST", PATH, body)
+
+
+def test_masks_and_sealed_texts_out_of_nowhere_are_refused(gateway):
+    submit(gateway, text())
+    taken = gateway.peers.commands[0].config["checkpoint_storage"]["secret_key"]
+    for given, told in (("'********'", "give the secret itself"), (taken, "as it lies in the log")):
+        config = text().replace("s3-secret   # never: s3-secret", given)
+        body = {"config": config, "modelDefinition": []}
+        assert told.lower() in gateway.refused(400, "POST", PATH, body).lower()
+    task = {"config": {"entrypoint": "x", "environment": {"environment_variables": [f"A_KEY={taken}"]}}}
+    assert "as it lies in the log" in gateway.refused(400, "POST", "/api/v1/commands", task)
+
+
+def test_templates_keep_secrets_for_whoever_uses_them(gateway):
+    config = {"environment": {"environment_variables": ["HF_TOKEN=hf-secret"]}}
+    gateway.post(
+        "/api/v1/templates", {"template": {"name": "t", "config": config}, "name": "t", "config": config}
+    )
+    shown = gateway.get("/api/v1/templates/t")["template"]["config"]
+    assert "hf-secret" not in str(shown)
+    assert "sealed:" not in str(shown)
+    # Read, described otherwise and sent again.
+    gateway.send("PUT", "/api/v1/templates/t", {"name": "t", "config": shown | {"description": "d"}})
+    gateway.log_in("admin")
+    plain = {"entrypoint": "x", "searcher": {"name": "single", "metric": "l", "max_length": 1}}
+    submit(gateway, yaml.safe_dump(plain), template="t")
+    gateway.post("/api/v1/commands", {"config": {"entrypoint": "x"}, "templateName": "t"})
+    made = [one for one in gateway.peers.commands if isinstance(one, CreateExperiment | SubmitTask)]
+    assert [one.user for one in made] == ["admin", "admin"]
+    for one in made:
+        assert "HF_TOKEN=hf-secret" in str(clear(one)["environment"])
+    assert b"hf-secret" not in log_and_commands(gateway)
+
+
+def test_an_old_log_with_secrets_in_the_clear(gateway):
+    event = stories.created(1)
+    config = copy.deepcopy(event.config)
+    config["checkpoint_storage"] = {
+        "type": "s3",
+        "bucket": "b",
+        "access_key": "AKIA-1",
+        "secret_key": "s3-secret",
+    }
+    config["environment"] = {"environment_variables": {"cpu": ["HF_TOKEN=hf-secret"]}}
+    gateway.given(
+        msgspec.structs.replace(event, config=config, original_config="x: hf-secret s3-secret AKIA-1")
+    )
+    shown = [gateway.get(f"{PATH}/1"), gateway.get("/api/v1/events/1")]
+    assert not [secret for secret in SECRETS if secret in str(shown)]
+
+
+WRITTEN = [
+    "environment: {environment_variables: [A_KEY=b]}\nname: b\n",
+    "environment:\n  environment_variables:\n    cpu:\n    - 'A_KEY=it''s'\n    - B=2\n",
+    'environment:\n  environment_variables: ["A_TOKEN=\\x41\\u00fc b"]\nname: "üü 😀"\n',
+    "checkpoint_storage:\n  type: azure\n  container: c\n  credential: |\n    ab\n    cd\nname: x\n",
+    "checkpoint_storage: {type: s3, bucket: b, secret_key: &k a, access_key: *k}\nname: *k\n",
+    "base: &b {secret_key: a, type: s3, bucket: a}\ncheckpoint_storage:\n  <<: *b\n  access_key: !!str 12\n",
+    "environment: {environment_variables: [A_KEY=x*, C_SECRET=x=y-long]}\n# x=y-long\n",
+]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_masked_text_means_the_masked_configuration(written):
+    meant = yamlfile.parse(written)
+    shown = masked_text(written, meant)
+    found = yamlfile.parse(shown)
+    assert expconf.masked(found) == found
+    secrets = {str(secret) for secret in expconf.secrets_of(meant).values()}
+    # What is an alias of a secret, or its anchor's map, is hidden as well.
+    linked = {"base"} | ({"name"} if "&k" in written else set())
+    expected = expconf.masked(meant)
+    assert {k: v for k, v in found.items() if k not in linked} == {
+        k: v for k, v in expected.items() if k not in linked
+    }
+    assert not [secret for secret in secrets if len(secret) > 5 and secret in shown]

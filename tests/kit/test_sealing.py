@@ -1,0 +1,70 @@
+"""Secrets as they lie in the log."""
+
+import pytest
+
+from services.kit.sealing import CannotOpen, Sealer, is_sealed, opened, sealed, sealer_from
+from services.kit.settings import BadSettings
+
+CONFIG = {
+    "name": "n",
+    "checkpoint_storage": {"type": "s3", "bucket": "b", "access_key": "ak-1", "secret_key": "sk-1"},
+    "environment": {
+        "registry_auth": {"username": "u", "password": "pw-1", "auth": "au-1"},
+        "environment_variables": {"cpu": ["A=1", "HF_TOKEN=tok-1", "X_KEY="], "cuda": ["my_password=pw=2"]},
+    },
+    "tensorboard": {"sources": [{"storage": {"type": "s3", "secret_key": "sk-2"}}]},
+    "hyperparameters": {"token": "kept"},
+}
+SECRETS = ["ak-1", "sk-1", "pw-1", "au-1", "tok-1", "pw=2", "sk-2"]
+
+
+@pytest.fixture
+def sealer():
+    return Sealer(b"1" * 32)
+
+
+def test_nothing_secret_is_left_and_all_of_it_comes_back(sealer):
+    lying = sealed(CONFIG, "ann", sealer)
+    assert not [secret for secret in SECRETS if secret in str(lying)]
+    assert lying["hyperparameters"] == {"token": "kept"}
+    assert lying["environment"]["environment_variables"]["cpu"][::2] == ["A=1", "X_KEY="]
+    assert opened(lying, "ann", sealer) == CONFIG
+    assert lying != sealed(CONFIG, "ann", sealer)
+
+
+def test_what_is_sealed_is_for_one_owner_and_one_cluster(sealer):
+    lying = sealed(CONFIG, "ann", sealer)
+    with pytest.raises(
+        CannotOpen, match=r"checkpoint_storage\.access_key cannot be opened.*not sealed for bob"
+    ):
+        opened(lying, "bob", sealer)
+    with pytest.raises(CannotOpen, match="STEADFAST_SEALING_KEY"):
+        opened(lying, "ann", Sealer(b"2" * 32))
+    with pytest.raises(CannotOpen, match="has no STEADFAST_SEALING_KEY"):
+        opened(lying, "ann", None)
+
+
+@pytest.mark.parametrize("text", ["sealed:1:", "sealed:1:AAAA", "sealed:1:ü", "sealed:1:" + "A" * 200])
+def test_what_was_never_sealed(sealer, text):
+    assert is_sealed(text)
+    with pytest.raises(CannotOpen, match="STEADFAST_SEALING_KEY"):
+        sealer.open("ann", text)
+
+
+def test_an_old_log_and_a_cluster_without_a_key_have_them_in_the_clear(sealer):
+    assert opened(CONFIG, "ann", sealer) == CONFIG
+    assert sealed(CONFIG, "ann", None) == CONFIG
+    assert opened(CONFIG, "ann", None) == CONFIG
+
+
+def test_key_files(tmp_path):
+    path = tmp_path / "key"
+    assert sealer_from(None) is None
+    for text in (None, "", "zz", "ab" * 31):
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(BadSettings, match="STEADFAST_SEALING_KEY"):
+            sealer_from(path)
+    path.write_text("ab" * 32 + "\n")
+    text = sealer_from(path).seal("ann", "x")
+    assert sealer_from(path).open("ann", text) == "x"
