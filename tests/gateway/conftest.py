@@ -26,9 +26,9 @@ def plain_tracebacks():
 
 @pytest.fixture
 def gateway(tmp_path):
-    """A gateway that `determined` is logged in to."""
+    """A gateway that knows `determined`, with a log of nothing."""
     harness = Harness(tmp_path)
-    harness.log_in()
+    harness.let_in()
     yield harness
     harness.close()
 

@@ -16,6 +16,7 @@ from det_contracts import codec, commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
+from services.gateway import tokens
 from services.gateway.app import RULES
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
@@ -180,6 +181,11 @@ class Harness:
         self.run(self.append(*events, at=at))
         self.settle()
         return self
+
+    def let_in(self, user: str = "determined") -> None:
+        """Be a user whose session lies in no log yet, as on a replica that is behind: the log begins empty."""
+        token = tokens.issue(self.backend.token_key, tokens.begin(user, time.time()))
+        self.client.headers["Authorization"] = f"Bearer {token}"
 
     def log_in(self, user: str = "determined") -> str:
         answer = self.send("POST", "/api/v1/auth/login", {"username": user, "password": ""})

@@ -64,6 +64,7 @@ ONCE_BY_CONTENT = {
     "/trials/{trial_id}/training_metrics": "likewise",
     "/trials/{trial_id}/validation_metrics": "likewise",
     "/trials/profiler/metrics": "by what it measures, and when",
+    "/tokens": "no: nobody keeps the secret of a token, so a repeat makes another one",
     "/task-logs": "no: each line that is sent is one",
 }
 

@@ -123,7 +123,7 @@ def test_keys_of_the_clusters_storage_are_for_everybody_and_for_no_other_address
     submit(gateway, yaml.safe_dump(plain))
     config = gateway.get(f"{PATH}/1")["experiment"]["config"]
     assert config["checkpoint_storage"]["secret_key"] == "********"
-    gateway.log_in("admin")
+    gateway.let_in("admin")
     submit(gateway, yaml.safe_dump(config), parentId=1)
     assert clear(gateway.peers.commands[1])["checkpoint_storage"]["secret_key"] == "c"
     for change in ({"endpoint_url": "http://evil.example"}, {"bucket": "other"}):

@@ -17,6 +17,13 @@ from tests.gateway.harness import KEY, Harness
 SESSIONS = "/api/v1/users/2/sessions"
 
 
+@pytest.fixture
+def gateway(gateway):
+    """One whose session is in the log."""
+    gateway.log_in()
+    return gateway
+
+
 def bearer(token):
     return {"Authorization": f"Bearer {token}"}
 
