@@ -9,8 +9,11 @@ from __future__ import annotations
 CONTROL = "CONTROL"
 REPORTS = "REPORTS"
 LOGS = "LOGS"
+ORDERS = "ORDERS"
+"""What each worker is to do, whole: the newest message per worker. It follows from CONTROL and is no part
+of it."""
 
-STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>"}
+STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>", ORDERS: "orders.>"}
 
 
 def stream_of(subject: str) -> str:
@@ -43,6 +46,16 @@ def about_allocation(allocation_id: str) -> str:
 def about_worker(worker_id: str) -> str:
     """What the scheduler decided about one worker."""
     return f"control.scheduler.worker.{worker_id}.>"
+
+
+def orders(worker_id: str) -> str:
+    """What one worker is to do."""
+    return f"orders.worker.{worker_id}"
+
+
+def orders_heard(worker_id: str) -> str:
+    """Where a worker asks whether it has acted on its newest orders; nothing is ever stored on it."""
+    return f"orders.heard.{worker_id}"
 
 
 def refusals(trial_id: int) -> str:

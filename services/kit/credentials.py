@@ -35,6 +35,9 @@ WORKER_MAY_SAY = [
     "logs.>",
     subjects.heartbeat("*"),
     subjects.health_sign("worker", "*"),
+    subjects.orders_heard("*"),
+    f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}.*",
+    f"$JS.ACK.{subjects.ORDERS}.>",
     *READING,
 ]
 WORKER_MAY_HEAR = ["_INBOX.>", subjects.health_look()]

@@ -12,9 +12,11 @@ from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
+from services.scheduler.consumers import Consumers
 from services.scheduler.domain import State, evolve
 from services.scheduler.heartbeats import RECONNECT_WAIT_S, watch
 from services.scheduler.measures import readings
+from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
 from services.scheduler.react import due, expire, react
@@ -42,8 +44,10 @@ class Settings(ServiceSettings):
 
 async def _beside(parts: Parts) -> None:
     settings = settings_of(parts, Settings)
+    orders = OrdersWriter(parts, Consumers(parts.connection).make)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(watch(parts, settings.reconnect_wait_s))
+        tasks.create_task(orders.run())
+        tasks.create_task(watch(parts, settings.reconnect_wait_s, orders.is_told))
         if settings.pools is not None:
             # A command waits until this replica leads; what is configured already has no effect.
             tasks.create_task(_configure(parts, settings.pools))

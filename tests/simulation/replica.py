@@ -1,13 +1,13 @@
 """One replica of a service: the real runner with the real rules, in a process that can die."""
 
-from asyncio import get_running_loop
+from asyncio import TaskGroup, get_running_loop
 from types import SimpleNamespace
 
 from det_contracts.problems import unavailable
 from services.kit.awake import Awake
 from services.kit.runner import Runner
 from services.metrics import settling
-from services.scheduler import heartbeats
+from services.scheduler import heartbeats, orders
 from tests.simulation.line import Line
 from tests.simulation.shelf import ShelfSaver
 from tests.simulation.stopping import Process
@@ -146,8 +146,15 @@ QUIET = _Quiet()
 
 
 async def watch_workers(parts):
-    """The scheduler's watch, with its usual patience."""
-    await heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S)
+    """The scheduler's watch, with its usual patience, and what it tells workers."""
+    writer = orders.OrdersWriter(parts, _ignored_soon)
+    async with TaskGroup() as tasks:
+        tasks.create_task(writer.run())
+        tasks.create_task(heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S, writer.is_told))
+
+
+async def _ignored_soon(_):
+    return None
 
 
 BESIDE = {"scheduler": watch_workers, "metrics": settling.settle_ended_trials}

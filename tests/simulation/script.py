@@ -30,9 +30,10 @@ LATE_S = 4000.0
 class Process:
     """What a worker starts: a script on the chief, a companion on other ranks, or a deletion."""
 
-    def __init__(self, world, assigned, part, host):
-        self.id = assigned.allocation_id
-        self.assigned = assigned
+    def __init__(self, world, briefing, part, host):
+        self.briefing = briefing
+        self.assigned = briefing.assigned
+        self.id = self.assigned.allocation_id
         self.slots = part.slots
         self.rank = part.rank
         self.host = host

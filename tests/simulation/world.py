@@ -26,7 +26,7 @@ from services.kit import awake, runner, saving
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
-from services.scheduler import heartbeats
+from services.scheduler import heartbeats, orders
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
@@ -202,6 +202,8 @@ class World:
 
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
+        if stream == subjects.ORDERS:
+            return
         if stream != subjects.CONTROL:
             report = self.rules["metrics"].decode[stream](stored, stream)
             self._fold("metrics", report)
@@ -373,6 +375,8 @@ def parts(loop_time, plan):
         (heartbeats, "time", clock),
         (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (orders, "log", QUIET),
         (presence, "log", QUIET),
         (contact, "since_boot", loop_time),
         (settling, "time", clock),

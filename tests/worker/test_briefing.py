@@ -1,18 +1,11 @@
 """What every node of an allocation learns of the others: the same everywhere."""
 
-import asyncio
-
 import msgspec
-import pytest
 
-from det_contracts import codec
+from det_contracts import orders
 from det_contracts.events.scheduler import AllocationAssigned, Part
-from det_contracts.events.searcher import ExperimentCreated, RunRequested, TrialCreated
-from det_contracts.events.worker import WorkerRegistered
 from services.kit.credentials import Authority
-from services.kit.log import Draft
-from services.kit.log_memory import MemoryLog
-from worker.briefing import Gang, NotToBeFound, read_briefing
+from worker.briefing import Gang, share_of
 from worker.preparing import Preparer
 from worker.settings import WorkerSettings
 
@@ -26,67 +19,35 @@ ASSIGNED = AllocationAssigned(
     run=1,
     reason="",
 )
-EXPERIMENT = ExperimentCreated(
-    experiment_id=1, user="ann", config={"name": "x"}, original_config="", reason=""
+TOLD = orders.Briefing(
+    assigned=ASSIGNED,
+    user="ann",
+    config={"name": "x"},
+    gang=orders.Gang(("10.0.0.0", "10.0.0.1", "10.0.0.2"), (1, 2, 3)),
+    checkpoint="c",
+    trial=orders.TrialFacts(trial_id=1, experiment_id=1, run=1, seed=7, hparams={}, steps_completed=5),
 )
-TRIAL = TrialCreated(
-    trial_id=1, experiment_id=1, request_id="r", task_id="1.t1", seed=7, hparams={}, reason=""
-)
-RUN = RunRequested(
-    trial_id=1,
-    experiment_id=1,
-    task_id="1.t1",
-    allocation_id="1.t1.1",
-    run=1,
-    slots=6,
-    pool="default",
-    priority=42,
-    reason="",
-)
-
-
-def registered(worker_id, address):
-    return WorkerRegistered(
-        worker_id=worker_id,
-        session="s",
-        pool="default",
-        address=address,
-        version="1",
-        slots=(),
-        reads_after=0,
-        running=(),
-    )
-
-
-def briefings(*workers, of=("a", "b", "c")):
-    async def read():
-        journal = MemoryLog()
-        for number, event in enumerate([EXPERIMENT, TRIAL, RUN, *workers]):
-            body = codec.encode(event, id=str(number), actor="test", at=1.0)
-            await journal.append(Draft(codec.subject_of(event), body, str(number)))
-        return [await read_briefing(journal, ASSIGNED, worker_id) for worker_id in of]
-
-    return asyncio.run(read())
-
-
-HOSTS = [registered(name, f"10.0.0.{number}") for number, name in enumerate("abc")]
 
 
 def test_all_nodes_by_rank_whatever_the_order_of_the_parts():
-    found = briefings(*HOSTS)
-    for rank, briefing in enumerate(found):
-        assert briefing.gang == Gang(("10.0.0.0", "10.0.0.1", "10.0.0.2"), (1, 2, 3), rank)
-        assert briefing.task.resources_id == f"1.t1.1-{rank}"
+    for rank, worker_id in enumerate("abc"):
+        found = share_of(worker_id, TOLD)
+        assert found.gang == Gang(("10.0.0.0", "10.0.0.1", "10.0.0.2"), (1, 2, 3), rank)
+        assert found.task.resources_id == f"1.t1.1-{rank}"
 
 
-def test_where_a_worker_said_last_that_it_is():
-    (found,) = briefings(*HOSTS, registered("b", "10.9.9.9"), of=["a"])
-    assert found.gang.addresses == ("10.0.0.0", "10.9.9.9", "10.0.0.2")
-
-
-def test_a_node_that_nobody_knows():
-    with pytest.raises(NotToBeFound, match=r"worker\.c\.registered"):
-        briefings(*HOSTS[:2], of=["a"])
+def test_a_share_has_all_that_a_start_needs():
+    found = share_of(
+        "b", msgspec.structs.replace(TOLD, assigned=msgspec.structs.replace(ASSIGNED, fence_s=9.0))
+    )
+    assert (found.fence_s, found.config, found.task.user, found.task.latest_checkpoint) == (
+        9.0,
+        {"name": "x"},
+        "ann",
+        "c",
+    )
+    assert (found.task.trial.seed, found.task.trial.steps_completed) == (7, 5)
+    assert found.task.trial.config == {"name": "x"}
 
 
 def test_all_nodes_have_one_token_and_no_other_allocation_has_it(tmp_path):
@@ -97,7 +58,7 @@ def test_all_nodes_have_one_token_and_no_other_allocation_has_it(tmp_path):
         return Preparer(WorkerSettings(trial_signing=signing, worker_home=tmp_path), None, tmp_path)
 
     def token(by, allocation_id):
-        (briefing,) = briefings(*HOSTS, of=["a"])
+        briefing = share_of("a", TOLD)
         return by._task_token(msgspec.structs.replace(briefing.task, allocation_id=allocation_id))
 
     seed, another = (Authority.create().trial_signing_seed for _ in range(2))
