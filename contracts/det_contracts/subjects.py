@@ -103,9 +103,15 @@ def query(owner: str, name: str) -> str:
     return f"query.{owner}.{name}"
 
 
-def trial_query(trial_id: int | str, owner: str, name: str) -> str:
+def asked_by_trial(trial_id: int | str, owner: str, name: str) -> str:
     """Where an owner hears a question that a trial's script asks; a script may ask in its own name only."""
-    return f"query.trial.{trial_id}.{owner}.{name}"
+    return f"ask.trial.{trial_id}.{owner}.{name}"
+
+
+def asker_of(subject: str) -> int:
+    """The trial in whose name a question was asked; 0 where the subject names none."""
+    name = subject.split(".")[2]
+    return int(name) if name.isascii() and name.isdecimal() and len(name) < 17 else 0
 
 
 def heartbeat(worker_id: str) -> str:

@@ -135,7 +135,7 @@ _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer
 
 
 def _trial_says(trial: str) -> list[str]:
-    asked = f"query.trial.{trial}.>"
+    asked = f"ask.trial.{trial}.>"
     # The last: a script tells a stream that has no leader just now from one that does not exist.
     return [
         subjects.witnessed(trial),

@@ -49,7 +49,6 @@ class HeldScript(Script):
 
     async def _brief(self):
         self._gate = await self._gates.brief(self.process)
-        return await super()._brief()
 
     def _manner(self):
         return "good"
