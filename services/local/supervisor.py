@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from services.kit import broker
+from services.kit.hosts_named import is_loopback
 from services.local.broker_care import BrokerCare
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys
