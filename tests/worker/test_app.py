@@ -214,6 +214,7 @@ def test_what_ends_with_its_worker_has_not_failed(host):
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         await worker.leave()
+        assert process.state_of(folder) == "exited"
         left = await host.events()
 
         def twice(events):
@@ -222,7 +223,6 @@ def test_what_ends_with_its_worker_has_not_failed(host):
         return left, await host.work_until(twice)
 
     left, after = asyncio.run(story())
-    assert process.state_of(folder) == "exited"
     assert isinstance(left[-1], WorkerLeft)
     assert after[-1].running == ()
     assert not exited(after)
