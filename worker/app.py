@@ -9,33 +9,32 @@ import sys
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import structlog
 from nats.aio.client import Client
 
-from det_contracts import codec, subjects
-from det_contracts.events.scheduler import AllocationAssigned, AllocationEnded, KillRequested, WorkerLost
-from det_contracts.events.worker import AllocationExited, Slot, WorkerRegistered
+from det_contracts import codec
+from det_contracts.events.worker import AllocationExited, Slot
+from det_contracts.orders import NEW, Standing, WorkerOrders
 from services.kit import blobs, logging, process, tracing
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import connect, leave, until_closed
 from services.kit.disk_space import Disks
 from services.kit.health_signs import tell_signs
-from services.kit.jetstream_feed import JetStreamFeed
-from services.kit.log import Draft, OutcomeUnknown
+from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures, Reading
-from services.kit.records import read_event
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
 from worker import address, slots, workdir
 from worker.account import Accounts, BadAccount
 from worker.contact import FILE as CONTACT
 from worker.contact import Contact, ContactFile
+from worker.hearing import Hearing
 from worker.identity import CannotBe, Identity, claim
-from worker.orders import Order, Orders
+from worker.orders import ActedOn, Order, Orders
 from worker.preparing import Preparer
 from worker.presence import IdTaken, Presence
 from worker.run import STOPPED, Run
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 
 LEAVE_S = 12.0
 LOOK_AT_SLOTS_S = 20.0
-HEARD = ["control.scheduler.allocation.>"]
+OVER = "for the cluster it is over"
 
 log = structlog.get_logger()
 
@@ -63,7 +62,7 @@ class Worker:
         self._connection = connection
         self._journal = JetStreamLog(connection)
         self.cluster_look = ClusterLook(connection, asks=False)
-        self._feed: JetStreamFeed | None = None
+        self._hearing = Hearing(connection, me.worker_id)
         self._orders = Orders(settings.worker_home)
         store = blobs.connect(
             settings.blobs,
@@ -75,14 +74,17 @@ class Worker:
         where = settings.worker_address or _towards(connection)
         self._presence = Presence(me, settings.worker_pool, where, self._journal)
         file = ContactFile(settings.worker_home / CONTACT)
-        self._contact = Contact(self._journal, self._id, lambda: self._read, file.note)
+        self._contact = Contact(lambda: self._hearing.is_newest(self._acted_on.sequence), file.note)
         artificial = None if settings.worker_gpu else settings.worker_slots
         self._inventory = slots.Inventory(settings.worker_home / "slots.json", artificial)
         self._slots = self._inventory.look()
-        self._read = 0
-        """Position of CONTROL up to which everything was acted on."""
+        self._acted_on = ActedOn(NEW)
+        """The newest orders that were acted on."""
+        self._sessions: set[str] = set()
+        """Of this process, as it was answered in them."""
         self._current = asyncio.Event()
-        """All that was in the log has been read once."""
+        """It has heard orders that answer to its registration."""
+        self._given_back: set[str] = set()
         self._one_at_a_time = asyncio.Lock()
         """Registrations must reach the log in the order in which they are true."""
         self._runs: dict[str, Run] = {}
@@ -93,7 +95,7 @@ class Worker:
         for name, help, value in (
             ("worker_runs", "Runs of tasks on this worker", len(self._runs)),
             ("worker_slots", "Slots that this worker offers", len(self._slots)),
-            ("log_read", "Position of CONTROL up to which everything was acted on", self._read),
+            ("orders_read", "Position of CONTROL up to which all orders were acted on", self._position()),
             ("broker_connected", "1 while connected to the broker", self._connection.is_connected),
         ):
             yield Reading(name, help, (), {(): float(value)})
@@ -103,20 +105,19 @@ class Worker:
         return Facts(
             connection=self._connection,
             look=self.cluster_look,
-            starting=lambda: "" if self._current.is_set() else f"reading the log, at position {self._read}",
-            behind=lambda: {subjects.CONTROL: self._feed.behind} if self._feed is not None else {},
-            position=lambda _: self._read,
+            starting=lambda: "" if self._current.is_set() else "waiting for its first orders",
+            behind=dict,
+            position=lambda _: self._position(),
             reads_all=False,
             refusals=self._journal.refusals,
         )
 
+    def _position(self) -> int:
+        return 0 if self._acted_on.position == NEW else self._acted_on.position
+
     async def work(self) -> None:
         """Register, then hear and run until cancelled."""
-        after = self._orders.position()
-        if after is None:
-            after = await self._end_of_log()
-            self._orders.read_up_to(after)
-        self._read = after
+        self._acted_on = self._orders.acted_on() or ActedOn(NEW)
         found = [self._take_up(order) for order in self._orders.all()]
         await asyncio.to_thread(self._preparer.clear_all_but, set(self._runs))
         lost = {run.id for run in found if await asyncio.to_thread(run.is_lost)}
@@ -124,24 +125,15 @@ class Worker:
             if run.id in lost and run.fenced:
                 await asyncio.to_thread(run.bury)
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
-        await self._register(self._slots, [id for id in self._runs if id not in lost], after)
+        await self._register(self._slots, [id for id in self._runs if id not in lost])
         for run in found:
             self._set_off(run)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._presence.beat(self._connection.publish))
             tasks.create_task(self._contact.keep())
-            tasks.create_task(self._listen(after))
+            tasks.create_task(self._listen())
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
-
-    async def _end_of_log(self) -> int:
-        """The last position of CONTROL, as soon as there is such a stream."""
-        while True:
-            try:
-                return (await self._journal.bounds(subjects.CONTROL))[1]
-            except OutcomeUnknown as error:
-                log.info("log.awaited", error=str(error))
-                await asyncio.sleep(0.1)
 
     async def leave(self) -> None:
         """End everything that runs here and tell the cluster that this worker is gone."""
@@ -156,10 +148,10 @@ class Worker:
             return
         await self._presence.leave()
 
-    async def _register(self, slots: tuple[Slot, ...], running: Collection[str], position: int) -> None:
+    async def _register(self, slots: tuple[Slot, ...], running: Collection[str]) -> None:
         try:
             async with self._one_at_a_time:
-                await self._presence.register(slots, running, position)
+                await self._presence.register(slots, running, self._acted_on.position)
         except IdTaken as error:
             await self._give_way(str(error))
             raise
@@ -169,21 +161,15 @@ class Worker:
         for run in list(self._runs.values()):
             await run.kill(reason)
 
-    async def _end_lost(self, position: int, reason: str) -> None:
-        """End what may start elsewhere, before there is contact again by which it would be let run on."""
-        for run in list(self._runs.values()):
-            if run.fenced and run.order.position < position:
-                await run.kill(reason)
-
-    async def _come_back(self, position: int, reason: str) -> None:
+    async def _come_back(self) -> None:
         """Given up for lost, but here: offer the slots again, as another session."""
-        log.warning("worker.was_lost", reason=reason)
-        await self._register(self._slots, self._runs, position)
+        log.warning("worker.was_lost")
+        await self._register(self._slots, self._runs)
 
-    async def _replaced(self, other: WorkerRegistered) -> None:
+    async def _replaced(self) -> None:
         reason = (
-            f"another process on host {other.host} has registered as worker '{self._id}' with a copy of this "
-            "one's folder: remove the copy, or this worker"
+            f"another process has registered as worker '{self._id}' with a copy of this one's folder: "
+            "remove the copy, or this worker"
         )
         await self._give_way(reason)
         raise IdTaken(reason)
@@ -204,7 +190,7 @@ class Worker:
     async def _change_slots(self, found: tuple[Slot, ...]) -> None:
         log.warning("worker.slots_changed", before=len(self._slots), now=len(found))
         # First told, then refused and ended: what ends because of it is nobody's failure.
-        await self._register(found, self._runs, self._read)
+        await self._register(found, self._runs)
         self._slots = found
         for run in list(self._runs.values()):
             if not run.slots <= {slot.id for slot in found}:
@@ -213,46 +199,70 @@ class Worker:
     def _without_slots(self) -> str:
         return f"worker {self._id} lost slots that it ran on"
 
-    async def _listen(self, after: int) -> None:
-        registered = subjects.control("worker.registered", self._id)
-        heard = [*HEARD, subjects.about_worker(self._id), registered]
-        async with self._journal.read(subjects.CONTROL, after=after, subjects=heard) as feed:
-            self._feed = feed
-            while True:
-                batch = await feed.batch()
-                for stored in batch.messages:
-                    await self._on_event(read_event(stored).event, stored.position, stored.trace)
-                if batch.messages:
-                    self._note_position(batch.messages[-1].position)
-                if batch.caught_up:
-                    self._current.set()
+    async def _listen(self) -> None:
+        while True:
+            heard = await self._hearing.next()
+            try:
+                orders = msgspec.json.decode(heard.body, type=WorkerOrders)
+            except msgspec.MsgspecError as error:
+                # Of a newer version, perhaps: others come when anything moves.
+                log.error("orders.unreadable", sequence=heard.sequence, error=str(error))
+                continue
+            if await self._answers_us(orders):
+                await self._act_on(orders)
+                self._note(ActedOn(orders.position, heard.sequence))
+                self._current.set()
+            await self._hearing.acted_on(heard)
 
-    def _note_position(self, position: int) -> None:
-        self._read = position
+    async def _answers_us(self, orders: WorkerOrders) -> bool:
+        """Whether they follow this process's own registration, the newest one; raises `IdTaken`."""
+        mine = orders.session == self._presence.session
+        if mine:
+            self._sessions.add(orders.session)
+        elif self._current.is_set() and orders.session not in self._sessions:
+            await (self._replaced() if orders.presence == "here" else self._come_back())
+        return mine and (orders.position >= self._acted_on.position or self._acted_on.position == NEW)
+
+    def _note(self, acted_on: ActedOn) -> None:
+        self._acted_on = acted_on
         try:
-            self._orders.read_up_to(position)
+            self._orders.note(acted_on)
         except OSError as error:
-            # Read again after a restart: every order that was taken is known by its folder.
-            log.warning("position.not_noted", position=position, error=str(error))
+            # Told again after a restart: every order that was taken is known by its folder.
+            log.warning("position.not_noted", position=acted_on.position, error=str(error))
 
-    async def _on_event(self, event: Any, position: int, trace: str) -> None:
-        match event:
-            case AllocationAssigned() if any(p.worker_id == self._id for p in event.parts):
-                if self._orders.get(event.allocation_id) is None:
-                    await self._accept(Order(event, position=position), trace)
-            case KillRequested() if event.allocation_id in self._runs:
-                await self._runs[event.allocation_id].kill(event.reason)
-            case AllocationEnded() if event.allocation_id in self._runs:
-                # Over for the cluster: what still runs of it was given up for lost.
-                await self._runs[event.allocation_id].kill(event.reason)
-                self._runs[event.allocation_id].let_go()
-                self._clear_away(event.allocation_id)
-            case WorkerLost():
-                await self._end_lost(position, event.reason)
-                if position > self._presence.position:
-                    await self._come_back(position, event.reason)
-            case WorkerRegistered() if self._presence.replaced_by(event, position):
-                await self._replaced(event)
+    async def _act_on(self, orders: WorkerOrders) -> None:
+        """Have all be as the orders say; the same orders again change nothing."""
+        told = {one.allocation_id: one for one in orders.allocations}
+        self._given_back &= told.keys()
+        for run in list(self._runs.values()):
+            if run.id not in told and run.order.position <= orders.position:
+                await self._end_of(run)
+            elif run.id in told and told[run.id].end and not run.order.killed:
+                await run.kill(told[run.id].end)
+        for one in orders.allocations:
+            known = one.lost or one.allocation_id in self._given_back
+            if one.allocation_id not in self._runs and not known:
+                await self._take_on(one)
+        if orders.presence == "lost":
+            await self._come_back()
+
+    async def _end_of(self, run: Run) -> None:
+        """Over for the cluster: what still runs of it was given up for lost."""
+        if not run.done.is_set():
+            await run.kill(run.order.killed or OVER)
+        run.let_go()
+        self._clear_away(run.id)
+
+    async def _take_on(self, one: Standing) -> None:
+        if one.end or one.problem:
+            await self._give_back(one.allocation_id, one.problem or f"ended before it was started: {one.end}")
+        elif one.briefing is None:
+            # It had started, and nothing of it is on this disk.
+            await self._give_back(one.allocation_id, "its order is gone", lost=True)
+        else:
+            order = Order(one.briefing.assigned, position=one.position, briefing=one.briefing)
+            await self._accept(order, one.briefing.trace)
 
     async def _accept(self, order: Order, trace: str) -> None:
         try:
@@ -271,9 +281,10 @@ class Worker:
             run.trace = LaunchTrace(self._tracer, trace, run.id)
         self._set_off(run)
 
-    async def _give_back(self, allocation_id: str, message: str) -> None:
+    async def _give_back(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
         worker_id = self._id
-        fact = AllocationExited(worker_id=worker_id, allocation_id=allocation_id, message=message)
+        self._given_back.add(allocation_id)
+        fact = AllocationExited(worker_id=worker_id, allocation_id=allocation_id, message=message, lost=lost)
         id = f"exited-{allocation_id}-{worker_id}"
         body = codec.encode(fact, id=id, actor=f"worker:{worker_id}", at=time.time())
         await self._journal.append(Draft(codec.subject_of(fact), body, id))
@@ -308,9 +319,9 @@ class Worker:
         self._clear_away(run.id)
 
     async def _turn_of(self, run: Run) -> None:
-        """When a run may start: all of the log is read, and nobody is left on its slots.
+        """When a run may start: the newest orders still tell of it, and nobody is left on its slots.
 
-        What was read of it first may be over further on, and whoever was given up for lost is killed by then.
+        What was told before this process began may be over, and who was given up for lost is killed by then.
         """
         await self._current.wait()
         if run.fenced:

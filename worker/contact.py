@@ -1,8 +1,8 @@
 """When this host was last in touch with the cluster, for the shims of runs that must not outlive that.
 
-The file is written by the worker and read by shims. In touch means: at that moment the log held no word that
-this worker was given up for lost which it had not acted on. So whatever a shim lets run is not yet
-started elsewhere: the scheduler waits for longer than shims do, from its word on.
+The file is written by the worker and read by shims. In touch means: at that moment the newest orders for this
+worker were those that it had acted on, and they did not say that it was given up for lost. So whatever a
+shim lets run is not yet started elsewhere: the scheduler waits for longer than shims do, from such orders on.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import structlog
 
-from det_contracts import subjects
-from services.kit.log import Log
 from services.kit.since_boot import since_boot
 
 RENEW_S = 2.0
@@ -29,13 +27,10 @@ log = structlog.get_logger()
 class Contact:
     """Keeps the file up to date for as long as there is contact."""
 
-    def __init__(
-        self, journal: Log, worker_id: str, acted_on: Callable[[], int], note: Callable[[float], None]
-    ) -> None:
-        """`acted_on` is the position up to which the log was acted on; `note` keeps seconds since boot."""
-        self._journal = journal
-        self._lost = subjects.control("scheduler.worker.lost", worker_id)
-        self._acted_on = acted_on
+    def __init__(self, current: Callable[[], Awaitable[bool]], note: Callable[[float], None]) -> None:
+        """`current` asks whether all orders were acted on, for as long as it takes; `note` keeps seconds
+        since boot."""
+        self._is_current = current
         self._note = note
         self._at = -math.inf
         self._renewed = asyncio.Event()
@@ -50,8 +45,7 @@ class Contact:
         """Look again and again, until cancelled."""
         while True:
             asked_at = since_boot()
-            lost = await self._journal.last(self._lost)
-            if lost is None or lost.position <= self._acted_on():
+            if await self._is_current():
                 # What was asked before the answer came is all that it vouches for.
                 self._at = asked_at
                 self._note(asked_at)

@@ -1,9 +1,10 @@
 """What the worker was told to run, kept on disk so that a killed worker goes on where it was.
 
-Each allocation has a folder `runs/<allocation id>` with `order.json`, written before the worker's
-reading position moves past the assignment. So an assignment is either still to be read or is here. What is
-stated about it later is one small record, `notes.json`, whose room is taken at the beginning: it can be
-written where the disk is full, and by one write, so that a power loss leaves it as it was before or after.
+Each allocation has a folder `runs/<allocation id>` with `order.json`, written before the orders that told of
+it are noted as acted on. So an assignment is either still to be told or is here. What is stated about it
+later
+is one small record, `notes.json`, whose room is taken at the beginning: it can be written where the disk is
+full, and by one write, so that a power loss leaves it as it was before or after.
 
 A file that is damaged all the same is set aside. An order that cannot be read is no order: the worker does
 not state that it runs, so the scheduler places the run again.
@@ -18,11 +19,12 @@ import msgspec
 import structlog
 
 from det_contracts.events.scheduler import AllocationAssigned
+from det_contracts.orders import Briefing
 from services.kit.files import overwrite, set_aside, write_whole
 from worker import process
 
 NOTES_BYTES = 1024
-POSITION_BYTES = 32
+POSITION_BYTES = 48
 LONGEST_REASON = 150
 """Characters that are noted, so that they have room in JSON whatever they are."""
 
@@ -52,6 +54,17 @@ class Order(msgspec.Struct, frozen=True):
     """Of the assignment in the log; the same on every node of it."""
     over: bool = False
     """The cluster knows that it is over."""
+    briefing: Briefing | None = None
+    """What it is to run; none in orders that an earlier version kept."""
+
+
+class ActedOn(msgspec.Struct, frozen=True, array_like=True):
+    """The newest orders that were acted on."""
+
+    position: int
+    """Of CONTROL, up to which they were whole."""
+    sequence: int = 0
+    """In their stream."""
 
 
 class Orders:
@@ -100,24 +113,25 @@ class Orders:
             # One that is lost with the power is no harm: the worker does not state then that it runs.
             write_whole(folder / "order.json", msgspec.json.encode(order), lasting=False)
 
-    def position(self) -> int | None:
-        """Position of CONTROL up to which this worker has read; None for a new worker.
+    def acted_on(self) -> ActedOn | None:
+        """The newest orders that were acted on; None for a new worker.
 
-        Where it is damaged it is that of the oldest order, behind which everything about all of them lies.
+        Where that is damaged its position is that of the oldest order: what came later is told again.
         """
         try:
-            return msgspec.json.decode(self._position.read_bytes(), type=int)
+            found = msgspec.json.decode(self._position.read_bytes(), type=ActedOn | int)
+            return ActedOn(found) if isinstance(found, int) else found
         except FileNotFoundError:
             return None
         except msgspec.MsgspecError as error:
             kept = set_aside(self._position)
             oldest = min((order.position for order in self.all()), default=None)
-            log.error("position.damaged", error=str(error), kept_as=str(kept), reads_after=oldest)
-            return oldest
+            log.error("position.damaged", error=str(error), kept_as=str(kept), acted_on=oldest)
+            return ActedOn(oldest) if oldest is not None else None
 
-    def read_up_to(self, position: int) -> None:
-        """Everything up to `position` has been acted on."""
-        overwrite(self._position, msgspec.json.encode(position), POSITION_BYTES)
+    def note(self, acted_on: ActedOn) -> None:
+        """These orders have been acted on."""
+        overwrite(self._position, msgspec.json.encode(acted_on), POSITION_BYTES)
 
 
 def _notes(folder: Path) -> Notes | None:

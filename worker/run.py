@@ -20,7 +20,7 @@ from det_contracts import codec
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
 from services.kit.log import Draft, Log, NotConfirmed, TooLarge
 from worker import process
-from worker.briefing import NotToBeFound, read_briefing
+from worker.briefing import share_of
 from worker.orders import Order, Orders
 from worker.output import SpoolReader
 from worker.preparing import CannotPrepare, Preparer
@@ -114,7 +114,7 @@ class Run:
         message = ""
         try:
             await self._start(taken)
-        except (CannotPrepare, NotToBeFound, process.StartFailed) as error:
+        except (CannotPrepare, process.StartFailed) as error:
             message = str(error)
         if message or not self.order.started_at:
             if self.trace is not None:
@@ -135,7 +135,9 @@ class Run:
         if state == "prepared":
             await self._wait_for_turn()
             if not self.order.killed and not (self.folder / "spec.json").exists():
-                briefing = await read_briefing(self._journal, self.order.assigned, self._worker)
+                if self.order.briefing is None:
+                    raise CannotPrepare("an earlier version of the worker did not keep what to run")
+                briefing = share_of(self._worker, self.order.briefing)
                 prepare, position = self._preparer.prepare, self.order.position
                 await asyncio.to_thread(prepare, self.folder, briefing, self._slots, position, taken)
             # Also one that was killed while it was made ready must not be told as started.
@@ -153,7 +155,7 @@ class Run:
         self._kill_sent = await asyncio.to_thread(process.kill, self.folder)
 
     async def _wait_for_turn(self) -> None:
-        """Until its slots are free and nothing in the log speaks against it any more, or it is killed."""
+        """Until its slots are free and no order speaks against it any more, or it is killed."""
         waits = [asyncio.ensure_future(self._turn(self)), asyncio.ensure_future(self._kill_ordered.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -164,7 +164,7 @@ class LogPage(msgspec.Struct, frozen=True, kw_only=True, tag="log_page"):
 
 
 class BestValidation(msgspec.Struct, frozen=True, tag="best_validation"):
-    """To metrics, also from scripts: the best searcher metric of the experiment so far, or None."""
+    """To metrics: the best searcher metric of the experiment so far, or None."""
 
     experiment_id: int
     smaller_is_better: bool

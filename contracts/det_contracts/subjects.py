@@ -9,8 +9,11 @@ from __future__ import annotations
 CONTROL = "CONTROL"
 REPORTS = "REPORTS"
 LOGS = "LOGS"
+ORDERS = "ORDERS"
+"""What each worker is to do, whole: the newest message per worker. It follows from CONTROL and is no part
+of it."""
 
-STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>"}
+STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>", ORDERS: "orders.>"}
 
 
 def stream_of(subject: str) -> str:
@@ -43,6 +46,16 @@ def about_allocation(allocation_id: str) -> str:
 def about_worker(worker_id: str) -> str:
     """What the scheduler decided about one worker."""
     return f"control.scheduler.worker.{worker_id}.>"
+
+
+def orders(worker_id: str) -> str:
+    """What one worker is to do."""
+    return f"orders.worker.{worker_id}"
+
+
+def orders_heard(worker_id: str) -> str:
+    """Where a worker asks whether it has acted on its newest orders; nothing is ever stored on it."""
+    return f"orders.heard.{worker_id}"
 
 
 def refusals(trial_id: int) -> str:
@@ -90,9 +103,15 @@ def query(owner: str, name: str) -> str:
     return f"query.{owner}.{name}"
 
 
-def trial_query(trial_id: int | str, owner: str, name: str) -> str:
+def asked_by_trial(trial_id: int | str, owner: str, name: str) -> str:
     """Where an owner hears a question that a trial's script asks; a script may ask in its own name only."""
-    return f"query.trial.{trial_id}.{owner}.{name}"
+    return f"ask.trial.{trial_id}.{owner}.{name}"
+
+
+def asker_of(subject: str) -> int:
+    """The trial in whose name a question was asked; 0 where the subject names none."""
+    name = subject.split(".")[2]
+    return int(name) if name.isascii() and name.isdecimal() and len(name) < 17 else 0
 
 
 def heartbeat(worker_id: str) -> str:

@@ -125,7 +125,7 @@ class Answerer:
         self._ticking: asyncio.Task[None] | None = None
 
     async def hear_queries(self, kinds: Mapping[type, Reply]) -> list[Subscription]:
-        """Answer queries, from services and from scripts, sharing the work with other replicas."""
+        """Answer queries of services, sharing the work with other replicas."""
         heard = []
         for kind, reply in kinds.items():
             decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
@@ -134,10 +134,14 @@ class Answerer:
                 ask = _read(_ASKS, message.data)
                 return await reply(_read(decoder, ask.body), ask.stream, ask.min_position)
 
-            name = name_of(kind)
-            both = (subjects.query(self._owner, name), subjects.trial_query("*", self._owner, name))
-            heard += [await self._hear(subject, work) for subject in both]
+            heard.append(await self._hear(subjects.query(self._owner, name_of(kind)), work))
         return heard
+
+    async def hear_scripts(
+        self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
+    ) -> Subscription:
+        """Answer a question that scripts ask, each of its own trial; see `services.kit.asked`."""
+        return await self._hear(subjects.asked_by_trial("*", self._owner, name), work)
 
     async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
         """Answer commands; only the replica that decides should hear them."""

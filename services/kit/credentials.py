@@ -35,6 +35,9 @@ WORKER_MAY_SAY = [
     "logs.>",
     subjects.heartbeat("*"),
     subjects.health_sign("worker", "*"),
+    subjects.orders_heard("*"),
+    f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}.*",
+    f"$JS.ACK.{subjects.ORDERS}.>",
     *READING,
 ]
 WORKER_MAY_HEAR = ["_INBOX.>", subjects.health_look()]
@@ -132,7 +135,7 @@ _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer
 
 
 def _trial_says(trial: str) -> list[str]:
-    asked = f"query.trial.{trial}.>"
+    asked = f"ask.trial.{trial}.>"
     # The last: a script tells a stream that has no leader just now from one that does not exist.
     return [
         subjects.witnessed(trial),

@@ -116,7 +116,8 @@ class Log(Protocol):
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
         """Store all or nothing; returns the position of the last message.
 
-        The first draft must be on the fence's subject. Raises `FenceLost`, `NotStored` or `OutcomeUnknown`,
+        The first draft must be on the fence's subject. One alone is an ordinary message, and no batch.
+        Raises `FenceLost`, `NotStored` or `OutcomeUnknown`,
         and ValueError for more than `BATCH_LIMIT` drafts.
         """
 
@@ -129,7 +130,7 @@ class Log(Protocol):
         """
 
     async def last(self, subject: str) -> Stored | None:
-        """The newest message on one subject of CONTROL; None when there is none."""
+        """The newest message on one subject of its stream; None when there is none."""
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         """First and last position of a stream; (1, 0) when it is empty."""

@@ -113,6 +113,8 @@ class JetStreamLog:
             self._check_size(draft.subject, draft.body, _headers(draft))
         batch = uuid.uuid4().hex
         headers = {"Nats-Expected-Last-Subject-Sequence": str(fence.last)}
+        if len(drafts) == 1:
+            return await self._publish(drafts[0].subject, drafts[0].body, headers | _headers(drafts[0]))
         try:
             for number, draft in enumerate(drafts, 1):
                 headers |= _headers(draft) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
@@ -160,7 +162,7 @@ class JetStreamLog:
         want = {"last_by_subj": subject}
         while True:
             try:
-                answer = await self._ask(f"STREAM.MSG.GET.{names.CONTROL}", want)
+                answer = await self._ask(f"STREAM.MSG.GET.{names.stream_of(subject)}", want)
             except OutcomeUnknown:
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -197,7 +199,9 @@ class JetStreamLog:
 
 def _stored(message: dict[str, Any]) -> Stored:
     body = base64.b64decode(message.get("data", ""))
-    return Stored(message["subject"], message["seq"], body)
+    headers = base64.b64decode(message.get("hdrs", "")).decode(errors="replace")
+    _, _, trace = headers.partition(f"\r\n{HEADER}: ")
+    return Stored(message["subject"], message["seq"], body, trace.partition("\r\n")[0])
 
 
 def _headers(draft: Draft) -> dict[str, str]:
@@ -214,11 +218,13 @@ async def ensure_streams(
     shrink: bool = True,
     known: Mapping[str, int] | None = None,
 ) -> None:
-    """Make the three streams, or bring them to these settings.
+    """Make the streams, or bring them to these settings.
 
     Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
-    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, REPORTS
-    and LOGS are bounded by age and size; without `shrink` one that holds more than `keep_bytes` keeps what it
+    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, of
+    ORDERS the
+    newest message per worker, REPORTS and LOGS are bounded by age and size; without `shrink` one that
+    holds more than `keep_bytes` keeps what it
     holds. `known` is how far each was read before: raises `LogTruncated` for one that is gone, as a new one
     in its place would hide that.
     """
@@ -239,6 +245,8 @@ async def ensure_streams(
         }
         if stream == names.CONTROL:
             config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
+        elif stream == names.ORDERS:
+            config |= {"max_msgs_per_subject": 1}
         else:
             held = 0 if shrink else await _held(js, stream)
             most = max(keep_bytes, held)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from det_contracts import subjects
+from det_contracts.news import AskRefusals
+from services.kit.asked import News, hear_scripts
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
@@ -13,6 +15,7 @@ from services.metrics.commands import COMMANDS
 from services.metrics.domain import State, evolve
 from services.metrics.logs.reading import read_logs
 from services.metrics.measures import Counted
+from services.metrics.news import say_refusals
 from services.metrics.queries import READS
 from services.metrics.react import react
 from services.metrics.reading import read_reports
@@ -40,8 +43,15 @@ RULES = Rules(
 async def _beside(parts: Parts) -> None:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(settle_ended_trials(parts))
+        tasks.create_task(_answer_scripts(parts))
         tasks.create_task(trim_logs(parts))
         tasks.create_task(drop_points(parts))
+
+
+async def _answer_scripts(parts: Parts) -> None:
+    news = News(parts.saver)
+    await parts.runner.ready.wait()
+    await hear_scripts(parts.answerer, {AskRefusals: say_refusals(parts.runner, news)})
 
 
 SERVICE = Service(

@@ -7,14 +7,19 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from det_contracts.news import AskLeave
+from services.kit.asked import News, hear_scripts
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
 from services.kit.settings import ServiceSettings
 from services.scheduler.commands import COMMANDS
+from services.scheduler.consumers import Consumers
 from services.scheduler.domain import State, evolve
 from services.scheduler.heartbeats import RECONNECT_WAIT_S, watch
 from services.scheduler.measures import readings
+from services.scheduler.news import say_leave
+from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
 from services.scheduler.react import due, expire, react
@@ -42,11 +47,20 @@ class Settings(ServiceSettings):
 
 async def _beside(parts: Parts) -> None:
     settings = settings_of(parts, Settings)
+    orders = OrdersWriter(parts, Consumers(parts.connection).make)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(watch(parts, settings.reconnect_wait_s))
+        tasks.create_task(orders.run())
+        tasks.create_task(_answer_scripts(parts))
+        tasks.create_task(watch(parts, settings.reconnect_wait_s, orders.is_told))
         if settings.pools is not None:
             # A command waits until this replica leads; what is configured already has no effect.
             tasks.create_task(_configure(parts, settings.pools))
+
+
+async def _answer_scripts(parts: Parts) -> None:
+    news = News(parts.saver)
+    await parts.runner.ready.wait()
+    await hear_scripts(parts.answerer, {AskLeave: say_leave(parts.runner, news)})
 
 
 async def _configure(parts: Parts, path: Path) -> None:

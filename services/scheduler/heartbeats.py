@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from nats.aio.msg import Msg
 
@@ -38,14 +38,17 @@ PATIENCE_S = 5.0
 class Watch:
     """When each session of a worker was last heard of, by this process's own clock."""
 
-    def __init__(self, patience_s: float) -> None:
+    def __init__(self, patience_s: float, told: Callable[[str], bool] = lambda _: True) -> None:
+        """`told` says of a worker whether its orders say all that is folded of it."""
         self._patience_s = patience_s
+        self._told = told
         self._heard: dict[str, dict[str, float]] = {}
         """By worker and session: another process that calls itself by the worker's name is no sign of it."""
         self._met: dict[str, tuple[str, float]] = {}
         """The session of each worker, and when it was seen first: a registration is a sign of life, too."""
         self._lost_since: dict[tuple[str, str], float] = {}
-        """Since when each part of an allocation, by worker, is known to be lost and not to be over."""
+        """Since when each part of an allocation, by worker, is lost and not over, and its host can know
+        it."""
         self._looked_at = since_boot()
         self.begin_again()
 
@@ -92,13 +95,17 @@ class Watch:
             (id, member.worker_id): state.allocations[id].fence_s
             for id in sorted(state.index.out_of_touch)
             for member in state.allocations[id].members
-            if member.lost and not member.over
+            if member.lost and not member.over and self._host_can_know(id, member.worker_id)
         }
         self._lost_since = {part: self._lost_since.get(part, now) for part in lost}
         waited = {part: now - max(at, self._since) for part, at in self._lost_since.items()}
         return [
             GiveUp(*part, waited[part]) for part, fence_s in lost.items() if waited[part] > fence_s + GRACE_S
         ]
+
+    def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
+        """Before that it may be in touch, and let run what it has not been told to end."""
+        return (allocation_id, worker_id) in self._lost_since or self._told(worker_id)
 
     def _forget_others(self, worker_id: str, session: str, now: float) -> None:
         """Sessions that nobody knows by now; one that has just begun may be heard before it is read of."""
@@ -109,9 +116,9 @@ class Watch:
             del heard[other]
 
 
-async def watch(parts: Parts, patience_s: float) -> None:
-    """Report silent workers for as long as this replica leads."""
-    listening = Watch(patience_s)
+async def watch(parts: Parts, patience_s: float, told: Callable[[str], bool]) -> None:
+    """Report silent workers for as long as this replica leads; `told` as for `Watch`."""
+    listening = Watch(patience_s, told)
     parts.measures.read(lambda: listening.readings(parts.runner.state))
     await parts.connection.subscribe(subjects.heartbeat("*"), cb=listening.on_beat)
     while True:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from det_contracts.news import AskBest, AskMetadata, AskOperations
 from det_contracts.queries import PreviewSearch
+from services.kit.asked import News, hear_scripts
 from services.kit.host import Service
+from services.kit.parts import Parts
 from services.kit.rules import Rules
 from services.searcher.commands import COMMANDS
 from services.searcher.domain import State, evolve
 from services.searcher.measures import readings
+from services.searcher.news import say_best, say_metadata, say_operations
 from services.searcher.preview import PREVIEW
 from services.searcher.queries import ANSWERS
 from services.searcher.react import due, expire, react
@@ -22,4 +26,19 @@ RULES = Rules(
     due=due,
     expire=expire,
 )
-SERVICE = Service(RULES, readings=readings, heavy={PreviewSearch: PREVIEW})
+
+
+async def _beside(parts: Parts) -> None:
+    news = News(parts.saver)
+    await parts.runner.ready.wait()
+    await hear_scripts(
+        parts.answerer,
+        {
+            AskOperations: say_operations(parts.runner, news),
+            AskBest: say_best(parts.runner, parts.asker),
+            AskMetadata: say_metadata(parts.runner, parts.asker),
+        },
+    )
+
+
+SERVICE = Service(RULES, extra=_beside, readings=readings, heavy={PreviewSearch: PREVIEW})

@@ -183,7 +183,7 @@ class Harness:
         return self
 
     def let_in(self, user: str = "determined") -> None:
-        """Be a user whose session lies in no log yet, as on a replica that is behind: the log begins empty."""
+        """Be a user whose session lies in no log, as on a replica that is behind: the log begins empty."""
         token = tokens.issue(self.backend.token_key, tokens.begin(user, time.time()))
         self.client.headers["Authorization"] = f"Bearer {token}"
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.simulation.script import Companion, Script
-from worker.briefing import read_briefing
+from worker.briefing import share_of
 
 HOLD = 12
 """Batch at which every trial waits until its gate is open."""
@@ -32,9 +32,9 @@ class Gates:
         }
 
     async def brief(self, process):
-        """What the real worker reads of the log for this process; returns its configuration's name."""
+        """What the real worker makes of its orders for this process; returns its configuration's name."""
         assigned, host = process.assigned, process.host
-        briefing = await read_briefing(host.line, assigned, host.id)
+        briefing = share_of(host.id, process.briefing)
         self.told[assigned.trial_id, assigned.run, briefing.gang.rank] = briefing, process.slots
         return briefing.config["name"]
 
@@ -49,7 +49,6 @@ class HeldScript(Script):
 
     async def _brief(self):
         self._gate = await self._gates.brief(self.process)
-        return await super()._brief()
 
     def _manner(self):
         return "good"

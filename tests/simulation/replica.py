@@ -1,13 +1,17 @@
 """One replica of a service: the real runner with the real rules, in a process that can die."""
 
-from asyncio import get_running_loop
+from asyncio import TaskGroup, get_running_loop
 from types import SimpleNamespace
 
+from det_contracts.news import AskLeave, AskOperations
 from det_contracts.problems import unavailable
+from services.kit.asked import News
 from services.kit.awake import Awake
 from services.kit.runner import Runner
 from services.metrics import settling
-from services.scheduler import heartbeats
+from services.scheduler import heartbeats, orders
+from services.scheduler.news import say_leave
+from services.searcher.news import say_operations
 from tests.simulation.line import Line
 from tests.simulation.shelf import ShelfSaver
 from tests.simulation.stopping import Process
@@ -45,6 +49,7 @@ class Replica:
         self.process = Process()
         self.line = Line(world.disk, world.chance, world.plan_now, world.tell, self._on_closed)
         self.saver = self._new_saver()
+        self.news = News(self.saver)
         self.runner = Runner(
             self.rules,
             self.line,
@@ -99,6 +104,14 @@ class Replica:
             beat = SimpleNamespace(subject=f"heartbeat.{worker_id}", data=session.encode())
             self.process.run(self.on_beat(beat))
 
+    def tell(self, trial_id, ask):
+        """A task that answers a script; it ends with the process."""
+        say = TOLD[type(ask)](self.runner, self.news)
+        task = self.process.run(say(trial_id, ask))
+        self._tasks.append(task)
+        task.add_done_callback(lambda _: self._tasks.remove(task) if task in self._tasks else None)
+        return task
+
     def _run(self, work):
         task = self.process.run(work)
         task.add_done_callback(self._over)
@@ -146,8 +159,16 @@ QUIET = _Quiet()
 
 
 async def watch_workers(parts):
-    """The scheduler's watch, with its usual patience."""
-    await heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S)
+    """The scheduler's watch, with its usual patience, and what it tells workers."""
+    writer = orders.OrdersWriter(parts, _ignored_soon)
+    async with TaskGroup() as tasks:
+        tasks.create_task(writer.run())
+        tasks.create_task(heartbeats.watch(parts, heartbeats.RECONNECT_WAIT_S, writer.is_told))
 
 
+async def _ignored_soon(_):
+    return None
+
+
+TOLD = {AskOperations: say_operations, AskLeave: say_leave}
 BESIDE = {"scheduler": watch_workers, "metrics": settling.settle_ended_trials}

@@ -5,7 +5,8 @@ import asyncio
 import msgspec
 
 from det_contracts import codec, subjects
-from det_contracts.events import scheduler, searcher, trial
+from det_contracts.events import trial
+from det_contracts.news import AskLeave, AskOperations
 from det_contracts.reports import ReportBatch, Series, report_id
 from services.kit.log import Draft, NotConfirmed, TooLarge
 from tests.simulation.stopping import outside
@@ -30,9 +31,10 @@ LATE_S = 4000.0
 class Process:
     """What a worker starts: a script on the chief, a companion on other ranks, or a deletion."""
 
-    def __init__(self, world, assigned, part, host):
-        self.id = assigned.allocation_id
-        self.assigned = assigned
+    def __init__(self, world, briefing, part, host):
+        self.briefing = briefing
+        self.assigned = briefing.assigned
+        self.id = self.assigned.allocation_id
         self.slots = part.slots
         self.rank = part.rank
         self.host = host
@@ -159,7 +161,6 @@ class Script:
         self._idled = 0
         self._preempted = False
         self._moved = asyncio.Event()
-        self._heard_at = 0.0
         self._checkpoints = self._batches = self._facts = 0
 
     def _manner(self):
@@ -173,40 +174,40 @@ class Script:
 
     async def run(self):
         await asyncio.sleep(self.chance.random())
-        briefing = await self._brief()
-        self.world.listeners.setdefault(self.trial, []).append(self)
+        await self._brief()
+        hearing = [asyncio.ensure_future(self._hear_operations()), asyncio.ensure_future(self._hear_leave())]
         try:
-            return await self._train(briefing.steps_completed)
+            return await self._train(self.process.briefing.trial.steps_completed)
         finally:
-            self.world.listeners[self.trial].remove(self)
+            for task in hearing:
+                task.cancel()
 
     async def _brief(self):
-        """What worker and SDK read of the log at the start."""
-        for about in (searcher.OperationSet, searcher.TrialIdled, scheduler.PreemptRequested):
-            key = self.allocation if about is scheduler.PreemptRequested else self.trial
-            self.hear(await self._last(about, key))
-        return await self._last(searcher.RunRequested, self.trial)
+        """What a scenario does before anything is heard."""
 
-    async def _last(self, record, key):
-        name = next(kind.name for kind in codec.kinds() if kind.record is record)
-        stored = await self.line.last(subjects.control(name, key))
-        return codec.decode(stored.body, stored.position).event if stored else None
+    async def _hear_operations(self):
+        seen = None
+        while True:
+            said = await self._news("searcher", AskOperations(self.run_number, seen))
+            if said is not None and not said.over:
+                seen = said
+                self._op = max(self._op, (said.seq, said.length))
+                self._idled = max(self._idled, said.idled)
+                self._moved.set()
 
-    def hear_soon(self, event):
-        """In order, and some time later."""
-        loop = asyncio.get_running_loop()
-        self._heard_at = max(self._heard_at, loop.time() + 0.05 * self.chance.random())
-        loop.call_at(self._heard_at, self.hear, event)
+    async def _hear_leave(self):
+        seen = None
+        while True:
+            said = await self._news("scheduler", AskLeave(self.allocation, seen))
+            if said is not None:
+                seen = said
+                self._preempted = self._preempted or said.leave
+                self._moved.set()
 
-    def hear(self, event):
-        match event:
-            case searcher.OperationSet(seq=seq, length=length) if seq > self._op[0]:
-                self._op = (seq, length)
-            case searcher.TrialIdled(seq=seq):
-                self._idled = max(self._idled, seq)
-            case scheduler.PreemptRequested(allocation_id=self.allocation):
-                self._preempted = True
-        self._moved.set()
+    async def _news(self, owner, ask):
+        while self.line.cut:
+            await asyncio.sleep(1.0)
+        return await self.world.news(owner, self.trial, ask)
 
     async def _until(self, true):
         while not true():

@@ -5,10 +5,10 @@ import asyncio
 import msgspec
 
 from det_contracts import codec, subjects
-from det_contracts.events import scheduler, worker
+from det_contracts.events import worker
+from det_contracts.orders import NEW, WorkerOrders
 from det_contracts.reports import LogBatch, LogLine, log_id
-from services.kit.log import Draft, NotConfirmed, OutcomeUnknown, TooLarge
-from services.kit.records import read_event
+from services.kit.log import Draft, NotConfirmed, TooLarge
 from tests.simulation import stopping
 from tests.simulation.line import Line
 from tests.simulation.script import Process
@@ -22,14 +22,14 @@ AGAIN_S = 3.0
 """A worker that ended is started again after so long."""
 KILLED = 137
 STOPPED = "the worker is stopped"
-HEARD = ["control.scheduler.allocation.>"]
 
 
 class Order:
     """One assignment on disk."""
 
-    def __init__(self, assigned, position):
-        self.assigned = assigned
+    def __init__(self, briefing, position):
+        self.briefing = briefing
+        self.assigned = briefing.assigned
         self.position = position
         self.started = False
         self.killed = ""
@@ -66,7 +66,11 @@ class Worker:
         """Not so while its process hangs: its scripts live on, and what is sent to it waits."""
         self.awake.set()
         self.address = "10.0.0.1"
-        self.position = None
+        self.position = NEW
+        self.sequence = 0
+        """Of the orders that it acted on last, on disk."""
+        self.consumed = 0
+        """Likewise, as the broker remembers it for the worker's consumer."""
         self.contact_at = 0.0
         """In a file: when it was last in touch."""
         self.orders = {}
@@ -103,7 +107,8 @@ class Worker:
             me, self.pool, self.address, self, new_session=self._new_session, clock=self._world.clock
         )
         self._current = asyncio.Event()
-        self._contact = Contact(self, self.id, lambda: self.position, self._note_contact)
+        self._contact = Contact(self._is_current, self._note_contact)
+        self._answered = set()
         self._one_at_a_time = asyncio.Lock()
         self._leaving = False
         self._duties = [self._spawn(self._work())]
@@ -157,7 +162,7 @@ class Worker:
 
     def forget_all(self):
         """A new disk."""
-        self.position, self.orders, self.processes = None, {}, {}
+        self.position, self.sequence, self.orders, self.processes = NEW, 0, {}, {}
         self.contact_at = 0.0
         self._new_folder()
 
@@ -183,22 +188,20 @@ class Worker:
                     process.kill()
 
     async def _work(self):
-        after = self.position
-        while after is None:
-            try:
-                after = self.position = (await self.line.bounds(subjects.CONTROL))[1]
-            except OutcomeUnknown:
-                continue
         for order in self.orders.values():
             self._take_up(order)
         # Only then on with the runs: what is lost ends with its machine, and not by what it is found to be.
         found = list(self._runs.values())
-        await self._register(after, [run.id for run in found if not self._is_lost(run)])
+        await self._register([run.id for run in found if not self._is_lost(run)])
         for run in found:
             self._spawn(self._carry_out(run))
         self._duties.append(self._spawn(self._beat()))
         self._duties.append(self._spawn(self._contact.keep()))
-        await self._listen(after)
+        await self._listen()
+
+    async def _is_current(self):
+        newest = await self.last(subjects.orders(self.id))
+        return (newest.position if newest else 0) == self.sequence
 
     def _note_contact(self, at):
         self.contact_at = at
@@ -218,7 +221,7 @@ class Worker:
         async with self._one_at_a_time:
             if self._leaving:
                 return
-            await self._register(self.position, list(self._runs))
+            await self._register(list(self._runs))
         for run in list(self._runs.values()):
             if self._lacks_slots(run.order):
                 self._kill(run, "it lost slots that it ran on")
@@ -227,19 +230,22 @@ class Worker:
         mine = next(p for p in order.assigned.parts if p.worker_id == self.id)
         return any(slot >= self.slots for slot in mine.slots)
 
-    async def _register(self, after, running):
+    async def _register(self, running):
         slots = tuple(worker.Slot(n, "cpu", f"{self.id}-{n}", "cpu") for n in range(self.slots))
         while True:
             try:
-                await self._presence.register(slots, running, after)
+                await self._presence.register(slots, running, self.position)
                 break
             except IdTaken:
                 # It ends, with all that it ran; whoever watches over it starts it again.
                 self._world.ledger.count("ids taken")
-                for run in list(self._runs.values()):
-                    self._kill(run, "another one has its id")
+                self._give_way()
                 await asyncio.sleep(AGAIN_S)
         self._registered = self._presence.position
+
+    def _give_way(self):
+        for run in list(self._runs.values()):
+            self._kill(run, "another one has its id")
 
     async def _state(self, event, id):
         body = codec.encode(event, id=id, actor=f"worker:{self.id}", at=self._world.clock())
@@ -271,51 +277,63 @@ class Worker:
                 await self._world.beat(self.id, self.session)
             await asyncio.sleep(BEAT_S)
 
-    async def _listen(self, after):
-        heard = [*HEARD, f"control.scheduler.worker.{self.id}.lost"]
-        async with self.line.read(subjects.CONTROL, after=after, subjects=heard) as feed:
+    async def _listen(self):
+        mine = [subjects.orders(self.id)]
+        async with self.line.read(subjects.ORDERS, after=self.consumed, subjects=mine) as feed:
             while True:
                 batch = await feed.batch()
                 await self.awake.wait()
-                for stored in batch.messages:
-                    await self._on_event(read_event(stored))
                 if batch.messages:
-                    self.position = batch.messages[-1].position
-                if batch.caught_up:
-                    self._current.set()
+                    await self._hear(batch.messages[-1])
 
     # -- orders
 
-    async def _on_event(self, recorded):
-        event = recorded.event
-        match event:
-            case scheduler.AllocationAssigned() if any(p.worker_id == self.id for p in event.parts):
-                if event.allocation_id not in self.orders:
-                    self.orders[event.allocation_id] = Order(event, recorded.position)
-                    run = self._take_up(self.orders[event.allocation_id])
-                    self._spawn(self._carry_out(run))
-            case scheduler.KillRequested() if event.allocation_id in self._runs:
-                self._kill(self._runs[event.allocation_id], event.reason)
-            case scheduler.AllocationEnded() if event.allocation_id in self._runs:
-                run = self._runs[event.allocation_id]
-                self._kill(run, event.reason)
+    async def _hear(self, stored):
+        """The newest orders; those before them are kept no longer."""
+        orders = msgspec.json.decode(stored.body, type=WorkerOrders)
+        mine = orders.session == self.session
+        if mine:
+            self._answered.add(orders.session)
+        elif self._current.is_set() and orders.session not in self._answered:
+            if orders.presence == "here":
+                self._give_way()
+            await self._come_back()
+        if mine and (orders.position >= self.position or self.position == NEW):
+            await self._act_on(orders)
+            self.position, self.sequence = orders.position, stored.position
+            self._current.set()
+        self.consumed = stored.position
+
+    async def _act_on(self, orders):
+        told = {one.allocation_id: one for one in orders.allocations}
+        for run in list(self._runs.values()):
+            if run.id not in told and run.order.position <= orders.position:
+                self._kill(run, "for the cluster it is over")
                 run.order.over = True
                 self._clear_away(run)
-            case scheduler.WorkerLost() if event.worker_id == self.id:
-                self._end_lost(recorded.position)
-                if recorded.position > self._registered:
-                    await self._come_back(recorded.position)
+            elif run.id in told and told[run.id].end:
+                self._kill(run, told[run.id].end)
+        for one in orders.allocations:
+            if one.allocation_id not in self.orders and not one.lost:
+                await self._take_on(one)
+        if orders.presence == "lost":
+            await self._come_back()
 
-    def _end_lost(self, position):
-        for run in list(self._runs.values()):
-            if run.order.assigned.fence_s and run.order.position < position:
-                self._kill(run, "its worker was given up for lost")
+    async def _take_on(self, one):
+        if one.end or one.briefing is None:
+            lost = not one.end and not one.problem
+            fact = worker.AllocationExited(
+                worker_id=self.id, allocation_id=one.allocation_id, message="given back", lost=lost
+            )
+            await self._state(fact, f"exited-{one.allocation_id}-{self.id}")
+            return
+        order = self.orders[one.allocation_id] = Order(one.briefing, one.position)
+        self._spawn(self._carry_out(self._take_up(order)))
 
-    async def _come_back(self, position):
+    async def _come_back(self):
         """Given up for lost, but here: say so, as another session."""
-        self._registered = position
         async with self._one_at_a_time:
-            await self._register(position, list(self._runs))
+            await self._register(list(self._runs))
 
     def _take_up(self, order):
         run = self._runs[order.assigned.allocation_id] = Run(order)
@@ -377,7 +395,7 @@ class Worker:
                     run.order.assigned,
                 )
         self._check_alone(run.order.assigned)
-        process = Process(self._world, run.order.assigned, mine, self)
+        process = Process(self._world, run.order.briefing, mine, self)
         self.processes[run.id] = process
         process.start()
         return process

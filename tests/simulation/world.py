@@ -7,7 +7,7 @@ from unittest import mock
 
 import msgspec
 
-from det_contracts import codec, subjects
+from det_contracts import codec, news, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, searcher
 from det_contracts.problems import Refused, invalid, unavailable
@@ -26,7 +26,7 @@ from services.kit import awake, runner, saving
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
 from services.metrics.app import RULES as METRICS
-from services.scheduler import heartbeats
+from services.scheduler import heartbeats, orders
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
@@ -80,7 +80,6 @@ class World:
         self.processes = {}
         self.programs = PROGRAMS
         self.chiefs = {}
-        self.listeners = {}
         self.promptness = None
         """Counts how long decisions wait, where a test wants that."""
         self.acknowledged = {}
@@ -171,6 +170,21 @@ class World:
         self.acknowledged[owner] = max(position, self.acknowledged.get(owner, 0))
         return position, value
 
+    async def news(self, owner, trial_id, ask):
+        """As a script asks: what is new, or None after a while, or where the answer got lost."""
+        there = [one for one in self.of(owner) if one.up and one.runner.ready.is_set()]
+        if not there:
+            await asyncio.sleep(0.5)
+            return None
+        work = self.chance.choice(there).tell(trial_id, ask)
+        await asyncio.wait([work], timeout=news.WAIT_S + 5.0)
+        lost = self.chance.random() < self.plan_now.losses
+        if lost or not work.done() or work.cancelled():
+            await asyncio.sleep(0.5)
+            return None
+        await asyncio.sleep(0.05 * self.chance.random())
+        return work.result()
+
     def _check_refused(self, command, refusal, before):
         wrong = calls.is_refused_wrongly(self.ledger, command, refusal, before)
         if wrong:
@@ -202,6 +216,8 @@ class World:
 
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
+        if stream == subjects.ORDERS:
+            return
         if stream != subjects.CONTROL:
             report = self.rules["metrics"].decode[stream](stored, stream)
             self._fold("metrics", report)
@@ -225,16 +241,6 @@ class World:
         for kind, id in moved["searcher"]:
             if kind == "searches" and id in self.truth["searcher"].searches:
                 self._check_search(id, recorded.event)
-        for script in self.listeners.get(getattr(recorded.event, "trial_id", None), ()):
-            script.hear_soon(recorded.event)
-        for heard in self._listeners_of(recorded.event):
-            heard.hear_soon(recorded.event)
-
-    def _listeners_of(self, event):
-        allocation = self.ledger.allocations.get(getattr(event, "allocation_id", None))
-        if allocation is None or getattr(event, "trial_id", None) is not None:
-            return ()
-        return self.listeners.get(allocation.trial_id, ())
 
     def _fold(self, owner, recorded):
         try:
@@ -373,6 +379,8 @@ def parts(loop_time, plan):
         (heartbeats, "time", clock),
         (heartbeats, "since_boot", loop_time),
         (heartbeats, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
+        (orders, "log", QUIET),
         (presence, "log", QUIET),
         (contact, "since_boot", loop_time),
         (settling, "time", clock),

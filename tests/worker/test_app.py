@@ -12,11 +12,13 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.events.scheduler import AllocationAssigned, Part, WorkerLost
 from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerLeft, WorkerRegistered
+from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from worker import app, process
+from worker.hearing import Heard
 from worker.identity import Identity
-from worker.orders import Order, Orders
+from worker.orders import ActedOn, Order, Orders
 from worker.settings import WorkerSettings
 
 DEADLINE_S = 30
@@ -27,6 +29,35 @@ class Silent:
 
     async def publish(self, subject, body):
         pass
+
+
+class Told:
+    """What `worker.hearing` has of the broker; a scheduler that knows one worker stands behind it.
+
+    It answers each registration, and tells of what the worker said that it runs, but for what is in `over`.
+    """
+
+    def __init__(self, host):
+        self._host = host
+        self._answered = ""
+        self._acted_on = 0
+
+    async def next(self):
+        while True:
+            if (orders := self._host.orders_now()) is not None:
+                newest = msgspec.json.encode(orders)
+                if newest != self._host.newest:
+                    self._host.newest = newest
+                    self._host.sequence += 1
+            if self._host.sequence > self._acted_on:
+                return Heard(self._host.sequence, self._host.newest)
+            await asyncio.sleep(0.01)
+
+    async def acted_on(self, heard):
+        self._acted_on = heard.sequence
+
+    async def is_newest(self, sequence):
+        return sequence == self._host.sequence
 
 
 class Host:
@@ -44,7 +75,41 @@ class Host:
         )
         self.me = Identity("w", "folder-of-w", "host-of-w")
         self.orders = Orders(self.settings.worker_home)
-        self.orders.read_up_to(0)
+        self.orders.note(ActedOn(0))
+        self.sequence, self.newest = 0, b""
+        self.over = set()
+        """Allocations that are over for the cluster."""
+        self.given = ()
+        """What it is to do beside what it says that it runs."""
+
+    def orders_now(self):
+        """As the scheduler would write them; None before the first registration."""
+        found = [codec.decode(m.body, m.position) for m in self.log.streams[subjects.CONTROL]]
+        registered = next((one for one in reversed(found) if isinstance(one.event, WorkerRegistered)), None)
+        if registered is None:
+            return None
+        losses = [one.position for one in found if isinstance(one.event, WorkerLost)]
+        events = [one.event for one in found]
+        done = {e.allocation_id for e in events if isinstance(e, AllocationExited)} | self.over
+        held = [self.orders.get(id) for id in registered.event.running if id not in done]
+        standing = [
+            Standing(
+                allocation_id=order.assigned.allocation_id,
+                position=order.position,
+                end="out of touch" if losses and order.assigned.fence_s else "",
+                lost=bool(losses),
+            )
+            for order in held
+            if order is not None
+        ]
+        given = [one for one in self.given if one.allocation_id not in done]
+        return WorkerOrders(
+            worker_id="w",
+            position=found[-1].position,
+            session=registered.event.session,
+            presence="lost" if max(losses, default=0) > registered.position else "here",
+            allocations=(*standing, *given),
+        )
 
     def order(self, allocation, slots, fence_s=0.0, **more):
         parts = (Part("w", slots, 0),)
@@ -93,6 +158,7 @@ class Host:
 def host(tmp_path, monkeypatch):
     made = Host(tmp_path)
     monkeypatch.setattr(app, "JetStreamLog", lambda connection: made.log)
+    monkeypatch.setattr(app, "Hearing", lambda connection, worker_id: Told(made))
     return made
 
 
@@ -148,6 +214,7 @@ def test_what_ends_with_its_worker_has_not_failed(host):
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
         await worker.leave()
+        assert process.state_of(folder) == "exited"
         left = await host.events()
 
         def twice(events):
@@ -156,7 +223,6 @@ def test_what_ends_with_its_worker_has_not_failed(host):
         return left, await host.work_until(twice)
 
     left, after = asyncio.run(story())
-    assert process.state_of(folder) == "exited"
     assert isinstance(left[-1], WorkerLeft)
     assert after[-1].running == ()
     assert not exited(after)
@@ -194,7 +260,6 @@ def test_given_up_for_lost_it_registers_again(host):
 
     async def story():
         await host.work_until(registrations)
-        host.orders.read_up_to(1)
         await host.state(WorkerLost("w", "silent"))
         return await host.work_until(lambda events: len(registrations(events)) == 2)
 
@@ -297,7 +362,7 @@ def test_a_copy_of_its_folder_that_registers_ends_the_first(host, runs):
 @pytest.mark.parametrize("while_it_was_down", [True, False])
 def test_given_up_for_lost_it_ends_what_may_start_elsewhere(host, runs, while_it_was_down):
     """Before it says again that it is in touch, by which its shims would let it run."""
-    kept, fenced = running(host, "kept"), running(host, "fenced", fence_s=600.0)
+    kept, _ = running(host, "kept"), running(host, "fenced", fence_s=600.0)
 
     async def story():
         def both_started(events):
@@ -312,8 +377,59 @@ def test_given_up_for_lost_it_ends_what_may_start_elsewhere(host, runs, while_it
         return events
 
     events = asyncio.run(story())
-    assert [e.allocation_id for e in exited(events)] == ["fenced"]
-    assert runs.ended(fenced).code == 137
+    assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("fenced", 137)]
     assert process.state_of(kept) == "running"
     process.kill(kept)
     runs.ended(kept)
+
+
+def standing(allocation, **more):
+    """A part of an allocation on the worker, as it may be told of it."""
+    parts = (Part("w", (0,), 0),)
+    assigned = AllocationAssigned(
+        allocation_id=allocation, task_id="t", kind="COMMAND", parts=parts, experiment_id=0, run=1, reason=""
+    )
+    config = {"entrypoint": "true", "resources": {}, "environment": {}}
+    briefing = Briefing(assigned=assigned, user="ann", config=config, gang=Gang(("10.0.0.1",), (1,)))
+    return Standing(**{"allocation_id": allocation, "position": 1, "briefing": briefing} | more)
+
+
+@pytest.mark.live
+def test_it_runs_what_it_is_told_and_hears_it_again_without_running_it_again(host, runs):
+    host.given = (standing("new"),)
+    events = asyncio.run(host.work_until(exited))
+    assert [e.allocation_id for e in events if isinstance(e, AllocationStarted)] == ["new"]
+    assert [(e.allocation_id, e.exit_code) for e in exited(events)] == [("new", 0)]
+    # Told once more, by whom it is not over yet for.
+    host.log = MemoryLog()
+    again = asyncio.run(host.work_until(lambda events: host.orders.acted_on().sequence == host.sequence > 0))
+    assert not [e for e in again if isinstance(e, AllocationStarted | AllocationExited)]
+
+
+@pytest.mark.parametrize(
+    ("told", "message", "lost"),
+    [
+        ({"end": "killed by ann"}, "ended before it was started: killed by ann", False),
+        ({"briefing": None, "problem": "the log has nothing"}, "the log has nothing", False),
+        ({"briefing": None}, "its order is gone", True),
+    ],
+)
+def test_what_it_cannot_run_is_given_back_at_once(host, told, message, lost):
+    host.given = (standing("new", **told),)
+    events = asyncio.run(host.work_until(exited))
+    assert [(e.message, e.lost, e.exit_code) for e in exited(events)] == [(message, lost, None)]
+    assert not [e for e in events if isinstance(e, AllocationStarted)]
+
+
+def test_of_what_another_lost_it_says_nothing(host):
+    host.given = (standing("anothers", end="out of touch", lost=True),)
+    events = asyncio.run(host.work_until(lambda events: host.sequence and host.orders.acted_on().sequence))
+    assert not exited(events)
+
+
+@pytest.mark.live
+def test_what_it_is_not_told_of_is_over(host, runs):
+    folder = running(host)
+    host.over.add("mine")
+    asyncio.run(host.work_until(lambda events: not folder.exists()))
+    assert process.state_of(folder) == "prepared"

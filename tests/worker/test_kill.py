@@ -6,6 +6,7 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, worker
+from det_contracts.orders import Briefing, Gang
 from services.kit.log_memory import MemoryLog
 from worker import process, run
 from worker.orders import Order, Orders
@@ -20,6 +21,9 @@ ASSIGNED = scheduler.AllocationAssigned(
     run=1,
     reason="a slot is free",
 )
+
+
+TOLD = Briefing(assigned=ASSIGNED, user="ann", config={}, gang=Gang(("10.0.0.1",), (1,)))
 
 
 class Preparer:
@@ -37,10 +41,7 @@ def started(monkeypatch):
     """Folders whose processes were started; nothing really is."""
     found = []
 
-    async def briefing(*_):
-        return None
-
-    monkeypatch.setattr(run, "read_briefing", briefing)
+    monkeypatch.setattr(run, "share_of", lambda *_: None)
     monkeypatch.setattr(process, "start", found.append)
     return found
 
@@ -80,7 +81,7 @@ def expect_never_started(stated, started):
 
 
 def test_killed_while_it_is_made_ready_it_never_starts(tmp_path, started):
-    stated, kept = carry_out(tmp_path, Order(ASSIGNED), preparer=Preparer())
+    stated, kept = carry_out(tmp_path, Order(ASSIGNED, briefing=TOLD), preparer=Preparer())
     expect_never_started(stated, started)
     assert (kept.killed, kept.reported) == ("a whim", True)
 
@@ -93,10 +94,10 @@ def test_killed_while_it_waits_for_its_turn_it_never_starts(tmp_path, started):
         await asyncio.sleep(0)
         await one.kill("a whim")
 
-    stated, _ = carry_out(tmp_path, Order(ASSIGNED), before=kill, turn=never)
+    stated, _ = carry_out(tmp_path, Order(ASSIGNED, briefing=TOLD), before=kill, turn=never)
     expect_never_started(stated, started)
 
 
 def test_an_order_to_kill_outlives_the_worker(tmp_path, started):
-    stated, _ = carry_out(tmp_path, Order(ASSIGNED, killed="a whim"))
+    stated, _ = carry_out(tmp_path, Order(ASSIGNED, killed="a whim", briefing=TOLD))
     expect_never_started(stated, started)

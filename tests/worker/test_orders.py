@@ -8,7 +8,7 @@ import pytest
 from det_contracts.events.scheduler import AllocationAssigned, Part
 from services.kit.files import aside
 from worker import process
-from worker.orders import LONGEST_REASON, NOTES_BYTES, Order, Orders
+from worker.orders import LONGEST_REASON, NOTES_BYTES, POSITION_BYTES, ActedOn, Order, Orders
 from worker.output import Notes, SpoolReader
 from worker.run import Run
 from worker.shim.spool import HEADER, segment_name
@@ -90,24 +90,28 @@ def test_damaged_notes_are_as_none(orders, content):
     assert orders.get("1.a.1") == order(started_at=1.0)
 
 
-def test_the_position_is_written_over(orders, tmp_path):
-    assert orders.position() is None
-    for position in (10**15, 5, 123):
-        orders.read_up_to(position)
-        assert orders.position() == position
-    (tmp_path / "position.json").write_bytes(b"77")
-    assert orders.position() == 77
+def test_what_was_acted_on_is_written_over(orders, tmp_path):
+    assert orders.acted_on() is None
+    for noted in (ActedOn(2**53, 2**53), ActedOn(5, 1), ActedOn(123)):
+        orders.note(noted)
+        assert orders.acted_on() == noted
+    assert (tmp_path / "position.json").stat().st_size == POSITION_BYTES
+
+
+def test_an_earlier_version_noted_a_position_alone(orders, tmp_path):
+    (tmp_path / "position.json").write_bytes(b"77".ljust(32))
+    assert orders.acted_on() == ActedOn(77, 0)
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 32, b"12, 3"], ids=["empty", "zeros", "cut"])
-def test_after_a_damaged_position_all_that_concerns_an_order_is_read_again(orders, tmp_path, content):
-    orders.read_up_to(100)
+def test_after_a_damaged_position_what_came_after_the_oldest_order_is_told_again(orders, tmp_path, content):
+    orders.note(ActedOn(100, 3))
     (tmp_path / "position.json").write_bytes(content)
-    assert orders.position() is None
+    assert orders.acted_on() is None
     for id, position in (("1.a.1", 40), ("1.b.1", 60)):
         orders.keep(order(id, position))
     (tmp_path / "position.json").write_bytes(content)
-    assert orders.position() == 40
+    assert orders.acted_on() == ActedOn(40)
     assert aside(tmp_path / "position.json")
 
 

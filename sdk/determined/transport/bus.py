@@ -1,9 +1,10 @@
 """The transport of a script that runs on a cluster: reports out, operations and preemption in.
 
 Reports are kept in memory and sent by a background thread; what the searcher and the scheduler decide about
-the trial is heard, not asked for. See the architecture, "Life of one trial, as messages".
+the trial is asked for by requests that wait until there is something to say.
 """
 
+import asyncio
 import atexit
 import json
 import logging
@@ -13,18 +14,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
 from typing import Any
 
 import msgspec
 
-from det_contracts import codec, subjects
+from det_contracts import codec, news, subjects
 from det_contracts.commands import Answer
-from det_contracts.events import metrics, scheduler, searcher, trial
-from det_contracts.queries import Ask, BestValidation, Checkpoints
+from det_contracts.events import trial
 from det_contracts.reports import ReportBatch
 from determined._info import ClusterInfo, info_directory
-from determined.transport.bus_thread import BusThread
+from determined.transport.bus_thread import HURRY_S, BusThread
 from determined.transport.leaving import exit_patience, lost
 from determined.transport.newest import Newest
 from determined.transport.outbox import Fact, Outbox
@@ -36,6 +35,10 @@ logger = logging.getLogger("determined.transport")
 
 PROGRESS_EVERY_S = 1.0
 FIRST_ANSWER_S = 5.0
+MARGIN_S = 5.0
+"""For an answer that was given at the last moment to arrive."""
+AGAIN_S = 0.5
+"""At least so long lies between two questions of which nothing came."""
 FACT_S = 10.0
 """How long a call waits, once in an outage, until its fact is stored; then it is sent later."""
 ANSWER_S = 10.0
@@ -66,10 +69,11 @@ class BusTransport:
         self._op: SearcherOp | None = None
         self._idled = 0
         self._known: Future[None] = Future()
-        """Done when the state of the trial has been heard for the first time."""
+        """Done when the scheduler has said for the first time whether to leave."""
+        self._blocked = 0
+        """Calls that wait for what is heard."""
         self._preempted = False
         self._refusals: deque[str] = deque()
-        self._refused = 0
         self._progressed_at = 0.0
         self._acknowledged = False
         self._started = self._closed = False
@@ -104,13 +108,9 @@ class BusTransport:
         self._started, self._process = True, os.getpid()
         self._thread.start()
         self._thread.keep_going(self._outbox.send_for_ever, "sending reports")
-        heard = [
-            subjects.about_trial(self._trial),
-            subjects.about_allocation(self._allocation),
-            subjects.refusals(self._trial),
-        ]
-        listen = partial(self._thread.follow, subjects.CONTROL, heard, self._hear)
-        self._thread.keep_going(listen, "listening to the cluster")
+        self._thread.keep_going(self._hear_operations, "listening to the searcher")
+        self._thread.keep_going(self._hear_leave, "listening to the scheduler")
+        self._thread.keep_going(self._hear_refusals, "listening to the metrics service")
         atexit.register(self._leave_at_exit)
 
     def close(self) -> None:
@@ -177,41 +177,79 @@ class BusTransport:
 
     # -- what is heard
 
-    def _hear(self, subject: str, body: bytes, pending: int) -> None:
-        try:
-            self._take(codec.read(subject, body, 0).event)
-        finally:
-            with self._lock:
-                if pending == 0 and not self._known.done():
-                    self._known.set_result(None)
-                self._lock.notify_all()
+    async def _hear_operations(self) -> None:
+        seen: news.Operations | None = None
+        while True:
+            wait_s = HURRY_S if self._blocked else news.WAIT_S
+            said = await self._news("searcher", news.AskOperations(self._run, seen, wait_s), wait_s)
+            if said is not None:
+                seen = msgspec.convert(said, news.Operations)
+                self._take_operations(seen)
 
-    def _take(self, event: Any) -> None:
+    def _take_operations(self, said: news.Operations) -> None:
+        if said.over:
+            logger.error(
+                "trial %s: another run of it has begun, nothing of this one counts any more", self._trial
+            )
+            return
         with self._lock:
-            match event:
-                case searcher.OperationSet():
-                    if self._op is None or event.seq > self._op.seq:
-                        self._op = SearcherOp(event.seq, event.length)
-                case searcher.TrialIdled():
-                    self._idled = max(self._idled, event.seq)
-                case scheduler.PreemptRequested():
-                    self._preempted = True
-                case metrics.ReportRefused() if event.run == self._run and event.number > self._refused:
-                    self._refused = event.number
-                    self._refusals.append(event.reason)
+            if said.seq and (self._op is None or said.seq > self._op.seq):
+                self._op = SearcherOp(said.seq, said.length)
+            self._idled = max(self._idled, said.idled)
+            self._lock.notify_all()
+
+    async def _hear_leave(self) -> None:
+        seen: news.Leave | None = None
+        while True:
+            said = await self._news("scheduler", news.AskLeave(self._allocation, seen), news.WAIT_S)
+            if said is None:
+                continue
+            seen = msgspec.convert(said, news.Leave)
+            self._preempted = self._preempted or seen.leave
+            if not self._known.done():
+                self._known.set_result(None)
+
+    async def _hear_refusals(self) -> None:
+        seen: news.Refusals | None = None
+        while True:
+            said = await self._news("metrics", news.AskRefusals(self._run, seen), news.WAIT_S)
+            if said is not None:
+                seen = msgspec.convert(said, news.Refusals)
+                self._refusals.extend(seen.reasons)
+
+    async def _news(self, owner: str, ask: msgspec.Struct, wait_s: float) -> Any:
+        """What an owner says that was not seen; None for nothing, so far."""
+        began = time.monotonic()
+        subject = subjects.asked_by_trial(self._trial, owner, "news")
+        body = await self._thread.wait_for_news(
+            subject,
+            msgspec.json.encode(ask),
+            wait_s + MARGIN_S,
+            lambda: owner == "searcher" and self._blocked > 0,
+        )
+        answer = Answer() if body is None else msgspec.json.decode(body, type=Answer)
+        if answer.problem is not None:
+            logger.warning("the %s tells nothing: %s", owner, answer.problem.message)
+        if answer.value is None and time.monotonic() - began < AGAIN_S:
+            await asyncio.sleep(AGAIN_S)
+        return answer.value
 
     def _wait_until(self, true: Callable[[], bool], what: str) -> None:
         with self._lock:
-            while not true():
-                self._thread.check()
-                if not self._lock.wait(TOLD_EVERY_S):
-                    logger.warning("waiting for the cluster: %s%s", what, self._thread.trouble)
+            self._blocked += 1
+            try:
+                while not true():
+                    self._thread.check()
+                    if not self._lock.wait(TOLD_EVERY_S):
+                        logger.warning("waiting for the cluster: %s%s", what, self._thread.trouble)
+            finally:
+                self._blocked -= 1
 
     # -- searcher
 
     def operation(self) -> SearcherOp | None:
         """The open operation, as the searcher last said."""
-        self._wait_until(lambda: self._known.done() and self._op is not None, "the trial's next operation")
+        self._wait_until(lambda: self._op is not None, "the trial's next operation")
         op = self._op
         return op if op is not None and op.seq > self._idled else None
 
@@ -305,7 +343,7 @@ class BusTransport:
         self._raise_refusal()
         if self._best is None or self._best.done():
             self._take_best()
-            self._best = self._ask("metrics", BestValidation(self._experiment, self._smaller_is_better))
+            self._best = self._ask(news.AskBest(self._smaller_is_better))
         if self._answers.lasts(self._best):
             self._take_best()
         else:
@@ -323,15 +361,14 @@ class BusTransport:
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """What the registry holds as metadata of a checkpoint."""
-        asked = self._ask("checkpoints", Checkpoints(uuids=[uuid]))
+        asked = self._ask(news.AskMetadata(uuid))
         wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
-        rows = _value(asked)
-        return dict(rows[0]["metadata"]) if rows else {}
+        return dict(_value(asked) or {})
 
-    def _ask(self, owner: str, query: msgspec.Struct) -> "Future[bytes]":
-        name = str(type(query).__struct_config__.tag)
-        body = msgspec.json.encode(Ask(msgspec.Raw(msgspec.json.encode(query))))
-        return self._thread.submit(self._thread.ask(subjects.trial_query(self._trial, owner, name), body))
+    def _ask(self, question: msgspec.Struct) -> "Future[bytes]":
+        # The searcher knows which experiment the trial belongs to, and asks the others about that alone.
+        subject = subjects.asked_by_trial(self._trial, "searcher", str(type(question).__struct_config__.tag))
+        return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
 
 
 def _value(asked: "Future[bytes]") -> Any:

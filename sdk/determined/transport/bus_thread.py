@@ -12,18 +12,14 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import nats
 from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NoAnswerError
-from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 from nats.js.errors import APIError
 
 from determined.transport import refusals
@@ -35,7 +31,7 @@ logger = logging.getLogger("determined.transport")
 
 ACK_TIMEOUT_S = 5.0
 RETRY_S = 0.25
-HEARTBEAT_S = 5.0
+HURRY_S = 2.0
 PING_EVERY_S = 10
 """A broker that vanished without a word is given up after three of these."""
 AWAY = (NatsError, APIError, TimeoutError, OSError)
@@ -58,9 +54,8 @@ class BusThread:
         self._loop = ScriptLoop()
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
-        self._reconnected = False
-        self._heard = asyncio.Event()
-        """Something came for whoever follows, or over another connection nothing will."""
+        self._moved = asyncio.Event()
+        """There is another connection: over it nothing comes of what was asked over the one before."""
         self._leaving = False
         self._trouble: Exception | None = None
         self._warned, self._warned_at = False, float("-inf")
@@ -173,10 +168,10 @@ class BusThread:
         return connected.done() and (connected.exception() is not None or connected.result().is_closed)
 
     def _note_reconnected(self) -> None:
-        self._reconnected = True
         self._forbidden.clear()
         self._missing.clear()
-        self._heard.set()
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
 
     async def store(self, subject: str, body: bytes, id: str) -> None:
         """Have a message stored in its stream exactly once, however long that takes.
@@ -200,21 +195,54 @@ class BusThread:
 
         await self._until_done(publish)
 
-    async def ask(self, subject: str, body: bytes) -> bytes:
-        """Ask a service, again until it answers; raises `Refused` where that is not allowed."""
+    async def ask(self, subject: str, body: bytes, within_s: float = ACK_TIMEOUT_S) -> bytes:
+        """Ask a service, again until it answers, and after `within_s` of silence; raises `Refused` where that
+        is not allowed."""
 
         async def request(client: Client) -> bytes:
-            return await self._request(client, subject, body)
+            return await self._request(client, subject, body, within_s=within_s)
+
+        return await self._until_done(request)
+
+    async def wait_for_news(
+        self, subject: str, body: bytes, within_s: float, hurry: Callable[[], bool]
+    ) -> bytes | None:
+        """Ask what is answered when there is something to say; None where it must be asked anew.
+
+        That is, nobody is there to answer, there is another connection, or somebody is in a `hurry` and
+        whoever was asked may be gone.
+        """
+
+        async def request(client: Client) -> bytes | None:
+            asked = asyncio.ensure_future(self._request(client, subject, body, within_s=within_s))
+            moved = asyncio.ensure_future(self._moved.wait())
+            try:
+                while not (asked.done() or moved.done()):
+                    await asyncio.wait({asked, moved}, timeout=HURRY_S, return_when=asyncio.FIRST_COMPLETED)
+                    if hurry():
+                        break
+                return asked.result() if asked.done() else None
+            except NoRespondersError:
+                # The owner is away, the broker is not: what is reported is stored meanwhile.
+                return None
+            finally:
+                asked.cancel()
+                moved.cancel()
 
         return await self._until_done(request)
 
     async def _request(
-        self, client: Client, subject: str, body: bytes, headers: dict[str, str] | None = None
+        self,
+        client: Client,
+        subject: str,
+        body: bytes,
+        headers: dict[str, str] | None = None,
+        within_s: float = ACK_TIMEOUT_S,
     ) -> bytes:
         # The broker tells a refusal beside the request, which itself is never answered.
         if subject.lower() not in self._forbidden:
             try:
-                reply = await client.request(subject, body, timeout=ACK_TIMEOUT_S, headers=headers)
+                reply = await client.request(subject, body, timeout=within_s, headers=headers)
                 return reply.data
             except NoAnswerError:
                 if subject.lower() not in self._forbidden:
@@ -245,39 +273,6 @@ class BusThread:
                 self._note_trouble(error)
                 await asyncio.sleep(RETRY_S)
 
-    async def follow(
-        self, stream: str, subjects: Sequence[str], on_message: Callable[[str, bytes, int], None]
-    ) -> None:
-        """Hear the last message of each subject and all that come later: subject, body, how many are to come.
-
-        Goes on for ever. After a break the last messages are heard again.
-        """
-
-        async def on(message: Msg) -> None:
-            self._heard.set()
-            if message.headers and "Status" in message.headers:
-                return
-            try:
-                on_message(message.subject, message.data, message.metadata.num_pending)
-            except Exception:
-                logger.exception("what came on %s was not understood; please report", message.subject)
-
-        while True:
-            self._reconnected = False
-            subscription = await self._until_done(partial(_consume, stream, subjects, on))
-            await self._while_alive()
-            with contextlib.suppress(*AWAY):
-                await subscription.unsubscribe()
-
-    async def _while_alive(self) -> None:
-        """Return when the consumer has to be made anew: no heartbeat, or another connection."""
-        while not self._reconnected:
-            self._heard.clear()
-            try:
-                await asyncio.wait_for(self._heard.wait(), 3 * HEARTBEAT_S)
-            except asyncio.TimeoutError:
-                return
-
     def stop(self, within_s: float = LEAVE_S) -> None:
         """Leave the broker and end the thread; when that takes longer, the thread ends by itself, later."""
         if not self._thread.is_alive():
@@ -297,25 +292,3 @@ class BusThread:
             if task is not mine:
                 task.cancel()
         await asyncio.sleep(0)
-
-
-async def _consume(
-    stream: str, subjects: Sequence[str], on: Callable[[Msg], Awaitable[None]], client: Client
-) -> Subscription:
-    inbox = client.new_inbox()
-    subscription = await client.subscribe(inbox, cb=on)
-    config = ConsumerConfig(
-        deliver_subject=inbox,
-        filter_subjects=list(subjects),
-        deliver_policy=DeliverPolicy.LAST_PER_SUBJECT,
-        ack_policy=AckPolicy.NONE,
-        idle_heartbeat=HEARTBEAT_S,
-        inactive_threshold=4 * HEARTBEAT_S,
-        mem_storage=True,
-    )
-    try:
-        await client.jetstream().add_consumer(stream, config)
-    except AWAY:
-        await subscription.unsubscribe()
-        raise
-    return subscription

@@ -156,7 +156,8 @@ class Judge:
             reason=f"{group} metrics at {steps} steps were refused: {reason}",
         )
         self._queue(Finding(self._decided, refused=decision))
-        self._refusals = (*self._refusals, Refusal(self._position, reason))
+        refusal = Refusal(self._position, reason, self._decided, self._batch.run, decision.reason)
+        self._refusals = (*self._refusals, refusal)
 
     def _queue(self, finding: Finding) -> None:
         # When CONTROL was folded first, the decision is there already.

@@ -105,6 +105,11 @@ class Refusal(msgspec.Struct, frozen=True):
 
     position: int
     reason: str
+    number: int = 0
+    """Of the decision, counted over all of the trial; 0 in those of an earlier version, like what follows."""
+    run: int = 0
+    told: str = ""
+    """What the run's script is told."""
 
 
 class Sender(msgspec.Struct, frozen=True, array_like=True):

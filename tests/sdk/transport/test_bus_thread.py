@@ -8,12 +8,9 @@ from types import SimpleNamespace
 import pytest
 from nats.errors import ConnectionClosedError
 
-from det_contracts import subjects
 from determined.transport import bus_thread
 from determined.transport.bus_thread import BusThread
 from services.kit.credentials import trial_inbox
-from services.kit.log import Draft
-from services.kit.log_jetstream import JetStreamLog, ensure_streams
 
 
 class Client:
@@ -94,32 +91,57 @@ def test_what_was_closed_by_leaving_is_not_made_anew(started):
 
 @pytest.mark.live
 @pytest.mark.timeout(60)
-def test_who_follows_hears_on_at_once_when_the_broker_is_back(broker, tmp_path, monkeypatch):
-    # No heartbeat is ever missed: that there is another connection is all there is to go by.
-    monkeypatch.setattr(bus_thread, "HEARTBEAT_S", 1000.0)
+def test_who_waits_for_news_asks_anew_when_the_broker_is_back(broker, tmp_path):
     path = tmp_path / "trial.creds"
     path.write_text(broker.trial_credentials(12))
-    heard = queue.SimpleQueue()
+    asked, answers = queue.SimpleQueue(), []
 
-    async def state(what):
+    async def answering():
         service = await broker.connect()
-        await ensure_streams(service.jetstream())
-        await JetStreamLog(service).append(Draft("control.searcher.trial.12.news", what, what.decode()))
+
+        async def on(message):
+            asked.put(message.data)
+            if answers:
+                await message.respond(answers.pop())
+
+        await service.subscribe("ask.trial.*.searcher.news", queue="searcher", cb=on)
+        await service.flush()
+        return service
+
+    async def story(thread):
+        service = await answering()
+        thread.start()
+        # So long that no waiting by the clock could end it.
+        waiting = thread.submit(
+            thread.wait_for_news("ask.trial.12.searcher.news", b"1", 1000.0, lambda: False)
+        )
+        await asyncio.to_thread(asked.get, timeout=20)
+        broker.kill9()
+        broker.start()
+        assert await asyncio.to_thread(waiting.result, 20) is None
+        answers.append(b"news")
+        again = thread.submit(thread.wait_for_news("ask.trial.12.searcher.news", b"2", 1000.0, lambda: False))
+        assert await asyncio.to_thread(again.result, 20) == b"news"
         await service.close()
 
     thread = BusThread([broker.url], str(path), trial_inbox(12))
-    asyncio.run(state(b"one"))
-    thread.start()
     try:
-        about = [subjects.about_trial(12)]
-        thread.keep_going(
-            lambda: thread.follow(subjects.CONTROL, about, lambda _, body, __: heard.put(body)), "listening"
-        )
-        assert heard.get(timeout=20) == b"one"
-        broker.kill9()
-        broker.start()
-        asyncio.run(state(b"two"))
-        while heard.get(timeout=20) != b"two":
-            pass
+        asyncio.run(story(thread))
+    finally:
+        thread.stop()
+
+
+def test_who_is_in_a_hurry_asks_anew(monkeypatch):
+    monkeypatch.setattr(bus_thread, "HURRY_S", 0.01)
+    thread = Thread()
+    thread.start()
+
+    async def never(*_, **__):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(Client, "request", never)
+    try:
+        asked = thread.submit(thread.wait_for_news("ask.trial.1.searcher.news", b"", 1000.0, lambda: True))
+        assert asked.result(20) is None
     finally:
         thread.stop()

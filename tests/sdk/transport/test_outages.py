@@ -13,7 +13,7 @@ from concurrent.futures import Future
 import pytest
 
 from det_contracts import codec, subjects
-from det_contracts.events import searcher, trial
+from det_contracts.events import trial
 from determined import ClusterInfo, TrialInfo
 from determined.core import DummyDistributedContext, PreemptContext
 from determined.transport import bus, waiting
@@ -70,9 +70,9 @@ class Cluster:
     async def request(self, subject, body, **options):
         if self.away:
             raise OSError("away")
-        if subject.startswith("query."):
+        if subject.startswith("ask."):
             self.asked.append(subject)
-            found = [{"metadata": {"steps_completed": 3}}] if "checkpoints" in subject else 0.25
+            found = {"steps_completed": 3} if "metadata" in subject else 0.25
             return self._reply({"value": found})
         self.stored.append((subject, body))
         return self._reply({"seq": 1})
@@ -99,18 +99,20 @@ class Thread(BusThread):
     async def _connect(self):
         return self.cluster
 
-    async def follow(self, stream, subjects, on_message):
+    async def wait_for_news(self, subject, body, within_s, hurry):
         while self.cluster.away:
             await asyncio.sleep(0.01)
-        on_message(*self._operation(1), 0)
-        while not self.cluster.facts(trial.OperationCompleted):
-            await asyncio.sleep(0.01)
-        on_message(*self._operation(2), 0)
+        owner = subject.split(".")[3]
+        ask = json.loads(body)
+        if owner == "searcher":
+            while ask["seen"] and not self.cluster.facts(trial.OperationCompleted):
+                await asyncio.sleep(0.01)
+            if ask["seen"] is None or ask["seen"]["seq"] == 1:
+                seq = 2 if self.cluster.facts(trial.OperationCompleted) else 1
+                return json.dumps({"value": {"seq": seq, "length": 10 + seq}}).encode()
+        elif owner == "scheduler" and ask["seen"] is None:
+            return json.dumps({"value": {"leave": False}}).encode()
         await asyncio.Event().wait()
-
-    def _operation(self, seq):
-        event = searcher.OperationSet(trial_id=TRIAL, seq=seq, length=10 + seq, reason="test")
-        return codec.subject_of(event), codec.encode(event, id=f"{seq}", actor="searcher", at=0.0)
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ class Thread(BusThread):
     async def _connect(self):
         await asyncio.Event().wait()
 
-    async def follow(self, stream, subjects, on_message):
+    async def wait_for_news(self, subject, body, within_s, hurry):
         await asyncio.Event().wait()
 
     async def store(self, subject, body, id):

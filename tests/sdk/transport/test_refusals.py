@@ -77,7 +77,7 @@ class Thread(BusThread):
     async def _connect(self):
         return self.client
 
-    async def follow(self, stream, subjects, on_message):
+    async def wait_for_news(self, subject, body, within_s, hurry):
         await asyncio.Event().wait()
 
 
@@ -143,8 +143,8 @@ def test_a_fact_that_is_refused_when_nobody_waits_any_more_is_told_by_a_later_ca
 
 def test_an_answer_that_is_forbidden_is_an_error_of_the_question(on):
     transport = on()
-    transport._thread._forbidden.add("query.trial.7.metrics.best_validation")
-    with pytest.raises(RuntimeError, match="credentials of this run do not allow to publish to query"):
+    transport._thread._forbidden.add("ask.trial.7.searcher.best_validation")
+    with pytest.raises(RuntimeError, match="credentials of this run do not allow to publish to ask"):
         transport.best_validation()
 
 

@@ -1,0 +1,100 @@
+"""Answers what scripts ask: each in the name of its own trial, at once or as soon as there is something new.
+
+Thousands wait. Who waits is a future under the record that can bring news, and is looked after when that
+one moves; nobody holds a lock, and whoever hangs up is forgotten after a while at the most.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from det_contracts import subjects
+from det_contracts.limits import STATED_BYTES
+from det_contracts.news import WAIT_S
+from det_contracts.problems import invalid
+from services.kit.bus import Answerer, name_of
+from services.kit.rules import Key
+
+V = TypeVar("V")
+MOST_OF_ONE = 64
+"""Requests of one trial that may wait: its ranks ask one each; further ones are answered with nothing new."""
+
+
+class Watched(Protocol):
+    """Tells which records were folded."""
+
+    def watch(self, listener: Callable[[set[Key]], None]) -> None:
+        """Have `listener` called with the keys of each folded batch."""
+
+
+class News:
+    """Everybody who waits for what records of one service say."""
+
+    def __init__(self, saver: Watched) -> None:
+        self._waiting: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
+        saver.watch(self._moved)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    def _moved(self, keys: set[Key]) -> None:
+        # Whichever are fewer: a replica that starts folds a million records while nobody waits.
+        smaller = keys if len(keys) < len(self._waiting) else list(self._waiting)
+        for key in smaller:
+            if key in keys and key in self._waiting:
+                for waiter in self._waiting[key]:
+                    if not waiter.done():
+                        waiter.set_result(None)
+
+    async def next(self, key: Key, say: Callable[[], V | None], wait_s: float) -> V | None:
+        """What there is to say about a record, as soon as that is anything; None when the time is up."""
+        waiters = self._waiting[key]
+        if len(waiters) >= MOST_OF_ONE:
+            return say()
+        try:
+            async with asyncio.timeout(min(max(wait_s, 0.0), WAIT_S)):
+                while (said := say()) is None:
+                    waiter = asyncio.get_running_loop().create_future()
+                    waiters.add(waiter)
+                    try:
+                        await waiter
+                    finally:
+                        waiters.discard(waiter)
+            return said
+        except TimeoutError:
+            return None
+        finally:
+            if not waiters and self._waiting.get(key) is waiters:
+                del self._waiting[key]
+
+
+Say = Callable[[int, Any], Awaitable[Any]]
+"""Answers a question in the name of a trial, by its id; raises `Refused`."""
+
+
+async def hear_scripts(answerer: Answerer, kinds: Mapping[type[Any], Say]) -> list[Subscription]:
+    """Answer what scripts ask, sharing the work with other replicas."""
+    return [await answerer.hear_scripts(name_of(kind), _reader(kind, say)) for kind, say in kinds.items()]
+
+
+def _reader(kind: type[Any], say: Say) -> Callable[[Msg], Awaitable[tuple[int, Any]]]:
+    decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(kind)
+
+    async def answer(message: Msg) -> tuple[int, Any]:
+        if len(message.data) > STATED_BYTES:
+            raise invalid("the question is too large")
+        try:
+            question = decoder.decode(message.data)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+            raise invalid(f"the question cannot be read: {error}") from None
+        # The broker lets a script ask under its own trial alone: the subject says who asks, not the body.
+        return 0, await say(subjects.asker_of(message.subject), question)
+
+    return answer

@@ -1,0 +1,28 @@
+"""What the scheduler tells scripts that wait: whether their run is asked to leave."""
+
+from __future__ import annotations
+
+from det_contracts.news import AskLeave, Leave
+from services.kit.asked import News, Say
+from services.kit.runner import Runner
+from services.scheduler.domain import State
+
+
+def leave(state: State, trial_id: int, ask: AskLeave) -> Leave | None:
+    """Whether a run of the trial is to leave; None where that is nothing new, or the run is not known
+    (yet)."""
+    known = state.allocations.get(ask.allocation_id)
+    if known is None or known.trial_id != trial_id:
+        return None
+    found = Leave(known.asked_to_leave)
+    return found if ask.seen is None or (found.leave and not ask.seen.leave) else None
+
+
+def say_leave(runner: Runner[State], news: News) -> Say:
+    """Answers whoever asks whether to leave."""
+
+    async def say(trial_id: int, ask: AskLeave) -> Leave | None:
+        key = ("allocations", ask.allocation_id)
+        return await news.next(key, lambda: leave(runner.state, trial_id, ask), ask.wait_s)
+
+    return say

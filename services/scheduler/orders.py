@@ -1,0 +1,250 @@
+"""Tells workers what they are to do: for each its newest orders, written behind the fold to ORDERS.
+
+An order is no decision: it follows from what is folded. So whoever leads writes anew what it does not find as
+it must be, and who has led and does not know it yet is refused by the fence of the worker's subject.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import structlog
+
+from det_contracts import subjects
+from det_contracts.limits import EVENT_BYTES
+from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
+from services.kit.log import Draft, Fence, FenceLost, NotConfirmed
+from services.kit.parts import Parts
+from services.kit.rules import Key
+from services.scheduler.briefing import NotToBeFound, gang_of, read_briefing
+from services.scheduler.domain import Allocation, Member, State
+
+AT_ONCE = 32
+"""Workers that are written to at the same time."""
+LOOK_EVERY_S = 0.5
+AGAIN_S = 0.2
+OUT_OF_TOUCH = "its worker was given up for lost"
+_ENCODER = msgspec.json.Encoder()
+
+log = structlog.get_logger()
+MakeRoom = Callable[[str], Awaitable[None]]
+"""Makes the consumer by which a worker follows its orders, where there is none yet."""
+
+
+def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
+    """What a worker has and is not over, in the order of assignment."""
+    held = [state.allocations[id] for id in state.index.held_on(worker_id)]
+    found = [(one, m) for one in held for m in one.members if m.worker_id == worker_id and not m.over]
+    return sorted(found, key=lambda pair: (pair[0].assigned, pair[0].id))
+
+
+def reason_to_end(allocation: Allocation, member: Member) -> str:
+    """Why a part must end at once; empty when it need not."""
+    return allocation.killed or (OUT_OF_TOUCH if member.lost else "")
+
+
+def fitting(orders: WorkerOrders, most: int = EVENT_BYTES) -> WorkerOrders:
+    """As many of the orders as one message takes; the rest is told when those before have started."""
+    bare = msgspec.structs.replace(orders, allocations=())
+    size, kept, position = len(_ENCODER.encode(bare)), list[Standing](), orders.position
+    for one in orders.allocations:
+        needed = len(_ENCODER.encode(one)) + 1
+        if size + needed <= most:
+            kept.append(one)
+            size += needed
+        else:
+            position = min(position, one.position - 1)
+    return msgspec.structs.replace(orders, allocations=tuple(kept), position=position)
+
+
+def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
+    """Whether a worker that was told the one would do nothing else by the other."""
+    if (orders.session, orders.presence) != (told.session, told.presence):
+        return False
+    before = {one.allocation_id: one for one in told.allocations}
+    return len(before) == len(orders.allocations) and all(
+        (known := before.get(one.allocation_id)) is not None
+        and (known.end, known.lost) == (one.end, one.lost)
+        and (one.briefing is None or one.briefing == known.briefing)
+        and one.problem in ("", known.problem)
+        for one in orders.allocations
+    )
+
+
+class OrdersWriter:
+    """Keeps the orders of all workers as the fold says, for as long as this replica leads."""
+
+    def __init__(self, parts: Parts, make_room: MakeRoom) -> None:
+        self._runner = parts.runner
+        self._journal = parts.journal
+        self._leading = parts.leading
+        self._make_room = make_room
+        self._leads = False
+        self._due: dict[str, None] = {}
+        """Workers whose orders may not be as they must be, those that wait longest first."""
+        self._working: set[str] = set()
+        self._on: dict[str, set[str]] = {}
+        """Allocation -> workers: also of one that is gone it must be known whom to tell."""
+        self._briefings: dict[str, Briefing | str] = {}
+        """Of allocations that have not started everywhere, or why there is none."""
+        self._told: dict[str, tuple[int, WorkerOrders | None]] = {}
+        """By worker, sequence and content of the newest message in ORDERS."""
+        self._news = asyncio.Event()
+        parts.saver.watch(self._changed)
+
+    def is_told(self, worker_id: str) -> bool:
+        """Whether all that is folded of a worker is in ORDERS."""
+        return self._leads and worker_id not in self._due and worker_id not in self._working
+
+    def _changed(self, keys: set[Key]) -> None:
+        state: State = self._runner.state
+        # The keys are a set: what follows of them must not depend on its order.
+        for id in sorted(id for kind, id in keys if kind == "workers"):
+            self._due[id] = None
+        for id in sorted(id for kind, id in keys if kind == "allocations"):
+            self._allocation_changed(state, id)
+        if self._due:
+            self._news.set()
+
+    def _allocation_changed(self, state: State, id: str) -> None:
+        known = state.allocations.get(id)
+        workers = {member.worker_id for member in known.members} if known is not None else set()
+        for worker_id in sorted(workers | self._on.pop(id, set())):
+            self._due[worker_id] = None
+        if workers:
+            self._on[id] = workers
+        if known is None or all(m.started or m.over for m in known.members):
+            self._briefings.pop(id, None)
+
+    async def run(self) -> None:
+        """Write what is due until cancelled."""
+        await self._runner.ready.wait()
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await self._news.wait()
+            self._news.clear()
+            if not self._leading():
+                self._leads = False
+                continue
+            if not self._leads:
+                self._begin()
+            if self._due:
+                await self._write_all()
+
+    def _begin(self) -> None:
+        """Another one may have written until now."""
+        state: State = self._runner.state
+        self._leads = True
+        self._told.clear()
+        self._due.update(dict.fromkeys(state.workers))
+        for allocation in state.allocations.values():
+            if allocation.members:
+                self._on[allocation.id] = {member.worker_id for member in allocation.members}
+
+    async def _write_all(self) -> None:
+        while self._due and self._leading():
+            some = list(self._due)[:AT_ONCE]
+            for worker_id in some:
+                del self._due[worker_id]
+            self._working = set(some)
+            try:
+                done = await asyncio.gather(*(self._write(worker_id) for worker_id in some))
+            finally:
+                self._working = set()
+            again = [worker_id for worker_id, written in zip(some, done, strict=True) if not written]
+            if again:
+                self._due.update(dict.fromkeys(again))
+                await asyncio.sleep(AGAIN_S)
+
+    async def _write(self, worker_id: str) -> bool:
+        """Write one worker's orders where they are not written; whether they are."""
+        try:
+            sequence, told = await self._newest(worker_id)
+            orders = await self._compose(worker_id)
+            if orders is None or (told is not None and says_nothing_new(orders, told)):
+                return True
+            if told is not None and told.position > orders.position:
+                # Somebody who has read further has written it.
+                return False
+            if told is None or told.session != orders.session:
+                await self._make_room(worker_id)
+            subject = subjects.orders(worker_id)
+            draft = Draft(subject, _ENCODER.encode(orders), uuid.uuid4().hex)
+            sequence = await self._journal.append_batch([draft], fence=Fence(subject, sequence))
+            self._told[worker_id] = sequence, orders
+            return True
+        except (FenceLost, NotConfirmed) as error:
+            self._told.pop(worker_id, None)
+            log.warning("orders.again", worker=worker_id, error=str(error))
+            return False
+
+    async def _newest(self, worker_id: str) -> tuple[int, WorkerOrders | None]:
+        known = self._told.get(worker_id)
+        if known is None:
+            stored = await self._journal.last(subjects.orders(worker_id))
+            known = (0, None) if stored is None else (stored.position, _decoded(stored.body))
+            self._told[worker_id] = known
+        return known
+
+    async def _compose(self, worker_id: str) -> WorkerOrders | None:
+        state: State = self._runner.state
+        worker, position = state.workers.get(worker_id), self._runner.positions[subjects.CONTROL]
+        if worker is None:
+            return None
+        parts = parts_on(state, worker_id)
+        wanted = {a.id: gang_of(state, a) for a, m in parts if not m.started and not reason_to_end(a, m)}
+        found = dict(
+            zip(wanted, await asyncio.gather(*map(self._brief, wanted, wanted.values())), strict=True)
+        )
+        standing = [_standing(allocation, member, found.get(allocation.id)) for allocation, member in parts]
+        return fitting(
+            WorkerOrders(
+                worker_id=worker_id,
+                position=position,
+                session=worker.session,
+                presence=worker.presence,
+                allocations=tuple(standing),
+            )
+        )
+
+    async def _brief(self, id: str, gang: Gang) -> Briefing | str:
+        if id in self._briefings:
+            return self._briefings[id]
+        found: Briefing | str
+        try:
+            found = await read_briefing(self._journal, id, gang)
+        except NotToBeFound as error:
+            found = str(error)
+        if id in self._runner.state.allocations:
+            self._briefings[id] = found
+        return found
+
+
+def _standing(allocation: Allocation, member: Member, found: Briefing | str | None) -> Standing:
+    more: dict[str, Any] = {"problem": found} if isinstance(found, str) else {"briefing": found}
+    one = Standing(
+        allocation_id=allocation.id,
+        position=allocation.assigned,
+        end=reason_to_end(allocation, member),
+        lost=member.lost,
+        **more,
+    )
+    if len(_ENCODER.encode(one)) <= EVENT_BYTES - 4096:
+        return one
+    return msgspec.structs.replace(
+        one, briefing=None, problem="what it is to run is too large for one message"
+    )
+
+
+def _decoded(body: bytes) -> WorkerOrders | None:
+    try:
+        return msgspec.json.decode(body, type=WorkerOrders)
+    except msgspec.MsgspecError:
+        # Of another version: written anew.
+        return None

@@ -1,0 +1,340 @@
+"""What workers are told: all that they are to do, once it is folded, and nothing that was overtaken."""
+
+import asyncio
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.events import scheduler, searcher, worker
+from det_contracts.orders import NEW, WorkerOrders
+from services.kit.log import Draft, Fence
+from services.kit.log_memory import MemoryLog
+from services.kit.runner import Runner
+from services.kit.saving import InMemory
+from services.scheduler import orders
+from services.scheduler.app import RULES
+
+DEADLINE_S = 30
+CONFIG = {"name": "x", "resources": {"slots_per_trial": 1, "resource_pool": "default"}, "max_restarts": 0}
+
+
+class Watched(InMemory):
+    """Tells of what was folded, as the saver of a real service does."""
+
+    listener = None
+
+    def watch(self, listener):
+        self.listener = listener
+
+    async def changed(self, state, keys, events, positions):
+        self.listener(keys)
+
+
+class Cluster:
+    """A log, and any number of schedulers that read it."""
+
+    def __init__(self):
+        self.log = MemoryLog()
+        self.made = []
+        self.leader = 0
+        self.writers = []
+        self.runners = []
+        self._tasks = []
+        self._said = 0
+
+    def schedulers(self, count=1):
+        for number in range(count):
+            saver = Watched(RULES.state)
+            runner = Runner(RULES, self.log, saver, leading=lambda number=number: self.leader == number)
+            parts = SimpleNamespace(
+                runner=runner,
+                journal=self.log,
+                saver=saver,
+                leading=lambda number=number: self.leader == number,
+            )
+            self.runners.append(runner)
+            self.writers.append(orders.OrdersWriter(parts, self._make))
+            self._tasks += [asyncio.create_task(runner.run()), asyncio.create_task(self.writers[-1].run())]
+
+    async def _make(self, worker_id):
+        self.made.append(worker_id)
+
+    async def say(self, *events):
+        for event in events:
+            self._said += 1
+            body = codec.encode(event, id=f"e{self._said}", actor="test", at=float(self._said))
+            await self.log.append(Draft(codec.subject_of(event), body, f"e{self._said}"))
+
+    async def register(self, worker_id="w", slots=2, session="s1", running=(), reads_after=NEW, instance="i"):
+        offered = tuple(worker.Slot(n, "cpu", f"cpu-{n}", "CPU") for n in range(slots))
+        await self.say(
+            worker.WorkerRegistered(
+                worker_id=worker_id,
+                instance=instance,
+                session=session,
+                pool="default",
+                address=f"at-{worker_id}",
+                version="1",
+                slots=offered,
+                reads_after=reads_after,
+                running=tuple(running),
+            )
+        )
+
+    async def request(self, trial_id, slots=1, config=CONFIG):
+        await self.say(
+            searcher.ExperimentCreated(
+                experiment_id=trial_id, user="ann", config=config, original_config="", reason=""
+            ),
+            searcher.TrialCreated(
+                trial_id=trial_id,
+                experiment_id=trial_id,
+                request_id="r",
+                task_id=f"{trial_id}.r",
+                seed=7,
+                hparams={"lr": 0.1},
+                reason="",
+            ),
+            searcher.RunRequested(
+                trial_id=trial_id,
+                experiment_id=trial_id,
+                task_id=f"{trial_id}.r",
+                allocation_id=f"{trial_id}.r.1",
+                run=1,
+                slots=slots,
+                pool="default",
+                priority=42,
+                checkpoint="c",
+                steps_completed=3,
+                reason="",
+            ),
+        )
+
+    def messages(self, worker_id="w"):
+        found = [m for m in self.log.streams[subjects.ORDERS] if m.subject == subjects.orders(worker_id)]
+        return [msgspec.json.decode(m.body, type=WorkerOrders) for m in found]
+
+    async def told(self, true, worker_id="w"):
+        """The newest orders, as soon as they are as wanted."""
+        async with asyncio.timeout(DEADLINE_S):
+            while not (found := self.messages(worker_id)) or not true(found[-1]):
+                for task in self._tasks:
+                    assert not task.done(), task.exception()
+                await asyncio.sleep(0.005)
+        return found[-1]
+
+    async def end(self):
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@pytest.fixture
+def play():
+    def run(story):
+        async def work():
+            cluster = Cluster()
+            try:
+                await story(cluster)
+            finally:
+                await cluster.end()
+
+        asyncio.run(work())
+
+    return run
+
+
+def ids(orders):
+    return [one.allocation_id for one in orders.allocations]
+
+
+def test_an_assignment_is_told_with_all_that_its_start_needs(play):
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.request(1)
+        found = await cluster.told(ids)
+        assert (found.session, found.presence, cluster.made) == ("s1", "here", ["w"])
+        (one,) = found.allocations
+        assert (one.allocation_id, one.end, one.lost, one.problem) == ("1.r.1", "", False, "")
+        briefing = one.briefing
+        assert (briefing.user, briefing.config, briefing.checkpoint) == ("ann", CONFIG, "c")
+        assert (briefing.trial.hparams, briefing.trial.seed, briefing.trial.steps_completed) == (
+            {"lr": 0.1},
+            7,
+            3,
+        )
+        assert briefing.gang.addresses == ("at-w",)
+        assert briefing.assigned.allocation_id == "1.r.1"
+        assert found.position >= one.position
+
+    play(story)
+
+
+def test_all_nodes_of_a_gang_are_told_the_same(play):
+    async def story(cluster):
+        cluster.schedulers()
+        for name in "ab":
+            await cluster.register(name)
+        await cluster.request(1, slots=4)
+        one, other = [(await cluster.told(ids, name)).allocations[0].briefing for name in "ab"]
+        assert one == other
+        assert sorted(one.gang.addresses) == ["at-a", "at-b"]
+
+    play(story)
+
+
+def test_what_shall_end_is_told_with_the_reason_and_what_is_over_is_not_told_of(play):
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.request(1)
+        await cluster.told(ids)
+        killed = searcher.StopRequested(trial_id=1, allocation_id="1.r.1", kill=True, reason="killed by ann")
+        await cluster.say(worker.AllocationStarted("w", "1.r.1"), killed)
+        found = await cluster.told(lambda orders: orders.allocations[0].end)
+        assert (found.allocations[0].end, found.allocations[0].briefing) == ("killed by ann", None)
+        await cluster.say(worker.AllocationExited(worker_id="w", allocation_id="1.r.1", exit_code=137))
+        await cluster.told(lambda orders: not orders.allocations)
+
+    play(story)
+
+
+def test_a_worker_that_was_lost_is_told_so_and_what_it_must_end(play):
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.say(
+            scheduler.PoolConfigured(
+                pool="default", settings=scheduler.PoolSettings(on_lost="fence", fence_after_s=9), reason=""
+            )
+        )
+        await cluster.register()
+        await cluster.request(1)
+        await cluster.told(ids)
+        await cluster.say(worker.AllocationStarted("w", "1.r.1"), scheduler.WorkerLost("w", "silent"))
+        found = await cluster.told(lambda orders: orders.presence == "lost")
+        assert [(one.allocation_id, bool(one.end), one.lost) for one in found.allocations] == [
+            ("1.r.1", True, True)
+        ]
+
+    play(story)
+
+
+def test_what_changes_nothing_is_not_written(play):
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.request(1)
+        await cluster.told(ids)
+        before = len(cluster.messages())
+        await cluster.say(worker.AllocationStarted("w", "1.r.1"))
+        await cluster.register("another")
+        await cluster.told(lambda orders: True, "another")
+        assert len(cluster.messages()) == before
+
+    play(story)
+
+
+def test_the_log_lacks_what_it_is_to_run(play):
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.say(
+            searcher.RunRequested(
+                trial_id=5,
+                experiment_id=5,
+                task_id="5.r",
+                allocation_id="5.r.1",
+                run=1,
+                slots=1,
+                pool="default",
+                priority=42,
+                reason="",
+            )
+        )
+        found = await cluster.told(ids)
+        assert found.allocations[0].briefing is None
+        assert "the log has nothing on control.searcher" in found.allocations[0].problem
+
+    play(story)
+
+
+def test_what_does_not_fit_one_message_is_told_when_those_before_have_started(play, monkeypatch):
+    fitting = orders.fitting
+    monkeypatch.setattr(orders, "fitting", lambda found: fitting(found, 3000))
+    large = CONFIG | {"padding": "x" * 1500}
+
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.request(1, config=large)
+        await cluster.request(2, config=large)
+        found = await cluster.told(ids)
+        assert ids(found) == ["1.r.1"]
+        second = [m for m in cluster.log.streams[subjects.CONTROL] if m.subject.endswith("2.r.1.assigned")]
+        if second:
+            assert found.position < second[0].position
+        await cluster.say(worker.AllocationStarted("w", "1.r.1"))
+        await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
+
+    play(story)
+
+
+def test_another_leader_goes_on_and_the_old_one_is_refused(play):
+    async def story(cluster):
+        cluster.schedulers(2)
+        await cluster.register()
+        await cluster.request(1)
+        await cluster.told(ids)
+        cluster.leader = 1
+        await cluster.register("late")
+        await cluster.told(lambda orders: True, "late")
+        # It finds what the other one wrote as it must be.
+        assert len(cluster.messages()) == len({m.position for m in cluster.messages()})
+        assert cluster.writers[1].is_told("w")
+        before = cluster.messages()
+        cluster.leader = 0
+        await cluster.request(2)
+        found = await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
+        assert found.position > before[-1].position
+
+    play(story)
+
+
+def test_older_orders_never_take_the_place_of_newer_ones(play):
+    async def story(cluster):
+        newer = WorkerOrders(worker_id="w", position=10**6, session="s9", presence="here", allocations=())
+        draft = Draft(subjects.orders("w"), msgspec.json.encode(newer), "newer")
+        await cluster.log.append_batch([draft], fence=Fence(subjects.orders("w"), 0))
+        cluster.schedulers()
+        await cluster.register()
+        await cluster.register("another")
+        await cluster.told(lambda orders: True, "another")
+        assert cluster.messages() == [newer]
+        assert not cluster.writers[0].is_told("w")
+
+    play(story)
+
+
+def test_nobody_is_given_up_before_the_host_can_know(cluster, monkeypatch):
+    from services.scheduler import heartbeats
+
+    now = [100.0]
+    monkeypatch.setattr(heartbeats, "since_boot", lambda: now[0])
+    told = []
+    watch = heartbeats.Watch(25.0, lambda worker_id: worker_id in told)
+    cluster.pool(on_lost="fence", fence_after_s=9.0)
+    cluster.job()
+    cluster.worker()
+    cluster.request(1)
+    cluster.started(1)
+    cluster.told(scheduler.WorkerLost("w1", "silent"))
+    for _ in range(3):
+        now[0] += 100.0
+        assert watch.given_up(cluster.state) == []
+    told.append("w1")
+    assert watch.given_up(cluster.state) == []
+    now[0] += 9.0 + heartbeats.GRACE_S + 0.1
+    assert [one.worker_id for one in watch.given_up(cluster.state)] == ["w1"]

@@ -1,0 +1,126 @@
+"""How a worker hears, with a real broker: the newest orders, until it has acted on them."""
+
+import asyncio
+
+import msgspec
+import pytest
+
+from det_contracts import subjects
+from det_contracts.orders import WorkerOrders
+from services.kit.log import Draft, Fence, FenceLost
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.scheduler import consumers
+from worker.hearing import Hearing
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
+
+
+def orders(position, worker_id="w"):
+    return WorkerOrders(worker_id=worker_id, position=position, session="s", presence="here", allocations=())
+
+
+class Told:
+    """The scheduler's side."""
+
+    def __init__(self, connection):
+        self._log = JetStreamLog(connection)
+        self.last = 0
+
+    async def tell(self, found):
+        subject = subjects.orders(found.worker_id)
+        draft = Draft(subject, msgspec.json.encode(found), f"{found.worker_id}-{found.position}")
+        self.last = await self._log.append_batch([draft], fence=Fence(subject, self.last))
+        return self.last
+
+
+@pytest.fixture
+def play(broker, monkeypatch):
+    monkeypatch.setattr(consumers, "ACK_WAIT_S", 1)
+
+    def run(story):
+        async def work():
+            service, mine = await broker.connect(), await broker.connect(broker.authority.worker())
+            await ensure_streams(service.jetstream())
+            try:
+                async with asyncio.timeout(45):
+                    await story(service, mine, Told(service))
+            finally:
+                await mine.close()
+                await service.close()
+
+        asyncio.run(work())
+
+    return run
+
+
+def read(heard):
+    return msgspec.json.decode(heard.body, type=WorkerOrders).position
+
+
+def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play):
+    async def story(service, mine, told):
+        await consumers.Consumers(service).make("w")
+        hearing = Hearing(mine, "w")
+        for position in (1, 2, 3):
+            last = await told.tell(orders(position))
+        heard = await hearing.next()
+        assert (read(heard), heard.sequence) == (3, last)
+        again = await hearing.next()
+        assert read(again) == 3
+        await hearing.acted_on(again)
+        await told.tell(orders(4))
+        while read(heard) != 4:
+            heard = await hearing.next()
+        await hearing.acted_on(heard)
+
+    play(story)
+
+
+def test_who_asks_before_there_is_a_consumer_hears_as_soon_as_there_is(play):
+    async def story(service, mine, told):
+        waiting = asyncio.ensure_future(Hearing(mine, "w").next())
+        await told.tell(orders(1))
+        await consumers.Consumers(service).make("w")
+        assert read(await waiting) == 1
+
+    play(story)
+
+
+def test_a_consumer_is_made_again_without_harm(play):
+    async def story(service, mine, told):
+        for _ in range(2):
+            await consumers.Consumers(service).make("w")
+        await told.tell(orders(1))
+        hearing = Hearing(mine, "w")
+        await hearing.acted_on(await hearing.next())
+        await consumers.Consumers(service).make("w")
+        await told.tell(orders(2))
+        assert read(await hearing.next()) == 2
+
+    play(story)
+
+
+def test_the_leader_of_the_stream_says_which_orders_are_the_newest(play):
+    async def story(service, mine, told):
+        hearing = Hearing(mine, "w")
+        assert await hearing.is_newest(0)
+        assert not await hearing.is_newest(1)
+        first = await told.tell(orders(1))
+        assert await hearing.is_newest(first)
+        assert not await hearing.is_newest(0)
+        second = await told.tell(orders(2))
+        assert (await hearing.is_newest(first), await hearing.is_newest(second)) == (False, True)
+        # Asking stores nothing.
+        assert (await JetStreamLog(service).bounds(subjects.ORDERS))[1] == second
+
+    play(story)
+
+
+def test_one_message_alone_is_fenced_and_needs_no_batch(play):
+    async def story(service, mine, told):
+        await told.tell(orders(1))
+        told.last = 0
+        with pytest.raises(FenceLost):
+            await told.tell(orders(2))
+
+    play(story)

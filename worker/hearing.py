@@ -1,0 +1,115 @@
+"""How a worker hears: it follows its orders with a consumer that the scheduler has made for it.
+
+Of the broker's interface it needs the next message, and to say that one was acted on; what was not comes
+again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import Any
+
+import msgspec
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.errors import Error as NatsError
+
+from det_contracts import subjects
+
+EXPIRES_S = 30
+HEARTBEAT_S = 1
+SILENT_S = 4.0
+"""A consumer that says nothing for so long has gone with its broker."""
+LOOK_EVERY_S = 0.1
+RETRY_S = 0.2
+TIMEOUT_S = 2.0
+NANOSECONDS = 1_000_000_000
+AWAY = (NatsError, TimeoutError, OSError)
+OTHER_MESSAGE = 10070
+"""Refused for a reason that is looked at behind the sequence of the subject."""
+OTHER_SEQUENCE = 10071
+NEVER_SENT = "asks-only"
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """Orders as they lie in their stream."""
+
+    sequence: int
+    body: bytes
+    reply: str = ""
+
+
+class Hearing:
+    """Orders of one worker, the newest again until they were acted on."""
+
+    def __init__(self, connection: Client, worker_id: str) -> None:
+        self._connection = connection
+        self._worker_id = worker_id
+        self._coming: asyncio.Queue[Heard] = asyncio.Queue()
+        self._asked = False
+        self._heard_at = 0.0
+        self._reconnects = -1
+        self._inbox = ""
+
+    async def next(self) -> Heard:
+        """Wait for orders that were not acted on."""
+        if not self._inbox:
+            self._inbox = self._connection.new_inbox()
+            await self._connection.subscribe(self._inbox, cb=self._on_message)
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    return await self._coming.get()
+            await self._ask_again()
+
+    async def acted_on(self, heard: Heard) -> None:
+        """These need not come again."""
+        with contextlib.suppress(*AWAY):
+            await self._connection.publish(heard.reply, b"+ACK")
+
+    async def is_newest(self, sequence: int) -> bool:
+        """Whether these are the newest orders, and 0 where there are none; asks until somebody knows.
+
+        The leader of the stream is asked, for no copy is sure to have the newest: by a message that it
+        refuses in any case, and the first reason that it gives tells.
+        """
+        subject = subjects.orders_heard(self._worker_id)
+        headers = {
+            "Nats-Expected-Last-Subject-Sequence": str(sequence),
+            "Nats-Expected-Last-Subject-Sequence-Subject": subjects.orders(self._worker_id),
+            "Nats-Expected-Last-Msg-Id": NEVER_SENT,
+        }
+        while True:
+            with contextlib.suppress(*AWAY, msgspec.MsgspecError):
+                reply = await self._connection.request(subject, b"", timeout=TIMEOUT_S, headers=headers)
+                answer: dict[str, Any] = msgspec.json.decode(reply.data)
+                code = answer.get("error", {}).get("err_code")
+                if code in (OTHER_MESSAGE, OTHER_SEQUENCE):
+                    return bool(code == OTHER_MESSAGE)
+            await asyncio.sleep(RETRY_S)
+
+    async def _ask_again(self) -> None:
+        moved = self._connection.stats["reconnects"] != self._reconnects
+        silent = time.monotonic() - self._heard_at > SILENT_S
+        if self._asked and not moved and not silent:
+            return
+        self._reconnects = self._connection.stats["reconnects"]
+        self._asked, self._heard_at = True, time.monotonic()
+        want = {"batch": 100, "expires": EXPIRES_S * NANOSECONDS, "idle_heartbeat": HEARTBEAT_S * NANOSECONDS}
+        subject = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}.{self._worker_id}"
+        try:
+            await self._connection.publish(subject, msgspec.json.encode(want), reply=self._inbox)
+        except AWAY:
+            self._asked = False
+
+    async def _on_message(self, message: Msg) -> None:
+        self._heard_at = time.monotonic()
+        if message.subject == self._inbox:
+            # Anything but a heartbeat ends the request: it expired, or there is no consumer yet.
+            if (message.headers or {}).get("Status") != "100":
+                self._asked = False
+            return
+        # $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
+        self._coming.put_nowait(Heard(int(message.reply.split(".")[-4]), message.data, message.reply))
