@@ -34,6 +34,12 @@ def unseal(key: bytes, task_id: str, ticket: str) -> str:
         raise BadTicket(f"this address is not for task {task_id}: open its page again") from None
 
 
+def are_in(path: str) -> bool:
+    """Whether a path is one of a task with a ticket."""
+    parts = path.split("/", 4)
+    return len(parts) > 3 and parts[1] == "proxy" and parts[3].startswith(MARK)
+
+
 def _box(key: bytes, task_id: str) -> SecretBox:
     # A key of its own for each task: a ticket fits no other.
     own = hashlib.blake2b(task_id.encode(), key=key[:64], person=b"task-tickets", digest_size=32)

@@ -87,12 +87,8 @@ def page_of(gateway, board, rest=""):
 
 def test_a_browser_is_sent_to_a_page_that_is_alone(gateway, board):
     token = with_cookie(gateway)
-    board.says(
-        HTML,
-        Set_Cookie="auth=evil; Path=/",
-        Content_Encoding="identity",
-        Content_Security_Policy="script-src 'self'",
-    )
+    own = {"Set_Cookie": "auth=evil; Path=/", "Content_Security_Policy": "script-src 'self'"}
+    board.says(HTML, Content_Encoding="identity", **own)
     address = page_of(gateway, board, "x?y=1")
     assert re.fullmatch(rf"/proxy/{board.id}/~[\w-]+/x\?y=1", address)
     assert board.heard == []
