@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-FIRST = 10000
-BLOCKS = 5000
+from det_contracts.ids import TASK_PORTS
+
+FIRST = TASK_PORTS.start
+BLOCKS = len(TASK_PORTS) // 4
 """They end below 32768, where systems begin to hand out ports at random."""
 
 

@@ -198,7 +198,8 @@ class Preparer:
             return {DELETION: {"storage": storage, "roots": roots, "experiment": swept, **order}}
         if briefing.task.task_type == "TENSORBOARD":
             roots = msgspec.to_builtins(self._roots)
-            return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots}}
+            host = briefing.gang.addresses[briefing.gang.rank]
+            return {TENSORBOARD: {**briefing.config["tensorboard"], "roots": roots, "host": host}}
         if briefing.task.trial is None:
             return {}
         trial_id = briefing.task.trial.trial_id

@@ -10,6 +10,8 @@ import hashlib
 import re
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
+TASK_PORTS = range(10000, 30000)
+"""From these, workers give each allocation some to listen on."""
 WORKER_ID_RULE = "letters, digits, '-' and '_', at most 64 of them"
 
 

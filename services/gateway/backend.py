@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import httpx
+
 from det_contracts.roots import Roots
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
@@ -100,8 +102,14 @@ class Backend:
         """Processes for what is too much for this one."""
         return Offload()
 
+    @cached_property
+    def to_tasks(self) -> httpx.AsyncHTTPTransport:
+        """Connections to tasks. No client of httpx, which would keep cookies of one for the others."""
+        return httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
     async def close(self) -> None:
         """End what was begun beside the loop."""
         await self.renewals.close()
+        await self.to_tasks.aclose()
         self.limits.close()
         await self.offload.close()

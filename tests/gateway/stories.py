@@ -128,6 +128,19 @@ def deleted(*uuids: str, experiment_id: int = 1) -> checkpoints.DeletionFinished
     )
 
 
+def placed(allocation: str, kind: Any, worker_id: str = "w-1") -> scheduler.AllocationAssigned:
+    """A task that belongs to no experiment is to run on a worker."""
+    return scheduler.AllocationAssigned(
+        allocation_id=allocation,
+        task_id=allocation.rpartition(".")[0],
+        kind=kind,
+        parts=(scheduler.Part(worker_id, (), 0),),
+        experiment_id=-1,
+        run=1,
+        reason="",
+    )
+
+
 def worker_here(id: str = "w-1", slots: int = 2) -> worker.WorkerRegistered:
     return worker.WorkerRegistered(
         worker_id=id,

@@ -151,13 +151,14 @@ def test_tensorboards_of_nothing(here, body, status):
 def test_where_a_task_answers_is_told_by_itself(here, board):
     allocation = f"{board['id']}.1"
     path = f"/api/v1/allocations/{allocation}/proxy_address"
+    here.given(story.placed(allocation, "TENSORBOARD"))
     token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
     headers = {"Authorization": f"Bearer {token}"}
     for wrong in ("", "host", "host:x", "host:99999", ":80"):
         answer = here.send("POST", path, {"proxyAddress": wrong}, headers=headers)
         assert answer.status_code == 400, wrong
     assert here.send("GET", f"/proxy/{board['id']}/").status_code == 503
-    assert here.send("POST", path, {"proxyAddress": "127.0.0.1:9"}, headers=headers).status_code == 200
+    assert here.send("POST", path, {"proxyAddress": "127.0.0.1:10009"}, headers=headers).status_code == 200
     shown = here.get(f"/api/v1/tensorboards/{board['id']}")["tensorboard"]
     assert shown["serviceAddress"] == f"/proxy/{board['id']}/"
     assert "does not answer" in here.send("GET", f"/proxy/{board['id']}/x").json()["message"]

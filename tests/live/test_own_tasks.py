@@ -6,6 +6,9 @@ import uuid
 import pytest
 import requests
 
+from tests.fixtures.browser import browser as browser
+from tests.fixtures.browser import signed_in as signed_in
+from tests.fixtures.chromium import CHROMIUM
 from tests.fixtures.local_cluster import wait_for
 
 pytestmark = pytest.mark.timeout(900)
@@ -81,7 +84,19 @@ resources: {slots_per_trial: 1}
 """
 
 
-def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
+def look_in_browser(open_page, cluster, address):
+    """The curves are drawn, on a page that can do nothing in the name of who looks at it."""
+    page = open_page(cluster)
+    page.goto(address)
+    page.get_by_text("loss", exact=True).first.wait_for()
+    page.locator("line-chart").first.wait_for()
+    assert page.evaluate("self.origin") == "null"
+    asks = "fetch(%r, {credentials: 'include'}).then(a => a.status, () => 'refused')"
+    assert page.evaluate(asks % f"{cluster.address}/api/v1/me") == "refused"
+    assert page.evaluate("document.cookie") == ""
+
+
+def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("tensorboard", reason="tensorboard is not installed")
     (tmp_path / "train.py").write_text(SCRIPT)
@@ -99,6 +114,8 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path):
 
     wait_for(lambda: any("loss" in found for found in tags().values()), 90, "the curve")
     assert "text/html" in requests.get(address, headers=headers, timeout=60).headers["content-type"]
+    if CHROMIUM is not None:
+        look_in_browser(request.getfixturevalue("signed_in"), cluster, address)
     (one,) = (each for each in cluster.get("tensorboards")["tensorboards"] if each["id"] in address)
     cluster.det("tensorboard", "kill", one["id"])
     wait_for(lambda: state(cluster, "tensorboard", one["id"]) == "STATE_TERMINATED", 30, "the end")

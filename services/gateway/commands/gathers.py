@@ -23,6 +23,7 @@ MOST_KEPT_BYTES = 512 * 1024 * 1024
 OVERHEAD_BYTES = 512
 """What an event takes beside its data."""
 LONGEST_REQUEST_ID = 256
+TASK_PORTS = ids.TASK_PORTS
 
 
 def serve(state: State, command: Serve, call: Call) -> Ruling:
@@ -32,12 +33,33 @@ def serve(state: State, command: Serve, call: Call) -> Ruling:
     task = state.tasks.get(ids.task_of(command.allocation_id))
     if task is None:
         raise invalid(f"allocation {command.allocation_id} is of no task that answers HTTP")
-    host, colon, port = command.address.rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 2**16):
-        raise invalid(f"proxyAddress is '{command.address}': host:port is expected")
+    check_place(state, command.allocation_id, command.address)
     if task.address == command.address:
         return Ruling()
     return Ruling([Served(command.allocation_id, command.address, "the task said so")])
+
+
+def check_place(state: State, allocation_id: str, address: str) -> None:
+    """Raise `Refused` (400) for what is no port that workers give to tasks, at a worker of this very one.
+
+    The gateway reaches more hosts than who runs the task does.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdecimal() and len(port) <= 5):
+        raise invalid(f"proxyAddress is '{address[:100]}': host:port is expected")
+    members = [part.worker_id for part in state.allocations[allocation_id].members]
+    known = [state.workers.get(id) or state.away.get(id) for id in members]
+    places = sorted({worker.address for worker in known if worker is not None})
+    if host not in places:
+        raise invalid(
+            f"proxyAddress is '{address[:100]}', but allocation {allocation_id} runs on workers at "
+            f"{', '.join(places) or 'no address yet'}: a task is reached at its own worker only"
+        )
+    if int(port) not in TASK_PORTS:
+        raise invalid(
+            f"proxyAddress is '{address[:100]}': its port must be one that the task was given, such as "
+            f"C10D_PORT ({TASK_PORTS.start} to {TASK_PORTS.stop - 1})"
+        )
 
 
 def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:

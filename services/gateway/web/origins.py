@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from det_contracts.problems import Problem
+from services.gateway import tickets
 from services.gateway.settings import Settings
 from services.gateway.web import errors
 from services.kit.hosts_named import listed, parsed
@@ -56,6 +57,9 @@ class Origins:
     def _foreign(self, request: Request) -> str | None:
         """The other site whose page asks for a change; None where none does."""
         if request.method in READING or any(name in request.headers for name in HEADERS_OF_CLIENTS):
+            return None
+        if tickets.are_in(request.url.path):
+            # A task's page asks its own task: by what its address holds, and never by a cookie.
             return None
         origin = request.headers.get("origin")
         if origin is None:

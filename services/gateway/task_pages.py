@@ -1,0 +1,118 @@
+"""What a task answers, made harmless: whoever wrote it, it is shown under the gateway's own address.
+
+A browser gives such a page an origin that nobody else has (`Content-Security-Policy: sandbox`): it sees no
+cookie, reads nothing of the web UI or of other tasks, and cannot act for who looks at it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable
+
+OF_ONE_HOP = {
+    "connection", "keep-alive", "proxy-authenticate", "proxy-authorization", "proxy-connection", "te",
+    "trailer", "trailers", "transfer-encoding", "upgrade",
+}  # fmt: skip
+NOT_FOR_TASKS = {
+    "authorization", "cookie", "grpc-metadata-x-allocation-token", "host", "content-length", "expect",
+    "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "origin", "referer",
+}  # fmt: skip
+"""A task must not see who asks, or it could act in their name."""
+NOT_FROM_TASKS = {
+    "set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy",
+    "content-security-policy-report-only", "strict-transport-security", "public-key-pins", "alt-svc", "nel",
+    "report-to", "reporting-endpoints", "referrer-policy", "date", "server",
+}  # fmt: skip
+"""What a browser would take for the whole address, and so for the gateway."""
+MAY = ("scripts", "forms", "popups", "downloads", "modals")
+"""With `same-origin` among these, nothing of this would hold."""
+ALONE = [
+    ("content-security-policy", " ".join(["sandbox", *(f"allow-{what}" for what in MAY)])),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-opener-policy", "same-origin"),
+]
+FROM_ITSELF = [
+    ("access-control-allow-origin", "*"),
+    ("access-control-allow-methods", "*"),
+    ("access-control-allow-headers", "*"),
+    ("access-control-max-age", "600"),
+]
+"""To the page itself its own server is another origin; the ticket in the address says that it may ask."""
+HEAD = re.compile(rb"<head(\s[^>]*)?>", re.IGNORECASE)
+LOOKED_THROUGH = 64 << 10
+Headers = list[tuple[str, str]]
+STAND_INS = b"""<script>(() => {
+  for (const name of ["localStorage", "sessionStorage"]) {
+    const kept = new Map();
+    const own = {
+      getItem: (key) => kept.get(String(key)) ?? null,
+      setItem: (key, value) => void kept.set(String(key), String(value)),
+      removeItem: (key) => void kept.delete(String(key)),
+      clear: () => kept.clear(),
+      key: (n) => [...kept.keys()][n] ?? null,
+      get length() { return kept.size; },
+    };
+    Object.defineProperty(window, name, { value: own });
+  }
+  Object.defineProperty(document, "cookie", { get: () => "", set: () => {} });
+  const Own = window.Worker;
+  window.Worker = class extends Own {
+    constructor(address, options) {
+      const whole = JSON.stringify(new URL(address, document.baseURI).href);
+      const text = options?.type === "module" ? `import ${whole};` : `importScripts(${whole});`;
+      super(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), options);
+    }
+  };
+})();</script>"""
+"""A page without an address of its own has no storage, cookies or worker scripts, which many do not expect:
+for as long as it is open it has them."""
+
+
+def for_task(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
+    """Headers of a request that a task may see."""
+    kept = _of_both_hops(headers, NOT_FOR_TASKS)
+    if page and any(name == "accept" and "text/html" in value for name, value in kept):
+        # Else it could not be read here.
+        kept = [one for one in kept if one[0] != "accept-encoding"] + [("accept-encoding", "identity")]
+    return kept
+
+
+def from_task(headers: Iterable[tuple[str, str]], *, page: bool) -> Headers:
+    """Headers of an answer that a browser may see."""
+    unwanted = set(NOT_FROM_TASKS)
+    if page:
+        unwanted |= {name for name, _ in FROM_ITSELF} | {"content-length"}
+    kept = [one for one in _of_both_hops(headers, unwanted) if not one[0].startswith("access-control-")]
+    return kept + ALONE + (FROM_ITSELF if page else [])
+
+
+def _of_both_hops(headers: Iterable[tuple[str, str]], unwanted: set[str]) -> Headers:
+    plain = [(name.lower(), value) for name, value in headers]
+    listed = ",".join(value for name, value in plain if name == "connection")
+    gone = OF_ONE_HOP | {word.strip().lower() for word in listed.split(",")} | unwanted
+    return [(name, value) for name, value in plain if name not in gone]
+
+
+def is_page(headers: Headers) -> bool:
+    """Whether an answer is HTML that can be read here."""
+    found = dict(headers)
+    readable = found.get("content-encoding", "identity") == "identity"
+    return found.get("content-type", "").startswith("text/html") and readable
+
+
+async def with_stand_ins(content: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A page, with what it misses at the beginning of its head."""
+    begun: bytes | None = b""
+    async for chunk in content:
+        if begun is None:
+            yield chunk
+            continue
+        begun += chunk
+        found = HEAD.search(begun)
+        if found is None and len(begun) < LOOKED_THROUGH:
+            continue
+        at = found.end() if found else 0
+        yield begun[:at] + (STAND_INS if found else b"") + begun[at:]
+        begun = None
+    if begun:
+        yield begun

@@ -1,0 +1,191 @@
+"""What tasks serve under the gateway's address: nothing in it can act for who looks at it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+
+import pytest
+
+from det_contracts.events.gateway import Served
+from services.gateway.tickets import BadTicket, seal, unseal
+from services.kit import task_tokens
+from tests.gateway import stories as story
+from tests.gateway.harness import AUTHORITY, KEY
+
+HTML = b"<!doctype html><html><head><title>t</title></head><body></body></html>"
+
+
+class Task:
+    """A server as a task would have one, which keeps what it hears and answers what it is told to."""
+
+    def __init__(self):
+        self.heard = []
+        self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+        self.port = 0
+
+    async def serve(self, reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = int((re.search(rb"(?i)content-length: (\d+)", head) or (0, 0))[1])
+            self.heard.append((head.decode(), await reader.readexactly(size)))
+            writer.write(self.answer)
+            await writer.drain()
+        writer.close()
+
+    def says(self, body, kind="text/html", **headers):
+        lines = [f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items()]
+        head = (
+            f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{''.join(lines)}\r\n"
+        )
+        self.answer = head.encode() + body
+
+
+@pytest.fixture
+def task(gateway, monkeypatch):
+    """A TensorBoard that runs on a worker at loopback, and answers."""
+    gateway.given(story.worker_here(slots=4))
+    gateway.given(story.created(1), story.trial_created(1))
+    board = gateway.post("/api/v1/tensorboards", {"config": {}, "experimentIds": [1]})["tensorboard"]
+    made = Task()
+    server = gateway.run(asyncio.start_server(made.serve, "127.0.0.1", 0))
+    made.port = server.sockets[0].getsockname()[1]
+    made.id, made.allocation = board["id"], f"{board['id']}.1"
+    gateway.given(story.placed(made.allocation, "TENSORBOARD"))
+    # Servers of tests have the ports that the system gives them.
+    monkeypatch.setattr("services.gateway.commands.gathers.TASK_PORTS", range(1024, 2**16))
+    yield made
+    server.close()
+
+
+@pytest.fixture
+def board(gateway, task):
+    """It has told where it answers."""
+    assert told(gateway, task, f"127.0.0.1:{task.port}").status_code == 200
+    return task
+
+
+def told(gateway, task, address):
+    token = task_tokens.sign(AUTHORITY.trial_signing_seed, task.allocation, "determined")
+    path = f"/api/v1/allocations/{task.allocation}/proxy_address"
+    return gateway.send("POST", path, {"proxyAddress": address}, headers={"Authorization": f"Bearer {token}"})
+
+
+def with_cookie(gateway):
+    """From here on requests are a browser's."""
+    token = gateway.client.headers.pop("Authorization").partition(" ")[2]
+    gateway.client.cookies.set("auth", token)
+    return token
+
+
+def page_of(gateway, board, rest=""):
+    answer = gateway.send("GET", f"/proxy/{board.id}/{rest}")
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+def test_a_browser_is_sent_to_a_page_that_is_alone(gateway, board):
+    token = with_cookie(gateway)
+    own = {"Set_Cookie": "auth=evil; Path=/", "Content_Security_Policy": "script-src 'self'"}
+    board.says(HTML, Content_Encoding="identity", **own)
+    address = page_of(gateway, board, "x?y=1")
+    assert re.fullmatch(rf"/proxy/{board.id}/~[\w-]+/x\?y=1", address)
+    assert board.heard == []
+    gateway.client.cookies.clear()
+    page = gateway.send("GET", address, headers={"Cookie": "auth=x", "Accept": "text/html"})
+    assert page.status_code == 200
+    (policy,) = page.headers.get_list("content-security-policy")
+    assert policy.startswith("sandbox ")
+    assert "allow-same-origin" not in policy
+    assert "set-cookie" not in page.headers
+    assert page.headers["referrer-policy"] == "no-referrer"
+    assert b"<head><script>" in page.content
+    assert page.content.endswith(HTML.partition(b"<head>")[2])
+    ((head, _),) = board.heard
+    assert head.startswith(f"GET /proxy/{board.id}/x?y=1 HTTP/1.1")
+    assert "accept-encoding: identity" in head.lower()
+    for secret in ("ookie", "uthorization", "~", token):
+        assert secret not in head
+
+
+def test_the_page_may_ask_its_own_server(gateway, board):
+    with_cookie(gateway)
+    address = page_of(gateway, board)
+    gateway.client.cookies.clear()
+    asked = {"Origin": "null", "Access-Control-Request-Method": "POST"}
+    may = gateway.send("OPTIONS", address, headers=asked)
+    assert (may.status_code, may.headers["access-control-allow-origin"]) == (204, "*")
+    board.says(b"{}", "application/json", Access_Control_Allow_Credentials="true")
+    answer = gateway.send("POST", f"{address}data", {"a": 1}, headers={"Origin": "null"})
+    assert (answer.json(), answer.headers["access-control-allow-origin"]) == ({}, "*")
+    assert "access-control-allow-credentials" not in answer.headers
+    assert board.heard[-1][1] == b'{"a": 1}'
+
+
+def test_a_ticket_is_for_one_task_and_one_session(gateway, board):
+    with_cookie(gateway)
+    address = page_of(gateway, board)
+    gateway.client.cookies.clear()
+    ticket = address.split("/")[3]
+    assert gateway.send("GET", f"/proxy/{board.id}/~{'A' * 60}/").status_code == 401
+    assert gateway.send("GET", f"/proxy/other/{ticket}/").status_code == 401
+    bearer = {"Authorization": f"Bearer {ticket}"}
+    for value in (ticket, ticket.removeprefix("~")):
+        bearer = {"Authorization": f"Bearer {value}"}
+        assert gateway.send("GET", "/api/v1/me", headers=bearer).status_code == 401
+    with pytest.raises(BadTicket):
+        unseal(KEY, "other", ticket)
+    assert unseal(KEY, "a", seal(KEY, "a", "token")) == "token"
+    token = unseal(gateway.backend.token_key, board.id, ticket)
+    closed = gateway.send("POST", "/api/v1/auth/logout", headers={"Authorization": f"Bearer {token}"})
+    assert closed.status_code == 200
+    assert gateway.send("GET", address).status_code == 401
+    assert board.heard == []
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_other_pages_send_nothing_with_a_cookie(gateway, board, method):
+    with_cookie(gateway)
+    assert (
+        gateway.send(method, f"/proxy/{board.id}/x", b"" if method != "OPTIONS" else None).status_code == 403
+    )
+    assert board.heard == []
+
+
+def test_programs_are_answered_at_once_and_pages_of_theirs_are_alone_too(gateway, board):
+    board.says(HTML, Set_Cookie="a=b", Service_Worker_Allowed="/", X_Own="1", Connection="X-Hop", X_Hop="2")
+    answer = gateway.send("GET", f"/proxy/{board.id}/")
+    assert (answer.status_code, answer.content) == (200, HTML)
+    assert answer.headers["content-security-policy"].startswith("sandbox ")
+    assert answer.headers["x-own"] == "1"
+    for gone in ("set-cookie", "service-worker-allowed", "x-hop"):
+        assert gone not in answer.headers
+    assert "uthorization" not in board.heard[0][0]
+
+
+def test_where_a_task_leads_its_page_it_stays_alone(gateway, board):
+    with_cookie(gateway)
+    address = page_of(gateway, board)
+    ticket = address.split("/")[3]
+    board.answer = (
+        f"HTTP/1.1 302 Found\r\nLocation: /proxy/{board.id}/y\r\nContent-Length: 0\r\n\r\n".encode()
+    )
+    assert gateway.send("GET", address).headers["location"] == f"/proxy/{board.id}/{ticket}/y"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254:10000", "localhost:{port}", "127.0.0.2:{port}", "[::1]:{port}",
+     "127.0.0.1:22", "127.0.0.1:0", "127.0.0.1:99999", "127.0.0.1:٣٣٣٣", "evil@127.0.0.1:{port}",
+     "a b:{port}", "127.0.0.1#:{port}"],
+)  # fmt: skip
+def test_a_task_is_reached_at_its_own_worker_alone(gateway, task, address):
+    assert told(gateway, task, address.format(port=task.port)).status_code == 400
+    assert gateway.send("GET", f"/proxy/{task.id}/").status_code == 503
+    assert task.heard == []
+
+
+def test_what_was_said_in_former_times_is_looked_at_as_well(gateway, task):
+    gateway.given(Served(task.allocation, "10.9.9.9:80", "the task said so"))
+    assert gateway.send("GET", f"/proxy/{task.id}/").status_code == 400
