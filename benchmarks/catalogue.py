@@ -166,7 +166,7 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         journal=MemoryLog(),
         blobs=DirectoryBlobs(folder),
         token_key=b"a key that is long enough",
-        trial_signer=None,
+        task_key=None,
         storage=None,
         measures=Measures("gateway"),
         health=ClusterHealth(Conditions("gateway"), Signs()),

@@ -21,12 +21,11 @@ from services.kit.credentials import mint_trial, trial_inbox
 from services.kit.reach import is_within, roots_of
 from services.kit.sealing import opened, sealer_from
 from services.kit.storage import StorageRefused, probe
-from services.kit.task_tokens import sign
 from worker import hook, ports, process
 from worker.account import Account, Accounts, check_usable, files_as
 from worker.briefing import Briefing, Gang
 from worker.contact import FILE as CONTACT
-from worker.environment import Cluster, Place, Task, info_files, interpreter_dirs, variables, write_info
+from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
 from worker.mounts import container_paths, with_container_paths
 from worker.places import Places, hand_over
 from worker.ports import Ports
@@ -101,8 +100,7 @@ class Preparer:
             rank=gang.rank,
             account=account,
         )
-        token = self._task_token(briefing.task)
-        task = msgspec.structs.replace(briefing.task, session_token=token, user_token=token)
+        task = briefing.task
         cluster = self._cluster()
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
@@ -177,10 +175,6 @@ class Preparer:
             part.replace(archive)
         finally:
             part.unlink(missing_ok=True)
-
-    def _task_token(self, task: Task) -> str:
-        """For the REST API: of this run, in the name of its owner; none where nothing is signed."""
-        return sign(self._signing.seed, task.allocation_id, task.user) if self._signing is not None else ""
 
     def _cluster(self) -> Cluster:
         settings = self._settings

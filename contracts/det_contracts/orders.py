@@ -49,6 +49,8 @@ class Briefing(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str | None = None
     trial: TrialFacts | None = None
     deletion: DeletionRequested | None = None
+    token: str = ""
+    """By which the run uses the REST API in the name of its owner; empty where runs cannot."""
     agent_user: AgentUser | None = None
     """Whose processes they are on the host, where its worker may choose."""
     trace: str = ""

@@ -19,10 +19,10 @@ from services.gateway.settings import (
     default_storage,
     disks,
     signing_key,
-    trial_signer,
 )
 from services.gateway.store import project
 from services.gateway.web.connection import Connections
+from services.kit import task_tokens
 from services.kit.ending import end
 from services.kit.health_signs import Signs
 from services.kit.host import Service
@@ -56,7 +56,7 @@ async def serve_http(parts: Parts) -> None:
         journal=parts.journal,
         blobs=blob_store(settings),
         token_key=signing_key(settings),
-        trial_signer=trial_signer(settings),
+        task_key=task_tokens.key_from(settings.task_key),
         sealer=sealer_from(settings.sealing_key),
         storage=storage,
         measures=parts.measures,

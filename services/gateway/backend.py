@@ -47,8 +47,8 @@ class Backend:
     blobs: BlobStore
     token_key: bytes
     """Signs session tokens."""
-    trial_signer: str | None
-    """Public key of the tokens of tasks."""
+    task_key: bytes | None
+    """Signs the tokens of tasks."""
     storage: dict[str, Any] | None
     """Default `checkpoint_storage` of the cluster."""
     measures: Measures
@@ -68,7 +68,7 @@ class Backend:
     def roots(self) -> Roots:
         """Where this gateway tries and reads checkpoints."""
         known = self.settings
-        keys = [known.token_key, known.trial_signer, known.sealing_key]
+        keys = [known.token_key, known.task_key, known.sealing_key]
         return roots_of(known, [*keys, known.blobs, sqlite_file(known.database_url)], self.storage)
 
     @cached_property

@@ -52,8 +52,8 @@ class Settings(ReachSettings):
     cluster_name: str = "local"
     token_key: Path | None = None
     """File with the secret that signs session tokens; all replicas share it. None: new at each start."""
-    trial_signer: Path | None = None
-    """File with the public key that the tokens of tasks are known by. None: tasks cannot use the REST API."""
+    task_key: Path | None = None
+    """File with the key of tasks' tokens, as the scheduler has it. None: they cannot use the REST API."""
     sealing_key: Path | None = None
     """File with the key that secrets are sealed with in the log; workers have it, too. None: no sealing."""
     blobs: str = ""
@@ -87,18 +87,6 @@ def first_password(settings: Settings) -> Password | None:
     if not text:
         return None
     return passwords.from_setting(text)
-
-
-def trial_signer(settings: Settings) -> str | None:
-    """The public key that workers sign the tokens of tasks with."""
-    if settings.trial_signer is None:
-        return None
-    try:
-        return settings.trial_signer.read_text().strip()
-    except OSError as error:
-        raise BadSettings(
-            f"STEADFAST_TRIAL_SIGNER={settings.trial_signer} cannot be read: {error.strerror}"
-        ) from error
 
 
 def signing_key(settings: Settings) -> bytes:

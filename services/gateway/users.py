@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from det_contracts.events.gateway import AgentUser, UserSet
 from det_contracts.problems import not_found
-from services.gateway.domain import State, User
+from services.gateway.domain import Allocation, State, User
 from services.gateway.domain.people import BUILT_IN
 
 
@@ -57,6 +57,13 @@ def agent_user_of(state: State, name: str) -> AgentUser | None:
     """Who a user's tasks run as on the hosts of workers, where that was set for them."""
     found = named(state, name)
     return found.agent_user if found is not None else None
+
+
+def owner_of(state: State, allocation: Allocation) -> User | None:
+    """Whose a run is, if they may act."""
+    own, experiment = state.tasks.get(allocation.task_id), state.experiments.get(allocation.experiment_id)
+    thing = own or experiment
+    return active(state, thing.user) if thing is not None else None
 
 
 def active(state: State, name: str) -> User | None:

@@ -74,11 +74,6 @@ class Authority:
         """The account's public key."""
         return _public(self.account_seed)
 
-    @property
-    def trial_signer(self) -> str:
-        """The public half of the key that goes to workers: enough to know what they signed."""
-        return _public(self.trial_signing_seed)
-
     def server_settings(self) -> dict[str, Any]:
         """What the broker must know: public tokens, no secret."""
         operator = {"type": "operator", "version": 2}

@@ -1,44 +1,38 @@
-"""What a task shows to the gateway: a token that its worker signs with the key for scripts.
+"""What a task shows to the gateway: a token that the scheduler makes, and tells the workers of the run alone.
 
-The gateway knows the public key alone. A token is worth as much as its allocation: it acts for the owner of
-the task, and dies with the run.
+It names the run and nobody: whose a run is, and whether it goes on, the gateway sees in the log. Scheduler
+and gateway have the key. Workers have none, so a worker has tokens of what was placed on it, and no others.
 """
 
 from __future__ import annotations
 
-import base64
 import binascii
+import hashlib
+import hmac
+from pathlib import Path
 
 import msgspec
-import nkeys
-from nacl.exceptions import BadSignatureError
-from nacl.exceptions import ValueError as BadSignatureLength
-from nacl.signing import VerifyKey
 
 from services.kit import base64url
+from services.kit.settings import BadSettings
 
 PREFIX = "task"
-_KEY = slice(1, -2)
-"""Of a decoded public key: between the byte that tells its kind and its checksum."""
 
 
 class TaskToken(msgspec.Struct, frozen=True):
     """What a token says."""
 
     allocation: str
-    user: str
-    """Who the task belongs to."""
 
 
 class BadTaskToken(Exception):
     """A token is not ours or was tampered with."""
 
 
-def sign(seed: str, allocation_id: str, user: str) -> str:
-    """The token of one run of a task; the same at every time and on every worker."""
-    body = msgspec.json.encode(TaskToken(allocation_id, user))
-    signature: bytes = nkeys.from_seed(bytearray(seed.encode())).sign(body)
-    return f"{PREFIX}.{base64url.encode(body)}.{base64url.encode(signature)}"
+def issue(key: bytes, allocation_id: str) -> str:
+    """The token of one run of a task; the same at every time, and on all its nodes."""
+    body = msgspec.json.encode(TaskToken(allocation_id))
+    return f"{PREFIX}.{base64url.encode(body)}.{base64url.encode(_signature(key, body))}"
 
 
 def is_task_token(token: str) -> bool:
@@ -46,15 +40,30 @@ def is_task_token(token: str) -> bool:
     return token.startswith(f"{PREFIX}.")
 
 
-def read(public_key: str, token: str) -> TaskToken:
+def read(key: bytes, token: str) -> TaskToken:
     """What a token says; raises `BadTaskToken`. Whether the run is still there is for the caller to see."""
     try:
         _, body, signature = token.split(".")
-        key = VerifyKey(base64.b32decode(public_key + "=" * (-len(public_key) % 8))[_KEY])
         said = base64url.decode(body)
-        key.verify(said, base64url.decode(signature))
+        if not hmac.compare_digest(_signature(key, said), base64url.decode(signature)):
+            raise BadTaskToken("the token was not issued by this cluster")
         return msgspec.json.decode(said, type=TaskToken)
-    except (BadSignatureError, BadSignatureLength) as error:
-        raise BadTaskToken("the token was not issued by a worker of this cluster") from error
     except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
         raise BadTaskToken("the token cannot be read") from error
+
+
+def key_from(path: Path | None) -> bytes | None:
+    """The key in a file; None where none is named. Raises `BadSettings`."""
+    if path is None:
+        return None
+    try:
+        key = path.read_bytes().strip()
+    except OSError as error:
+        raise BadSettings(f"STEADFAST_TASK_KEY={path} cannot be read: {error.strerror}") from error
+    if not key:
+        raise BadSettings(f"STEADFAST_TASK_KEY={path} is empty: 64 hexadecimal digits are expected")
+    return key
+
+
+def _signature(key: bytes, body: bytes) -> bytes:
+    return hmac.digest(key, b"task\n" + body, hashlib.sha256)

@@ -14,9 +14,8 @@ from services.kit.files import set_aside, write_whole
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
     """Make keys in `folder`, or read those that are there, and write what services and workers are given.
 
-    `service.creds` and `trial-signer.pub`, by which the gateway knows a task, go to the folder for services;
-    `worker.creds`, for connecting, and `trial-signing.json`, the key for scripts, to that for workers. Both
-    folders are `folder` unless named.
+    `service.creds` goes to the folder for services; `worker.creds`, for connecting, and `trial-signing.json`,
+    the key for scripts, to that for workers. Both folders are `folder` unless named.
     `authority.json` stays where the cluster is administered.
     """
     services, workers = services or folder, workers or folder
@@ -24,7 +23,6 @@ def write_keys(folder: Path, *, services: Path | None = None, workers: Path | No
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority = _authority(folder / "authority.json")
     _write(services / "service.creds", authority.service())
-    _write(services / "trial-signer.pub", authority.trial_signer)
     _write(workers / "worker.creds", authority.worker())
     signing = {"account": authority.account, "seed": authority.trial_signing_seed}
     _write(workers / "trial-signing.json", json.dumps(signing))

@@ -46,7 +46,8 @@ def main() -> None:
 
 def _write_files(args: argparse.Namespace) -> None:
     authority = write_keys(args.keys, services=args.keys / "services", workers=args.keys / "worker")
-    keep_secret(args.keys / "services" / "token-key")
+    for name in ("token-key", "task-key"):
+        keep_secret(args.keys / "services" / name)
     sealing = keep_secret(args.keys / "services" / "sealing-key")
     write_whole(args.keys / "worker" / "sealing-key", sealing.read_bytes())
     folder = args.keys / "broker"

@@ -106,6 +106,8 @@ class Cluster:
             found["STEADFAST_LOG_DISK"] = str(self.log_folder)
         if name == "gateway":
             found |= self._gateway()
+        if name == "scheduler":
+            found["STEADFAST_TASK_KEY"] = str(self.home.secret("task-key"))
         if name == "scheduler" and plan.pools_file:
             found["STEADFAST_POOLS"] = plan.pools_file
         if name not in SERVICES:
@@ -136,7 +138,7 @@ class Cluster:
             "STEADFAST_PORT": str(self.plan.port),
             "STEADFAST_TOKEN_KEY": str(self.home.secret("token-key")),
             "STEADFAST_SEALING_KEY": str(self.home.secret("sealing-key")),
-            "STEADFAST_TRIAL_SIGNER": str(self.home.folder("secrets") / "trial-signer.pub"),
+            "STEADFAST_TASK_KEY": str(self.home.secret("task-key")),
         }
 
     def _own_storage(self) -> Path:

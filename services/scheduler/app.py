@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from det_contracts.news import AskLeave
+from services.kit import task_tokens
 from services.kit.asked import News, hear_scripts
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
@@ -41,13 +44,15 @@ class Settings(ServiceSettings):
     """What the scheduler needs beside the common settings."""
 
     reconnect_wait_s: float = RECONNECT_WAIT_S
+    task_key: Path | None = None
+    """File with the key of runs' tokens, which the gateway has, too. None: they cannot use the REST API."""
     pools: Path | None = None
     """File with the resource pools; none: one pool `default` with the defaults, and those of the workers."""
 
 
 async def _beside(parts: Parts) -> None:
     settings = settings_of(parts, Settings)
-    orders = OrdersWriter(parts, Consumers(parts.connection).make)
+    orders = OrdersWriter(parts, Consumers(parts.connection).make, _tokens(settings))
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(orders.run())
         tasks.create_task(_answer_scripts(parts))
@@ -55,6 +60,12 @@ async def _beside(parts: Parts) -> None:
         if settings.pools is not None:
             # A command waits until this replica leads; what is configured already has no effect.
             tasks.create_task(_configure(parts, settings.pools))
+
+
+def _tokens(settings: Settings) -> Callable[[str], str]:
+    """What makes the tokens of runs; raises `BadSettings`."""
+    key = task_tokens.key_from(settings.task_key)
+    return (lambda _: "") if key is None else partial(task_tokens.issue, key)
 
 
 async def _answer_scripts(parts: Parts) -> None:

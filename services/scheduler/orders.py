@@ -34,6 +34,8 @@ _ENCODER = msgspec.json.Encoder()
 log = structlog.get_logger()
 MakeRoom = Callable[[str], Awaitable[None]]
 """Makes the consumer by which a worker follows its orders, where there is none yet."""
+TokenOf = Callable[[str], str]
+"""The token by which a run uses the REST API."""
 
 
 def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
@@ -79,7 +81,8 @@ def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
 class OrdersWriter:
     """Keeps the orders of all workers as the fold says, for as long as this replica leads."""
 
-    def __init__(self, parts: Parts, make_room: MakeRoom) -> None:
+    def __init__(self, parts: Parts, make_room: MakeRoom, token_of: TokenOf = lambda _: "") -> None:
+        self._token_of = token_of
         self._runner = parts.runner
         self._journal = parts.journal
         self._leading = parts.leading
@@ -219,6 +222,7 @@ class OrdersWriter:
         found: Briefing | str
         try:
             found = await read_briefing(self._journal, id, gang)
+            found = msgspec.structs.replace(found, token=self._token_of(id))
         except NotToBeFound as error:
             found = str(error)
         if id in self._runner.state.allocations:

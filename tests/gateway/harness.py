@@ -43,6 +43,7 @@ from tests.fixtures.databases import open_sqlite
 OF_TASKS = (commands.SubmitTask, commands.StopTask)
 KEY = b"a key that is long enough"
 AUTHORITY = Authority.create()
+TASK_KEY = b"a key of tasks"
 SEALER = Sealer(b"s" * 32)
 
 
@@ -143,7 +144,7 @@ class Harness:
             journal=self.journal,
             blobs=DirectoryBlobs(folder / "blobs"),
             token_key=KEY,
-            trial_signer=AUTHORITY.trial_signer,
+            task_key=TASK_KEY,
             sealer=SEALER,
             storage={"type": "shared_fs", "host_path": str(folder / "checkpoints")},
             measures=Measures("gateway"),

@@ -11,7 +11,7 @@ import pytest
 from det_contracts.events import checkpoints, scheduler
 from services.kit import task_tokens
 from tests.gateway import stories as story
-from tests.gateway.harness import AUTHORITY
+from tests.gateway.harness import TASK_KEY
 
 UUID = "4a1f0c9e-3b6d-4a51-8c37-0f6f5c1d2e3b"
 
@@ -102,7 +102,7 @@ def test_what_is_not_there_is_not_deleted(stored, body, status):
 
 
 def tell(gateway, allocation, resources, status=200):
-    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    token = task_tokens.issue(TASK_KEY, allocation)
     body = {"checkpoints": [{"uuid": UUID, "resources": resources}]}
     headers = {"Authorization": f"Bearer {token}"}
     answer = gateway.send("PATCH", "/api/v1/checkpoints", body, headers=headers)

@@ -9,7 +9,7 @@ import pytest
 from det_contracts.events import scheduler
 from services.kit import task_tokens
 from tests.gateway import stories as story
-from tests.gateway.harness import AUTHORITY
+from tests.gateway.harness import TASK_KEY
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_where_a_task_answers_is_told_by_itself(here, board):
     allocation = f"{board['id']}.1"
     path = f"/api/v1/allocations/{allocation}/proxy_address"
     here.given(story.placed(allocation, "TENSORBOARD"))
-    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    token = task_tokens.issue(TASK_KEY, allocation)
     headers = {"Authorization": f"Bearer {token}"}
     for wrong in ("", "host", "host:x", "host:99999", ":80"):
         answer = here.send("POST", path, {"proxyAddress": wrong}, headers=headers)

@@ -14,7 +14,7 @@ from services.gateway.commands import gathers
 from services.kit import task_tokens
 from services.metrics.app import RULES as METRICS
 from tests.gateway import stories
-from tests.gateway.harness import AUTHORITY
+from tests.gateway.harness import TASK_KEY
 
 API = "/api/v1"
 
@@ -32,7 +32,7 @@ def busy(gateway):
 
 
 def show_token(gateway, allocation):
-    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    token = task_tokens.issue(TASK_KEY, allocation)
     gateway.client.headers["Authorization"] = f"Bearer {token}"
 
 

@@ -274,11 +274,11 @@ def test_who_is_renamed_keeps_their_session(gateway):
 def test_a_task_changes_no_password_and_sees_no_sessions(gateway):
     from services.kit import task_tokens
     from tests.gateway import stories as story
-    from tests.gateway.harness import AUTHORITY
+    from tests.gateway.harness import TASK_KEY
 
     gateway.given(story.created(1, user="determined"), story.trial_created(1), *story.running(1))
     [allocation] = gateway.catalogue.state.live
-    token = task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, "determined")
+    token = task_tokens.issue(TASK_KEY, allocation)
     assert status(gateway, token) == 200
     for method, path, body in (
         ("GET", SESSIONS, None),

@@ -12,7 +12,7 @@ from det_contracts.events.gateway import Served
 from services.gateway.tickets import BadTicket, seal, unseal
 from services.kit import task_tokens
 from tests.gateway import stories as story
-from tests.gateway.harness import AUTHORITY, KEY
+from tests.gateway.harness import KEY, TASK_KEY
 
 HTML = b"<!doctype html><html><head><title>t</title></head><body></body></html>"
 
@@ -67,7 +67,7 @@ def board(gateway, task):
 
 
 def told(gateway, task, address):
-    token = task_tokens.sign(AUTHORITY.trial_signing_seed, task.allocation, "determined")
+    token = task_tokens.issue(TASK_KEY, task.allocation)
     path = f"/api/v1/allocations/{task.allocation}/proxy_address"
     return gateway.send("POST", path, {"proxyAddress": address}, headers={"Authorization": f"Bearer {token}"})
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
+import nkeys
 import pytest
 
 from det_contracts.events import scheduler
-from services.kit import task_tokens
-from services.kit.credentials import Authority
+from services.kit import base64url, task_tokens
+from services.kit.settings import BadSettings
 from tests.gateway import stories
-from tests.gateway.harness import AUTHORITY
+from tests.gateway.harness import AUTHORITY, TASK_KEY
 
 
-def token(seed=AUTHORITY.trial_signing_seed, allocation="1.r1.1", user="determined"):
-    return task_tokens.sign(seed, allocation, user)
+def token(key=TASK_KEY, allocation="1.r1.1"):
+    return task_tokens.issue(key, allocation)
+
+
+def signed_by_worker(user):
+    """What a worker can make with the key that it has, for mints of credentials of scripts."""
+    body = json.dumps({"allocation": "1.r1.1", "user": user}).encode()
+    signature = nkeys.from_seed(bytearray(AUTHORITY.trial_signing_seed.encode())).sign(body)
+    return f"task.{base64url.encode(body)}.{base64url.encode(signature)}"
 
 
 @pytest.fixture
@@ -51,17 +62,18 @@ def test_a_tasks_token_ends_with_its_run(busy):
 @pytest.mark.parametrize(
     "text",
     [
-        token(Authority.create().trial_signing_seed),
+        token(b"another key"),
+        signed_by_worker("determined"),
+        signed_by_worker("admin"),
         token()[:-3],
         token() + "AAAA",
         "task.e30.AAAA",
         "task.",
         "task.a.b.c",
         token(allocation="1.r9.1"),
-        token(user="nobody"),
     ],
 )
-def test_what_no_worker_signed_is_refused(busy, text):
+def test_what_no_scheduler_signed_is_refused(busy, text):
     show(busy, text)
     busy.refused(401, "GET", "/api/v1/me")
 
@@ -70,4 +82,33 @@ def test_a_token_does_not_change_hands():
     body = token().split(".")[1]
     other = token(allocation="1.r2.1").split(".")
     with pytest.raises(task_tokens.BadTaskToken, match="not issued"):
-        task_tokens.read(AUTHORITY.trial_signer, f"task.{body}.{other[2]}")
+        task_tokens.read(TASK_KEY, f"task.{body}.{other[2]}")
+
+
+def test_whose_a_task_is_the_log_says_alone(gateway):
+    """A worker that wants to be somebody has to have run something of theirs."""
+    of_admin = msgspec.structs.replace(stories.created(1), user="admin")
+    gateway.given(of_admin, stories.trial_created(1), stories.run_requested(1), stories.assigned(1))
+    show(gateway, token())
+    assert gateway.get("/api/v1/me")["user"]["username"] == "admin"
+    told = gateway.refused(403, "POST", "/api/v1/users", {"user": {"username": "mine", "admin": True}})
+    assert "may not administer" in told
+
+
+def test_a_task_of_a_user_who_may_not_act_may_not_either(busy):
+    busy.log_in("admin")
+    busy.send("PATCH", "/api/v1/users/2", {"active": False})
+    show(busy, token())
+    busy.refused(401, "GET", "/api/v1/me")
+
+
+def test_keys_come_from_files(tmp_path):
+    path = tmp_path / "key"
+    assert task_tokens.key_from(None) is None
+    with pytest.raises(BadSettings, match="STEADFAST_TASK_KEY"):
+        task_tokens.key_from(path)
+    path.write_text("\n")
+    with pytest.raises(BadSettings, match="is empty"):
+        task_tokens.key_from(path)
+    path.write_text("secret\n")
+    assert task_tokens.key_from(path) == b"secret"

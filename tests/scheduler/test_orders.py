@@ -55,7 +55,7 @@ class Cluster:
                 leading=lambda number=number: self.leader == number,
             )
             self.runners.append(runner)
-            self.writers.append(orders.OrdersWriter(parts, self._make))
+            self.writers.append(orders.OrdersWriter(parts, self._make, "token of {}".format))
             self._tasks += [asyncio.create_task(runner.run()), asyncio.create_task(self.writers[-1].run())]
 
     async def _make(self, worker_id):
@@ -167,8 +167,27 @@ def test_an_assignment_is_told_with_all_that_its_start_needs(play):
             3,
         )
         assert briefing.gang.addresses == ("at-w",)
+        assert briefing.token == "token of 1.r.1"
         assert briefing.assigned.allocation_id == "1.r.1"
         assert found.position >= one.position
+
+    play(story)
+
+
+def test_the_token_of_a_run_is_told_to_the_workers_of_the_run_alone(play):
+    async def story(cluster):
+        cluster.schedulers()
+        for name in "ab":
+            await cluster.register(name, slots=1)
+        await cluster.request(1)
+        await cluster.request(2)
+        told = {name: (await cluster.told(ids, name)).allocations for name in "ab"}
+        tokens = {name: [one.briefing.token for one in found] for name, found in told.items()}
+        assert sorted(tokens.values()) == [["token of 1.r.1"], ["token of 2.r.1"]]
+        for name, other in zip("ab", "ba", strict=True):
+            seen = "".join(str(message) for message in cluster.messages(name))
+            assert tokens[name][0] in seen
+            assert tokens[other][0] not in seen
 
     play(story)
 

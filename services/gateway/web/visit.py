@@ -91,20 +91,20 @@ class Visit:
 
     def _task_session(self, token: str) -> tokens.Session:
         """What runs in a task acts for its owner, as long as it runs."""
-        signer = self.backend.trial_signer
-        if signer is None:
+        key = self.backend.task_key
+        if key is None:
             raise errors.unauthenticated(
-                "tasks cannot log in here: set STEADFAST_TRIAL_SIGNER at the gateway"
+                "tasks cannot log in here: set STEADFAST_TASK_KEY at the gateway and at the scheduler"
             )
         try:
-            said = task_tokens.read(signer, token)
+            said = task_tokens.read(key, token)
         except task_tokens.BadTaskToken as error:
             raise errors.unauthenticated(str(error)) from None
         allocation = self.catalogue.state.allocations.get(said.allocation)
-        nobody = users.active(self.catalogue.state, said.user) is None
-        if allocation is None or allocation.ended_at is not None or nobody:
+        owner = users.owner_of(self.catalogue.state, allocation) if allocation is not None else None
+        if allocation is None or allocation.ended_at is not None or owner is None:
             raise errors.unauthenticated(f"allocation {said.allocation} is over, and its session with it")
-        return tokens.Session(said.allocation, said.user, math.inf, allocation=said.allocation)
+        return tokens.Session(said.allocation, owner.username, math.inf, allocation=said.allocation)
 
 
 class UserVisit(Visit):
@@ -152,6 +152,8 @@ class UserVisit(Visit):
 
     def admin(self) -> User:
         """Who asks, if they may administer; raises `Refused` (403)."""
+        if self.session().allocation:
+            raise errors.forbidden("what runs in a task may not administer, whosever it is")
         if not self.user.admin:
             raise errors.forbidden(f"user '{self.user.username}' is no administrator")
         return self.user
