@@ -21,6 +21,7 @@ from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import sessions, tokens, users
 from services.gateway.backend import Backend
 from services.gateway.domain import User
+from services.gateway.rights import is_of
 from services.gateway.web import errors
 from services.gateway.web.params import Params
 from services.gateway.web.streaming import Stream
@@ -104,6 +105,9 @@ class Visit:
         nobody = users.active(self.catalogue.state, said.user) is None
         if allocation is None or allocation.ended_at is not None or nobody:
             raise errors.unauthenticated(f"allocation {said.allocation} is over, and its session with it")
+        # Its worker signed it, and a worker may only speak of what runs on it, not make sessions for anybody.
+        if not is_of(self.catalogue.state, said.allocation, said.user):
+            raise errors.unauthenticated(f"allocation {said.allocation} is not of user '{said.user}'")
         return tokens.Session(said.allocation, said.user, math.inf, allocation=said.allocation)
 
 
@@ -112,7 +116,8 @@ class UserVisit(Visit):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        session = self.session()
+        # Of whoever came through the door: see `services.gateway.authz`.
+        session: tokens.Session = getattr(request.state, "session", None) or self.session()
         if session.scope == "read" and not may_be_only_read(request.method, request.url.path):
             raise errors.forbidden("this API token is for reading only; make one with the scope 'all'")
         self.session_id = session.id
@@ -149,12 +154,6 @@ class UserVisit(Visit):
         # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
         said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
         return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
-
-    def admin(self) -> User:
-        """Who asks, if they may administer; raises `Refused` (403)."""
-        if not self.user.admin:
-            raise errors.forbidden(f"user '{self.user.username}' is no administrator")
-        return self.user
 
     def person(self) -> User:
         """Who asks, if they logged in themselves; raises `Refused` (403) for tasks and API tokens.
