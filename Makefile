@@ -86,7 +86,7 @@ bench: setup ## print the table of benchmarks
 soak: $(VENV)/.installed ## simulate SEEDS clusters with everything that can go wrong
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
-docs: $(VENV)/.installed ## generate docs/messages.md and docs/states.md
+docs: $(VENV)/.installed ## generate docs/messages.md, states.md and rights-table.md
 	@$(BIN)/python docs/generate.py
 
 clean: ## remove what was built; the cluster's data stays

@@ -7,10 +7,18 @@ from services.checkpoints.domain import State, evolve
 from services.checkpoints.measures import readings
 from services.checkpoints.queries import ANSWERS
 from services.checkpoints.react import react
+from services.checkpoints.rights import directory
+from services.kit.authz.commands import judged
+from services.kit.authz.people import with_people
 from services.kit.host import Service
 from services.kit.rules import Rules
 
 RULES = Rules(
-    owner="checkpoints", state=State, evolve=evolve, react=react, commands=COMMANDS, answers=ANSWERS
+    owner="checkpoints",
+    state=State,
+    evolve=with_people(evolve),
+    react=react,
+    commands=judged(COMMANDS, directory),
+    answers=ANSWERS,
 )
 SERVICE = Service(RULES, readings=readings)

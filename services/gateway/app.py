@@ -13,6 +13,7 @@ from services.gateway.domain import State, evolve
 from services.gateway.http import allow_many_connections, application, listening_socket, serve
 from services.gateway.live import Live
 from services.gateway.peers import Peers
+from services.gateway.rights import Directory
 from services.gateway.settings import (
     Settings,
     blob_store,
@@ -23,6 +24,7 @@ from services.gateway.settings import (
 from services.gateway.store import project
 from services.gateway.web.connection import Connections
 from services.kit import task_tokens
+from services.kit.authz.commands import judged
 from services.kit.ending import end
 from services.kit.health_signs import Signs
 from services.kit.host import Service
@@ -33,7 +35,13 @@ from services.kit.sealing import sealer_from
 REBUILD_PATIENCE_S = 600.0
 """How long the tables may take to catch up with the fold after they were lost."""
 
-RULES = Rules(owner="gateway", state=State, evolve=evolve, react=lambda _, __: (), commands=COMMANDS)
+RULES = Rules(
+    owner="gateway",
+    state=State,
+    evolve=evolve,
+    react=lambda _, __: (),
+    commands=judged(COMMANDS, Directory),
+)
 
 
 async def serve_http(parts: Parts) -> None:

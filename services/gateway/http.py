@@ -11,8 +11,10 @@ from collections.abc import Iterator
 
 import structlog
 import uvicorn
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.routing import APIRoute
 
+from services.gateway.authz import Guard
 from services.gateway.backend import Backend
 from services.gateway.routes import (
     allocations,
@@ -62,6 +64,7 @@ from services.gateway.web.connection import Connections, Patient
 from services.gateway.web.counting import Counting
 from services.gateway.web.framing import Framing
 from services.gateway.web.origins import Origins
+from services.kit.authz.routes import needed
 
 log = structlog.get_logger()
 BACKLOG = 512
@@ -108,9 +111,9 @@ def surface() -> APIRouter:
         own_tasks,
         tasks,
     ):
-        made.include_router(part.router, prefix=errors.API)
+        _include(made, part.router, errors.API)
     for other in (cluster, usage, queue, templates, workspaces, preview, why, events, live, document, later):
-        made.include_router(other.router, prefix=errors.API)
+        _include(made, other.router, errors.API)
     for raw in (
         master,
         tasks,
@@ -124,8 +127,17 @@ def surface() -> APIRouter:
         proxy,
         page,
     ):
-        made.include_router(raw.root)
+        _include(made, raw.root, "")
     return made
+
+
+def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
+    """Let those in whom the permission table lets; raises `LookupError` for a route without a row."""
+    for route in part.routes:
+        if isinstance(route, APIRoute):
+            for method in route.methods or ():
+                needed(method, prefix + route.path)
+    made.include_router(part, prefix=prefix, dependencies=[Depends(Guard(prefix))])
 
 
 def application(backend: Backend) -> FastAPI:

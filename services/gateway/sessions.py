@@ -6,17 +6,20 @@ from det_contracts.events.gateway import AccessToken
 from services.gateway import tokens, users
 from services.gateway.domain import OpenSession, State, User
 from services.gateway.tokens import BadToken, Session
+from services.kit.authz.judge import forbidden
 
 
 def check(state: State, session: Session, now: float) -> None:
-    """Raise `BadToken` for a session that is closed or too old."""
-    user = users.active(state, session.user)
+    """Raise `BadToken` for a session that is over; `Refused` (403) where its user is not active."""
+    user = users.named(state, session.user)
     known = state.open_sessions.get(session.id)
     until = known.until if known is not None else session.until
     if until <= now:
         raise BadToken("the token is too old")
     if user is None or session.began_at < user.password_at or _is_closed(state, session, user, known):
         raise BadToken("this session is closed")
+    if not user.active:
+        raise forbidden("user is not active")
 
 
 def _is_closed(state: State, session: Session, user: User, known: OpenSession | None) -> bool:
@@ -59,7 +62,7 @@ def by_api_token(state: State, text: str, now: float) -> Session:
         raise BadToken("this API token is not known, or was revoked")
     user = users.by_id(state, token.user_id)
     if not user.active:
-        raise BadToken("the owner of this API token may not log in")
+        raise forbidden("user is not active")
     if token.until <= now:
         raise BadToken(f"the API token '{token.name}' has expired")
     return Session(id, user.username, token.until, api_token=id, scope=token.scope)

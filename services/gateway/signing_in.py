@@ -11,7 +11,7 @@ from services.gateway import tokens, users
 from services.gateway.backend import Backend
 from services.gateway.domain import User
 from services.gateway.settings import is_open_to_others
-from services.gateway.web.errors import unauthenticated
+from services.gateway.web.errors import forbidden, unauthenticated
 from services.kit import passwords
 from services.kit.admission import Busy
 
@@ -22,7 +22,8 @@ LONGEST_CLIENT = 200
 async def with_password(backend: Backend, username: str, sent: str, address: str) -> User:
     """The user, if the password that a client sent is theirs.
 
-    Raises `Refused`: 401, whether it is the name or the password that is wrong, or 429 after too many tries.
+    Raises `Refused`: 401, whether it is the name or the password that is wrong, 403 for who is not active, or
+    429 after too many tries.
     """
     attempt = backend.logins.begin(username, address, time.monotonic())
     try:
@@ -57,17 +58,19 @@ async def begin(backend: Backend, user: User, address: str, client: str) -> str:
 
 async def _checked(backend: Backend, username: str, sent: str, address: str) -> User:
     state = backend.catalogue.state
-    user = users.active(state, username)
+    user = users.named(state, username)
     lane, password = backend.limits.passwords, user.password if user is not None else None
     fits = await lane.run(address, passwords.fits, sent, password)
     # Meanwhile they may have been given another one.
-    now = users.active(state, username)
+    now = users.named(state, username)
     empty_ok = not is_open_to_others(backend.settings)
     if now is None or now.password != password or now.remote or now.username != username:
         fits = False
     if now is None or not fits or not (sent or empty_ok):
         told = "" if empty_ok else "; nobody logs in here without a password"
         raise unauthenticated(f"user '{username}' and this password do not fit; run 'det user login'{told}")
+    if not now.active:
+        raise forbidden("user is not active")
     return now
 
 

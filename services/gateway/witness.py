@@ -20,7 +20,9 @@ from det_contracts.nesting import VALUE_LEVELS, is_too_deep
 from det_contracts.problems import Problem, Refused, invalid, precondition, unavailable
 from det_contracts.reports import ReportBatch, Series
 from services.gateway.domain import Allocation, Trial
+from services.gateway.rights import judge
 from services.gateway.web.visit import UserVisit
+from services.kit.authz.judge import Wish
 from services.kit.log import Draft, NotConfirmed, TooLarge
 from services.kit.records import read_event
 
@@ -34,13 +36,14 @@ class Witness:
     """One trial's present run, spoken for by whoever may."""
 
     def __init__(self, visit: UserVisit, trial_id: int) -> None:
-        """Raises `Refused`: no such trial (404), or the session belongs to another one's run (403)."""
+        """Raises `Refused`: no such trial (404), or the session is that of another run or user (403)."""
         self.trial: Trial = visit.catalogue.trial(trial_id)
         session = visit.session()
         allocation = visit.catalogue.state.allocations.get(session.allocation)
         if allocation is not None and allocation.trial_id != trial_id:
             message = f"the token is that of {allocation.id}, which does not belong to trial {trial_id}"
             raise Refused(Problem("permission_denied", message))
+        judge(visit.catalogue.state, session, Wish("speak", "trial", trial_id))
         self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
         self._catalogue = visit.catalogue
         self._journal = visit.backend.journal

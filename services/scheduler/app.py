@@ -12,6 +12,8 @@ from pathlib import Path
 from det_contracts.news import AskLeave
 from services.kit import task_tokens
 from services.kit.asked import News, hear_scripts
+from services.kit.authz.commands import judged
+from services.kit.authz.people import with_people
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
@@ -26,13 +28,14 @@ from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
 from services.scheduler.react import due, expire, react
+from services.scheduler.rights import directory
 
 RULES = Rules(
     owner="scheduler",
     state=State,
-    evolve=evolve,
+    evolve=with_people(evolve),
     react=react,
-    commands=COMMANDS,
+    commands=judged(COMMANDS, directory),
     answers=ANSWERS,
     due=due,
     expire=expire,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from det_contracts.news import AskBest, AskMetadata, AskOperations
 from det_contracts.queries import PreviewSearch
 from services.kit.asked import News, hear_scripts
+from services.kit.authz.commands import judged
+from services.kit.authz.people import with_people
 from services.kit.host import Service
 from services.kit.parts import Parts
 from services.kit.rules import Rules
@@ -15,13 +17,14 @@ from services.searcher.news import say_best, say_metadata, say_operations
 from services.searcher.preview import PREVIEW
 from services.searcher.queries import ANSWERS
 from services.searcher.react import due, expire, react
+from services.searcher.rights import directory
 
 RULES = Rules(
     owner="searcher",
     state=State,
-    evolve=evolve,
+    evolve=with_people(evolve),
     react=react,
-    commands=COMMANDS,
+    commands=judged(COMMANDS, directory),
     answers=ANSWERS,
     due=due,
     expire=expire,

@@ -69,7 +69,7 @@ def test_a_draining_worker_empties_and_gets_nothing_new(lab):
     first, (trial,) = lab.submit("first")
     lab.until_held(trial)
     ((place,),) = lab.places(trial)
-    lab.cluster.api("POST", f"agents/{place}/disable", json={"drain": True})
+    lab.cluster.api("POST", f"agents/{place}/disable", user="admin", json={"drain": True})
     second, others = lab.submit("second", trials=8)
     lab.until_held(*others)
     assert all(place not in places for other in others for places in lab.places(other))
@@ -78,7 +78,7 @@ def test_a_draining_worker_empties_and_gets_nothing_new(lab):
     lab.finished(first)
     wait_for(lambda: lab.used(place) == 0, 20, "the worker to be empty")
     assert lab.runs(trial) == 1
-    lab.cluster.api("POST", f"agents/{place}/enable")
+    lab.cluster.api("POST", f"agents/{place}/enable", user="admin")
     third, (last,) = lab.submit("third", slots=4)
     lab.until_held(last)
     assert lab.places(last) == [[place]]
@@ -92,7 +92,7 @@ def test_a_disabled_worker_has_its_work_killed_and_moved(lab):
     experiment, (trial,) = lab.submit("moved", slots=2)
     lab.until_held(trial)
     ((place,),) = lab.places(trial)
-    lab.cluster.api("POST", f"agents/{place}/disable")
+    lab.cluster.api("POST", f"agents/{place}/disable", user="admin")
     lab.told(trial, 2)
     lab.open("moved")
     lab.finished(experiment)

@@ -115,7 +115,7 @@ def test_it_dies_with_its_owners_account(gateway):
     token = bearer(make(gateway)["token"])
     gateway.log_in("admin")
     gateway.send("PATCH", "/api/v1/users/2", {"active": False})
-    assert gateway.send("GET", "/api/v1/me", headers=token).status_code == 401
+    assert gateway.send("GET", "/api/v1/me", headers=token).status_code == 403
 
 
 def test_others_tokens_are_for_administrators(gateway):

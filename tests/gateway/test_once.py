@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import types
-
+import msgspec
 import pytest
 
 from det_contracts import commands, subjects
@@ -142,12 +141,23 @@ def _workspace(digest):
     return commands.SetWorkspace(name="w", user="ann", once=commands.Once("r-1", "k", digest))
 
 
+class Anything:
+    """A command of an administrator of which nothing is given but that it shall be done once."""
+
+    def __init__(self, once):
+        self.once = once
+        self.user = "admin"
+
+    def __getattr__(self, name):
+        return msgspec.UNSET
+
+
 @pytest.mark.parametrize("command", commands.Creation.__subclasses__(), ids=lambda kind: kind.__name__)
 def test_every_owner_answers_what_it_made_before(command):
     owners = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)}
     rules = owners[commands.OWNER_OF[command]]
     state = rules.state()
     state.creations["r-1"] = Made("k", "d", 7)
-    asked = types.SimpleNamespace(once=commands.Once("r-1", "k", "d"))
+    asked = Anything(commands.Once("r-1", "k", "d"))
     ruling = rules.commands[command](state, asked, Call("c", 0.0))
     assert (ruling.value, list(ruling.events)) == (7, [])

@@ -75,13 +75,14 @@ def test_what_makes_no_sense_is_refused(busy, change, status, message):
 
 
 def test_workers_and_slots_are_switched(busy):
+    busy.let_in("admin")
     agent, slot = "/api/v1/agents/w-1", "/api/v1/agents/w-1/slots/1"
     busy.send("POST", f"{agent}/disable", {"drain": True})
     busy.send("POST", f"{agent}/disable")
     busy.send("POST", f"{agent}/enable")
     busy.send("POST", f"{slot}/disable", {"drain": False})
     busy.send("POST", f"{slot}/enable", {})
-    who = {"worker_id": "w-1", "user": "determined"}
+    who = {"worker_id": "w-1", "user": "admin"}
     assert busy.peers.commands == [
         SwitchWorker(enabled=False, drain=True, **who),
         SwitchWorker(enabled=False, **who),

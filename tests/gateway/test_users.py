@@ -8,6 +8,8 @@ import pytest
 
 from services.kit.passwords import hashed
 
+AGENT = {"agentUid": 5, "agentGid": 0, "agentUser": "a", "agentGroup": "g"}
+
 
 @pytest.fixture
 def admin(gateway):
@@ -27,9 +29,9 @@ def try_to_log_in(gateway, name, password):
 
 
 def test_a_user_is_made_and_logs_in(admin):
-    made = make(admin, admin=True, displayName="Ann", agentUserGroup={"agentUid": 5, "agentUser": "a"})
+    made = make(admin, admin=True, displayName="Ann", agentUserGroup=AGENT)
     assert (made["id"], made["username"], made["admin"], made["active"]) == (3, "ann", True, True)
-    assert made["agentUserGroup"] == {"agentUid": 5, "agentGid": 0, "agentUser": "a", "agentGroup": ""}
+    assert made["agentUserGroup"] == AGENT
     names = [user["username"] for user in admin.get("/api/v1/users")["users"]]
     assert names == ["admin", "determined", "ann"]
     assert admin.get("/api/v1/users/ann/by-username")["user"] == made
@@ -48,6 +50,24 @@ def test_names_are_taken_and_checked(admin):
     assert "belongs to user 1" in admin.refused(409, "POST", "/api/v1/users", {"user": {"username": "admin"}})
     for name in ("", "  ", "a\nb", "x" * 129):
         assert "needs a name" in admin.refused(400, "POST", "/api/v1/users", {"user": {"username": name}})
+
+
+@pytest.mark.parametrize("shown", ["Admin", "admin", " ADMIN "])
+def test_nobody_else_is_shown_as_the_administrator(admin, shown):
+    make(admin)
+    for path in ("/api/v1/users/3", "/api/v1/users/2"):
+        assert "be taken for" in admin.refused(400, "PATCH", path, {"displayName": shown})
+    wish = {"user": {"username": "bo", "displayName": shown}}
+    assert "be taken for" in admin.refused(400, "POST", "/api/v1/users", wish)
+    assert admin.send("PATCH", "/api/v1/users/1", {"displayName": shown}).status_code == 200
+
+
+@pytest.mark.parametrize("lacking", ["agentUser", "agentGroup"])
+def test_an_agent_user_needs_both_names(admin, lacking):
+    told = {**AGENT, lacking: ""}
+    assert "agentGroup" in admin.refused(400, "PATCH", "/api/v1/users/2", {"agentUserGroup": told})
+    below = {**AGENT, "agentUid": -1}
+    assert "0 or more" in admin.refused(400, "PATCH", "/api/v1/users/2", {"agentUserGroup": below})
 
 
 def test_only_administrators_make_and_change_others(gateway):
@@ -77,8 +97,10 @@ def test_who_is_inactive_is_out(admin):
     token = try_to_log_in(admin, "ann", "pw").json()["token"]
     admin.send("PATCH", "/api/v1/users/3", {"active": False})
     headers = {"Authorization": f"Bearer {token}"}
-    assert admin.send("GET", "/api/v1/me", headers=headers).status_code == 401
-    assert try_to_log_in(admin, "ann", "pw").status_code == 401
+    assert admin.send("GET", "/api/v1/me", headers=headers).status_code == 403
+    assert try_to_log_in(admin, "ann", "other").status_code == 401
+    answer = try_to_log_in(admin, "ann", "pw")
+    assert (answer.status_code, answer.json()["error"]["error"]) == (403, "user is not active")
     admin.send("PATCH", "/api/v1/users/3", {"active": True})
     assert admin.send("GET", "/api/v1/me", headers=headers).status_code == 200
 

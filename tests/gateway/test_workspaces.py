@@ -20,6 +20,7 @@ def filed(gateway):
 
 
 def test_the_first_ones_are_there(gateway):
+    gateway.log_in("admin")
     (space,) = gateway.get("/api/v1/workspaces")["workspaces"]
     assert (space["id"], space["name"], space["immutable"]) == (1, "Uncategorized", True)
     assert space["numProjects"] == 1
@@ -96,6 +97,28 @@ def test_what_is_archived_takes_nothing(filed):
     assert "archived" in filed.refused(400, "POST", "/api/v1/experiments/1/move", {"destinationProjectId": 2})
     filed.post("/api/v1/projects/2/unarchive")
     filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
+
+
+def test_what_is_archived_is_not_changed_before_it_is_back(filed):
+    filed.given(story.created(1))
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 2})
+    filed.post("/api/v1/projects/2/archive")
+    changes = (
+        ("PATCH", "/api/v1/projects/2", {"name": "x"}),
+        ("PATCH", "/api/v1/projects/2", {"description": "x"}),
+        ("POST", "/api/v1/projects/2/notes", {"name": "x", "contents": "x"}),
+        ("POST", "/api/v1/projects/2/move", {"destinationWorkspaceId": 1}),
+        ("POST", "/api/v1/experiments/1/move", {"destinationProjectId": 1}),
+    )
+    for change in changes:
+        assert "archived" in filed.refused(400, *change)
+    filed.post("/api/v1/projects/2/unarchive")
+    filed.post("/api/v1/workspaces/2/archive")
+    whole = ("POST", "/api/v1/projects/2/archive"), ("PATCH", "/api/v1/workspaces/2", {"name": "x"})
+    for change in (*changes, *whole):
+        assert "archived" in filed.refused(400, *change)
+    filed.post("/api/v1/workspaces/2/unarchive")
+    filed.post("/api/v1/experiments/1/move", {"destinationProjectId": 1})
 
 
 def test_pins_are_ones_own_and_come_first(filed):

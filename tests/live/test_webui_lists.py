@@ -325,7 +325,14 @@ def test_a_failed_distributed_trial_is_explained_one_click_from_the_dashboard(pa
     expect(page.get_by_text("the shard is missing").first).to_be_visible()
 
 
-def test_a_slot_is_drained_and_opened_again(page):
+def test_a_slot_is_drained_and_opened_again_by_administrators(page, context):
+    page.goto("/det/clusters")
+    expect(page.get_by_role("button", name=re.compile("^Drain slot 0"))).to_be_disabled()
+    context.clear_cookies()
+    page.goto("/det/dashboard")
+    page.get_by_label("User").fill("admin")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
     page.goto("/det/clusters")
     page.get_by_role("button", name=re.compile("^Drain slot 0")).click()
     page.get_by_role("button", name=re.compile("^Enable slot 0")).click()

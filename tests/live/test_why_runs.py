@@ -125,13 +125,13 @@ def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
         )
         assert f"experiment {high} was created" in said
     (agent,) = cluster.workers()
-    cluster.api("POST", f"agents/{agent}/disable")
+    cluster.api("POST", f"agents/{agent}/disable", user="admin")
     killed = important[0]
     wait_until(cluster, "trial", killed, f"trial {killed} asked for 1 slot for its run 2")
     answer, said = why(cluster, "trial", killed)
     assert said[-2:] == [f"run 1 of trial {killed} was to be killed", f"agent {agent} was disabled"]
     assert answer["steps"][-1]["actor"] == "user:determined"
-    cluster.api("POST", f"agents/{agent}/enable")
+    cluster.api("POST", f"agents/{agent}/enable", user="admin")
 
 
 def test_a_checkpoint_that_the_retention_deleted(cluster, submit):

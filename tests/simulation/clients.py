@@ -97,10 +97,10 @@ async def write(client, gateway):
     known = [id for id in world.registers.keys("workspace") if chance.random() < 0.8]
     id = chance.choice(known) if known else None
     if id is not None and chance.random() < 0.15:
-        command = RemoveWorkspace(workspace_id=id, user=client.name)
+        command = RemoveWorkspace(workspace_id=id, user="admin")
     else:
         name = f"place {world.new_id()}"
-        command = SetWorkspace(workspace_id=id, name=name, user=client.name)
+        command = SetWorkspace(workspace_id=id, name=name, user="admin")
     await gateway.peers.command(command)
     return gateway.catalogue.position
 
@@ -113,9 +113,9 @@ async def change(client, gateway):
     id, action = client.chance.choice(known), client.chance.choice(("pause", "activate", "rename"))
     if action == "rename":
         wish = {"name": f"name {client.world.new_id()}"}
-        command = ReviseExperiment(experiment_id=id, changes=wish, user=client.name)
+        command = ReviseExperiment(experiment_id=id, changes=wish, user="admin")
     else:
-        command = ChangeExperiment(experiment_id=id, action=action, user=client.name)
+        command = ChangeExperiment(experiment_id=id, action=action, user="admin")
     await gateway.peers.command(command)
     return gateway.catalogue.position
 

@@ -155,11 +155,11 @@ class Lab(Happened):
 
     def disable(self, worker_id, drain=False):
         """Close a worker; what runs on it is killed unless it shall drain."""
-        wish = SwitchWorker(worker_id=worker_id, enabled=False, drain=drain, user="ann")
+        wish = SwitchWorker(worker_id=worker_id, enabled=False, drain=drain, user="admin")
         self._ask("scheduler", wish)
 
     def enable(self, worker_id):
-        self._ask("scheduler", SwitchWorker(worker_id=worker_id, enabled=True, user="ann"))
+        self._ask("scheduler", SwitchWorker(worker_id=worker_id, enabled=True, user="admin"))
 
     # -- what scripts do
 

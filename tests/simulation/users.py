@@ -191,14 +191,14 @@ def _some_experiment(world, chance):
 def change(action):
     def make(world, chance):
         id = _some_experiment(world, chance)
-        return id and ("searcher", ChangeExperiment(experiment_id=id, action=action, user="bob"))
+        return id and ("searcher", ChangeExperiment(experiment_id=id, action=action, user="admin"))
 
     return make
 
 
 def kill_trial(world, chance):
     known = list(world.ledger.trials)
-    return ("searcher", KillTrial(trial_id=chance.choice(known), user="bob")) if known else None
+    return ("searcher", KillTrial(trial_id=chance.choice(known), user="admin")) if known else None
 
 
 def revise(world, chance):
@@ -207,7 +207,7 @@ def revise(world, chance):
         "name": f"named {chance.randrange(100)}",
         "checkpoint_storage.save_trial_best": chance.randrange(3),
     }
-    return id and ("searcher", ReviseExperiment(experiment_id=id, changes=changes, user="bob"))
+    return id and ("searcher", ReviseExperiment(experiment_id=id, changes=changes, user="admin"))
 
 
 def move_job(world, chance):
@@ -223,19 +223,19 @@ def move_job(world, chance):
             {"behind_of": other},
         )
     )
-    return id and ("scheduler", ChangeJob(experiment_id=id, user="bob", **wish))
+    return id and ("scheduler", ChangeJob(experiment_id=id, user="admin", **wish))
 
 
 def switch_worker(world, chance):
     one = chance.choice(list(world.workers.values()))
     enabled, drain = chance.random() < 0.6, chance.random() < 0.5
-    return "scheduler", SwitchWorker(worker_id=one.id, enabled=enabled, drain=drain, user="bob")
+    return "scheduler", SwitchWorker(worker_id=one.id, enabled=enabled, drain=drain, user="admin")
 
 
 def switch_slot(world, chance):
     one = chance.choice(list(world.workers.values()))
     slot, enabled, drain = chance.randrange(max(one.slots, 1)), chance.random() < 0.6, chance.random() < 0.5
-    return "scheduler", SwitchSlot(worker_id=one.id, slot_id=slot, enabled=enabled, drain=drain, user="bob")
+    return "scheduler", SwitchSlot(worker_id=one.id, slot_id=slot, enabled=enabled, drain=drain, user="admin")
 
 
 def submit_task(world, chance):

@@ -210,11 +210,11 @@ class Background(Users):
         for number in self.each():
             self.cluster.ask(
                 commands.CreateTrial(
-                    experiment_id=self.outside, request_id=f"r{number}", hparams={}, user="bo"
+                    experiment_id=self.outside, request_id=f"r{number}", hparams={}, user="ann"
                 )
             )
         for trial_id in self.trials_of(self.outside):
-            self.cluster.ask(commands.OpenRun(trial_id=trial_id, resume=False, user="bo"))
+            self.cluster.ask(commands.OpenRun(trial_id=trial_id, resume=False, user="ann"))
 
     def _custom(self):
         """One custom search, whose client has not answered for long."""
@@ -242,7 +242,7 @@ class Background(Users):
             ask(commands.OpenSession(session_id=f"other{number}", user_id=user, **opened))
             # One user has many.
             ask(commands.OpenSession(session_id=f"first{number}", user_id=1, **opened))
-            made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "ann"}
+            made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "admin"}
             ask(commands.CreateToken(token_id=f"token{number}", name="one", digest=str(number), **made))
         for id in self.ended:
             self.cluster.ask(commands.MoveExperiment(experiment_id=id, project_id=2, user="ann"))

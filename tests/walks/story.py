@@ -33,8 +33,8 @@ class Story(Users):
         self.here("a", 4, pool="story")
         self.here("b", 1, pool="story")
         for enabled in (False, True):
-            self.ask(commands.SwitchSlot(worker_id="b", slot_id=0, enabled=enabled, user="ann"))
-            self.ask(commands.SwitchWorker(worker_id="b", enabled=enabled, drain=True, user="ann"))
+            self.ask(commands.SwitchSlot(worker_id="b", slot_id=0, enabled=enabled, user="admin"))
+            self.ask(commands.SwitchWorker(worker_id="b", enabled=enabled, drain=True, user="admin"))
 
     def large(self):
         """What happens in an experiment of many trials, to a trial of many checkpoints and runs."""
@@ -160,19 +160,19 @@ class Story(Users):
     def outside(self):
         id = self.of.outside
         make = commands.CreateTrial(
-            experiment_id=id, request_id="fresh", hparams={}, user="bo", once=Once("u", "u", "d")
+            experiment_id=id, request_id="fresh", hparams={}, user="ann", once=Once("u", "u", "d")
         )
         self.ask(make)
         fresh = max(self.trials_of(id))
-        self.ask(commands.OpenRun(trial_id=fresh, resume=False, user="bo"))
+        self.ask(commands.OpenRun(trial_id=fresh, resume=False, user="ann"))
         self.cluster.tell(trial.Heartbeat(fresh, 1), trial.Progressed(fresh, 1, 5.0))
-        self.ask(commands.EndTrial(trial_id=fresh, state="COMPLETED", user="bo"))
+        self.ask(commands.EndTrial(trial_id=fresh, state="COMPLETED", user="ann"))
         few = self.submit(unmanaged=True)
-        self.ask(commands.CreateTrial(experiment_id=few, request_id="r", hparams={}, user="bo"))
+        self.ask(commands.CreateTrial(experiment_id=few, request_id="r", hparams={}, user="ann"))
         (one,) = self.trials_of(few)
-        self.ask(commands.OpenRun(trial_id=one, resume=False, user="bo"))
-        self.ask(commands.EndTrial(trial_id=one, state="COMPLETED", user="bo"))
-        self.ask(commands.OpenRun(trial_id=one, resume=True, user="bo"))
+        self.ask(commands.OpenRun(trial_id=one, resume=False, user="ann"))
+        self.ask(commands.EndTrial(trial_id=one, state="COMPLETED", user="ann"))
+        self.ask(commands.OpenRun(trial_id=one, resume=True, user="ann"))
 
     def custom(self):
         known = self.searcher.searches[self.of.custom].method
@@ -210,10 +210,10 @@ class Story(Users):
         # The one that is over is forgotten.
         ask(commands.OpenSession(session_id="second", opened_at=1e10, until=2e10, **opened))
         ask(commands.RenewSession(session_id="second", until=3e10))
-        ask(commands.CloseSession(session_id="second", user="ann"))
-        made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "ann"}
+        ask(commands.CloseSession(session_id="second", user="admin"))
+        made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "admin"}
         ask(commands.CreateToken(token_id="token", name="fresh", digest="00", **made))
-        ask(commands.RevokeToken(token_id="token", user="ann"))
+        ask(commands.RevokeToken(token_id="token", user="admin"))
 
     def registry(self):
         model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))

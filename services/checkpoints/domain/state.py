@@ -10,6 +10,7 @@ import msgspec
 
 from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
+from services.kit.authz.people import People
 from services.kit.once import Made
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
@@ -133,7 +134,7 @@ REGISTERED, THERE, GOING, GONE, FAILED = "registered", "there", "going", "gone",
 
 
 @dataclass
-class State:
+class State(People):
     """Everything that the checkpoints service folds out of the log."""
 
     experiments: dict[int, Experiment] = field(default_factory=dict)

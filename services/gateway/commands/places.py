@@ -39,6 +39,8 @@ def set_workspace(state: State, command: SetWorkspace, call: Call) -> Ruling:
     wanted = known
     if command.name is not msgspec.UNSET and command.name != known.name:
         _may_change(id, "workspace")
+        if known.archived and command.archived is not False:
+            raise _archived(f"workspace {id} '{known.name}'")
         holder = state.workspace_names.get(command.name.lower())
         if command.name.lower() == places.NAME.lower():
             holder = places.FIRST
@@ -86,6 +88,8 @@ def set_project(state: State, command: SetProject, call: Call) -> Ruling:
         return Ruling(value=id)
     if {"workspace_id", "name", "description", "archived"} & changes.keys():
         _may_change(id, "project")
+    if command.project_id is not None:
+        _refuse_archived(state, known, wanted)
     workspace = places.workspace(state, wanted.workspace_id)
     if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):
         if workspace.archived:
@@ -113,7 +117,21 @@ def move_experiment(state: State, command: MoveExperiment, call: Call) -> Ruling
     places.open_project(state, command.project_id)
     if known.project_id == command.project_id:
         return Ruling()
+    places.open_project(state, known.project_id)
     return Ruling([ExperimentMoved(known.id, command.project_id, f"moved by {command.user}")])
+
+
+def _refuse_archived(state: State, known: ProjectSet, wanted: ProjectSet) -> None:
+    """Raises `Refused` for a change of what is archived, unless the change is to bring it back."""
+    space = places.workspace(state, known.workspace_id)
+    if space.archived:
+        raise _archived(f"workspace {space.workspace_id} '{space.name}'")
+    if known.archived and wanted.archived:
+        raise _archived(f"project {known.project_id} '{known.name}'")
+
+
+def _archived(what: str) -> Refused:
+    return precondition(f"{what} is archived and cannot be changed: unarchive it first")
 
 
 def _may_change(id: int, kind: str) -> None:

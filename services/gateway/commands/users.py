@@ -13,10 +13,11 @@ from det_contracts.commands import (
     SetUser,
     given,
 )
-from det_contracts.events.gateway import PasswordRenewed, PasswordSet, SettingsSet, UserSet
+from det_contracts.events.gateway import AgentUser, PasswordRenewed, PasswordSet, SettingsSet, UserSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import users
 from services.gateway.domain import State
+from services.gateway.domain.people import ADMIN
 from services.kit.rules import Call, Ruling
 
 LONGEST_NAME = 128
@@ -33,11 +34,33 @@ def set_user(state: State, command: SetUser, call: Call) -> Ruling:
     else:
         id = command.user_id
         known = users.described(users.by_id(state, id), f"changed by {command.user}")
+    _check_shown_name(id, known.display_name, command.display_name)
+    _check_agent_user(command.agent_user)
     wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
     if command.password is not None:
         events.append(_password(id, command.password, wanted.reason))
     return Ruling(events, id)
+
+
+def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:
+    """Nobody but the administrator from the beginning is shown as `admin`."""
+    if wanted is msgspec.UNSET or wanted == known or id == ADMIN:
+        return
+    if wanted.strip().casefold() == "admin":
+        raise invalid(f"the display name '{wanted}' would be taken for the user 'admin': choose another one")
+    if len(wanted) > LONGEST_NAME or not wanted.isprintable():
+        raise invalid(f"a display name may have at most {LONGEST_NAME} printable characters")
+
+
+def _check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
+    """Names and ids go together: tasks run as both."""
+    if wanted is msgspec.UNSET or wanted is None:
+        return
+    if not wanted.user or not wanted.group:
+        raise invalid("agentUserGroup needs agentUser and agentGroup, the names that belong to its ids")
+    if wanted.uid < 0 or wanted.gid < 0:
+        raise invalid("agentUserGroup: agentUid and agentGid must be 0 or more")
 
 
 def _renamed(state: State, known: UserSet, wanted: UserSet) -> UserSet:

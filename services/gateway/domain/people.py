@@ -31,8 +31,9 @@ from services.gateway.domain.state import (
 from services.kit.rules import Key
 
 replace = msgspec.structs.replace
+ADMIN = 1
 BUILT_IN = {
-    1: User(id=1, username="admin", admin=True),
+    ADMIN: User(id=ADMIN, username="admin", admin=True),
     2: User(id=2, username="determined"),
 }
 """Users that are there from the beginning."""

@@ -17,9 +17,11 @@ from det_contracts.problems import not_found, unavailable
 from services.gateway import task_pages, tickets
 from services.gateway.commands.gathers import check_place
 from services.gateway.domain import OwnTask
+from services.gateway.rights import judge
 from services.gateway.web.errors import forbidden, unauthenticated
 from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import SCRIPTS_HEADER, Anybody, UserVisit, Visit
+from services.kit.authz.judge import Wish
 
 root = APIRouter()
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -65,7 +67,9 @@ def _ticketed(visit: Visit, task_id: str, ticket: str) -> UserVisit:
     scope, of_people = visit.request.scope, {b"authorization", b"cookie", SCRIPTS_HEADER.encode()}
     headers = [one for one in scope["headers"] if one[0] not in of_people]
     headers.append((b"authorization", f"Bearer {token}".encode()))
-    return UserVisit(Request({**scope, "headers": headers}, visit.request.receive))
+    found = UserVisit(Request({**scope, "headers": headers}, visit.request.receive))
+    judge(visit.catalogue.state, found.session(), Wish("view", "page", task_id))
+    return found
 
 
 async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Response:

@@ -13,8 +13,10 @@ from det_contracts.problems import invalid, not_found
 from services.gateway import sessions, tokens, users
 from services.gateway.domain import User
 from services.gateway.present.user import access_token, session
+from services.gateway.rights import judge
 from services.gateway.web.bodies import TokenBody
 from services.gateway.web.visit import Asked, UserVisit
+from services.kit.authz.judge import Wish
 
 router = APIRouter()
 
@@ -100,8 +102,7 @@ def _owner(visit: UserVisit, user_id: int) -> User:
     """Whose sessions are meant; raises `Refused` (403) where that is not for the one who asks."""
     found = users.by_id(visit.catalogue.state, user_id)
     visit.person()
-    if user_id != visit.user.id:
-        visit.admin()
+    judge(visit.catalogue.state, visit.session(), Wish("own_account", "user", user_id))
     return found
 
 

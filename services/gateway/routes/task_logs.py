@@ -14,8 +14,10 @@ from starlette.responses import Response
 from det_contracts import subjects
 from det_contracts.problems import Problem, Refused, invalid
 from det_contracts.reports import LogBatch, LogLine
+from services.gateway.rights import judge
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import append, run_spoken_for
+from services.kit.authz.judge import Wish
 from services.kit.log import Draft
 
 AT_ONCE = 1000
@@ -82,6 +84,7 @@ def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
         raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
     if own and own != known.id:
         raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
+    judge(visit.catalogue.state, visit.session(), Wish("speak", "run", known.id))
     return known
 
 

@@ -112,7 +112,8 @@ class UserVisit(Visit):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        session = self.session()
+        # Of whoever came through the door: see `services.gateway.authz`.
+        session: tokens.Session = getattr(request.state, "session", None) or self.session()
         if session.scope == "read" and not may_be_only_read(request.method, request.url.path):
             raise errors.forbidden("this API token is for reading only; make one with the scope 'all'")
         self.session_id = session.id
@@ -149,14 +150,6 @@ class UserVisit(Visit):
         # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
         said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
         return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
-
-    def admin(self) -> User:
-        """Who asks, if they may administer; raises `Refused` (403)."""
-        if self.session().allocation:
-            raise errors.forbidden("what runs in a task may not administer, whosever it is")
-        if not self.user.admin:
-            raise errors.forbidden(f"user '{self.user.username}' is no administrator")
-        return self.user
 
     def person(self) -> User:
         """Who asks, if they logged in themselves; raises `Refused` (403) for tasks and API tokens.

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from det_contracts.ids import job_id
+from services.kit.authz.people import People
 from services.kit.once import Made
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
@@ -20,7 +21,7 @@ Key = tuple[str, Any]
 
 
 @dataclass
-class State:
+class State(People):
     """Everything that the scheduler folds out of the log."""
 
     workers: dict[str, Worker] = field(default_factory=dict)

@@ -12,6 +12,7 @@ import msgspec
 from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
+from services.kit.authz.people import People
 from services.kit.once import Made
 from services.kit.rules import Key, derived
 from services.kit.sorted_keys import SortedKeys
@@ -157,7 +158,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class State:
+class State(People):
     """Everything that the searcher folds out of the log."""
 
     experiments: dict[int, Experiment] = field(default_factory=dict)

@@ -49,6 +49,9 @@ const experimentOf = (taskId: string) => (/^\d+\./.test(taskId) ? Number(taskId.
 
 export function Cluster() {
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);
+  const me = useData<{ user: { admin: boolean } }>("me", ["users"]);
+  const admin = me.data?.user.admin ?? false;
+  const not = admin ? "" : "Only administrators may";
   const tasks = useData<Tasks>("tasks", ["cluster"]);
   const strips = useData<{ slots: Strip[] }>("cluster/slots", ["cluster"], true, REST_MS);
   const away = useData<{ agents: Away[] }>("cluster/away", ["cluster"]);
@@ -92,15 +95,15 @@ export function Cluster() {
                     <span className="actions">
                       {agent.enabled ? (
                         <>
-                          <button type="button" onClick={() => act(agent, "disable", { drain: true })}>
+                          <button type="button" disabled={!admin} title={not} onClick={() => act(agent, "disable", { drain: true })}>
                             Drain
                           </button>
-                          <button type="button" onClick={() => disable(agent)}>
+                          <button type="button" disabled={!admin} title={not} onClick={() => disable(agent)}>
                             Disable
                           </button>
                         </>
                       ) : (
-                        <button type="button" onClick={() => act(agent, "enable")}>
+                        <button type="button" disabled={!admin} title={not} onClick={() => act(agent, "enable")}>
                           Enable
                         </button>
                       )}
@@ -117,6 +120,7 @@ export function Cluster() {
                         key={slot.id}
                         agent={agent}
                         slot={slot}
+                        not={not}
                         user={slot.container ? users.get(slot.container.id) : undefined}
                         past={past.get(`${agent.id} ${slot.id}`) ?? []}
                         lit={lit}
@@ -197,6 +201,7 @@ function Pools() {
 function SlotBox({
   agent,
   slot,
+  not,
   user,
   past,
   lit,
@@ -205,6 +210,8 @@ function SlotBox({
 }: {
   agent: Agent;
   slot: Slot;
+  /** Why whoever looks may not switch it; empty where they may. */
+  not: string;
   user?: { name: string; taskId: string };
   past: Run[];
   /** The task that one points at: all of its slots light up. */
@@ -236,13 +243,22 @@ function SlotBox({
           <button
             type="button"
             className="more"
+            disabled={not !== ""}
+            title={not}
             aria-label={`Drain slot ${slot.id} of ${agent.id}`}
             onClick={() => onSwitch("disable", { drain: true })}
           >
             Drain
           </button>
         ) : (
-          <button type="button" className="more" aria-label={`Enable slot ${slot.id} of ${agent.id}`} onClick={() => onSwitch("enable")}>
+          <button
+            type="button"
+            className="more"
+            disabled={not !== ""}
+            title={not}
+            aria-label={`Enable slot ${slot.id} of ${agent.id}`}
+            onClick={() => onSwitch("enable")}
+          >
             Enable
           </button>
         )}

@@ -1,0 +1,23 @@
+"""Whose the things are that people command the checkpoints service about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.checkpoints.domain import State
+from services.kit.authz.judge import Thing
+from services.kit.authz.people import Directory
+from services.kit.authz.permissions import Kind
+
+
+def directory(state: State) -> Directory:
+    """What a judge looks up."""
+
+    def find(kind: Kind, id: Any) -> Thing | int | None:
+        if kind == "checkpoint" and id in state.checkpoints:
+            return state.checkpoints[id].experiment_id
+        if kind == "model" and id in state.models:
+            return Thing(state.models[id].told.user)
+        return None
+
+    return Directory(state, find)

@@ -1,0 +1,50 @@
+"""The one place where requests are judged: every route passes here first (docs/rights.md)."""
+
+from __future__ import annotations
+
+from fastapi import Request
+
+from services.gateway import tickets, tokens
+from services.gateway.domain import State
+from services.gateway.rights import Directory, judge
+from services.gateway.web.visit import Visit
+from services.kit.authz.judge import Wish, forbidden
+from services.kit.authz.permissions import Kind
+from services.kit.authz.routes import PARAMETER, needed
+
+
+class Guard:
+    """A dependency of all routes below a prefix: lets nobody in whom the permission table does not."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    async def __call__(self, request: Request) -> None:
+        """Raises `Refused`: nobody known asks (401), or they may not (403)."""
+        path: str = request.scope["route"].path
+        # Whether a route knows the prefix that it was included with depends on the framework's version.
+        template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
+        permission, kind = needed(request.method, template)
+        ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.MARK)
+        if permission == "anybody" or ticket:
+            return
+        visit = Visit(request)
+        session = visit.session()
+        request.state.session = session
+        id = _named(request, kind)
+        if permission == "speak" and session.allocation:
+            _own_run(visit.catalogue.state, session, kind, id)
+        judge(visit.catalogue.state, session, Wish(permission, kind, id))
+
+
+def _named(request: Request, kind: Kind) -> str | None:
+    found = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
+    return next((text for text in found if text is not None), None)
+
+
+def _own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
+    """A script speaks for its own run alone, whoever else its owner may speak for."""
+    known = state.allocations[session.allocation]
+    own = {"run": known.id, "trial": str(known.trial_id)}.get(kind)
+    if own is not None and id != own and Directory(state).thing(kind, id) is not None:
+        raise forbidden(f"the token is that of {known.id}, which does not belong to {kind} {id}")

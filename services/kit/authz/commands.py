@@ -1,0 +1,177 @@
+"""The rows of the table that are about commands: what each needs, and of what. Owners of facts go by them.
+
+A row says it of one command; what depends on its fields is told by a function of it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from det_contracts import commands
+from services.kit.authz.judge import Known, Wish, require
+from services.kit.rules import Call, Ruling
+
+S = TypeVar("S")
+Rule = Callable[[S, Any, Call], Ruling]
+Needs = Callable[[Any], Iterable[Wish]]
+UNSET = msgspec.UNSET
+SHOWN = {"name", "description", "labels", "notes"}
+"""Of an experiment: what describes it. All else that may be changed of it changes what it does."""
+
+
+def _experiment(permission: Any) -> Needs:
+    return lambda command: (Wish(permission, "experiment", command.experiment_id),)
+
+
+def _trial(permission: Any) -> Needs:
+    return lambda command: (Wish(permission, "trial", command.trial_id),)
+
+
+def _run(command: Any) -> Iterable[Wish]:
+    return (Wish("speak", "run", command.allocation_id),)
+
+
+def _cluster(permission: Any) -> Needs:
+    return lambda _: (Wish(permission),)
+
+
+def _account(command: Any) -> Iterable[Wish]:
+    return (Wish("own_account", "user", command.user_id),)
+
+
+def _change_experiment(command: commands.ChangeExperiment) -> Iterable[Wish]:
+    permission: Any = "delete" if command.action == "delete" else "control"
+    return (Wish(permission, "experiment", command.experiment_id),)
+
+
+def _revise_experiment(command: commands.ReviseExperiment) -> Iterable[Wish]:
+    permission: Any = "edit" if command.changes.keys() <= SHOWN else "control"
+    return (Wish(permission, "experiment", command.experiment_id),)
+
+
+def _set_user(command: commands.SetUser) -> Iterable[Wish]:
+    given = commands.given(command, "username", "admin", "active", "remote", "agent_user")
+    if command.user_id is None or given:
+        return (Wish("administer_users"),)
+    return _account(command)
+
+
+def _set_workspace(command: commands.SetWorkspace) -> Iterable[Wish]:
+    if command.workspace_id is None:
+        return (Wish("create_workspace"),)
+    changed = commands.given(command, "name", "archived")
+    return (Wish("control_workspace" if changed else "view", "workspace", command.workspace_id),)
+
+
+def _set_project(command: commands.SetProject) -> Iterable[Wish]:
+    space = command.workspace_id
+    if command.project_id is not None:
+        changed = commands.given(command, "name", "archived", "workspace_id")
+        yield Wish("control_project" if changed else "edit_project", "project", command.project_id)
+    if space is not UNSET:
+        yield Wish("create_project", "workspace", space)
+
+
+def _move_experiment(command: commands.MoveExperiment) -> Iterable[Wish]:
+    yield Wish("control", "experiment", command.experiment_id)
+    yield Wish("create", "project", command.project_id)
+
+
+def _set_template(command: commands.SetTemplate) -> Iterable[Wish]:
+    yield Wish("edit", "template", command.name)
+    if command.workspace_id is not None:
+        yield Wish("edit", "workspace", command.workspace_id)
+
+
+def _set_model(command: commands.SetModel) -> Iterable[Wish]:
+    if command.model_id is not None:
+        changed = commands.given(command, "archived", "workspace_id")
+        yield Wish("control" if changed else "edit", "model", command.model_id)
+    if command.model_id is None or command.workspace_id is not UNSET:
+        yield Wish("create", "workspace", 1 if command.workspace_id is UNSET else command.workspace_id)
+
+
+def _set_version(command: commands.SetVersion) -> Iterable[Wish]:
+    yield Wish("edit", "model", command.model_id)
+    if command.number is None:
+        yield Wish("view", "checkpoint", command.checkpoint)
+
+
+COMMANDS: dict[str, Needs] = {
+    "CreateExperiment": lambda command: (Wish("create", "project", command.project_id),),
+    "ChangeExperiment": _change_experiment,
+    "ReviseExperiment": _revise_experiment,
+    "PostOperations": _experiment("control"),
+    "CreateTrial": _experiment("speak"),
+    "OpenRun": _trial("speak"),
+    "EndTrial": _trial("speak"),
+    "KillTrial": _trial("control"),
+    "ChangeJob": _experiment("control"),
+    "SubmitTask": lambda command: (Wish("create", "workspace", command.workspace_id),),
+    "StopTask": lambda command: (Wish("control", "task", command.task_id),),
+    "MarkDaemon": _run,
+    "AskToLeave": _run,
+    "SwitchWorker": _cluster("administer_cluster"),
+    "SwitchSlot": _cluster("administer_cluster"),
+    "SetTemplate": _set_template,
+    "RemoveTemplate": lambda command: (Wish("edit", "template", command.name),),
+    "SetModel": _set_model,
+    "RemoveModel": lambda command: (Wish("delete", "model", command.model_id),),
+    "SetVersion": _set_version,
+    "RemoveVersion": lambda command: (Wish("delete", "model", command.model_id),),
+    "DeleteCheckpoints": lambda command: [Wish("delete", "checkpoint", uuid) for uuid in command.uuids],
+    "SetMetadata": lambda command: (Wish("edit", "checkpoint", command.uuid),),
+    "SetUser": _set_user,
+    "SetPassword": _account,
+    "KeepSettings": _account,
+    "CreateToken": _account,
+    "RevokeToken": lambda command: (Wish("own_account", "token", command.token_id),),
+    "CloseSession": lambda command: (Wish("own_account", "session", command.session_id),),
+    "SetWorkspace": _set_workspace,
+    "RemoveWorkspace": lambda command: (Wish("control_workspace", "workspace", command.workspace_id),),
+    "SetProject": _set_project,
+    "RemoveProject": lambda command: (Wish("control_project", "project", command.project_id),),
+    "MoveExperiment": _move_experiment,
+    "Serve": _run,
+    "JoinGather": _run,
+    # Among services. The gateway has looked at the token of the deletion task, and at passwords.
+    "ListFiles": _cluster("service"),
+    "OpenSession": _cluster("service"),
+    "RenewSession": _cluster("service"),
+    "SetFirstPassword": _cluster("service"),
+    "RenewPassword": _cluster("service"),
+    "ConfigurePools": _cluster("service"),
+    "ReportSilence": _cluster("service"),
+    "GiveUp": _cluster("service"),
+    "Settle": _cluster("service"),
+    "Trim": _cluster("service"),
+    "Drop": _cluster("service"),
+}
+"""By the name of the command."""
+
+
+def judged(rules: Mapping[Any, Rule[S]], known: Callable[[S], Known]) -> dict[Any, Rule[S]]:
+    """The commands of an owner, each ruled on only once whoever asks may ask for it.
+
+    `known` is what the judge looks up in the owner's state. Raises `LookupError` for a command without a row.
+    """
+    return {command: _judged(command, rule, known) for command, rule in rules.items()}
+
+
+def _judged(command: Any, rule: Rule[S], known: Callable[[S], Known]) -> Rule[S]:
+    needs = COMMANDS.get(command.__name__)
+    if needs is None:
+        raise LookupError(
+            f"{command.__name__} has no row in services/kit/authz/commands.py: say there who may command it"
+        )
+
+    @functools.wraps(rule)
+    def ruled(state: S, asked: Any, call: Call) -> Ruling:
+        require(known(state), getattr(asked, "user", ""), needs(asked))
+        return rule(state, asked, call)
+
+    return ruled

@@ -1,0 +1,378 @@
+"""The rows of the table that are about requests: what each route needs, and of what.
+
+`~` is `/api/v1`. Below each permission and kind of thing stand the routes; the thing is the one that the path
+names. What a body names is judged by the route, and by the owner of the fact (`commands.py`).
+"""
+
+from __future__ import annotations
+
+from services.kit.authz.permissions import Kind, Permission
+
+API = "/api/v1"
+PARAMETER: dict[Kind, tuple[str, ...]] = {
+    "user": ("user_id",),
+    "workspace": ("id",),
+    "project": ("id",),
+    "experiment": ("experiment_id",),
+    "trial": ("trial_id",),
+    "task": ("task_id", "id"),
+    "page": ("task_id",),
+    "run": ("allocation_id",),
+    "checkpoint": ("uuid",),
+    "model": ("name",),
+    "template": ("name",),
+}
+"""Of the path: which one names the thing, by its kind."""
+
+ROUTES: dict[tuple[Permission, Kind], str] = {
+    ("anybody", "cluster"): """
+        POST ~/auth/login
+        GET ~/master
+        GET ~/master/health
+        GET ~/openapi.json
+        GET /info
+        GET /health
+        GET /docs
+        GET /
+        GET /det
+        GET /det/{rest:path}
+        GET /det/assets/{name}
+        GET /dashboard
+        GET /dashboard/{rest:path}
+        GET /experiments
+        GET /experiments/{rest:path}
+        GET /projects
+        GET /projects/{rest:path}
+        GET /trials
+        GET /trials/{rest:path}
+        GET /models
+        GET /models/{rest:path}
+        GET /jobs
+        GET /jobs/{rest:path}
+        GET /clusters
+        GET /clusters/{rest:path}
+        GET /login
+        GET /login/{rest:path}
+        GET /settings
+        GET /settings/{rest:path}
+    """,
+    ("logged_in", "cluster"): """
+        GET ~/me
+        GET ~/auth/user
+        POST ~/auth/logout
+        GET ~/users
+        GET ~/users/setting
+        GET ~/users/{username}/by-username
+        GET ~/users/{user_id}
+        GET ~/master/telemetry
+        GET ~/permissions/summary
+        GET ~/agents
+        GET ~/agents/{agent_id}
+        GET ~/agents/{agent_id}/slots
+        GET ~/agents/{agent_id}/slots/{slot_id}
+        GET ~/cluster/slots
+        GET ~/cluster/usage
+        GET ~/cluster/away
+        GET ~/resource-pools
+        GET ~/resource-pools/{name}/workspace-bindings
+        GET ~/resources/allocation/raw
+        GET ~/resources/allocation/aggregated
+        GET ~/job-queues/stats
+        POST ~/preview-hp-search
+        POST /searcher/preview
+        POST ~/trial-source-info
+        POST ~/allocations/{id}/notify_container_running
+        GET /debug/prom/metrics
+        GET /prom/det-state-metrics
+        GET /det/live
+        GET ~/groups
+        GET ~/groups/{rest:path}
+        GET ~/roles
+        GET ~/roles/{rest:path}
+        GET ~/webhooks
+        GET ~/webhooks/{rest:path}
+    """,
+    ("own_account", "cluster"): """
+        POST ~/users/setting
+        POST ~/users/setting/reset
+        GET,POST ~/tokens
+        DELETE ~/tokens/{token_id}
+    """,
+    ("own_account", "user"): """
+        PATCH ~/users/{user_id}
+        POST ~/users/{user_id}/password
+        GET,DELETE ~/users/{user_id}/sessions
+        DELETE ~/users/{user_id}/sessions/{session_id}
+    """,
+    ("administer_users", "cluster"): """
+        POST ~/users
+        POST,PUT,PATCH,DELETE ~/groups
+        POST,PUT,PATCH,DELETE ~/groups/{rest:path}
+    """,
+    ("assign_roles", "cluster"): """
+        POST,PUT,PATCH,DELETE ~/roles
+        POST,PUT,PATCH,DELETE ~/roles/{rest:path}
+    """,
+    ("administer_cluster", "cluster"): """
+        GET,PATCH ~/master/config
+        POST ~/agents/{agent_id}/enable
+        POST ~/agents/{agent_id}/disable
+        POST ~/agents/{agent_id}/slots/{slot_id}/enable
+        POST ~/agents/{agent_id}/slots/{slot_id}/disable
+        POST,PUT,PATCH,DELETE ~/webhooks
+        POST,PUT,PATCH,DELETE ~/webhooks/{rest:path}
+    """,
+    ("read_log", "cluster"): """
+        GET ~/master/logs
+        GET ~/master/parked
+        GET ~/events
+        GET ~/events/{position}
+        GET ~/why/{kind}/{id}
+    """,
+    ("view", "listed"): """
+        GET ~/experiments
+        GET ~/experiments-search
+        GET ~/experiment/labels
+        GET ~/experiments/metrics-stream/metric-names
+        GET ~/trials/metrics/trial_metrics
+        GET ~/trials/metrics/training_metrics
+        GET ~/trials/metrics/validation_metrics
+        GET ~/trials/time-series
+        GET ~/series
+        GET ~/models
+        GET ~/model/labels
+        GET ~/model/checkpoints
+        GET ~/commands
+        GET ~/tensorboards
+        GET ~/notebooks
+        GET ~/shells
+        GET ~/tasks
+        GET ~/tasks/count
+        GET /tasks
+        GET ~/job-queues
+        GET ~/job-queues-v2
+        GET ~/templates
+        GET ~/workspaces
+        GET ~/live
+    """,
+    ("view", "workspace"): """
+        GET ~/workspaces/{id}
+        GET ~/workspaces/{id}/projects
+        GET ~/workspaces/{id}/available-resource-pools
+        POST ~/workspaces/{id}/pin
+        POST ~/workspaces/{id}/unpin
+    """,
+    ("view", "project"): """
+        GET ~/projects/{id}
+        GET ~/projects/{id}/columns
+        GET ~/projects/{id}/experiments/metric-ranges
+    """,
+    ("view", "experiment"): """
+        GET ~/experiments/{experiment_id}
+        GET ~/experiments/{experiment_id}/searcher_events
+        GET ~/experiments/{experiment_id}/model_def
+        GET ~/experiments/{experiment_id}/file_tree
+        POST ~/experiments/{experiment_id}/file
+        GET ~/experiments/{experiment_id}/searcher/best_searcher_validation_metric
+        GET ~/experiments/{experiment_id}/validation-history
+        GET ~/experiments/{experiment_id}/metrics-stream/batches
+        GET ~/experiments/{experiment_id}/metrics-stream/trials-snapshot
+        GET ~/experiments/{experiment_id}/metrics-stream/trials-sample
+        GET ~/experiments/{experiment_id}/trials
+        GET ~/experiments/{experiment_id}/checkpoints
+        GET ~/experiments/{experiment_id}/rungs
+        GET ~/experiments/{experiment_id}/timeline
+        GET /experiments/{experiment_id}/model_def
+        GET /experiments/{experiment_id}/preview_gc
+    """,
+    ("view", "trial"): """
+        GET ~/trials/{trial_id}
+        GET ~/trials/{trial_id}/workloads
+        GET ~/trials/{trial_id}/checkpoints
+        GET ~/trials/{trial_id}/metrics/export
+        GET ~/trials/{trial_id}/profiler/available_series
+        GET ~/trials/{trial_id}/profiler/metrics
+        GET ~/trials/{trial_id}/logs
+        GET ~/trials/{trial_id}/logs/fields
+        GET ~/trials/{trial_id}/logs/page
+        GET ~/trials/{trial_id}/logs/summary
+        GET ~/trials/{trial_id}/logs/download
+    """,
+    ("view", "task"): """
+        GET ~/tasks/{task_id}
+        GET ~/tasks/{task_id}/logs
+        GET ~/tasks/{task_id}/logs/fields
+        GET ~/tasks/{task_id}/logs/page
+        GET ~/tasks/{task_id}/logs/summary
+        GET ~/tasks/{task_id}/logs/download
+        GET ~/commands/{id}
+        GET ~/tensorboards/{id}
+    """,
+    ("view", "page"): """
+        DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id}
+        DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id}/{rest:path}
+    """,
+    ("view", "checkpoint"): """
+        GET ~/checkpoints/{uuid}
+        GET /checkpoints/{uuid}
+    """,
+    ("view", "model"): """
+        GET ~/models/{name}
+        GET ~/models/{name}/versions
+        GET ~/models/{name}/versions/{number}
+    """,
+    ("view", "template"): """
+        GET ~/templates/{name:path}
+    """,
+    ("create", "body"): """
+        POST ~/experiments
+        PUT ~/experiments/by-external-id/{external_id:path}
+        POST ~/commands
+        POST ~/tensorboards
+        POST ~/notebooks
+        POST ~/shells
+        POST ~/models
+    """,
+    ("edit", "body"): """
+        POST ~/templates
+    """,
+    ("edit", "template"): """
+        POST,PUT,PATCH,DELETE ~/templates/{name:path}
+    """,
+    ("edit", "experiment"): """
+        PATCH ~/experiments/{experiment_id}
+    """,
+    ("edit", "checkpoint"): """
+        POST ~/checkpoints/{uuid}/metadata
+    """,
+    ("edit", "model"): """
+        PATCH ~/models/{name}
+        POST ~/models/{name}/versions
+        PATCH ~/models/{name}/versions/{number}
+    """,
+    ("control", "body"): """
+        POST ~/experiments/activate
+        POST ~/experiments/pause
+        POST ~/experiments/cancel
+        POST ~/experiments/kill
+        POST ~/experiments/archive
+        POST ~/experiments/unarchive
+        POST ~/experiments/move
+        POST ~/job-queues
+    """,
+    ("control", "experiment"): """
+        POST ~/experiments/{experiment_id}/activate
+        POST ~/experiments/{experiment_id}/pause
+        POST ~/experiments/{experiment_id}/cancel
+        POST ~/experiments/{experiment_id}/kill
+        POST ~/experiments/{experiment_id}/archive
+        POST ~/experiments/{experiment_id}/unarchive
+        POST ~/experiments/{experiment_id}/move
+        POST ~/experiments/{experiment_id}/searcher_operations
+    """,
+    ("control", "trial"): """
+        POST ~/trials/{trial_id}/kill
+    """,
+    ("control", "task"): """
+        POST ~/commands/{id}/kill
+        POST ~/commands/{id}/set_priority
+        POST ~/tensorboards/{id}/kill
+        POST ~/tensorboards/{id}/set_priority
+    """,
+    ("control", "model"): """
+        POST ~/models/{name}/archive
+        POST ~/models/{name}/unarchive
+        POST ~/models/{name}/move
+    """,
+    ("delete", "body"): """
+        DELETE ~/experiments/delete
+        DELETE ~/checkpoints
+        POST ~/checkpoints/rm
+    """,
+    ("delete", "experiment"): """
+        DELETE ~/experiments/{experiment_id}
+    """,
+    ("delete", "model"): """
+        DELETE ~/models/{name}
+        DELETE ~/models/{name}/versions/{number}
+    """,
+    ("speak", "body"): """
+        POST ~/checkpoints
+        PATCH ~/checkpoints
+        POST ~/trials
+        PUT ~/trials
+        POST ~/trials/profiler/metrics
+        POST /task-logs
+    """,
+    ("speak", "trial"): """
+        PATCH ~/trials/{trial_id}
+        POST ~/trials/{trial_id}/start
+        POST ~/trials/{trial_id}/metrics
+        POST ~/trials/{trial_id}/training_metrics
+        POST ~/trials/{trial_id}/validation_metrics
+        GET ~/trials/{trial_id}/searcher/operation
+        POST ~/trials/{trial_id}/searcher/completed_operation
+        POST ~/trials/{trial_id}/progress
+        POST ~/trials/{trial_id}/early_exit
+        POST ~/trials/{trial_id}/runner/metadata
+    """,
+    ("speak", "run"): """
+        GET ~/allocations/{allocation_id}/signals/preemption
+        POST ~/allocations/{allocation_id}/signals/ack_preemption
+        POST ~/allocations/{allocation_id}/signals/pending_preemption
+        POST ~/allocations/{allocation_id}/proxy_address
+        POST ~/allocations/{allocation_id}/resources/{resources_id}/daemon
+        GET ~/allocations/{allocation_id}/resources/{resources_id}/rendezvous
+        POST ~/allocations/{allocation_id}/all_gather
+        POST ~/allocations/{allocation_id}/waiting
+        POST ~/allocations/{allocation_id}/ready
+    """,
+    ("create_workspace", "cluster"): """
+        POST ~/workspaces
+    """,
+    ("control_workspace", "workspace"): """
+        PATCH,DELETE ~/workspaces/{id}
+        POST ~/workspaces/{id}/archive
+        POST ~/workspaces/{id}/unarchive
+    """,
+    ("create_project", "workspace"): """
+        POST ~/workspaces/{id}/projects
+    """,
+    ("edit_project", "project"): """
+        POST,PUT ~/projects/{id}/notes
+        PATCH ~/projects/{id}
+    """,
+    ("control_project", "project"): """
+        DELETE ~/projects/{id}
+        POST ~/projects/{id}/archive
+        POST ~/projects/{id}/unarchive
+        POST ~/projects/{id}/move
+    """,
+}
+
+
+def _rows() -> dict[tuple[str, str], tuple[Permission, Kind]]:
+    found: dict[tuple[str, str], tuple[Permission, Kind]] = {}
+    for needed, block in ROUTES.items():
+        for line in block.split("\n"):
+            methods, _, path = line.strip().partition(" ")
+            for method in methods.split(",") if methods else ():
+                route = method, path.replace("~", API, 1)
+                if route in found:
+                    raise ValueError(f"{method} {path} stands twice in the permission table")
+                found[route] = needed
+    return found
+
+
+ROWS = _rows()
+"""(method, path template) -> what the route needs, and of what kind of thing."""
+
+
+def needed(method: str, template: str) -> tuple[Permission, Kind]:
+    """What a route needs; raises `LookupError` for one without a row: nobody may ask for that."""
+    try:
+        return ROWS[method, template]
+    except KeyError:
+        raise LookupError(
+            f"{method} {template} has no row in services/kit/authz/routes.py: say there who may ask for it"
+        ) from None

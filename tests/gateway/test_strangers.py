@@ -1,0 +1,136 @@
+"""Everybody at the door of every route: who is let in is what the permission table says (docs/rights.md)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.gateway.http import application, surface
+from services.gateway.web.document import document
+from services.kit.authz.routes import ROWS
+from tests.gateway.harness import Harness
+from tests.gateway.strangers import QUERY, furnish, path_of
+
+UNKNOWN = ("nobody", "expired", "worker")
+"""Whom nobody knows, each in their own way: 401."""
+OTHERS = ("egon", "vera", "wanda", "other script")
+EVERYBODY = {*OTHERS, "olga", "admin", "script", "sister script"}
+OWNER = {"olga", "admin", "script", "sister script"}
+PEOPLE = {"egon", "vera", "wanda", "olga", "admin"}
+MAY = {
+    ("logged_in", "cluster"): EVERYBODY,
+    ("own_account", "cluster"): PEOPLE,
+    ("own_account", "user"): {"olga", "admin"},
+    ("administer_users", "cluster"): {"admin"},
+    ("assign_roles", "cluster"): {"admin"},
+    ("administer_cluster", "cluster"): {"admin"},
+    ("create_workspace", "cluster"): EVERYBODY,
+    ("read_log", "cluster"): EVERYBODY,
+    ("speak", "trial"): {"olga", "admin", "script"},
+    ("speak", "run"): {"olga", "admin", "script"},
+    **{
+        ("view", kind): EVERYBODY
+        for kind in ("listed", "workspace", "project", "experiment", "trial", "task")
+    },
+    **{("view", kind): EVERYBODY for kind in ("page", "checkpoint", "model", "template")},
+    **{("edit", kind): EVERYBODY for kind in ("experiment", "checkpoint", "model", "template", "body")},
+    ("create", "body"): EVERYBODY,
+    ("create_project", "workspace"): EVERYBODY,
+    ("edit_project", "project"): EVERYBODY,
+    **{("control", kind): OWNER for kind in ("experiment", "trial", "task", "model", "body")},
+    **{("delete", kind): OWNER for kind in ("experiment", "model", "body")},
+    ("control_project", "project"): OWNER,
+    ("control_workspace", "workspace"): OWNER,
+    ("speak", "body"): {"olga", "admin", "script"},
+}
+"""Basic mode, in words of its own: who may do what of what, where all of it is Olga's."""
+ONE = {"experimentIds": [1]}
+TRIAL = {"experimentId": 2, "hparams": {}}
+STORED = {"taskId": "1.r1", "allocationId": "1.r1.1", "uuid": "new", "metadata": {"steps_completed": 1}}
+PROFILED = {"labels": {"trialId": 1, "name": "x"}, "values": [1.0], "batches": [1]}
+BODIES = {
+    **{("POST", f"/api/v1/experiments/{verb}"): ONE for verb in ("activate", "pause", "cancel", "kill")},
+    **{("POST", f"/api/v1/experiments/{verb}"): ONE for verb in ("archive", "unarchive")},
+    ("POST", "/api/v1/experiments/move"): {**ONE, "destinationProjectId": 1},
+    ("DELETE", "/api/v1/experiments/delete"): {"experimentIds": [2]},
+    ("POST", "/api/v1/job-queues"): {"updates": [{"jobId": "experiment-1", "priority": 3}]},
+    ("DELETE", "/api/v1/checkpoints"): {"checkpointUuids": ["c-1"]},
+    ("POST", "/api/v1/checkpoints/rm"): {"checkpointUuids": ["c-1"]},
+    ("POST", "/api/v1/checkpoints"): STORED,
+    ("POST", "/api/v1/trials"): TRIAL,
+    ("PUT", "/api/v1/trials"): {"createTrialRequest": TRIAL, "externalTrialId": "e"},
+    ("POST", "/api/v1/trials/profiler/metrics"): {"batches": [PROFILED]},
+    ("POST", "/task-logs"): [{"task_id": "1.r1", "allocation_id": "1.r1.1", "log": "x"}],
+    ("PATCH", "/api/v1/users/{user_id}"): {"displayName": "x"},
+    ("POST", "/api/v1/users/{user_id}/password"): "x",
+    ("POST", "/api/v1/trials/{trial_id}/start"): {"resume": False},
+    ("PATCH", "/api/v1/trials/{trial_id}"): {"state": "RUNNING"},
+}
+"""What is sent where the body names the thing, or else nothing would be asked for."""
+NOT_OF_A_RUN = {("POST", "/api/v1/trials"), ("PUT", "/api/v1/trials")}
+"""Of an unmanaged experiment: whoever acts for its owner makes trials of it."""
+OF_DELETION_TASKS = ("PATCH", "/api/v1/checkpoints")
+BULK = {route for route, body in BODIES.items() if isinstance(body, dict) and "experimentIds" in body}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    harness = Harness(tmp_path_factory.mktemp("strangers"))
+    furnish(harness)
+    yield harness
+    harness.close()
+
+
+def expected(visitor, route):
+    """The status that the table says: 401, 403, or 0 for being let in."""
+    needed = ROWS[route]
+    if needed[0] == "anybody":
+        return 0
+    if visitor in UNKNOWN:
+        return 401
+    if visitor == "gone" or route == OF_DELETION_TASKS:
+        return 403
+    allowed = MAY[needed] | ({"sister script"} if route in NOT_OF_A_RUN else set())
+    return 0 if visitor in allowed else 403
+
+
+def answer(world, visitor, route):
+    """The status of what was refused, or 0: whatever is wrong with the request itself counts as let in."""
+    method, template = route
+    headers = {"Authorization": f"Bearer {token}"} if (token := world.tokens[visitor]) else {}
+    params = QUERY if method == "GET" else {}
+    body = BODIES.get(route, {})
+    found = world.send(method, path_of(template), body, params=params, headers=headers)
+    if found.status_code in (401, 403):
+        return found.status_code
+    if found.status_code == 500:
+        return found.text
+    if route in BULK:
+        (result,) = json.loads(found.text)["results"]
+        return 403 if "belongs to user" in result["error"] else 0
+    return 0
+
+
+@pytest.mark.parametrize("visitor", [*UNKNOWN, "gone", *OTHERS, "olga", "admin", "script", "sister script"])
+def test_whoever_comes_is_let_in_where_the_table_says(world, visitor):
+    wrong = {}
+    for route in ROWS:
+        found = answer(world, visitor, route)
+        if found != expected(visitor, route):
+            wrong[route] = f"{ROWS[route]}: {found or 'let in'}, not {expected(visitor, route) or 'let in'}"
+    assert wrong == {}
+
+
+def test_every_route_of_the_document_has_a_row(world):
+    paths = document(application(world.backend))["paths"]
+    routes = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    # In the document a parameter is named without what it may hold.
+    rows = {(method, path.replace(":path", "")) for method, path in ROWS}
+    assert routes - rows == set()
+
+
+def test_a_route_without_a_row_cannot_be_served(monkeypatch):
+    monkeypatch.delitem(ROWS, ("POST", "/api/v1/experiments/{experiment_id}/kill"))
+    with pytest.raises(LookupError, match="kill has no row"):
+        surface.__wrapped__()

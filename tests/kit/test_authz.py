@@ -1,0 +1,232 @@
+"""The owner of a fact judges who may command it, whatever its gateway let through (docs/rights.md)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import ClassVar
+
+import pytest
+
+from det_contracts import commands
+from det_contracts.events import gateway
+from det_contracts.events.searcher import ExperimentDeleted
+from det_contracts.problems import Refused
+from services.checkpoints.app import RULES as CHECKPOINTS
+from services.gateway.app import RULES as GATEWAY
+from services.kit.authz.commands import COMMANDS, judged
+from services.kit.authz.judge import Person, Thing, Wish, require
+from services.kit.authz.permissions import ADMINISTRATION, MEANINGS, OF_ROLE, PERMISSIONS, ROLES
+from services.kit.authz.routes import ROWS
+from services.kit.rules import Call
+from services.kit.testing import Fold
+from services.metrics.app import RULES as METRICS
+from services.scheduler.app import RULES as SCHEDULER
+from services.searcher.app import RULES as SEARCHER
+from tests.gateway import stories as story
+
+JUDGED = (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)
+
+
+def user(id, name, **more):
+    return gateway.UserSet(user_id=id, username=name, reason="made", **more)
+
+
+class Known:
+    """Olga's experiment 1; Ann was called Olga once."""
+
+    people: ClassVar = {
+        "admin": Person(1, "admin", admin=True),
+        "olga": Person(3, "ann"),
+        "ann": Person(3, "ann"),
+        "egon": Person(4, "egon"),
+        "gone": Person(5, "gone", admin=True, active=False),
+    }
+
+    def person(self, name):
+        return self.people.get(name)
+
+    def thing(self, kind, id):
+        return Thing("olga") if id == 1 else None
+
+
+def may(name, *wish, script=False):
+    try:
+        require(Known(), name, [Wish(*wish)], script=script)
+    except Refused as refusal:
+        return str(refusal)
+    return "yes"
+
+
+@pytest.mark.parametrize("permission", ["control", "delete", "speak", "control_project", "control_workspace"])
+def test_what_is_ones_own_is_for_oneself_and_administrators(permission):
+    for name in ("olga", "ann", "admin"):
+        assert may(name, permission, "experiment", 1) == "yes"
+    for name in ("egon", "nobody at all"):
+        assert "belongs to user 'olga'" in may(name, permission, "experiment", 1)
+    assert may("egon", permission, "experiment", 2) == "yes", "that there is none is for others to say"
+
+
+@pytest.mark.parametrize("permission", sorted(ADMINISTRATION))
+def test_administration_is_for_administrators_and_never_for_scripts(permission):
+    assert may("admin", permission) == "yes"
+    assert "no administrator" in may("ann", permission)
+    assert "a script may not" in may("admin", permission, script=True)
+
+
+def test_who_is_not_active_may_nothing():
+    for permission in set(PERMISSIONS) - {"anybody", "service"}:
+        assert may("gone", permission) == "user 'gone' is not active"
+
+
+def test_an_account_is_its_users_and_no_scripts():
+    assert may("ann", "own_account", "user", 1) == may("admin", "own_account", "user", 1) == "yes"
+    assert "no administrator" in may("egon", "own_account", "user", 1)
+    assert "a script may not" in may("ann", "own_account", "user", 1, script=True)
+
+
+def test_every_command_has_a_row_and_every_owner_goes_by_it():
+    ruled = {command.__name__ for rules in (*JUDGED, METRICS) for command in rules.commands}
+    assert ruled == COMMANDS.keys()
+    assert {command.__name__ for command in commands.OWNER_OF} <= ruled
+    for rules in JUDGED:
+        assert all(hasattr(rule, "__wrapped__") for rule in rules.commands.values()), rules.owner
+    for command in METRICS.commands:
+        (wish,) = COMMANDS[command.__name__](None)
+        assert wish.permission == "service"
+
+
+def test_a_command_without_a_row_cannot_be_ruled_on():
+    class Fresh:
+        pass
+
+    with pytest.raises(LookupError, match="Fresh has no row"):
+        judged({Fresh: None}, lambda state: Known())
+
+
+def test_every_permission_is_explained_and_needed_somewhere():
+    assert set(MEANINGS) == set(PERMISSIONS)
+    assert set(OF_ROLE) == set(ROLES)
+    used = {permission for permission, _ in ROWS.values()}
+    assert set(PERMISSIONS) - used == {"service"}
+    for lesser, greater in pairwise(ROLES):
+        assert OF_ROLE[lesser] < OF_ROLE[greater]
+
+
+# -- the real owners, asked past the gateway
+
+
+def refused(rules, state, command):
+    with pytest.raises(Refused) as caught:
+        rules.commands[type(command)](state, command, Call("c", 0.0))
+    assert caught.value.problem.code == "permission_denied"
+    return str(caught.value)
+
+
+def ok(rules, state, command):
+    return rules.commands[type(command)](state, command, Call("c", 0.0))
+
+
+@pytest.fixture
+def searching():
+    """Experiment 1 of Olga; Egon is somebody else."""
+    return Fold(SEARCHER).given(user(3, "olga"), user(4, "egon"), story.created(1, user="olga")).state
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        commands.ChangeExperiment(experiment_id=1, action="kill", user="egon"),
+        commands.ChangeExperiment(experiment_id=1, action="delete", user="egon"),
+        commands.KillTrial(trial_id=1, user="egon"),
+        commands.ReviseExperiment(experiment_id=1, changes={"resources.priority": 1}, user="egon"),
+        commands.CreateTrial(experiment_id=1, request_id="r", hparams={}, user="egon"),
+    ],
+    ids=lambda command: type(command).__name__,
+)
+def test_the_searcher_refuses_strangers(searching, command):
+    assert "belongs to user 'olga'" in refused(SEARCHER, searching, command)
+
+
+def test_everybody_describes_experiments(searching):
+    ok(SEARCHER, searching, commands.ReviseExperiment(experiment_id=1, changes={"notes": "n"}, user="egon"))
+
+
+def test_names_and_rights_follow_the_person(searching):
+    kill = commands.ChangeExperiment(experiment_id=1, action="kill", user="anna")
+    fold = Fold(SEARCHER).given(user(3, "olga"), story.created(1, user="olga"))
+    assert "belongs to" in refused(SEARCHER, fold.state, kill)
+    fold.given(user(3, "anna", former=("olga",)))
+    ok(SEARCHER, fold.state, kill)
+    fold.given(user(3, "anna", former=("olga",), active=False))
+    assert refused(SEARCHER, fold.state, kill) == "user 'anna' is not active"
+    fold.given(user(4, "egon", admin=True))
+    ok(SEARCHER, fold.state, commands.ChangeExperiment(experiment_id=1, action="kill", user="egon"))
+
+
+def test_the_first_administrator_may_be_none_any_more(searching):
+    kill = commands.ChangeExperiment(experiment_id=1, action="kill", user="admin")
+    ok(SEARCHER, searching, kill)
+    state = Fold(SEARCHER).given(story.created(1, user="olga"), user(1, "admin", admin=False)).state
+    assert "belongs to" in refused(SEARCHER, state, kill)
+
+
+def test_the_scheduler_refuses_strangers():
+    fold = Fold(SCHEDULER).given(story.worker_here(), story.created(1, user="olga"), story.run_requested(1))
+    state = fold.state
+    for command in (
+        commands.ChangeJob(experiment_id=1, priority=1, user="egon"),
+        commands.AskToLeave(allocation_id="1.r1.1", user="egon"),
+        commands.MarkDaemon(allocation_id="1.r1.1", rank=0, user="egon"),
+    ):
+        assert "belongs to user 'olga'" in refused(SCHEDULER, state, command)
+    for switch in (
+        commands.SwitchWorker(worker_id="w-1", enabled=False, user="olga"),
+        commands.SwitchSlot(worker_id="w-1", slot_id=0, enabled=False, user="olga"),
+    ):
+        assert "no administrator" in refused(SCHEDULER, state, switch)
+
+
+def test_a_task_is_its_users():
+    own = commands.SubmitTask(
+        task_id="c", kind="COMMAND", user="olga", name="c", config={}, slots=0, pool="default"
+    )
+    fold = Fold(SCHEDULER).given(story.worker_here())
+    fold.given(*ok(SCHEDULER, fold.state, own).events)
+    assert "belongs to" in refused(SCHEDULER, fold.state, commands.StopTask(task_id="c", user="egon"))
+    assert "belongs to" in refused(
+        SCHEDULER, fold.state, commands.ChangeJob(experiment_id=-1, priority=1, user="egon")
+    )
+    ok(SCHEDULER, fold.state, commands.StopTask(task_id="c", user="olga"))
+
+
+def test_checkpoints_and_models_are_their_users():
+    fold = Fold(CHECKPOINTS).given(
+        story.created(1, user="olga"), story.trial_created(1), story.stored(1, "c-1", 10)
+    )
+    fold.given(*ok(CHECKPOINTS, fold.state, commands.SetModel(name="m", user="olga")).events)
+    for command in (
+        commands.DeleteCheckpoints(uuids=("c-1",), user="egon"),
+        commands.RemoveModel(model_id=1, user="egon"),
+        commands.SetModel(model_id=1, archived=True, user="egon"),
+    ):
+        assert "belongs to user 'olga'" in refused(CHECKPOINTS, fold.state, command)
+    ok(CHECKPOINTS, fold.state, commands.SetModel(model_id=1, notes="n", user="egon"))
+
+
+def test_the_gateway_itself_refuses_strangers():
+    state = Fold(GATEWAY).given(user(3, "olga"), user(4, "egon")).state
+    for command in (
+        commands.SetUser(username="x", admin=True, user="egon"),
+        commands.SetUser(user_id=4, admin=True, user="egon"),
+        commands.SetPassword(user_id=3, password=commands.Password(), user="egon"),
+        commands.KeepSettings(user_id=3, settings=(), forget=True, user="egon"),
+    ):
+        assert "no administrator" in refused(GATEWAY, state, command)
+    ok(GATEWAY, state, commands.SetPassword(user_id=4, password=commands.Password(), user="egon"))
+
+
+def test_what_is_deleted_is_nobodys(searching):
+    fold = Fold(SEARCHER).given(story.created(1, user="olga"))
+    assert set(fold.state.homes) == {1}
+    fold.given(ExperimentDeleted(1, "DELETED", "deleted"))
+    assert fold.state.homes == {}
