@@ -6,14 +6,19 @@ The script runs in one copy and may change it; checkpoints save the other as `co
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import subprocess
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
 
 LIMIT_BYTES = 1024 * 1024 * 1024
 """Most bytes that an archive may unpack to; what clients pack is a tenth of it."""
+MOST_MEMBERS = 200_000
+DEEPEST = 200
+"""Folders in folders: what goes through them calls itself for each."""
 CHUNK_BYTES = 1024 * 1024
 
 
@@ -41,17 +46,24 @@ def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMI
 
 def remove(folder: Path) -> None:
     """Delete a directory and all in it, also where a script took its own rights away; absent is fine."""
-    shutil.rmtree(folder, ignore_errors=True)
-    # Root needs no rights there, and where others may write a path can become another folder's meanwhile.
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(folder, ignore_errors=True)
+    if not folder.exists():
+        return
+    # These go down to any depth, also where a path is longer than a system call takes, and follow no links.
+    # Root needs no rights there.
+    for words in ([] if not os.geteuid() else [["chmod", "-R", "u+rwx"]]) + [["rm", "-rf"]]:
+        program = shutil.which(words[0]) or words[0]
+        subprocess.run([program, *words[1:], "--", str(folder)], check=False, capture_output=True)
     if folder.exists():
-        for inner, _, _ in os.walk(folder) if os.geteuid() else ():
-            os.chmod(inner, 0o700)
-        shutil.rmtree(folder)
+        raise OSError(f"{folder} cannot be removed; remove it by hand")
 
 
 def _extract(tar: tarfile.TarFile, target: Path, limit_bytes: int) -> None:
     size = 0
-    for member in tar:
+    for count, member in enumerate(tar):
+        if count >= MOST_MEMBERS:
+            raise BadContext(f"the experiment's code has more than {MOST_MEMBERS:,} files and folders")
         name = _safe_name(member)
         size += member.size
         if size > limit_bytes:
@@ -67,6 +79,8 @@ def _safe_name(member: tarfile.TarInfo) -> PurePosixPath:
     name = PurePosixPath(member.name)
     if name.is_absolute() or ".." in name.parts:
         raise BadContext(f"'{member.name}' leads out of the working directory; the code was not unpacked")
+    if len(name.parts) > DEEPEST:
+        raise BadContext(f"'{member.name[:80]}…' lies more than {DEEPEST} folders deep")
     if not (member.isfile() or member.isdir()):
         raise BadContext(f"'{member.name}' is neither a file nor a folder; pack what it stands for instead")
     return name

@@ -64,10 +64,12 @@ def s3_client(
     access_key: str | None,
     secret_key: str | None,
     addresses: Addresses | None = None,
+    within_s: float = 0.0,
 ) -> Minio:
     """A client of an S3 service, by default Amazon's; it gives up after a few seconds, follows no redirects.
 
-    With `addresses` it asks no others; its requests then raise `AddressRefused`.
+    With `addresses` it asks no others, and no connection lasts longer than `within_s`, unless that is 0; its
+    requests then raise `AddressRefused`.
     """
     import urllib3
     from minio import Minio
@@ -95,7 +97,7 @@ def s3_client(
     if addresses is not None:
         from services.kit.guarded_http import pool_manager
 
-        pool = pool_manager(addresses, timeout, retries)
+        pool = pool_manager(addresses, timeout, retries, within_s)
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return Minio(
         url.netloc,

@@ -141,6 +141,21 @@ def test_a_stranger_sends_little(gateway):
     assert gateway.run(send()).status_code == 401
 
 
+def test_a_body_has_so_much_time(gateway, monkeypatch):
+    monkeypatch.setattr(framing, "LONGEST_BODY_S", 0.0)
+
+    async def endless():
+        yield b'{"config": "'
+        await asyncio.Event().wait()
+
+    async def send():
+        return await gateway.client.post(PATH, content=endless())
+
+    answer = gateway.run(send())
+    assert (answer.status_code, "did not come whole" in answer.text) == (408, True)
+    assert gateway.backend.limits.uploads.inside == 0
+
+
 def test_one_user_has_so_many_large_requests_at_once(gateway, elsewhere):
     held = [gateway.backend.limits.uploads.enter("determined") for _ in range(4)]
     for one in held:

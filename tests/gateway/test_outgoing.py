@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import threading
 
@@ -27,9 +28,16 @@ class Inside(http.server.BaseHTTPRequestHandler):
         self.send_response(self.server.status)
         for name, value in self.server.more.items():
             self.send_header(name, value)
-        self.send_header("Content-Length", str(len(SECRET)))
+        body = self.server.body
+        more = 1 << 20 if self.server.slowly else 0
+        self.send_header("Content-Length", str(len(body) + more))
         self.end_headers()
-        self.wfile.write(SECRET.encode())
+        with contextlib.suppress(OSError):
+            for at in range(0, len(body), 1 << 14):
+                self.wfile.write(body[at : at + (1 << 14)])
+                self.server.taken = at
+            while self.server.slowly and not self.server.over.wait(0.02):
+                self.wfile.write(b" ")
 
     do_GET = do_PUT = do_HEAD = do_DELETE = do_POST = _answer
 
@@ -41,10 +49,12 @@ class Inside(http.server.BaseHTTPRequestHandler):
 def inside():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inside)
     server.asked, server.status, server.more = [], 403, {}
+    server.body, server.taken, server.slowly, server.over = SECRET.encode(), 0, False, threading.Event()
     server.url = f"http://127.0.0.1:{server.server_address[1]}"
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield server
+    server.over.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -84,11 +94,25 @@ def test_an_answer_is_not_shown(allowing, inside, status):
     assert ("gives back something else" if status == 200 else "does not answer as an S3 store does") in said
 
 
+def test_a_store_that_says_too_much_is_not_listened_to(allowing, inside):
+    inside.body = SECRET.encode() * 100_000
+    said = tried(allowing, inside.url)
+    assert "does not answer as an S3 store does" in said
+    assert inside.taken < len(inside.body)
+
+
+def test_a_store_that_says_it_slowly_is_left(allowing, inside, monkeypatch):
+    monkeypatch.setattr("services.gateway.submit.probe.WITHIN_S", 0.2)
+    inside.slowly = True
+    assert "does not answer as an S3 store does" in tried(allowing, inside.url)
+    assert allowing.backend.limits.probes.places.inside == 0
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_nobody_is_led_further(allowing, inside, status):
     other = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Inside)
     with other:
-        other.asked, other.status, other.more = [], 200, {}
+        other.asked, other.status, other.more, other.body = [], 200, {}, b""
         threading.Thread(target=other.serve_forever, args=(0.01,), daemon=True).start()
         inside.status, inside.more = (
             status,

@@ -6,6 +6,7 @@ import tarfile
 
 import pytest
 
+from worker import workdir
 from worker.workdir import BadContext, remove, unpack
 
 
@@ -119,3 +120,29 @@ def test_remove_also_what_was_locked(tmp_path):
     remove(tmp_path / "run")
     remove(tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_code_that_lies_too_deep(tmp_path, places):
+    with pytest.raises(BadContext, match="200 folders deep"):
+        unpack(archive(tmp_path / "c.tar.gz", ("a/" * 1500 + "f", b"x")), *places)
+    for place in places:
+        remove(place)
+        assert not place.exists()
+
+
+def test_too_many_members(tmp_path, places, monkeypatch):
+    monkeypatch.setattr(workdir, "MOST_MEMBERS", 3)
+    with pytest.raises(BadContext, match="more than 3 files"):
+        unpack(archive(tmp_path / "c.tar.gz", *[(str(n), None) for n in range(4)]), *places)
+
+
+def test_remove_also_what_a_script_made_deeper_than_a_path_can_be(tmp_path):
+    held = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(2500):
+        os.mkdir("folder", dir_fd=held)
+        inner = os.open("folder", os.O_RDONLY, dir_fd=held)
+        os.close(held)
+        held = inner
+    os.close(held)
+    remove(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()

@@ -31,6 +31,9 @@ LEVEL = 1
 
 
 MOST_FILES = 100_000
+DEEPEST = 200
+"""Folders in folders: workers go through them."""
+LONGEST_PATH = 2000
 
 
 class TooLarge(Exception):
@@ -87,6 +90,11 @@ def _header(item: ContextItem) -> tarfile.TarInfo:
     name = posixpath.normpath(item.path)
     if not item.path or name.startswith(("/", "../")) or name in (".", "..") or "\0" in name:
         raise invalid(f"the context holds '{item.path}', which does not lie in it")
+    if name.count("/") >= DEEPEST or len(name) > LONGEST_PATH:
+        raise invalid(
+            f"the context holds '{name[:80]}…', which is longer than {LONGEST_PATH} characters or lies more "
+            f"than {DEEPEST} folders deep"
+        )
     if item.type not in (FILE, DIRECTORY):
         raise invalid(
             f"'{item.path}' in the context is neither a file ({FILE}) nor a directory ({DIRECTORY})"

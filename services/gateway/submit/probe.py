@@ -15,6 +15,8 @@ from services.kit.addresses import Addresses, AddressRefused
 from services.kit.blobs import refusal_in_words, s3_client
 from services.kit.reach import is_within, storage_folder
 
+WITHIN_S = 30.0
+"""For a store of whatever speed: few are tried at the same time."""
 TEXT = b"can be written and read"
 
 
@@ -78,7 +80,7 @@ def _try_bucket(storage: dict[str, Any], addresses: Addresses) -> None:
 
 def _comes_back(storage: dict[str, Any], addresses: Addresses) -> bool:
     client = s3_client(
-        storage.get("endpoint_url"), storage["access_key"], storage.get("secret_key"), addresses
+        storage.get("endpoint_url"), storage["access_key"], storage.get("secret_key"), addresses, WITHIN_S
     )
     bucket = storage["bucket"]
     name = posixpath.join((storage.get("prefix") or "").strip("/"), f"probe-{uuid.uuid4().hex}")

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from det_contracts.events.gateway import TokenScope
@@ -29,10 +30,25 @@ class Body(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _null_is_unset(cls, data: Any) -> Any:
+    def _null_is_unset(cls, data: Any, known: ValidationInfo) -> Any:
         if not isinstance(data, dict):
             return data
+        if known.mode != "json":
+            # Else the reader has looked at all texts by itself.
+            _check_texts(data)
         return {name: value for name, value in data.items() if value is not None}
+
+
+def _check_texts(data: Any) -> None:
+    """Raise ValueError for halves of characters: JSON may name them, and nothing can store or send them."""
+    try:
+        msgspec.json.encode(data)
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ValueError(f"it holds half a character, the lone surrogate {half!a}") from None
+    except (OverflowError, ValueError, RecursionError):
+        # Whoever wants to know what else is there looks at it.
+        return
 
 
 def told(problems: Iterable[Mapping[str, Any]], *, skip: int = 0) -> str:

@@ -116,6 +116,15 @@ class Patient(H11Protocol):
             self._waits_since = None
             self._begin_window()
 
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP, perhaps in the midst of a request that is being answered."""
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:
+            # An answer has begun already.
+            self.transport.close()
+        self._let_go()
+
     def pause_writing(self) -> None:
         """The client takes less than there is for it; from here on that only becomes less."""
         super().pause_writing()
@@ -170,10 +179,14 @@ class Patient(H11Protocol):
         problem = Problem("unavailable", f"{why}; the connection is closed")
         if self.cycle is None or self._is_idle() or not self.cycle.response_started:
             self._tell(problem)
+        self._let_go()
+        self.transport.close()
+
+    def _let_go(self) -> None:
+        """Whoever answers the last request need not go on."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
-        self.transport.close()
 
     def _tell(self, problem: Problem) -> None:
         body = msgspec.json.encode(errors.body(errors.API + "/", problem))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from starlette.exceptions import HTTPException
@@ -27,6 +28,10 @@ REPORT_LIMIT_BYTES = 12 << 20
 """A report that is larger as JSON is too large for the broker in any form: told before it is parsed."""
 LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)|/proxy/.*")
 REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
+
+
+LONGEST_BODY_S = 1800.0
+"""For all of a body, however steadily it comes: a large one has one of few places meanwhile."""
 
 
 class Framing:
@@ -67,9 +72,11 @@ class _Counted:
         self._known = False
         self._limit = limit
         self._seen = 0
+        self._whole = False
+        self._until = 0.0
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        message = await self._next()
         self._seen += len(message.get("body", b""))
         if self._seen > self._limit:
             raise HTTPException(413, _too_large(self._limit))
@@ -77,6 +84,20 @@ class _Counted:
             if (stranger := _stranger(self._scope)) is not None:
                 raise HTTPException(401, stranger.message)
             self._known = True
+        return message
+
+    async def _next(self) -> Message:
+        if self._whole:
+            # What may come yet is that the client has gone.
+            return await self._receive()
+        loop = asyncio.get_running_loop()
+        self._until = self._until or loop.time() + LONGEST_BODY_S
+        try:
+            async with asyncio.timeout_at(self._until):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, f"the request did not come whole in {LONGEST_BODY_S:.0f} s") from None
+        self._whole = not message.get("more_body")
         return message
 
 
