@@ -64,7 +64,7 @@ class Users:
             worker_id=id,
             session=session,
             pool=pool,
-            address="",
+            address=id,
             version="",
             slots=offered,
             reads_after=0,

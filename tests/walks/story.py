@@ -6,6 +6,7 @@ from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
 from det_contracts.events import gateway, scheduler, searcher, trial, worker
 from det_contracts.events.scheduler import PoolSettings
+from det_contracts.ids import TASK_PORTS
 from services.metrics.commands import Drop, Trim
 from services.scheduler.commands import GiveUp, ReportSilence
 from tests.walks.background import Users, random_search
@@ -232,7 +233,7 @@ class Story(Users):
             once = Once(name, name, "d")
             self.ask(commands.SubmitTask(task_id=name, pool="story", once=once, **submit))
         self.cluster.tell(worker.AllocationStarted("b", "mine.1"), worker.AllocationStarted("a", "mine.1"))
-        self.ask(commands.Serve(allocation_id="mine.1", address="a:80", user="ann"))
+        self.ask(commands.Serve(allocation_id="mine.1", address=f"b:{TASK_PORTS.start}", user="ann"))
         self.ask(commands.StopTask(task_id="mine", user="ann"))
         two = {"resource_pool": "story", "slots_per_trial": 8}
         self.here("c", 4, pool="story")
