@@ -18,6 +18,7 @@ from services.gateway.authz import Guard
 from services.gateway.backend import Backend
 from services.gateway.routes import (
     allocations,
+    audit,
     auth,
     checkpoints,
     cluster,
@@ -89,6 +90,7 @@ def surface() -> APIRouter:
         sessions,
         users,
         master,
+        audit,
         searching,
         revising,
         custom_search,

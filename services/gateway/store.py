@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded, Unknown
+from services.gateway import audit
 from services.gateway.domain import Checkpoint, Experiment, Trial
 from services.gateway.shown import experiment_state, trial_state
 from services.kit.database import upsert
@@ -84,6 +85,7 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
         for gone in (id for (of, id), record in records.items() if of == kind and record is None):
             connection.execute(sa.delete(table).where(key == gone))
     upsert(connection, UNREADABLE, [_passed_over(one) for one in events if _is_unreadable(one)])
+    upsert(connection, audit.AUDIT, audit.rows(events))
 
 
 def unreadable(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from services.kit.rules import Call
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.gateway import stories as story
-from tests.gateway.harness import AUTHORITY, KEY
+from tests.gateway.harness import KEY, TASK_KEY
 
 replace = msgspec.structs.replace
 RULES = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)}
@@ -85,11 +85,11 @@ def furnish(world):
     world.tokens |= {
         "nobody": "",
         "expired": tokens.issue(KEY, tokens.begin("olga", time.time() - tokens.VALID_S - 1)),
-        # A worker's key signs for runs: it makes no session of whom the run does not belong to.
-        "worker": _signed("1.r1.1", "admin"),
-        "script": _signed("1.r1.1", "olga"),
-        "other script": _signed("3.r3.1", "egon"),
-        "sister script": _signed("1.r2.1", "olga"),
+        # A worker is told the tokens of what runs on it, and can make none: it has no key that counts.
+        "worker": task_tokens.issue(b"a key of its own", "1.r1.1"),
+        "script": task_tokens.issue(TASK_KEY, "1.r1.1"),
+        "other script": task_tokens.issue(TASK_KEY, "3.r3.1"),
+        "sister script": task_tokens.issue(TASK_KEY, "1.r2.1"),
     }
     del world.client.headers["Authorization"]
     nothing_happens(world)
@@ -138,10 +138,6 @@ def _task(number, kind):
         workspace_id=2,
         reason="submitted by olga",
     )
-
-
-def _signed(allocation, user):
-    return task_tokens.sign(AUTHORITY.trial_signing_seed, allocation, user)
 
 
 class NothingElse(dict):

@@ -130,7 +130,7 @@ def test_a_preempted_trial_and_an_agent_that_was_disabled(cluster, submit):
     wait_until(cluster, "trial", killed, f"trial {killed} asked for 1 slot for its run 2")
     answer, said = why(cluster, "trial", killed)
     assert said[-2:] == [f"run 1 of trial {killed} was to be killed", f"agent {agent} was disabled"]
-    assert answer["steps"][-1]["actor"] == "user:determined"
+    assert answer["steps"][-1]["actor"] == "user:admin"
     cluster.api("POST", f"agents/{agent}/enable", user="admin")
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
+import urllib.parse
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +13,7 @@ from determined.cli import output
 from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.transport.rest import Session
 
+_AUDIT = ("time", "username", "about", "what", "reason")
 _FORM = (
     one_of(
         arg("--json", action="store_true", help="write JSON"),
@@ -67,6 +71,25 @@ def parked(session: Session, args: argparse.Namespace) -> None:
     output.table(("Service", "Since", "Message"), [_parked_row(one) for one in found["parked"]])
 
 
+def audit(session: Session, args: argparse.Namespace) -> None:
+    """Whose commands changed what."""
+    given = {"users": args.user, "event": args.event, "about": args.about}
+    given |= {"since": args.since, "until": args.until}
+    params = {name: value for name, value in given.items() if value}
+    if args.csv or args.json:
+        # All of it, the oldest first, as it comes.
+        query = urllib.parse.urlencode(params | {"format": "csv" if args.csv else "json"}, doseq=True)
+        with session.open(f"/api/v1/master/audit/export?{query}", accept="*/*") as found:
+            shutil.copyfileobj(found, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    page = session.get("/api/v1/master/audit", params | {"limit": args.limit})
+    rows = [[one[name] for name in _AUDIT] for one in reversed(page["entries"])]
+    output.table(("Time", "User", "About", "What", "Why"), rows)
+    if page["more"]:
+        print(f"There are older ones: give --limit, --until {page['entries'][-1]['time']}, or --csv for all.")
+
+
 def _parked_row(one: Mapping[str, str]) -> tuple[str, ...]:
     return one["program"], one["since"], one["message"]
 
@@ -95,6 +118,23 @@ NOUN = Noun(
             "list what the cluster could not read or decide about",
             parked,
             (arg("--json", action="store_true", help="write JSON"),),
+        ),
+        Verb(
+            "audit",
+            "show who did what, the newest last",
+            audit,
+            (
+                arg("--user", action="append", metavar="NAME", help="what this user did; may be repeated"),
+                arg("--about", metavar="THING", help="what was done to it, such as 'experiment 7'"),
+                arg("--event", metavar="PREFIX", help="events whose name begins so, such as gateway.user"),
+                arg("--since", metavar="TIME", help="from this time on, such as 2026-11-01T00:00:00Z"),
+                arg("--until", metavar="TIME", help="before this time"),
+                arg("--limit", type=int, default=100, metavar="N", help="at most so many (100)"),
+                one_of(
+                    arg("--csv", action="store_true", help="write all of it as CSV"),
+                    arg("--json", action="store_true", help="write all of it, a JSON object a line"),
+                ),
+            ),
         ),
         Verb("config", "show the master's configuration", config, _FORM),
         Verb(

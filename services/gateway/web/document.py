@@ -23,9 +23,12 @@ LOG = (
     "timestamp_before timestamp_after search_text regex after_id before_id from_number"
 )
 LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
+AUDIT = "users user_ids event about since until"
 QUERY = {
     "/users": PAGE,
     "/tokens": "user_id username",
+    "/master/audit": f"before limit {AUDIT}",
+    "/master/audit/export": f"format {AUDIT}",
     "/master/logs": "offset limit follow",
     "/master/parked": "limit",
     "/experiments-search": f"{PAGE} columns filter lean project_id sort",
@@ -99,7 +102,7 @@ _LISTS = (
     "stdtypes sources resource_pools workspace_names topics"
 )
 _NUMBERS = {"from", "to"}
-_TIMES = {"timestamp_before", "timestamp_after"}
+_TIMES = {"timestamp_before", "timestamp_after", "since", "until"}
 _ERROR = {
     "type": "object",
     "properties": {

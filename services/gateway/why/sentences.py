@@ -52,6 +52,15 @@ _EARLY = {
 }
 
 
+def _described(event: Any) -> str:
+    return "described, and is archived" if event.archived else "described"
+
+
+def _user_set(event: gateway.UserSet) -> str:
+    rights = "an administrator" if event.admin else "a user"
+    return f"user '{event.username}' was described: {rights}, {'active' if event.active else 'not active'}"
+
+
 def _slots(count: int) -> str:
     return "1 slot" if count == 1 else f"{count} slots"
 
@@ -211,20 +220,20 @@ SENTENCES: dict[type, Sentence] = {
     gateway.SessionClosed: lambda e, _: f"a session of {e.user} was closed",
     gateway.TemplateSet: lambda e, _: f"template '{e.name}' was set",
     gateway.GatherJoined: lambda e, name: f"a member of {name(e.allocation_id)} joined an all-gather",
-    gateway.UserSet: lambda e, _: f"user '{e.username}' was described",
+    gateway.UserSet: lambda e, _: _user_set(e),
     gateway.SettingsSet: lambda e, _: f"pages keep {len(e.settings)} setting(s) for user {e.user_id}",
     gateway.PasswordRenewed: lambda e, _: f"the password of user {e.user_id} is kept at today's cost",
     gateway.PasswordSet: lambda e, _: f"user {e.user_id} got another password",
-    gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was described",
+    gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was {_described(e)}",
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",
-    gateway.ProjectSet: lambda e, _: f"project '{e.name}' was described",
+    gateway.ProjectSet: lambda e, _: f"project '{e.name}' was {_described(e)}",
     gateway.ProjectRemoved: lambda e, _: f"project {e.project_id} was removed",
     gateway.ExperimentMoved: lambda e, _: (
         f"experiment {e.experiment_id} was filed under project {e.project_id}"
     ),
     checkpoints.FilesListed: lambda e, _: f"checkpoint {e.uuid} had {len(e.resources)} files left",
     checkpoints.MetadataSet: lambda e, _: f"the metadata of checkpoint {e.uuid} was replaced",
-    checkpoints.ModelSet: lambda e, _: f"model '{e.name}' was described",
+    checkpoints.ModelSet: lambda e, _: f"model '{e.name}' was {_described(e)}",
     checkpoints.ModelRemoved: lambda e, _: f"model {e.model_id} was removed",
     checkpoints.VersionSet: lambda e, _: (
         f"checkpoint {e.checkpoint} is version {e.number} of model {e.model_id}"

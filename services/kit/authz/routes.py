@@ -125,6 +125,8 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     ("read_log", "cluster"): """
         GET ~/master/logs
         GET ~/master/parked
+        GET ~/master/audit
+        GET ~/master/audit/export
         GET ~/events
         GET ~/events/{position}
         GET ~/why/{kind}/{id}

@@ -10,6 +10,7 @@ import pytest
 
 from determined import yamlfile
 from determined.__version__ import __version__
+from tests.sdk.fake_gateway import Raw
 
 SLOTS = {
     "/agents/a1/slots/1": {
@@ -160,6 +161,40 @@ def test_version_without_a_master(det, monkeypatch):
     result = det("version")
     assert result.status == 0
     assert yamlfile.parse(result.out)["master"] == {"cluster_id": "", "master_id": "", "version": ""}
+
+
+ENTRY = {
+    "position": 7,
+    "time": "2023-08-01T12:00:00Z",
+    "username": "ann",
+    "event": "searcher.experiment.paused",
+    "about": "experiment 3",
+    "what": "experiment 3 was paused",
+    "reason": "paused by ann",
+}
+
+
+def test_who_did_what(master, det):
+    master.answer("GET", "/api/v1/master/audit", {"entries": [ENTRY], "more": True})
+    words = ("--user", "ann", "--user", "bo", "--about", "experiment 3", "--since", "2023-08-01T00:00:00Z")
+    out = det("master", "audit", *words, "--limit", "1").out
+    assert "2023-08-01T12:00:00Z | ann  | experiment 3 | experiment 3 was paused | paused by ann" in out
+    assert "--until 2023-08-01T12:00:00Z" in out
+    (call,) = master.asked("GET", "/api/v1/master/audit")
+    assert call.query == {
+        "users": ["ann", "bo"],
+        "about": ["experiment 3"],
+        "since": ["2023-08-01T00:00:00Z"],
+        "limit": ["1"],
+    }
+
+
+def test_who_did_what_is_taken_away(master, det):
+    url, line = "/api/v1/master/audit/export", b'{"position":7}\n'
+    master.answer("GET", url, Raw(line))
+    assert det("master", "audit", "--json", "--event", "searcher").out == line.decode()
+    (call,) = master.asked("GET", url)
+    assert call.query == {"event": ["searcher"], "format": ["json"]}
 
 
 def test_what_the_cluster_passed_over(master, det):
