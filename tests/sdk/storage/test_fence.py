@@ -67,13 +67,18 @@ def test_what_is_a_checkpoint_goes(home, collect):
     [
         ("", "secrets"),
         ("", "elsewhere"),
-        ("secrets", UUID),
         ("", "."),
         ("checkpoints", f"../elsewhere/{UUID}"),
     ],
 )
-def test_nothing_else_goes(home, collect, place, uuid):
-    assert collect(home / place, uuid) == 1
+def test_what_has_another_name_was_reported_by_hand_and_stays(home, collect, place, uuid):
+    # No failure: else an experiment that has one could never be deleted.
+    assert collect(home / place, uuid) == 0
+    assert kept(home)
+
+
+def test_nothing_of_the_platforms_goes(home, collect):
+    assert collect(home / "secrets", UUID) == 1
     assert kept(home)
 
 
