@@ -234,11 +234,13 @@ def test_brokers_know_one_another_by_their_certificates(made, strangers, tmp_pat
         assert neighbours(0) == {"nats-1", "nats-2"}
         assert neighbours(3) == set()
         # It asked for their certificates itself: who does not care is asked for one.
-        with socket.create_connection(("127.0.0.1", ports[0]), timeout=20) as plain:
-            careless = tls.client_context(made.authority)
-            with careless.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
-                with pytest.raises(ssl.SSLError, match="certificate required"):
-                    secured.recv(4096)
+        careless = tls.client_context(made.authority)
+        with (
+            socket.create_connection(("127.0.0.1", ports[0]), timeout=20) as plain,
+            careless.wrap_socket(plain, server_hostname="127.0.0.1") as secured,
+            pytest.raises(ssl.SSLError, match="certificate required"),
+        ):
+            secured.recv(4096)
     finally:
         for process in processes:
             process.kill()

@@ -6,6 +6,7 @@ import ssl
 import pytest
 import requests
 
+from services.local import status
 from tests.fixtures.local_cluster import LocalCluster
 
 TRAIN = """
@@ -56,6 +57,11 @@ def test_nothing_is_answered_in_the_clear(secured):
         # One that speaks plainly greets whoever comes.
         broker.sendall(b"PING\r\n")
         assert b"INFO" not in broker.recv(4096)
+
+
+def test_its_state_is_shown(secured, capsys):
+    assert status.show(secured.home, secured.plan) == status.WELL
+    assert "1 workers" in capsys.readouterr().out
 
 
 def test_who_does_not_know_the_authority_is_warned(secured):
