@@ -100,7 +100,7 @@ def s3_client(
     if addresses is not None:
         from services.kit.guarded_http import pool_manager
 
-        pool = pool_manager(addresses, timeout, retries, context, within_s)
+        pool = pool_manager(addresses, timeout, retries, within_s, context)
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return Minio(
         url.netloc,

@@ -28,8 +28,8 @@ def pool_manager(
     addresses: Addresses,
     timeout: urllib3.Timeout,
     retries: urllib3.Retry,
-    context: ssl.SSLContext,
     within_s: float = 0.0,
+    context: ssl.SSLContext | None = None,
 ) -> urllib3.PoolManager:
     """A client's connections; a refusal is an `AddressRefused` of the request.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 from pathlib import Path
 from typing import Any
@@ -48,4 +49,10 @@ def broker_options(url: str, ca: Path | None) -> dict[str, Any]:
         return {}
     if schemes != {"tls"}:
         raise BadSettings(f"STEADFAST_NATS_URL={url}: all addresses begin with tls://, or none does")
+    logging.getLogger("asyncio").addFilter(_is_news)
     return {"tls": client_context(ca), "tls_handshake_first": True}
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    # asyncio warns whenever a TLS connection of nats-py's ends: nobody can do anything about that.
+    return not str(record.msg).startswith("returning true from eof_received()")

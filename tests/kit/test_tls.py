@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import ssl
 import struct
@@ -172,18 +173,21 @@ def impostor():
 HANDSHAKE = 0x16
 
 
+# nats-py leaves the transport of a handshake that failed to the collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_service_tells_an_impostor_nothing(impostor, made, tmp_path):
+def test_a_service_tells_an_impostor_nothing(impostor, made):
     async def work():
-        settings = ServiceSettings(nats_url=impostor.url, tls_ca=made.authority)
-        trying = asyncio.ensure_future(connect(settings, "test"))
-        try:
-            return await asyncio.to_thread(impostor.first)
-        finally:
-            trying.cancel()
-            await asyncio.gather(trying, return_exceptions=True)
+        # As `connect` does, but for once only.
+        options = tls.broker_options(impostor.url, made.authority)
+        with contextlib.suppress(nats.errors.Error, OSError, TimeoutError):
+            await nats.connect(
+                impostor.url, allow_reconnect=False, max_reconnect_attempts=1, connect_timeout=2, **options
+            )
 
-    heard = asyncio.run(work())
+    asyncio.run(work())
+    gc.collect()
+    heard = impostor.first()
     assert heard[0] == HANDSHAKE
     assert b"CONNECT" not in heard
 
