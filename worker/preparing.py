@@ -101,7 +101,7 @@ class Preparer:
             account=account,
         )
         task = briefing.task
-        cluster = self._cluster()
+        cluster = self._cluster(info_dir)
         write_info(info_dir, info_files(task, cluster, place), self._private(info_dir, briefing))
         environment = variables(task, cluster, place, os.environ)
         argv = self._command(briefing, workdir, len(slots))
@@ -176,10 +176,21 @@ class Preparer:
         finally:
             part.unlink(missing_ok=True)
 
-    def _cluster(self) -> Cluster:
+    def _cluster(self, info_dir: Path) -> Cluster:
         settings = self._settings
+        authority = settings.master_cert_file or settings.tls_ca
+        certificate = None
+        if authority is not None and settings.master_url.startswith("https://"):
+            # A copy: the task may be another user, or see other folders.
+            certificate = info_dir / "master.pem"
+            info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            certificate.write_bytes(authority.read_bytes())
         return Cluster(
-            master_url=settings.master_url, cluster_id=settings.cluster_id, agent_id=settings.worker_id
+            master_url=settings.master_url,
+            cluster_id=settings.cluster_id,
+            agent_id=settings.worker_id,
+            cert_file=str(certificate) if certificate is not None else None,
+            cert_name=settings.master_cert_name,
         )
 
     def _private(self, info_dir: Path, briefing: Briefing) -> dict[str, Mapping[str, Any]]:
@@ -199,6 +210,9 @@ class Preparer:
         trial_id = briefing.task.trial.trial_id
         urls = (self._settings.script_nats_url or self._settings.nats_url).split(",")
         bus: dict[str, Any] = {"urls": urls, "inbox_prefix": trial_inbox(trial_id)}
+        if self._settings.tls_ca is not None and urls[0].startswith("tls://"):
+            # Not its path: a script may run where there is no such file, or as somebody who cannot read it.
+            bus["ca"] = self._settings.tls_ca.read_text()
         if self._signing is not None:
             bus["credentials"] = str(info_dir / "bus.creds")
             _write_credentials(info_dir, mint_trial(self._signing.seed, self._signing.account, trial_id))

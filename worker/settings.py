@@ -44,4 +44,8 @@ class WorkerSettings(ReachSettings):
     s3_access_key: str = ""
     s3_secret_key: str = ""
     master_url: str = "http://127.0.0.1:8080"
+    master_cert_file: Path | None = None
+    """PEM file of who vouches for a gateway at `https://`, for tasks; none: `tls_ca`, else the system's."""
+    master_cert_name: str | None = None
+    """The name in its certificate, where it is not that of the address."""
     cluster_id: str = "steadfast"

@@ -31,6 +31,7 @@ from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
+from services.kit.tls import server_context
 
 REBUILD_PATIENCE_S = 600.0
 """How long the tables may take to catch up with the fold after they were lost."""
@@ -47,6 +48,7 @@ RULES = Rules(
 async def serve_http(parts: Parts) -> None:
     """Listen once the whole log is folded, so that nothing is missing from the first answer."""
     settings = settings_of(parts, Settings)
+    tls = server_context(settings)
     parts.starting = "writing what lists are read from"
     catalogue = Catalogue(parts.runner, parts.saver, parts.database)
     live = Live(catalogue, parts.journal)
@@ -86,7 +88,7 @@ async def serve_http(parts: Parts) -> None:
     parts.starting = ""
     telling = asyncio.create_task(watched.tell(parts.conditions))
     try:
-        await serve(application(backend), listener, connections)
+        await serve(application(backend), listener, connections, tls)
     finally:
         await end(telling)
         await backend.close()

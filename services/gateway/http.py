@@ -7,6 +7,7 @@ import contextlib
 import functools
 import resource
 import socket
+import ssl
 from collections.abc import Iterator
 
 import structlog
@@ -200,8 +201,10 @@ def allow_many_connections() -> int:
     return max(most - SPARE_FILES, most // 2)
 
 
-async def serve(app: FastAPI, listener: socket.socket, connections: Connections) -> None:
-    """Answer requests until cancelled; streams that are open then are cut after a second."""
+async def serve(
+    app: FastAPI, listener: socket.socket, connections: Connections, tls: ssl.SSLContext | None = None
+) -> None:
+    """Answer requests until cancelled, with TLS if a context is given; streams that are open then are cut."""
     config = uvicorn.Config(
         app,
         http=functools.partial(Patient, connections),  # type: ignore[arg-type]
@@ -214,6 +217,9 @@ async def serve(app: FastAPI, listener: socket.socket, connections: Connections)
         backlog=BACKLOG,
         timeout_graceful_shutdown=CLOSE_PATIENCE_S,
     )
+    config.load()
+    # Uvicorn takes files alone, and says less of what is wrong with them.
+    config.ssl = tls
     server = Server(config)
     work = asyncio.ensure_future(server.serve([listener]))
     host, port = listener.getsockname()[:2]

@@ -83,6 +83,8 @@ def s3_client(
         StaticProvider,
     )
 
+    from services.kit.tls import client_context
+
     url = urlsplit(endpoint_url or os.environ.get("AWS_ENDPOINT_URL") or "https://s3.amazonaws.com")
     if url.scheme not in ("http", "https") or not url.netloc or url.path.strip("/"):
         raise ValueError(f"an S3 endpoint is http://host[:port] or https://host[:port], not {endpoint_url}")
@@ -93,11 +95,12 @@ def s3_client(
         keys = StaticProvider(access_key, secret_key)
     timeout = urllib3.Timeout(connect=_ANSWER_S / 2, read=_ANSWER_S)
     retries = urllib3.Retry(1, redirect=False)
-    pool = urllib3.PoolManager(timeout=timeout, retries=retries)
+    context = client_context(os.environ.get("STEADFAST_TLS_CA") or None)
+    pool = urllib3.PoolManager(timeout=timeout, retries=retries, ssl_context=context)
     if addresses is not None:
         from services.kit.guarded_http import pool_manager
 
-        pool = pool_manager(addresses, timeout, retries, within_s)
+        pool = pool_manager(addresses, timeout, retries, within_s, context)
     region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
     return Minio(
         url.netloc,

@@ -74,6 +74,24 @@ class Member:
         return {"server_name": self.name, "cluster": cluster}
 
 
+@dataclass(frozen=True)
+class Tls:
+    """What a broker shows to clients and to other brokers."""
+
+    certificate: Path
+    key: Path
+    authority: Path
+    """By which brokers know one another."""
+
+    def server_settings(self, *, route: bool = False) -> dict[str, Any]:
+        """What nats-server must know of it, for clients or for routes."""
+        shown = {"cert_file": str(self.certificate), "key_file": str(self.key)}
+        if route:
+            return {"tls": shown | {"ca_file": str(self.authority), "verify": True}}
+        # Before the server says anything: nobody in between can talk a client out of it.
+        return {"tls": shown | {"handshake_first": True}}
+
+
 def write_config(
     folder: Path,
     *,
@@ -84,6 +102,7 @@ def write_config(
     sync: str = "always",
     store: Path | None = None,
     member: Member | None = None,
+    tls: Tls | None = None,
     file: str = "nats-server.conf",
 ) -> Path:
     """Write the broker's configuration into `folder`; returns its path. The log lies in `store`, else there.
@@ -105,6 +124,10 @@ def write_config(
         settings |= authority.server_settings()
     if member is not None:
         settings |= member.server_settings()
+        if tls is not None:
+            settings["cluster"] |= tls.server_settings(route=True)
+    if tls is not None:
+        settings |= tls.server_settings()
     path = folder / file
     path.touch(mode=0o600)
     path.write_text(json.dumps(settings, indent=2))

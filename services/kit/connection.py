@@ -9,6 +9,7 @@ import nats
 import structlog
 from nats.aio.client import Client
 
+from services.kit import tls
 from services.kit.settings import ServiceSettings
 
 LOOK_EVERY_S = 0.5
@@ -32,6 +33,7 @@ async def connect(settings: ServiceSettings, name: str) -> Client:
     credentials = str(settings.nats_credentials) if settings.nats_credentials else None
     return await nats.connect(
         settings.nats_url.split(","),
+        **tls.broker_options(settings.nats_url, settings.tls_ca),
         name=name,
         user_credentials=credentials,
         max_reconnect_attempts=-1,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+import ssl
 import threading
 from typing import Any
 
@@ -24,7 +25,11 @@ MOST_SAID_BYTES = 64 << 10
 
 
 def pool_manager(
-    addresses: Addresses, timeout: urllib3.Timeout, retries: urllib3.Retry, within_s: float = 0.0
+    addresses: Addresses,
+    timeout: urllib3.Timeout,
+    retries: urllib3.Retry,
+    within_s: float = 0.0,
+    context: ssl.SSLContext | None = None,
 ) -> urllib3.PoolManager:
     """A client's connections; a refusal is an `AddressRefused` of the request.
 
@@ -58,7 +63,7 @@ def pool_manager(
     class SecurePool(HTTPSConnectionPool):
         ConnectionCls = Secure
 
-    found = urllib3.PoolManager(timeout=timeout, retries=retries)
+    found = urllib3.PoolManager(timeout=timeout, retries=retries, ssl_context=context)
     found.pool_classes_by_scheme = {"http": PlainPool, "https": SecurePool}
     return found
 

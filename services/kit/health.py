@@ -16,6 +16,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterable
@@ -46,6 +47,7 @@ class HealthPages:
         self._measures = measures
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listener: socket.socket | None = None
+        self._tls: ssl.SSLContext | None = None
         self._open = 0
         """Requests that are being answered."""
         self._counting = threading.Lock()
@@ -54,12 +56,12 @@ class HealthPages:
         measures.read(conditions.readings)
         measures.read(conditions.readings, registry=self._always)
 
-    def start(self, port: int, host: str = "127.0.0.1") -> int:
-        """Listen; returns the port, which is chosen freely for 0. Raises OSError.
+    def start(self, port: int, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> int:
+        """Listen, with TLS if there is a context; returns the port, a free one for 0. Raises OSError.
 
         To be called on the event loop that collects the numbers.
         """
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._tls = asyncio.get_running_loop(), tls
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
         threading.Thread(target=self._serve, args=[self._listener], daemon=True, name="health-pages").start()
@@ -94,7 +96,7 @@ class HealthPages:
 
     def _answer(self, connection: socket.socket) -> None:
         try:
-            with connection, contextlib.suppress(OSError):
+            with contextlib.suppress(OSError), self._secured(connection) as connection:
                 words = _head(connection).split(maxsplit=2)
                 status, body = self.page(words[1].partition("?")[0] if len(words) > 1 else "")
                 head = (
@@ -105,6 +107,17 @@ class HealthPages:
                 connection.sendall(head.encode() + body)
         finally:
             self._count(-1)
+
+    def _secured(self, connection: socket.socket) -> socket.socket:
+        """The connection that is spoken on; raises OSError, by which it is closed."""
+        if self._tls is None:
+            return connection
+        connection.settimeout(REQUEST_S)
+        try:
+            return self._tls.wrap_socket(connection, server_side=True)
+        except BaseException:
+            connection.close()
+            raise
 
     def page(self, path: str) -> tuple[str, bytes]:
         """Status line and body."""

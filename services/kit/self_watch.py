@@ -27,6 +27,7 @@ from services.kit.lag import SAVING, Behind, Lags, Left, Oldest
 from services.kit.loop_watchdog import watching
 from services.kit.measures import Measures
 from services.kit.settings import ServiceSettings
+from services.kit.tls import server_context
 
 LOOK_EVERY_S = 1.0
 SAVING_PATIENCE = 5
@@ -84,7 +85,8 @@ class SelfWatch:
         port, host = self._settings.health_port, self._settings.health_host
         if port is not None:
             try:
-                log.info("health.listening", port=self.pages.start(port, host))
+                context = server_context(self._settings) if self._settings.health_tls else None
+                log.info("health.listening", port=self.pages.start(port, host, context))
             except OSError as error:
                 # To be looked at is worth less than to run.
                 log.error("health.unavailable", port=port, error=str(error))

@@ -29,6 +29,14 @@ class ServiceSettings:
     """One or several addresses, separated by commas."""
     nats_credentials: Path | None = None
     """A NATS credentials file; none for a broker without accounts."""
+    tls_ca: Path | None = None
+    """PEM file of authorities that vouch for broker (`tls://`) and S3 store, beside the system's."""
+    tls_cert: Path | None = None
+    """PEM file of the certificate that this process shows, with those in between; none: plain HTTP."""
+    tls_key: Path | None = None
+    """Its key."""
+    health_tls: bool = False
+    """Whether the health port shows it, too."""
     database_url: str = "sqlite://"
     """SQLAlchemy URL. With PostgreSQL each service keeps its tables in a schema of its own name."""
     health_port: int | None = None

@@ -61,6 +61,7 @@ def _up(args: argparse.Namespace, home: Home) -> int:
         settings=dict(pair.split("=", 1) for pair in args.set),
         pools=args.pool,
         pools_file=args.pools or "",
+        tls=args.tls,
     )
     try:
         address = up(plan, home, fresh=args.delete_db, force=args.force, password=_password(args))
@@ -68,6 +69,8 @@ def _up(args: argparse.Namespace, home: Home) -> int:
         print(error, file=sys.stderr)
         return 1
     print(f"cluster '{args.name}' is up: {address}")
+    if (authority := home.authority(plan)) is not None:
+        print(f"clients know it by: export DET_MASTER={address} DET_MASTER_CERT_FILE={authority}")
     return 0
 
 
@@ -147,6 +150,7 @@ def _add_up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--initial-password-file", help="password of 'admin' and 'determined', if they have none"
     )
+    parser.add_argument("--tls", action="store_true", help="encrypt, with certificates made here")
     parser.add_argument("--agents", "--workers", type=int, default=1, help="workers to start")
     parser.add_argument(
         "--pool",

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -44,7 +45,7 @@ def up(plan: Plan, home: Home, *, fresh: bool = False, force: bool = False, pass
     that name that runs already is left alone when it was started alike, else replaced only with `force`.
     `password` is for the users `admin` and `determined`, as long as they have none. Raises `CannotStart`.
     """
-    address = f"http://{_reachable(plan.host)}:{plan.port}"
+    address = plan.address
     if is_running(home) and not force:
         check_alike(plan, home, fresh=fresh)
         return address
@@ -78,10 +79,6 @@ def _without_password() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if name != INITIAL_PASSWORD}
 
 
-def _reachable(host: str) -> str:
-    return "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened at
-
-
 def _wait_until_up(
     plan: Plan, home: Home, process: subprocess.Popen[bytes], address: str, printed: Mapping[Path, int]
 ) -> None:
@@ -90,7 +87,7 @@ def _wait_until_up(
         if process.poll() is not None:
             text = f"the supervisor ended with status {process.returncode}; see {home.path / 'logs'}"
             raise CannotStart("\n".join([text, *logs.last_lines(home.path / "logs" / "supervisor.log")]))
-        if (workers := workers_here(address)) is not None and workers >= plan.agents:
+        if (workers := workers_here(address, home.authority(plan))) is not None and workers >= plan.agents:
             return
         if refusals := logs.refusals(home.path / "logs", printed):
             down(home)
@@ -101,16 +98,20 @@ def _wait_until_up(
     raise CannotStart("\n".join([text, *logs.last_failures(home.path / "logs")]))
 
 
-def workers_here(address: str) -> int | None:
-    """How many workers the gateway knows; None while it does not answer."""
+def workers_here(address: str, authority: Path | None = None) -> int | None:
+    """How many workers the gateway knows; None while it does not answer.
+
+    `authority`: the file of who vouches for its certificate, where it speaks TLS.
+    """
     try:
-        return int(_get(f"{address}/info").get("workers", 0))
+        return int(_get(f"{address}/info", authority).get("workers", 0))
     except (OSError, ValueError):
         return None
 
 
-def _get(url: str) -> dict[str, Any]:
-    with urllib.request.urlopen(url, timeout=2) as answer:
+def _get(url: str, authority: Path | None) -> dict[str, Any]:
+    context = ssl.create_default_context(cafile=authority) if authority is not None else None
+    with urllib.request.urlopen(url, timeout=2, context=context) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 

@@ -7,11 +7,14 @@ import os
 import sys
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from services.kit import passwords
 from services.kit.files import set_aside, write_whole
 from services.local.keys import keep_secret
+
+if TYPE_CHECKING:
+    from services.local.certificates import Certificates
 
 FIRST_SECRET = "initial-password"  # noqa: S105 - the name of a file
 
@@ -37,8 +40,16 @@ class Plan:
     """The resource pool of each worker in turn; the last one is for all further workers."""
     pools_file: str = ""
     """YAML file that configures the resource pools."""
+    tls: bool = False
+    """Whether broker and gateway speak TLS, with certificates of the cluster's own authority."""
     ends_with: int = 0
     """Id of a process with which the cluster ends, however that ends; 0: it runs until it is told."""
+
+    @property
+    def address(self) -> str:
+        """Where this machine reaches the gateway."""
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host  # noqa: S104 - compared
+        return f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def pool_of(self, number: int) -> str:
         """The pool of a worker, counted from 0."""
@@ -120,6 +131,19 @@ class Home:
         """The file with that hash, if there is one."""
         path = self.path / "secrets" / FIRST_SECRET
         return path if path.exists() else None
+
+    def authority(self, plan: Plan) -> Path | None:
+        """Who vouches for the cluster's certificate, once there is one."""
+        path = self.path / "tls" / "ca.pem"
+        return path if plan.tls and path.exists() else None
+
+    def certificates(self, plan: Plan) -> Certificates | None:
+        """What the cluster shows and is known by; None without TLS."""
+        if not plan.tls:
+            return None
+        from services.local import certificates
+
+        return certificates.keep(self.folder("tls"), self.folder("secrets"), plan.host)
 
     def secret(self, name: str) -> Path:
         """A file with a random secret, made at first use."""

@@ -23,6 +23,7 @@ from det_contracts import subjects as names
 from services.kit.lease import BUCKET
 from services.kit.log_jetstream import ensure_streams
 from services.kit.stream_check import MISSING_STREAM, ask, is_leaders
+from services.kit.tls import broker_options
 
 LOOK_S = 0.2
 
@@ -134,7 +135,8 @@ async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
 
 async def _main(args: argparse.Namespace) -> None:
     credentials = str(args.credentials) if args.credentials else None
-    connection = await nats.connect(args.nats.split(","), user_credentials=credentials)
+    options = broker_options(args.nats, args.tls_ca)
+    connection = await nats.connect(args.nats.split(","), user_credentials=credentials, **options)
     try:
         await remake(connection, replicas=args.replicas)
     finally:
@@ -147,6 +149,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--nats", required=True, help="address of the broker, or several, with commas")
+    parser.add_argument("--tls-ca", type=Path, help="PEM file of who vouches for a broker at tls://")
     parser.add_argument("--credentials", type=Path, help="a service's credentials file")
     parser.add_argument("--replicas", type=int, default=1, help="copies of each stream afterwards: 1 or 3")
     try:

@@ -34,6 +34,8 @@ def main() -> None:
     parser.add_argument("--monitor-port", type=int, default=MONITOR_PORT)
     parser.add_argument("--brokers", help="names of several, with commas; they keep the log together")
     parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="where brokers reach one another")
+    for part, what in (("cert", "certificate"), ("key", "its key"), ("ca", "who vouches for other brokers")):
+        parser.add_argument(f"--tls-{part}", type=Path, help=f"PEM file of the broker, as it sees it: {what}")
     parser.add_argument("--bucket", help="bucket to make in the S3 store")
     args = parser.parse_args()
     try:
@@ -62,8 +64,16 @@ def _write_files(args: argparse.Namespace) -> None:
             host=host,
             store=args.store,
             member=member,
+            tls=_tls(args),
             file=file,
         )
+
+
+def _tls(args: argparse.Namespace) -> broker.Tls | None:
+    parts = [part for part in (args.tls_cert, args.tls_key, args.tls_ca) if part is not None]
+    if len(parts) not in (0, 3):
+        sys.exit("--tls-cert, --tls-key and --tls-ca belong together: give all three, or none")
+    return broker.Tls(*parts) if parts else None
 
 
 def _members(args: argparse.Namespace, host: str) -> Iterator[tuple[str, broker.Member | None]]:

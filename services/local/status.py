@@ -58,7 +58,7 @@ def show(home: Home, plan: Plan) -> int:
     if not found:
         print(f"cluster '{home.name}' is not running")
         return NOT_RUNNING
-    workers = workers_here(f"http://{plan.host}:{plan.port}")
+    workers = workers_here(plan.address, home.authority(plan))
     here = "the gateway does not answer" if workers is None else f"{workers} workers"
     print(f"cluster '{home.name}' at port {plan.port}: {here}")
     for one in found:

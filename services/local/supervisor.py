@@ -30,6 +30,7 @@ class Cluster:
         self.home = home
         self._ports = self._choose_ports()
         self._authority = write_keys(home.folder("secrets"))
+        self._certificates = home.certificates(plan)
 
     def port(self, name: str) -> int:
         """The port of a program, or `monitor` for the broker's pages."""
@@ -75,11 +76,13 @@ class Cluster:
         self.home.write("prometheus-targets.json", targets)
 
     def _broker(self) -> Program:
+        shown = self._certificates
         config = broker.write_config(
             self.log_folder,
             port=self._ports["broker"],
             monitor_port=self._ports["monitor"],
             authority=self._authority,
+            tls=broker.Tls(shown.certificate, shown.key, shown.authority) if shown is not None else None,
         )
         return Program("broker", broker.command(config), dict(os.environ), self._log("broker"))
 
@@ -93,12 +96,14 @@ class Cluster:
         role = "service" if name in SERVICES else "worker"
         home, plan = self.home, self.plan
         found = dict(os.environ) | {
-            "STEADFAST_NATS_URL": f"nats://127.0.0.1:{self._ports['broker']}",
+            "STEADFAST_NATS_URL": f"{'tls' if self.plan.tls else 'nats'}://127.0.0.1:{self._ports['broker']}",
             "STEADFAST_NATS_CREDENTIALS": str(home.folder("secrets") / f"{role}.creds"),
             "STEADFAST_BLOBS": str(home.folder("blobs")),
             "STEADFAST_CLUSTER_ID": home.secret("cluster-id").read_text(),
             "STEADFAST_CLUSTER_NAME": plan.name,
         }
+        if self._certificates is not None:
+            found["STEADFAST_TLS_CA"] = str(self._certificates.authority)
         if name in self._ports:
             found["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
         if name in SERVICES:
@@ -133,6 +138,9 @@ class Cluster:
     def _gateway(self) -> dict[str, str]:
         password = self.home.first_password()
         found = {"STEADFAST_INITIAL_PASSWORD_FILE": str(password)} if password is not None else {}
+        if self._certificates is not None:
+            found["STEADFAST_TLS_CERT"] = str(self._certificates.certificate)
+            found["STEADFAST_TLS_KEY"] = str(self._certificates.key)
         return found | {
             "STEADFAST_HOST": self.plan.host,
             "STEADFAST_PORT": str(self.plan.port),
@@ -160,7 +168,7 @@ class Cluster:
             "STEADFAST_WORKER_PYTHON": self.plan.python,
             "STEADFAST_SEALING_KEY": str(self.home.secret("sealing-key")),
             "STEADFAST_TRIAL_SIGNING": str(self.home.folder("secrets") / "trial-signing.json"),
-            "STEADFAST_MASTER_URL": f"http://127.0.0.1:{self.plan.port}",
+            "STEADFAST_MASTER_URL": self.plan.address,
         }
 
     def _log(self, name: str) -> Path:

@@ -37,6 +37,7 @@ def cluster_up(session: Session, args: argparse.Namespace) -> int:
     words += ["--delete-db"] if args.delete_db else []
     words += ["--force"] if args.force else []
     words += ["--host", args.host] if args.host else []
+    words += ["--tls"] if args.tls else []
     return _platform(words, **_first_password(args))
 
 
@@ -128,6 +129,7 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
         arg("--master-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
     ),
     _DELETE,
+    arg("--tls", action="store_true", help="encrypt, with certificates of the cluster's own authority"),
     arg("--host", metavar="ADDRESS", help="address to listen on; default: 127.0.0.1, this machine alone"),
     arg(
         "--initial-user-password",

@@ -48,7 +48,8 @@ ANSWER_S = 10.0
 def connect(info: ClusterInfo) -> "BusTransport":
     """The transport of this allocation; reads the broker's address from `bus.json` in the info directory."""
     settings = json.loads((info_directory() / "bus.json").read_text())
-    thread = BusThread(settings["urls"], settings.get("credentials"), settings.get("inbox_prefix", "_INBOX"))
+    inbox, ca = settings.get("inbox_prefix", "_INBOX"), settings.get("ca")
+    thread = BusThread(settings["urls"], settings.get("credentials"), inbox, ca)
     return BusTransport(info, thread)
 
 

@@ -105,6 +105,14 @@ class Patient(H11Protocol):
             self._connections.remove(self._address)
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """Nothing more is taken."""
+        super().shutdown()
+        secured = self.transport.get_extra_info("ssl_object") is not None
+        if secured and self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            # With TLS a close waits for the client to agree, who is idle and may never do.
+            self.transport.abort()
+
     def data_received(self, data: bytes) -> None:
         """Something came."""
         self._received += len(data)

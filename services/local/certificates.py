@@ -1,0 +1,157 @@
+"""An authority of the cluster's own, and the certificate that its broker and gateway show."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    generate_private_key,
+)
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from services.kit.files import write_whole
+from services.kit.hosts_named import parsed
+
+AUTHORITY_DAYS = 3650
+CERTIFICATE_DAYS = 397
+"""What some clients take at most."""
+USES = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
+"""Brokers show it to one another, whoever of them calls."""
+RENEWED_DAYS = 60
+"""Before its end, at a start."""
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Files of one cluster."""
+
+    authority: Path
+    """What clients are given, for `DET_MASTER_CERT_FILE`."""
+    certificate: Path
+    key: Path
+
+
+def keep(folder: Path, secrets: Path, host: str, now: datetime | None = None) -> Certificates:
+    """Make what is missing or soon too old; names this host, loopback and `host`.
+
+    `folder` is for what everybody may read, `secrets` for keys.
+    """
+    now = now or datetime.now(UTC)
+    found = Certificates(folder / "ca.pem", folder / "server.pem", secrets / "server.key")
+    authority_key = secrets / "ca.key"
+    if not (authority_key.exists() and found.authority.exists()):
+        _make_authority(found.authority, authority_key, now)
+    names = names_of(host)
+    if not (found.key.exists() and _is_good(found.certificate, found.authority, names, now)):
+        _make_certificate(found, authority_key, names, now)
+    return found
+
+
+def names_of(host: str) -> list[str]:
+    """By what a cluster that listens at `host` is reached."""
+    names = [
+        "localhost",
+        "127.0.0.1",
+        "::1",
+        socket.gethostname(),
+        socket.getfqdn(),
+        os.uname().nodename,
+        host,
+    ]
+    return sorted({name for name in names if name not in ("", "0.0.0.0", "::")})  # noqa: S104 - compared
+
+
+def _make_authority(certificate: Path, key_file: Path, now: datetime) -> None:
+    key = generate_private_key(SECP256R1())
+    name = _named(f"Steadfast {os.uname().nodename}")
+    made = (
+        _begun(name, name, key, now, AUTHORITY_DAYS)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_may_sign(), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, SHA256())
+    )
+    _write(key_file, _pem(key), 0o600)
+    _write(certificate, made.public_bytes(Encoding.PEM), 0o644)
+
+
+def _make_certificate(found: Certificates, authority_key: Path, names: list[str], now: datetime) -> None:
+    authority = x509.load_pem_x509_certificate(found.authority.read_bytes())
+    signer = load_pem_private_key(authority_key.read_bytes(), None)
+    if not isinstance(signer, EllipticCurvePrivateKey):
+        raise TypeError(f"{authority_key} is no key of this kind of authority")
+    key = generate_private_key(SECP256R1())
+    alternatives = [_alternative(name) for name in names]
+    from_authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
+    made = (
+        _begun(_named("Steadfast"), authority.subject, key, now, CERTIFICATE_DAYS)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName(alternatives), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(USES), critical=False)
+        .add_extension(from_authority, critical=False)
+        .sign(signer, SHA256())
+    )
+    _write(found.key, _pem(key), 0o600)
+    _write(found.certificate, made.public_bytes(Encoding.PEM), 0o644)
+
+
+def _is_good(certificate: Path, authority: Path, names: list[str], now: datetime) -> bool:
+    """Whether it is of this authority, for these names, and lasts for a while."""
+    try:
+        known = x509.load_pem_x509_certificate(certificate.read_bytes())
+        known.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+        has = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except Exception:
+        # Not there, damaged, or of another authority: each means a new one.
+        return False
+    lasts = known.not_valid_after_utc > now + timedelta(days=RENEWED_DAYS)
+    return lasts and set(has) == {_alternative(name) for name in names}
+
+
+def _begun(
+    subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, now: datetime, days: int
+) -> x509.CertificateBuilder:
+    begun = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
+    begun = begun.public_key(key.public_key()).serial_number(x509.random_serial_number())
+    # Clocks differ a little.
+    return begun.not_valid_before(now - timedelta(hours=1)).not_valid_after(now + timedelta(days=days))
+
+
+def _may_sign() -> x509.KeyUsage:
+    others = "digital_signature content_commitment key_encipherment data_encipherment key_agreement"
+    others += " encipher_only decipher_only"
+    return x509.KeyUsage(key_cert_sign=True, crl_sign=True, **dict.fromkeys(others.split(), False))
+
+
+def _named(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    address = parsed(name)
+    return x509.IPAddress(ipaddress.ip_address(str(address))) if address is not None else x509.DNSName(name)
+
+
+def _pem(key: EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
+    path.chmod(mode)
