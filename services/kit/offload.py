@@ -57,7 +57,7 @@ class _Process:
             command = [sys.executable, "-P", "-m", "services.kit.offload_child"]
             words = [str(theirs.fileno()), str(os.getpid()), str(MEMORY_BYTES)]
             # In the loop's own thread, to whose life that of the process is bound.
-            self.popen = subprocess.Popen(  # noqa: S603
+            self.popen = subprocess.Popen(  # noqa: S603 - ourselves, with arguments of our own
                 [*command, *words], pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL
             )
 
