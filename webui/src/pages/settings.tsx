@@ -4,6 +4,7 @@ import { useChange, useData } from "../api/data";
 import { Card, Failure, Loaded } from "../parts/basics";
 import { KeyTable, useDensity, useTheme } from "../parts/layout";
 import { Popup } from "../parts/popup";
+import { Sessions, Tokens } from "./access";
 
 interface User {
   id: number;
@@ -25,6 +26,8 @@ export function Settings() {
               <Profile user={user} />
               <NewPassword user={user} />
             </Card>
+            <Sessions user={user.id} />
+            <Tokens />
             <Look />
             <Card title="Keys">
               <KeyTable />
