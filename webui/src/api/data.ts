@@ -5,6 +5,7 @@ import { useCallback, useRef } from "react";
 
 import { get, send, stream } from "./client";
 import { useTopics } from "./live";
+import type { User } from "./types";
 
 /** Questions that will be asked again, but wait for an answer that is on its way: it may be older than the change. */
 const due = new Map<string, Promise<void>>();
@@ -63,6 +64,13 @@ export function useData<T>(path: string | null, topics: string[] = [], keep = fa
     placeholderData: keep ? keepPreviousData : undefined,
   });
   useAgain(path === null ? [] : topics, [[path]], rest);
+  return found;
+}
+
+/** Whoever is logged in. Every page may ask: the channel tells when it has changed, so going elsewhere does not. */
+export function useMe() {
+  const found = useQuery({ ...question<{ user: User }>("me"), staleTime: Number.POSITIVE_INFINITY });
+  useAgain(["users"], [["me"]]);
   return found;
 }
 

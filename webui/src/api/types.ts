@@ -134,3 +134,11 @@ export interface Pagination {
   offset: number;
   limit: number;
 }
+
+export interface User {
+  id: number;
+  username: string;
+  displayName: string;
+  admin: boolean;
+  active: boolean;
+}

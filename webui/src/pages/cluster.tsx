@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Link } from "react-router";
 
-import { useChange, useData } from "../api/data";
+import { useChange, useData, useMe } from "../api/data";
 import type { Agent, Slot } from "../api/types";
 import { type Asked, Card, Confirm, Copyable, Empty, Failure, Loaded, Time } from "../parts/basics";
 import { duration } from "../parts/format";
@@ -49,7 +49,7 @@ const experimentOf = (taskId: string) => (/^\d+\./.test(taskId) ? Number(taskId.
 
 export function Cluster() {
   const agents = useData<{ agents: Agent[] }>("agents", ["cluster"]);
-  const me = useData<{ user: { admin: boolean } }>("me", ["users"]);
+  const me = useMe();
   const admin = me.data?.user.admin ?? false;
   const not = admin ? "" : "Only administrators may";
   const tasks = useData<Tasks>("tasks", ["cluster"]);

@@ -3,7 +3,7 @@ import { useMemo } from "react";
 import { Link } from "react-router";
 
 import { get, query, stream } from "../api/client";
-import { useData } from "../api/data";
+import { useData, useMe } from "../api/data";
 import type { Agent, Experiment, Job, LogLine, Pagination, Trial } from "../api/types";
 import { column, type Row } from "../lists/columns";
 import { field, filterOf } from "../lists/query";
@@ -28,7 +28,7 @@ const search = (filter: string, sort: string, limit: number) => `experiments-sea
 const matching = (...children: ReturnType<typeof field>[]) => filterOf({ kind: "group", conjunction: "and", children }, false);
 
 export function Dashboard() {
-  const me = useData<{ user: { username: string } }>("me", ["users"]);
+  const me = useMe();
   const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
   const recent = useData<Found>(search(matching(), "id=desc", SHOWN), ["experiments"], false, REST_MS);
   const failed = useData<Found>(

@@ -1,21 +1,14 @@
 import { type FormEvent, useState } from "react";
 
-import { useChange, useData } from "../api/data";
+import { useChange, useData, useMe } from "../api/data";
+import type { User } from "../api/types";
 import { Card, Failure, Loaded } from "../parts/basics";
 import { KeyTable, useDensity, useTheme } from "../parts/layout";
 import { Popup } from "../parts/popup";
 import { Sessions, Tokens } from "./access";
 
-interface User {
-  id: number;
-  username: string;
-  displayName: string;
-  admin: boolean;
-  active: boolean;
-}
-
 export function Settings() {
-  const me = useData<{ user: User }>("me", ["users"]);
+  const me = useMe();
   return (
     <>
       <h1>Settings</h1>

@@ -2,7 +2,7 @@ import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import { Link, NavLink, Outlet, useLocation, useNavigate } from "react-router";
 
 import { ApiError, get } from "../api/client";
-import { useChange, useData } from "../api/data";
+import { useChange, useData, useMe } from "../api/data";
 import { useLost } from "../api/live";
 import type { Experiment } from "../api/types";
 import { isTyping } from "./keys";
@@ -126,7 +126,7 @@ export function useDensity(): [string, (density: string) => void] {
 }
 
 export function Layout() {
-  const me = useData<{ user: { username: string } }>("me", ["users"]);
+  const me = useMe();
   const info = useData<{ clusterName: string }>("master");
   const navigate = useNavigate();
   const here = useLocation();
