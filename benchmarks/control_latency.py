@@ -1,4 +1,6 @@
-"""From an append to CONTROL until every service has folded it, on an idle local cluster.
+"""From an append to CONTROL, and from a fact in WITNESS, until it is read, and folded by every service.
+
+On an idle local cluster; what facts take longer is the way through the intake.
 
 python -m benchmarks.control_latency [--quick] [TIMES]
 """
@@ -8,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import nats
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.cluster import broker_url, running_cluster
 from benchmarks.kit.table import percentile, row
-from det_contracts import codec, queries
+from det_contracts import codec, queries, subjects
 from det_contracts.events import trial
 from services.kit.bus import Asker
-from services.kit.log import Draft
+from services.kit.log import Draft, Feed
 from services.kit.log_jetstream import JetStreamLog
 
 QUESTIONS = (
@@ -29,22 +31,46 @@ QUESTIONS = (
 )
 
 
-async def measure(url: str, credentials: str, times: int) -> tuple[list[float], list[float]]:
-    """Seconds of each append alone, and until all four have answered at its position."""
+TRIAL = 999_999
+SUBJECTS = {subjects.CONTROL: f"control.trial.{TRIAL}.status_set", subjects.WITNESS: f"witness.trial.{TRIAL}"}
+
+
+@dataclass
+class Took:
+    """Seconds of each append alone, until a reader of CONTROL has it, and until all four services have."""
+
+    appends: list[float] = field(default_factory=list)
+    reads: list[float] = field(default_factory=list)
+    wholes: list[float] = field(default_factory=list)
+
+
+async def measure(url: str, credentials: str, times: int) -> dict[str, Took]:
+    """What it takes by way of each of the two streams."""
     client = await nats.connect(url, user_credentials=credentials)
     journal, asker = JetStreamLog(client), Asker(client)
-    appends, wholes = [], []
-    for _ in range(times):
-        event, id = trial.StatusSet(999_999, 1, "benchmark"), uuid.uuid4().hex
-        body = codec.encode(event, id=id, actor="benchmark", at=time.time())
-        began = time.perf_counter()
-        position = await journal.append(Draft(codec.subject_of(event), body, id))
-        appends.append(time.perf_counter() - began)
-        await asyncio.gather(*(asker.query(question, min_position=position) for question in QUESTIONS))
-        wholes.append(time.perf_counter() - began)
-        await asyncio.sleep(0.005)
+    took = {stream: Took() for stream in SUBJECTS}
+    _, end = await journal.bounds(subjects.CONTROL)
+    async with journal.read(subjects.CONTROL, after=end, subjects=[SUBJECTS[subjects.CONTROL]]) as feed:
+        for _ in range(times):
+            for stream, found in took.items():
+                await _once(stream, found, journal, asker, feed)
     await client.close()
-    return appends, wholes
+    return took
+
+
+async def _once(stream: str, took: Took, journal: JetStreamLog, asker: Asker, feed: Feed) -> None:
+    event, id = trial.StatusSet(TRIAL, 1, "benchmark"), uuid.uuid4().hex
+    body = codec.encode(event, id=id, actor="benchmark", at=time.time())
+    began = time.perf_counter()
+    position = await journal.append(Draft(SUBJECTS[stream], body, id))
+    took.appends.append(time.perf_counter() - began)
+    while not (await feed.batch()).messages:
+        pass
+    took.reads.append(time.perf_counter() - began)
+    questions = (asker.query(one, min_position=position, stream=stream) for one in QUESTIONS)
+    await asyncio.gather(*questions)
+    took.wholes.append(time.perf_counter() - began)
+    await asyncio.sleep(0.005)
 
 
 @dataclass(frozen=True)
@@ -54,16 +80,17 @@ class Size:
 
 def main(size: Size) -> None:
     with running_cluster(slots=1) as home:
-        appends, wholes = asyncio.run(measure(*broker_url(home), size.times))
-    alone, whole = percentile(appends, 0.5) * 1e3, percentile(wholes, 0.5) * 1e3
-    row("append to CONTROL, acknowledged, p50", alone, "ms")
-    row(
-        "append -> folded by every service and asked for, p50",
-        whole,
-        "ms",
-        "< 5",
-        f"{whole / alone:.1f} x append",
-    )
+        took = asyncio.run(measure(*broker_url(home), size.times))
+    _tell("append to CONTROL", "append", took[subjects.CONTROL], "")
+    _tell("fact stated to WITNESS", "fact", took[subjects.WITNESS], "< 2")
+
+
+def _tell(what: str, short: str, took: Took, read_goal: str) -> None:
+    alone, read, whole = (percentile(one, 0.5) * 1e3 for one in (took.appends, took.reads, took.wholes))
+    row(f"{what}, acknowledged, p50", alone, "ms")
+    row(f"{short} -> read from CONTROL, p50", read, "ms", read_goal, f"{read / alone:.1f} x {short}")
+    asked = f"{whole / alone:.1f} x {short}"
+    row(f"{short} -> folded by every service and asked for, p50", whole, "ms", "< 5", asked)
 
 
 BENCHMARK = Benchmark(main, Size(), quick=Size(times=3), given=("times",))

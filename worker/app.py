@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ import msgspec
 import structlog
 from nats.aio.client import Client
 
-from det_contracts import codec
 from det_contracts.events.worker import AllocationExited, Slot
 from det_contracts.orders import NEW, Standing, WorkerOrders
 from services.kit import blobs, logging, process, tracing
@@ -23,7 +21,6 @@ from services.kit.cluster_look import ClusterLook
 from services.kit.connection import connect, leave, until_closed
 from services.kit.disk_space import Disks
 from services.kit.health_signs import tell_signs
-from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures, Reading
 from services.kit.self_watch import Facts, SelfWatch
@@ -39,6 +36,7 @@ from worker.preparing import Preparer
 from worker.presence import IdTaken, Presence
 from worker.run import STOPPED, Run
 from worker.settings import WorkerSettings
+from worker.stating import draft
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -282,12 +280,9 @@ class Worker:
         self._set_off(run)
 
     async def _give_back(self, allocation_id: str, message: str, *, lost: bool = False) -> None:
-        worker_id = self._id
         self._given_back.add(allocation_id)
-        fact = AllocationExited(worker_id=worker_id, allocation_id=allocation_id, message=message, lost=lost)
-        id = f"exited-{allocation_id}-{worker_id}"
-        body = codec.encode(fact, id=id, actor=f"worker:{worker_id}", at=time.time())
-        await self._journal.append(Draft(codec.subject_of(fact), body, id))
+        fact = AllocationExited(worker_id=self._id, allocation_id=allocation_id, message=message, lost=lost)
+        await self._journal.append(draft(self._id, fact))
 
     def _take_up(self, order: Order) -> Run:
         worker_id = self._id

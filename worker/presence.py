@@ -9,15 +9,21 @@ import uuid
 from collections.abc import Awaitable, Callable, Collection
 from typing import TypeVar
 
+import msgspec
 import structlog
 
 from det_contracts import codec, subjects
 from det_contracts.events.worker import Slot, WorkerLeft, WorkerRegistered
-from services.kit.log import Draft, Fence, FenceLost, Log, NotConfirmed, Stored
+from services.kit.log import Draft, Log, NotConfirmed, Stored
 from worker.identity import Identity
+from worker.stating import draft
 
 HEARTBEAT_S = 2.0
 RETRY_S = 0.2
+LOOK_S = 0.02
+"""How often is looked whether a registration has reached the log."""
+ADMITTED_S = 5.0
+"""How long that is waited for before it is stated again."""
 VERSION = "0.1.0"
 E = TypeVar("E")
 
@@ -31,8 +37,8 @@ class IdTaken(Exception):
 class Presence:
     """One worker, in one session after the other: a new one whenever it registers.
 
-    A registration is fenced on the one before, whoever's it was: of two that want the same id only one can
-    be stored, and the other looks again.
+    A registration names the one before, whoever's it was: of two that want the same id the intake admits one
+    only, and the other looks again.
     """
 
     def __init__(
@@ -58,7 +64,7 @@ class Presence:
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:
         """Offer slots, and say what runs; insists until the log has it. Raises `IdTaken`."""
         self.session = self._new_session()
-        registered = WorkerRegistered(
+        offered = WorkerRegistered(
             worker_id=self._me.worker_id,
             instance=self._me.instance,
             host=self._me.host,
@@ -70,29 +76,53 @@ class Presence:
             reads_after=reads_after,
             running=tuple(running),
         )
-        draft = self._draft(registered)
         while True:
-            if await self._is_stored(draft):
+            if await self._is_in_place(offered):
                 break
             await asyncio.sleep(RETRY_S)
         log.info("worker.registered", id=self._me.worker_id, slots=len(slots), runs=list(running))
 
-    async def _is_stored(self, draft: Draft) -> bool:
-        """Try once; whether the log has it."""
-        before = await self._journal.last(draft.subject)
-        if before is not None:
-            known = _decoded(before, WorkerRegistered)
-            if known is not None and known.session == self.session:
-                self.position = before.position
-                return True
-            if known is not None and self._is_another(known):
-                await self._must_be_gone(known, before.position)
-        try:
-            fence = Fence(draft.subject, before.position if before is not None else 0)
-            self.position = await self._journal.append_batch([draft], fence=fence)
-        except (FenceLost, NotConfirmed) as error:
-            log.warning("register.again", error=str(error))
+    async def _is_in_place(self, offered: WorkerRegistered) -> bool:
+        """Try once; whether the log has it. Where not, another one may have been there meanwhile."""
+        before = await self._newest()
+        if self._is_mine(before):
+            return True
+        known = _decoded(before, WorkerRegistered)
+        if before is not None and known is not None and self._is_another(known):
+            await self._must_be_gone(known, before.position)
+        replaces = before.position if before is not None else 0
+        stated = self._draft(msgspec.structs.replace(offered, replaces=replaces))
+        while True:
+            try:
+                await self._journal.append(stated)
+            except NotConfirmed as error:
+                log.warning("register.again", error=str(error))
+                return False
+            if await self._has_moved(replaces):
+                return self._is_mine(await self._newest())
+            # The intake may be away; what was stated long ago may have been refused.
+            log.warning("register.awaited", id=self._me.worker_id)
+
+    async def _newest(self) -> Stored | None:
+        return await self._journal.last(subjects.control("worker.registered", self._me.worker_id))
+
+    async def _has_moved(self, before: int) -> bool:
+        """Whether another registration of this id gets into the log within a while."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ADMITTED_S):
+                while True:
+                    newest = await self._newest()
+                    if newest is not None and newest.position != before:
+                        return True
+                    await asyncio.sleep(LOOK_S)
+        return False
+
+    def _is_mine(self, newest: Stored | None) -> bool:
+        """Whether a registration is that of this session; its position is kept then."""
+        known = _decoded(newest, WorkerRegistered)
+        if newest is None or known is None or known.session != self.session:
             return False
+        self.position = newest.position
         return True
 
     def _is_another(self, known: WorkerRegistered) -> bool:
@@ -135,10 +165,7 @@ class Presence:
             await asyncio.sleep(HEARTBEAT_S)
 
     def _draft(self, event: WorkerRegistered | WorkerLeft) -> Draft:
-        worker_id = self._me.worker_id
-        id = f"{codec.kind_of(event).name}-{worker_id}-{self.session}"
-        body = codec.encode(event, id=id, actor=f"worker:{worker_id}", at=self._clock())
-        return Draft(codec.subject_of(event), body, id)
+        return draft(self._me.worker_id, event, self._clock())
 
 
 def _decoded(stored: Stored | None, kind: type[E]) -> E | None:

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 import msgspec
 import structlog
 
-from det_contracts import codec
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
-from services.kit.log import Draft, Log, NotConfirmed, TooLarge
+from services.kit.log import Log, NotConfirmed, TooLarge
 from worker import process
 from worker.briefing import share_of
 from worker.orders import Order, Orders
 from worker.output import SpoolReader
 from worker.preparing import CannotPrepare, Preparer
 from worker.shipping import Shipper
+from worker.stating import draft
 
 if TYPE_CHECKING:
     from worker.launch_trace import LaunchTrace
@@ -237,11 +237,10 @@ class Run:
         self._note(reported=True)
 
     async def _state(self, event: object, what: str, trace: str = "") -> None:
-        id = f"{what}-{self.id}-{self._worker}"
-        body = codec.encode(event, id=id, actor=f"worker:{self._worker}", at=time.time())
+        fact = draft(self._worker, event, trace=trace)
         while True:
             try:
-                await self._journal.append(Draft(codec.subject_of(event), body, id, trace))
+                await self._journal.append(fact)
                 return
             except TooLarge:
                 raise

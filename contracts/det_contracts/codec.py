@@ -93,6 +93,27 @@ def encode(record: object, *, id: str, actor: str, at: float, cause: str = "") -
     return _encode(Envelope(id, kind.name, kind.version, actor, at, cause, msgspec.Raw(_encode(record))))
 
 
+def opened(body: bytes) -> Envelope:
+    """The record around an event as it was stated; raises `BadRecord` where there is none."""
+    try:
+        return _envelopes.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise BadRecord(f"it cannot be read: {error}") from error
+
+
+def check(envelope: Envelope) -> Any:
+    """The event in an envelope, `Unknown` for one of a newer version; raises `BadRecord` for what is none."""
+    try:
+        return _record(envelope)
+    except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
+        raise BadRecord(f"{envelope.name} cannot be read: {error}") from error
+
+
+def sealed(envelope: Envelope) -> bytes:
+    """An envelope as it goes into the log."""
+    return _encode(envelope)
+
+
 def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:
     """An event of the log; raises `BadRecord` naming the position when it cannot be read."""
     try:
@@ -100,7 +121,8 @@ def decode(body: bytes, position: int, stream: str = subjects.CONTROL) -> Record
         found = _record(envelope)
     except (msgspec.MsgspecError, UnicodeError, KeyError, TypeError, RecursionError) as error:
         raise BadRecord(f"message {position} of {stream} cannot be read: {error}") from error
-    return Recorded(position, found, envelope.id, envelope.actor, envelope.at, envelope.cause, stream)
+    known = envelope
+    return Recorded(position, found, known.id, known.actor, known.at, known.cause, stream, known.witness)
 
 
 def read(subject: str, body: bytes, position: int, stream: str = subjects.CONTROL) -> Recorded:

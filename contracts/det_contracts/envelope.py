@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message of the log as it lies on disk (JSON)."""
 
     id: str
@@ -19,10 +19,14 @@ class Envelope(msgspec.Struct, frozen=True):
     actor: str
     """Who states it: a service, `worker:<id>`, `trial:<id>` or `user:<name>`."""
     at: float
-    """When, by the actor's clock: seconds since the epoch, UTC."""
+    """When, by the clock of the service that wrote it into the log: seconds since the epoch, UTC."""
     cause: str
     """Id of the event or command that led to it; empty when nothing did."""
     data: msgspec.Raw
+    witness: int = 0
+    """Position in WITNESS of a fact that the intake admitted; 0 for what a service decided."""
+    stated_at: float = 0.0
+    """When it was stated, by the clock of the script or worker that did; 0 where that is `at`."""
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -37,6 +41,8 @@ class Recorded(msgspec.Struct, frozen=True):
     at: float
     cause: str = ""
     stream: str = "CONTROL"
+    witness: int = 0
+    """Position in WITNESS of an admitted fact; 0 for everything else."""
 
 
 class Unknown(msgspec.Struct, frozen=True):

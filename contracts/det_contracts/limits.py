@@ -13,3 +13,7 @@ EVENT_BYTES = MESSAGE_BYTES - 256 * 1024
 """An event as an owner appends it, without headers."""
 STATED_BYTES = 3 * 1024 * 1024
 """A command, or a fact of a script or worker: what follows from it may hold it twice and still fits."""
+WITNESS_BYTES = STATED_BYTES - 1024
+"""A fact as it is stated: the intake adds what it knows of it."""
+WITNESS_MESSAGES = 1000
+"""Facts of one sender that wait to be admitted; further ones are refused, and sent again later."""

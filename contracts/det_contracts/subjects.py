@@ -12,8 +12,18 @@ LOGS = "LOGS"
 ORDERS = "ORDERS"
 """What each worker is to do, whole: the newest message per worker. It follows from CONTROL and is no part
 of it."""
+WITNESS = "WITNESS"
+"""What scripts and workers say before the intake has looked at it: an inbox, not the log."""
 
-STREAM_SUBJECTS = {CONTROL: "control.>", REPORTS: "reports.>", LOGS: "logs.>", ORDERS: "orders.>"}
+STREAM_SUBJECTS = {
+    CONTROL: "control.>",
+    REPORTS: "reports.>",
+    LOGS: "logs.>",
+    ORDERS: "orders.>",
+    WITNESS: "witness.>",
+}
+INTAKE = "intake"
+"""Owner of the decisions about what is admitted from WITNESS to CONTROL."""
 
 
 def stream_of(subject: str) -> str:
@@ -63,18 +73,33 @@ def refusals(trial_id: int) -> str:
     return f"control.metrics.trial.{trial_id}.report_refused"
 
 
+def witness_of_trial(trial_id: int | str) -> str:
+    """Where the script of one trial states its facts."""
+    return f"witness.trial.{trial_id}"
+
+
+def witness_of_worker(worker_id: str) -> str:
+    """Where one worker states its facts."""
+    return f"witness.worker.{worker_id}"
+
+
+def witness_by_rest(trial_id: int | str) -> str:
+    """Where the gateway states what a script of one trial told it over REST."""
+    return f"witness.rest.{trial_id}"
+
+
 def witnessed(trial_id: int | str) -> str:
-    """What the script of one trial may state in the control log."""
+    """What was admitted of the facts of one trial's script."""
     return f"control.trial.{trial_id}.>"
 
 
 def is_witnessed(subject: str) -> bool:
-    """Whether a script may have written it."""
+    """Whether it is a script's fact, as the intake admitted it; earlier versions let scripts write it."""
     return subject.startswith("control.trial.")
 
 
 def stated_by_worker(worker_id: str) -> str:
-    """What one worker may state in the control log."""
+    """What was admitted of the facts of one worker."""
     return f"control.worker.{worker_id}.>"
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 
 from det_contracts.roots import Roots
+from services.gateway.beats import Beats
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
 from services.gateway.follow import Following
@@ -91,6 +92,11 @@ class Backend:
     def logins(self) -> Logins:
         """Who tried to log in, and failed."""
         return Logins()
+
+    @cached_property
+    def beats(self) -> Beats:
+        """Signs of life that were passed on."""
+        return Beats()
 
     @cached_property
     def limits(self) -> Limits:

@@ -45,6 +45,11 @@ class Catalogue:
         """Wait until records and lists show CONTROL up to `position`; raises `Refused` after a while."""
         await self._saver.reach(position)
 
+    async def reach_stated(self, position: int) -> None:
+        """Wait until records and lists show what was stated in WITNESS up to `position`; raises `Refused`."""
+        await self._runner.reach(position, stream=subjects.WITNESS)
+        await self._saver.reach(self.position)
+
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
         """Read lists, in a thread of the database; they show no less than the records do."""
         await self._saver.reach(self.position)

@@ -15,7 +15,7 @@ from services.kit.health import same_once
 from services.kit.health_signs import Signs
 
 UP, DEGRADED, DOWN = "up", "degraded", "down"
-DECIDERS = ("searcher", "scheduler")
+DECIDERS = ("searcher", "scheduler", subjects.INTAKE)
 """Without whom nothing new begins."""
 BROKER_HAS = (names.BROKER_AWAY, names.STREAM_REFUSES, names.REPLICA_BEHIND)
 ME = "gateway"

@@ -1,11 +1,13 @@
 """Says for a script what it would state itself if it could reach the message bus.
 
-Scripts with another SDK than ours, and people's own programs, use the REST API. What they say goes into the
-same log, on the same subjects, as the same events.
+Scripts with another SDK than ours, and people's own programs, use the REST API. What they say goes through
+the same intake, into the same log, as the same events.
 """
 
 from __future__ import annotations
 
+import hmac
+import os
 import time
 import uuid
 from typing import Any
@@ -28,8 +30,6 @@ from services.kit.records import read_event
 
 MOST_BYTES = 7 * 1024 * 1024
 """Of one report; the broker takes a little more in one message."""
-THIN_S = 20.0
-"""Signs of life that follow one another faster say nothing new."""
 
 
 class Witness:
@@ -47,6 +47,8 @@ class Witness:
         self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
         self._catalogue = visit.catalogue
         self._journal = visit.backend.journal
+        self._beats = visit.backend.beats
+        self._key = visit.backend.token_key
         self._actor = f"trial:{trial_id}" if session.allocation else f"user:{session.user}"
 
     @property
@@ -60,30 +62,42 @@ class Witness:
             raise precondition(f"trial {self.trial.id} has not started: it has no run to speak for yet")
         return self.trial.run
 
-    async def state(self, event: Any, id: str = "") -> int:
-        """State a fact; with an `id`, repeats of it are one. Returns its position."""
+    async def state(self, event: Any, id: str = "") -> None:
+        """State a fact, stored when this returns; with an `id`, repeats of it are one."""
         if self._unmanaged:
             await self.beat()
-        return await self._state(event, id)
+        await self._state(event, id)
+
+    async def state_for_all_to_see(self, event: Any, id: str = "") -> None:
+        """State a fact, and return when lists and pages show it; raises `Refused` where that takes long."""
+        if self._unmanaged:
+            await self.beat()
+        position = await self._state(event, id)
+        await self._catalogue.reach_stated(position)
 
     async def beat(self) -> None:
         """Give a sign of life, unless there was one a moment ago; raises `Refused` for managed trials."""
         if not self._unmanaged:
             raise precondition(f"trial {self.trial.id} is managed: the cluster runs it, and knows its state")
-        before = await self._newest(said.Heartbeat, self.trial.id)
-        fresh = before is not None and before.event.run == self.run and before.at > time.time() - THIN_S
-        if not fresh:
+        # Not what the log says: that would be asked again and again while the intake is away.
+        if self._beats.is_due(self.trial.id, self.run, time.monotonic()):
             await self._state(said.Heartbeat(self.trial.id, self.run))
+            self._beats.note(self.trial.id, self.run, time.monotonic())
 
     async def _state(self, event: Any, id: str = "") -> int:
-        id = id or f"fact-{uuid.uuid4().hex}"
+        """Store a fact in WITNESS; returns its position there."""
+        id = self._unguessable(id) if id else os.urandom(16).hex()
         body = codec.encode(event, id=id, actor=self._actor, at=time.time())
         _check(body)
         try:
             codec.decode(body, 0)
         except codec.BadRecord as error:
             raise invalid(str(error.__cause__)) from None
-        return await append(self._journal, Draft(codec.subject_of(event), body, id))
+        return await append(self._journal, Draft(subjects.witness_by_rest(self.trial.id), body, id))
+
+    def _unguessable(self, id: str) -> str:
+        """The same for a fact at each gateway; no script can use it first and have the fact dropped."""
+        return hmac.new(self._key, id.encode(), "sha256").hexdigest()[:32]
 
     async def report(self, *series: Series) -> int:
         """Store reports of the present run; returns their position in REPORTS."""
@@ -116,9 +130,6 @@ class Witness:
 
     async def _last(self, record: type, key: object) -> Any:
         return await last(self._journal, record, key)
-
-    async def _newest(self, record: type, key: object) -> Recorded | None:
-        return await newest(self._journal, record, key)
 
 
 def run_spoken_for(visit: UserVisit, task_id: str, allocation_id: str = "") -> Allocation | None:

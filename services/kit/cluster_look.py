@@ -25,7 +25,7 @@ from services.kit.lease import BUCKET
 
 LEASES = f"KV_{BUCKET}"
 STREAMS = (*subjects.STREAM_SUBJECTS, LEASES)
-OWNERS = tuple(sorted({*commands.OWNER_OF.values(), *queries.OWNER_OF.values()}))
+OWNERS = tuple(sorted({*commands.OWNER_OF.values(), *queries.OWNER_OF.values(), subjects.INTAKE}))
 EVERY_S = 2.0
 TURN_S = 1.0
 """Those who listen wait for up to so much longer, each for a time of its own, so that one of them asks."""

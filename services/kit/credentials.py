@@ -31,7 +31,7 @@ READING = [
     "$JS.FC.>",
 ]
 WORKER_MAY_SAY = [
-    subjects.stated_by_worker("*"),
+    subjects.witness_of_worker("*"),
     "logs.>",
     subjects.heartbeat("*"),
     subjects.health_sign("worker", "*"),
@@ -131,13 +131,14 @@ _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer
 
 def _trial_says(trial: str) -> list[str]:
     asked = f"ask.trial.{trial}.>"
-    # The last: a script tells a stream that has no leader just now from one that does not exist.
+    # The last ones: a script tells a stream that has no leader just now from one that does not exist.
     return [
-        subjects.witnessed(trial),
+        subjects.witness_of_trial(trial),
         subjects.reports_of(trial),
         asked,
         *READING,
         "$JS.API.STREAM.INFO.REPORTS",
+        "$JS.API.STREAM.INFO.WITNESS",
     ]
 
 

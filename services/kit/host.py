@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -20,7 +18,7 @@ from nats.errors import ConnectionClosedError
 from sqlalchemy.exc import OperationalError
 
 from det_contracts import commands, subjects
-from services.kit import conditions, logging, migrate, process, tracing
+from services.kit import conditions, migrate
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import closed_for_good, connect, leave, until_closed
@@ -39,13 +37,12 @@ from services.kit.rules import Call, Rules
 from services.kit.runner import Runner
 from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.self_watch import Facts, SelfWatch
-from services.kit.settings import BadSettings, ServiceSettings, load
+from services.kit.settings import ServiceSettings
+from services.kit.until_stopped import run_until_stopped
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
 
-STOP_PATIENCE_S = 10.0
-"""What a service may take to end by itself when it is told to."""
 DATABASE_AGAIN_S = 1.0
 """How long after it could not be opened the database is tried again."""
 
@@ -78,51 +75,7 @@ class Service:
 
 def main(service: Service) -> None:
     """Run a service until SIGTERM or SIGINT. Exit status 2 for settings that make no sense."""
-    try:
-        settings = load(service.settings, os.environ)
-        tracer = tracing.configure(service.rules.owner, os.environ)
-    except BadSettings as error:
-        sys.exit(f"{service.rules.owner}: {error}")
-    logging.configure(settings.log_format, settings.log_level, service=service.rules.owner)
-    process.run(_until_stopped(service, settings, tracer))
-
-
-async def _until_stopped(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> int:
-    """Exit status."""
-    work = asyncio.ensure_future(serve(service, settings, tracer))
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        work.cancel()
-        loop.call_later(STOP_PATIENCE_S, _leave_anyway)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop)
-    try:
-        await work
-    except asyncio.CancelledError:
-        log.info("service.stopped")
-    except (Exception, BaseExceptionGroup) as failure:
-        errors = process.single_errors(failure)
-        for error in errors:
-            _tell_failure(error)
-        # At once: what may still hold on to the loop must not keep it from being started again.
-        process.leave(2 if any(isinstance(error, BadSettings) for error in errors) else 1)
-    return 0
-
-
-def _tell_failure(error: BaseException) -> None:
-    if isinstance(error, BadSettings):
-        # What is wrong stands in the text, and not in the program.
-        log.critical("settings.refused", error=str(error))
-    else:
-        log.critical("service.failed", error=str(error) or repr(error), exc_info=error)
-
-
-def _leave_anyway() -> None:
-    """A cancellation may have got lost on its way; what is not saved is folded again."""
-    log.warning("service.stopped_anyway", within_s=STOP_PATIENCE_S)
-    process.leave(0)
+    run_until_stopped(service.rules.owner, service.settings, partial(serve, service))
 
 
 async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | None) -> None:

@@ -116,9 +116,9 @@ class Log(Protocol):
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
         """Store all or nothing; returns the position of the last message.
 
-        The first draft must be on the fence's subject. One alone is an ordinary message, and no batch.
-        Raises `FenceLost`, `NotStored` or `OutcomeUnknown`,
-        and ValueError for more than `BATCH_LIMIT` drafts.
+        The first draft must be on the fence's subject. One alone is an ordinary message, no batch, and may be
+        on any subject. Raises `FenceLost`, `NotStored` or `OutcomeUnknown`, and ValueError for more than
+        `BATCH_LIMIT` drafts.
         """
 
     def read(
@@ -133,4 +133,7 @@ class Log(Protocol):
         """The newest message on one subject of its stream; None when there is none."""
 
     async def bounds(self, stream: str) -> tuple[int, int]:
-        """First and last position of a stream; (1, 0) when it is empty."""
+        """First and last position of a stream; (1, 0) when it is empty and always was."""
+
+    async def forget(self, stream: str, through: int) -> None:
+        """Let go of everything in a stream up to a position; raises `OutcomeUnknown`. Not of CONTROL."""

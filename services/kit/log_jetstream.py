@@ -21,6 +21,7 @@ from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 
 from det_contracts import subjects as names
+from det_contracts.limits import WITNESS_BYTES, WITNESS_MESSAGES
 from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log import (
     BATCH_LIMIT,
@@ -107,14 +108,17 @@ class JetStreamLog:
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
         if len(drafts) > BATCH_LIMIT:
             raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
+        if len(drafts) == 1:
+            # By itself it is whole in any case, and takes a twentieth of the time of a batch.
+            return await self._publish(
+                drafts[0].subject, drafts[0].body, _headers(drafts[0]) | _behind(fence)
+            )
         if drafts[0].subject != fence.subject:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
         for draft in drafts:
             self._check_size(draft.subject, draft.body, _headers(draft))
         batch = uuid.uuid4().hex
         headers = {"Nats-Expected-Last-Subject-Sequence": str(fence.last)}
-        if len(drafts) == 1:
-            return await self._publish(drafts[0].subject, drafts[0].body, headers | _headers(drafts[0]))
         try:
             for number, draft in enumerate(drafts, 1):
                 headers |= _headers(draft) | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
@@ -176,6 +180,11 @@ class JetStreamLog:
         state = await self.state(stream)
         return int(state["first_seq"]) or 1, int(state["last_seq"])
 
+    async def forget(self, stream: str, through: int) -> None:
+        answer = await self._ask(f"STREAM.PURGE.{stream}", {"seq": through + 1})
+        if "error" in answer:
+            raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
+
     async def state(self, stream: str) -> dict[str, Any]:
         """What the broker says of a stream: `first_seq`, `last_seq`, `messages`, `bytes`, ..."""
         answer = await self._ask(f"STREAM.INFO.{stream}", {})
@@ -204,6 +213,12 @@ def _stored(message: dict[str, Any]) -> Stored:
     return Stored(message["subject"], message["seq"], body, trace.partition("\r\n")[0])
 
 
+def _behind(fence: Fence) -> dict[str, str]:
+    """Headers of a message that stands alone, on the fence's subject or another."""
+    name = "Nats-Expected-Last-Subject-Sequence"
+    return {name: str(fence.last), f"{name}-Subject": fence.subject}
+
+
 def _headers(draft: Draft) -> dict[str, str]:
     traced = {HEADER: draft.trace} if draft.trace else {}
     return {"Nats-Msg-Id": draft.id} | traced
@@ -218,15 +233,14 @@ async def ensure_streams(
     shrink: bool = True,
     known: Mapping[str, int] | None = None,
 ) -> None:
-    """Make the streams, or bring them to these settings.
+    """Make all streams, or bring them to these settings.
 
     Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
-    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, of
-    ORDERS the
-    newest message per worker, REPORTS and LOGS are bounded by age and size; without `shrink` one that
-    holds more than `keep_bytes` keeps what it
-    holds. `known` is how far each was read before: raises `LogTruncated` for one that is gone, as a new one
-    in its place would hide that.
+    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, of ORDERS
+    the newest message per worker, REPORTS and LOGS are bounded by age and size; without `shrink` one that
+    holds more than `keep_bytes` keeps what it holds. WITNESS forgets nothing by itself: where it is full it
+    refuses, and who states something waits. `known` is how far each was read before: raises `LogTruncated`
+    for one that is gone, as a new one in its place would hide that.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -247,11 +261,23 @@ async def ensure_streams(
             config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
         elif stream == names.ORDERS:
             config |= {"max_msgs_per_subject": 1}
+        elif stream == names.WITNESS:
+            config |= _INBOX | {"max_bytes": keep_bytes}
         else:
             held = 0 if shrink else await _held(js, stream)
             most = max(keep_bytes, held)
             config |= {"max_age": int(keep_days * 86400) * NANOSECONDS, "max_bytes": most}
         await ensure_stream(js, config, (known or {}).get(stream, 0))
+
+
+_INBOX: dict[str, Any] = {
+    "discard": "new",
+    "discard_new_per_subject": True,
+    "max_msgs_per_subject": WITNESS_MESSAGES,
+    "max_msg_size": WITNESS_BYTES + 64 * 1024,
+    "allow_direct": False,
+}
+"""Strangers write: batches, roll-ups and times to live stay forbidden, as where nobody allows them."""
 
 
 async def _held(js: JetStreamContext, stream: str) -> int:

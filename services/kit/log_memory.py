@@ -8,9 +8,19 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 
 from det_contracts import subjects as names
-from det_contracts.limits import EVENT_BYTES
+from det_contracts.limits import EVENT_BYTES, WITNESS_MESSAGES
 from services.kit.lag import Behind
-from services.kit.log import BATCH_LIMIT, Batch, Draft, Fence, FenceLost, LogTruncated, Stored, TooLarge
+from services.kit.log import (
+    BATCH_LIMIT,
+    Batch,
+    Draft,
+    Fence,
+    FenceLost,
+    LogTruncated,
+    NotStored,
+    Stored,
+    TooLarge,
+)
 
 READ_LIMIT = 500
 
@@ -46,11 +56,16 @@ class MemoryLog:
         self._ids: dict[str, int] = {}
         self._last: dict[str, Stored] = {}
         self._grown = _Grown()
+        self.forgotten: dict[str, int] = dict.fromkeys(self.streams, 0)
+        """By stream, the position up to which nobody can read it any more."""
+        self._waiting: dict[str, list[int]] = {}
+        """By subject of WITNESS, the positions of what lies there."""
 
     async def append(self, draft: Draft) -> int:
         _check_size(draft)
         if draft.id in self._ids:
             return self._ids[draft.id]
+        self._check_room(draft.subject)
         position = self._store(draft)
         self._grown.tell()
         return position
@@ -58,10 +73,12 @@ class MemoryLog:
     async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
         if len(drafts) > BATCH_LIMIT:
             raise ValueError(f"a batch takes {BATCH_LIMIT} messages, not {len(drafts)}")
-        if drafts[0].subject != fence.subject:
+        if len(drafts) > 1 and drafts[0].subject != fence.subject:
             raise ValueError(f"the batch must begin on {fence.subject}, not on {drafts[0].subject}")
         for draft in drafts:
             _check_size(draft)
+        if len(drafts) == 1 and drafts[0].id in self._ids:
+            return self._ids[drafts[0].id]
         newest = self._last.get(fence.subject)
         if (newest.position if newest else 0) != fence.last:
             raise FenceLost(f"{fence.subject} has moved past position {fence.last}")
@@ -70,6 +87,16 @@ class MemoryLog:
             position = self._store(draft)
         self._grown.tell()
         return position
+
+    def _check_room(self, subject: str) -> None:
+        """WITNESS takes so much of one sender and no more, until that is admitted."""
+        if stream_of(subject) != names.WITNESS:
+            return
+        gone = self.forgotten[names.WITNESS]
+        there = self._waiting[subject] = [at for at in self._waiting.get(subject, ()) if at > gone]
+        if len(there) >= WITNESS_MESSAGES:
+            raise NotStored(f"{subject}: maximum messages per subject exceeded (10077)")
+        there.append(len(self.streams[names.WITNESS]) + 1)
 
     def _store(self, draft: Draft) -> int:
         kept = self.streams[stream_of(draft.subject)]
@@ -86,13 +113,17 @@ class MemoryLog:
         end = len(self.streams[stream])
         if after > end:
             raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
+        after = max(after, self.forgotten[stream])
         yield MemoryFeed(self.streams[stream], self._grown, after, subjects)
 
     async def last(self, subject: str) -> Stored | None:
         return self._last.get(subject)
 
     async def bounds(self, stream: str) -> tuple[int, int]:
-        return 1, len(self.streams[stream])
+        return self.forgotten[stream] + 1, len(self.streams[stream])
+
+    async def forget(self, stream: str, through: int) -> None:
+        self.forgotten[stream] = max(self.forgotten[stream], through)
 
 
 class MemoryFeed:

@@ -136,12 +136,12 @@ class Rounds(Generic[S]):
         self._parked = parked
         self._stopwatch = stopwatch
 
-    def expired(self, state: S, now: float) -> Round:
-        """The due times that have come."""
-        due = self._rules.due(state)
+    def expired(self, state: S, now: float, since: float = 0.0) -> Round:
+        """The due times that have come; silence counts for nothing before `since`."""
+        due = self._rules.due(state, since)
         found = Round(self._new_id(), now)
         if due is not None and due <= now:
-            made = found.encoded(self._rules.expire(state, now)[:EVENTS], self._rules.owner, "")
+            made = found.encoded(self._rules.expire(state, now, since)[:EVENTS], self._rules.owner, "")
             found.add(found.prefix(made))
         return found
 

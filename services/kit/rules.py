@@ -55,10 +55,12 @@ class Rules(Generic[S]):
     """One function per command; raises `Refused`."""
     answers: Mapping[Any, Callable[[S, Any], Any]] = field(default_factory=dict)
     """One function per query that the folded state answers."""
-    due: Callable[[S], float | None] = lambda _: None
-    """The earliest time that the state waits for; seconds since the epoch."""
-    expire: Callable[[S, float], Sequence[Any]] = lambda _, __: ()
-    """Facts that due times have come, for all that are not later than the given time."""
+    due: Callable[[S, float], float | None] = lambda _, __: None
+    """The earliest time that the state waits for; seconds since the epoch.
+
+    The second argument is since when somebody listens without a gap: silence counts from then."""
+    expire: Callable[[S, float, float], Sequence[Any]] = lambda _, __, ___: ()
+    """Facts that due times have come, for all not later than the given time; and since when one listens."""
     streams: Mapping[str, Sequence[str]] = field(default_factory=lambda: {subjects.CONTROL: ()})
     """Streams to fold, each with subject filters; none means all of it."""
     decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)

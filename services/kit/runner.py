@@ -21,6 +21,7 @@ from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
 from det_contracts.problems import invalid, unavailable
+from services.kit.inbox import Inbox
 from services.kit.lag import Behind
 from services.kit.log import (
     Draft,
@@ -50,6 +51,8 @@ PORTION_BYTES = 4 * 1024 * 1024
 Read = Callable[[Stored, str], Recorded]
 MOST_PARKED = 20
 """So many parked records are told of."""
+_EXPIRED = 1
+"""Place of the due times among the kinds of rounds."""
 REFUSED_AGAIN_S = 0.5
 """How long nothing is decided after the log has refused to store it."""
 
@@ -116,7 +119,10 @@ class Runner(Generic[S]):
         """Why the log does not take what is decided just now; empty where it does."""
         self._recent: deque[Recorded] = deque(maxlen=200)
         self._wake = asyncio.Event()
-        self._reached = {stream: Reached() for stream in rules.streams}
+        self._inbox = Inbox(journal, clock)
+        self._reached = {stream: Reached() for stream in rules.streams} | {
+            subjects.WITNESS: self._inbox.admitted
+        }
         self._feeds: dict[str, Feed] = {}
 
     def behind(self) -> dict[str, Behind]:
@@ -130,6 +136,7 @@ class Runner(Generic[S]):
         for stream, position in self.positions.items():
             self._reached[stream].move(position)
         self._fence = await self._last_decision()
+        await self._inbox.look_back(self.positions[subjects.CONTROL])
         await self._wait_for_log()
         self._touched = dict.fromkeys(every_key(self.state), "")
         async with contextlib.AsyncExitStack() as stack:
@@ -159,15 +166,18 @@ class Runner(Generic[S]):
             raise unavailable(f"{self.rules.owner} could not decide within {within_s:.0f} s") from None
 
     async def reach(self, position: int, within_s: float = 10.0, stream: str = subjects.CONTROL) -> None:
-        """Wait until a stream is folded up to `position`; raises `Refused` (unavailable) after a while."""
-        if stream not in self.positions:
+        """Wait until a stream is folded up to `position`; raises `Refused` (unavailable) after a while.
+
+        For WITNESS: until all that was stated up to there is admitted, and folded, or refused.
+        """
+        if stream not in self._reached:
             raise invalid(f"{self.rules.owner} does not read {stream}")
         try:
             async with asyncio.timeout(within_s):
                 await self._reached[stream].reach(position)
         except TimeoutError:
             raise unavailable(
-                f"{self.rules.owner} is at position {self.positions[stream]} of {stream}, "
+                f"{self.rules.owner} is at position {self._reached[stream].position} of {stream}, "
                 f"not yet at {position}; try again"
             ) from None
 
@@ -213,6 +223,7 @@ class Runner(Generic[S]):
         if self._caught_up[subjects.CONTROL]:
             self._wake.set()
         self._reached[stream].move(self.positions[stream])
+        self._inbox.folded(events)
         await asyncio.sleep(0)
 
     def _fold(self, message: Stored, recorded: Recorded) -> None:
@@ -251,8 +262,8 @@ class Runner(Generic[S]):
 
     async def _decide_for_ever(self) -> None:
         while True:
-            due = self.rules.due(self.state) if self._may_decide() else None
-            wait = None if due is None else max(due - self._clock(), 0)
+            due = self.rules.due(self.state, self._inbox.since) if self._may_decide() else None
+            wait = None if due is None else self._inbox.wait(due)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
@@ -260,6 +271,7 @@ class Runner(Generic[S]):
             if self._leading() and not self._leads:
                 # Another one has led so far: what it decided is in the log, read here or not.
                 await self._wait_for_log()
+                self._inbox.begin()
             self._leads = self._leading()
             while self._may_decide() and await self._decide():
                 pass
@@ -277,6 +289,9 @@ class Runner(Generic[S]):
         for _ in kinds:
             self._turn = (self._turn + 1) % len(kinds)
             made = kinds[self._turn]()
+            if self._turn == _EXPIRED and made.events:
+                # Who is late may have said something that is not in the log yet; time passes while we look.
+                made = self._expired() if await self._inbox.is_read() else NOTHING
             if made.events:
                 return await self._append(made)
             position = self.positions[subjects.CONTROL]
@@ -303,8 +318,9 @@ class Runner(Generic[S]):
         )
 
     def _expired(self) -> Round:
-        due, now = self.rules.due(self.state), self._clock()
-        return NOTHING if due is None or due > now else self._rounds.expired(self.state, now)
+        now, since = self._clock(), self._inbox.since
+        due = self.rules.due(self.state, since)
+        return NOTHING if due is None or due > now else self._rounds.expired(self.state, now, since)
 
     def _reactions(self) -> Round:
         if not self._touched:

@@ -19,7 +19,8 @@ from services.local.keys import write_keys
 from services.local.processes import Child, Program, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
-SERVICES = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
+SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "gateway")
+WITHOUT_DATABASE = ("intake",)
 
 
 class Cluster:
@@ -106,8 +107,9 @@ class Cluster:
             found["STEADFAST_TLS_CA"] = str(self._certificates.authority)
         if name in self._ports:
             found["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
-        if name in SERVICES:
+        if name in SERVICES and name not in WITHOUT_DATABASE:
             found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
+        if name in SERVICES:
             found["STEADFAST_LOG_DISK"] = str(self.log_folder)
         if name == "gateway":
             found |= self._gateway()

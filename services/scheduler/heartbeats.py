@@ -5,7 +5,7 @@ command; what follows from it is decided by the log alone.
 
 Silence counts only while somebody listened. With the broker away, or this process, nobody hears anybody: so
 the count begins anew with the first look at which this replica leads, the broker answers, and all that the
-log held by then is folded.
+log and the inbox of workers held by then is folded.
 """
 
 from __future__ import annotations
@@ -132,10 +132,11 @@ async def watch(parts: Parts, patience_s: float, told: Callable[[str], bool]) ->
 
 
 async def _has_read_all(parts: Parts) -> bool:
-    """Whether the broker answers, and what the log held when it did is folded."""
+    """Whether the broker answers, and what the log and the inbox held when it did is folded."""
     try:
-        _, end = await parts.journal.bounds(subjects.CONTROL)
-        await parts.runner.reach(end, PATIENCE_S)
+        for stream in (subjects.WITNESS, subjects.CONTROL):
+            _, end = await parts.journal.bounds(stream)
+            await parts.runner.reach(end, PATIENCE_S, stream)
     except (NotConfirmed, Refused):
         return False
     return True

@@ -25,13 +25,13 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     return ()
 
 
-def due(state: State) -> float | None:
+def due(state: State, since: float = 0.0) -> float | None:
     """The earliest due time that has not been stated as passed."""
     firsts = (state.due.first(), state.pauses_due.first())
     return min((first[0] for first in firsts if first is not None), default=None)
 
 
-def expire(state: State, now: float) -> Sequence[Any]:
+def expire(state: State, now: float, since: float = 0.0) -> Sequence[Any]:
     """Facts about due times that have come, of each kind the earliest first; the next few follow these."""
     late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
     silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))

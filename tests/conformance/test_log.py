@@ -7,7 +7,8 @@ import gc
 import pytest
 
 from det_contracts import subjects
-from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, LogTruncated
+from det_contracts.limits import WITNESS_MESSAGES
+from services.kit.log import BATCH_LIMIT, Draft, Fence, FenceLost, LogTruncated, NotStored
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.log_memory import MemoryLog, matches
 from services.kit.read_once import read_once
@@ -158,9 +159,53 @@ def test_batches_that_make_no_sense_are_refused_here(run):
         with pytest.raises(ValueError, match=str(BATCH_LIMIT)):
             await log.append_batch(decided(1, *many), fence=Fence(FENCED, 0))
         with pytest.raises(ValueError, match="must begin on"):
-            await log.append_batch([draft("a")], fence=Fence(FENCED, 0))
+            await log.append_batch([draft("a"), draft("b")], fence=Fence(FENCED, 0))
 
     run(work)
+
+
+def test_a_single_message_may_be_fenced_on_another_subject(run):
+    async def work(log):
+        await log.append_batch(decided(1), fence=Fence(FENCED, 0))
+        for number in range(2, 4):
+            # The fence does not move by it.
+            position = await log.append_batch([draft(f"fact-{number}")], fence=Fence(FENCED, 1))
+            assert position == number
+        await log.append_batch(decided(2), fence=Fence(FENCED, 1))
+        with pytest.raises(FenceLost):
+            await log.append_batch([draft("late")], fence=Fence(FENCED, 1))
+        assert await log.bounds(subjects.CONTROL) == (1, 4)
+        # A repeat is known by its id, as with `append`.
+        assert await log.append_batch([draft("fact-2")], fence=Fence(FENCED, 4)) == 2
+
+    run(work)
+
+
+def test_an_inbox_takes_so_much_of_one_sender_and_lets_go_of_what_is_admitted(run):
+    async def work(log):
+        flood = subjects.witness_of_trial(7)
+        for number in range(WITNESS_MESSAGES):
+            await log.append(Draft(flood, b"fact", f"flood-{number}"))
+        with pytest.raises(NotStored, match="maximum messages per subject"):
+            async with asyncio.timeout(20):
+                await refused(log, Draft(flood, b"fact", "one too many"))
+        assert await log.append(Draft(subjects.witness_of_trial(8), b"fact", "other")) == WITNESS_MESSAGES + 1
+        await log.forget(subjects.WITNESS, 10)
+        assert await log.bounds(subjects.WITNESS) == (11, WITNESS_MESSAGES + 1)
+        assert await log.append(Draft(flood, b"fact", "one too many")) == WITNESS_MESSAGES + 2
+        found = await read(log, WITNESS_MESSAGES - 8, subjects.WITNESS, after=5)
+        assert [found[0].position, found[-1].position] == [11, WITNESS_MESSAGES + 2]
+        await log.forget(subjects.WITNESS, WITNESS_MESSAGES + 2)
+        assert await log.bounds(subjects.WITNESS) == (WITNESS_MESSAGES + 3, WITNESS_MESSAGES + 2)
+
+    run(work)
+
+
+async def refused(log, one):
+    """Try once; what is refused for now is tried again for half a minute otherwise."""
+    if isinstance(log, MemoryLog):
+        await log.append(one)
+    await log._publish(one.subject, one.body, {"Nats-Msg-Id": one.id})
 
 
 def test_the_newest_of_a_subject(run):

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from services.kit.settings import load
+from services.kit.settings import ServiceSettings, load
 from tests.fixtures.compose import FILE, OURS, SERVICES, interpolated, own_volumes, read_file, volumes
 from worker.settings import WorkerSettings
 
@@ -23,6 +23,8 @@ BIN = Path(sys.executable).parent
 def settings_of(name):
     if name == "worker":
         return WorkerSettings
+    if name == "intake":
+        return ServiceSettings
     return importlib.import_module(f"services.{name}.app").SERVICE.settings
 
 

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from det_contracts import codec, queries, subjects
+from det_contracts import queries, subjects
 from det_contracts.events import scheduler, searcher, trial
 from det_contracts.reports import LogBatch
 from services.gateway.commands import gathers
@@ -49,8 +49,7 @@ def verdict(gateway, query):
 
 
 def said(gateway, kind):
-    found = [codec.decode(m.body, m.position) for m in gateway.journal.streams[subjects.CONTROL]]
-    return [one.event for one in found if isinstance(one.event, kind)]
+    return gateway.said(kind)
 
 
 def both(gateway, asking, *then):

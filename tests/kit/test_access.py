@@ -31,10 +31,13 @@ def test_a_script_speaks_of_its_own_trial_only(broker):
         await ensure_streams(service.jetstream())
         errors = []
         script = await _trial(broker, 12, errors)
-        await JetStreamLog(script).append(Draft("control.trial.12.progressed", b"{}", "a"))
+        await JetStreamLog(script).append(Draft("witness.trial.12", b"{}", "a"))
         await JetStreamLog(script).append(Draft("reports.12.metrics", b"{}", "b"))
         foreign = [
-            "control.trial.13.progressed",
+            "witness.trial.13",
+            "witness.rest.12",
+            "witness.worker.12",
+            "control.trial.12.progressed",
             "control.searcher.trial.12.ended",
             "reports.1.metrics",
             "logs.x",
@@ -58,8 +61,9 @@ def test_a_worker_states_facts_and_no_decisions(broker):
         await ensure_streams(service.jetstream())
         errors = []
         worker = await broker.connect(broker.authority.worker(), errors=errors)
-        await JetStreamLog(worker).append(Draft("control.worker.w.registered", b"{}", "a"))
-        for subject in ("control.scheduler.decision", "health.look", "health.sign.searcher.x"):
+        await JetStreamLog(worker).append(Draft("witness.worker.w", b"{}", "a"))
+        decided = ("control.scheduler.decision", "control.worker.w.registered", "witness.trial.1")
+        for subject in (*decided, "health.look", "health.sign.searcher.x"):
             await worker.publish(subject, b"{}")
             await eventually(lambda subject=subject: any(subject in error for error in errors))
         heard = []

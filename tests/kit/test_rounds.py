@@ -182,14 +182,14 @@ def test_a_client_that_never_stops_keeps_no_reaction_and_no_timer_waiting():
     async def work():
         log, now = MemoryLog(), 0.0
 
-        def expire(state, at):
+        def expire(state, at, since):
             return (
                 []
                 if state.accounts.get(9000, Account()).passed
                 else [scheduler.DeadlinePassed("9000", 100.0)]
             )
 
-        def due(state):
+        def due(state, since):
             return None if state.accounts.get(9000, Account()).passed else 100.0
 
         rules = Rules(**{**vars(RULES), "due": due, "expire": expire})

@@ -74,11 +74,11 @@ def bump(state, command, call):
     )
 
 
-def due(state):
+def due(state, since):
     return min((100.0 * (a.passed + 1) for a in state.accounts.values() if a.passed < 2), default=None)
 
 
-def expire(state, now):
+def expire(state, now, since):
     waiting = [(id, 100.0 * (a.passed + 1)) for id, a in state.accounts.items() if a.passed < 2]
     return [scheduler.DeadlinePassed(str(id), at) for id, at in waiting if at <= now]
 

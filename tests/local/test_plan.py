@@ -63,7 +63,7 @@ def test_ports_are_kept_from_strangers_and_can_be_listened_on_again_and_again(tm
     home = Home("test", tmp_path)
     cluster = Cluster(Plan(name="test", agents=2), home)
     ports = home.read("ports.json").values()
-    assert len(set(ports)) == len(ports) == 9
+    assert len(set(ports)) == len(ports) == 10
     with contextlib.ExitStack() as held:
         cluster.hold_ports(held)
         for port in ports:

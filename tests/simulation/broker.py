@@ -57,7 +57,7 @@ class Disk(MemoryLog):
 
     async def append_batch(self, drafts, *, fence):
         self._check()
-        if len(self._begun) >= IN_FLIGHT:
+        if len(drafts) > 1 and len(self._begun) >= IN_FLIGHT:
             raise NotStored(f"{fence.subject}: {IN_FLIGHT} batches are in flight")
         position = await super().append_batch(drafts, fence=fence)
         self._tell()
@@ -128,6 +128,7 @@ class Reader:
 
     def __init__(self, disk, stream, after, filters, line):
         self._kept = disk.streams[stream]
+        self._forgotten = disk.forgotten
         self._stream = stream
         self._at = after
         self._filters = filters
@@ -161,8 +162,9 @@ class Reader:
             waiter.set_result(None)
 
     def _new(self):
-        """Skip what is not wanted; whether there is something that is."""
+        """Skip what is not wanted, or not there any more; whether there is something else."""
         kept, end = self._kept, self._end()
+        self._at = max(self._at, self._forgotten[self._stream])
         if self._filters:
             while self._at < end and not wanted(self._filters, kept[self._at].subject):
                 self._at += 1
@@ -174,6 +176,7 @@ class Reader:
         if not self._coming and (self._new() or not self._told):
             self._set_out()
         await self._waiter
+        self._at = max(self._at, self._forgotten[self._stream])
         until = min(self._at + READ_LIMIT, max(self._end(), self._at))
         found = self._kept[self._at : until]
         if self._filters:

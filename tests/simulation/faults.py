@@ -39,7 +39,7 @@ async def instant(world, chance):
 
 async def power(world, chance):
     """All replicas of a service die, and the newest commits of its database with them."""
-    owner = chance.choice(list(world.rules))
+    owner = chance.choice(world.owners)
     world.fault("power", owner)
     for replica in world.of(owner):
         if replica.up:
@@ -69,7 +69,7 @@ def _start(world, replica):
 
 async def lease(world, chance):
     """Leadership moves, is doubled or is nobody's for a while."""
-    owner = chance.choice(list(world.rules))
+    owner = chance.choice(world.owners)
     replicas = world.of(owner)
     how = chance.choice(("both", "nobody", "next"))
     world.fault("lease", f"{owner}: {how}")
@@ -370,7 +370,7 @@ def mend(world):
     plan = dataclasses.replace(world.plan, losses=0.0, repeats=0.0, stalls=0.0)
     world.plan_now = plan
     _mend(world.disk)
-    for owner in world.rules:
+    for owner in world.owners:
         for number, replica in enumerate(world.of(owner)):
             replica.ahead_s = 0.0
             replica.lead(number == 0)

@@ -6,6 +6,7 @@ or in words what is wrong.
 
 from dataclasses import dataclass
 
+from det_contracts import subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher, worker
 from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
@@ -56,6 +57,8 @@ class Stated:
     """What the decider had folded."""
     again: bool
     """A fact that the log repeats."""
+    witness: int = 0
+    """Position in WITNESS of an admitted fact."""
 
 
 def owned_by_one(ledger, event, stated):
@@ -69,7 +72,7 @@ def owned_by_one(ledger, event, stated):
             return f"{stated.name} is stated by {stated.actor} in a batch of {stated.batch or 'nobody'}"
         return None
     id = event.worker_id if owner == "worker" else event.trial_id
-    if stated.batch or stated.actor != f"{owner}:{id}":
+    if stated.batch not in ("", subjects.INTAKE) or stated.actor != f"{owner}:{id}":
         return f"{stated.name} of {owner} {id} is stated by {stated.actor}"
     return None
 
@@ -83,6 +86,18 @@ def decided_once(ledger, event, stated):
     if key in ledger.decided:
         return f"decided at {ledger.decided[key]} already"
     ledger.decided[key] = stated.position
+    return None
+
+
+def admitted_once_and_in_order(ledger, event, stated):
+    """Facts come into the log as they were acknowledged, none twice."""
+    # A decision that leads a batch speaks of what is in it.
+    decided = ledger.admitted_before if stated.batch else ledger.admitted
+    newest = max(decided, next(reversed(ledger.facts), 0))
+    if stated.witness and stated.witness <= newest:
+        return f"{stated.witness} of WITNESS is admitted behind {newest}"
+    if isinstance(event, Decision) and event.owner == subjects.INTAKE and event.to < ledger.admitted:
+        return f"the intake was at {ledger.admitted} of WITNESS, and is at {event.to}"
     return None
 
 
@@ -334,7 +349,7 @@ BEFORE = {
     scheduler.KillRequested: [is_not_over],
     scheduler.AllocationEnded: [is_not_over, ends_when_all_parts_are_gone, outcome_fits_the_exits],
 }
-ALWAYS = [owned_by_one, decided_once, has_a_reason]
+ALWAYS = [owned_by_one, decided_once, has_a_reason, admitted_once_and_in_order]
 
 
 def check_before(ledger, event, stated):

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
-from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial, worker
+from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher, trial, worker
 from det_contracts.ids import owner_of_task
 from det_contracts.states import OVER, STOPPING
+from det_contracts.subjects import INTAKE
 from services.searcher.methods import (
     Close,
     MethodError,
@@ -50,6 +51,10 @@ class Ledger:
         self.given_up = {}
         """Call to the time at which its asker was told that nobody answers."""
         self.counts = {}
+        self.facts = {}
+        """Position in WITNESS to that in CONTROL, of each admitted fact."""
+        self.admitted = self.admitted_before = 0
+        """Up to where in WITNESS all is admitted or refused, as the intake says now and said before."""
 
     def host(self, worker, position):
         """Note what a worker is now."""
@@ -81,6 +86,10 @@ class Ledger:
     def take(self, recorded):
         """Note one event of CONTROL."""
         self.position = recorded.position
+        if recorded.witness:
+            self.facts[recorded.witness] = recorded.position
+        if isinstance(recorded.event, Decision) and recorded.event.owner == INTAKE:
+            self.admitted_before, self.admitted = self.admitted, recorded.event.to
         note = _NOTES.get(type(recorded.event))
         if note is not None:
             note(self, recorded.event, recorded.position)

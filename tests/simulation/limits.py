@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from unittest import mock
 
 from det_contracts import limits
+from services.intake import admission, relay
 from services.kit import log_memory, rounds
 
 
@@ -35,6 +36,11 @@ def obeyed(chosen):
         (rounds, "BYTES", chosen.round),
         (rounds, "EVENT_BYTES", chosen.event),
         (log_memory, "EVENT_BYTES", chosen.event),
+        (admission, "STATED_BYTES", chosen.stated),
+        (relay, "MOST", chosen.events),
+        (relay, "BYTES", chosen.round),
+        # So that there are batches, where as many facts never wait.
+        (relay, "ONE_BY_ONE", 2),
     ):
         stack.enter_context(mock.patch.object(target, name, value))
     return stack

@@ -97,7 +97,8 @@ class Line:
     def _arrive(self, take, message, answer):
         lost = self._chance.random() if self._plan.losses else 1.0
         if self.cut or self._disk.full or lost < self._plan.losses:
-            if take == self._take_batch and not self._disk.full and self._chance.random() < 0.5:
+            whole = take != self._take_batch or len(message[0]) == 1
+            if not whole and not self._disk.full and self._chance.random() < 0.5:
                 self._disk.begin()
             return
         try:
@@ -143,6 +144,12 @@ class Line:
         while self.cut or self._disk.leader is None:
             await asyncio.sleep(RETRY_S)
         return await self._disk.last(subject)
+
+    async def forget(self, stream, through):
+        if self.cut or self._disk.leader is None:
+            await asyncio.sleep(ACK_TIMEOUT_S if self.cut else RETRY_S)
+            raise OutcomeUnknown("no answer about the stream")
+        await self._disk.forget(stream, through)
 
     async def bounds(self, stream):
         if self.cut or self._disk.leader is None:

@@ -9,7 +9,7 @@ KINDS = (
     "crash", "instant", "power", "lease", "clock", "full", "worker", "host", "partition", "deaf", "resize",
     "slots", "losses", "repeats", "stalls", "scripts", "users", "limits", "space", "permission", "leader",
     "follower", "batches", "closed", "stopped", "twin",
-    "gateway", "clients",
+    "gateway", "clients", "intake",
 )  # fmt: skip
 """Everything that can be left out, to see whether a seed fails without it."""
 
@@ -31,6 +31,7 @@ class Plan:
     steps: int = 300
     limits: Limits = USUAL
     gateways: int = 0
+    intakes: int = 1
 
     def chance(self, name):
         """A stream of chance of its own, so that leaving one thing out does not move all the others."""
@@ -58,5 +59,6 @@ def plan_of(seed, off=(), steps=300):
         step_s=chance.choice((1.0, 1.0, 4.0)),
         steps=steps,
         gateways=0 if "gateway" in off else random.Random(f"{seed}/gateway").choice((0, 0, 0, 1, 2)),
+        intakes=1 if "intake" in off else random.Random(f"{seed}/intake").choice((1, 2, 3)),
         limits=USUAL if "limits" in off else random.Random(f"{seed}/limits").choice(ALL),
     )

@@ -119,7 +119,7 @@ class Replica:
 
     def _over(self, task):
         if not task.cancelled() and task.exception() is not None:
-            self._world.fail(Violation("services stay up", f"{self.name}: {_why(task.exception())}"))
+            self._world.fail(Violation("services stay up", f"{self.name}: {why(task.exception())}"))
 
     def lead(self, leads):
         self.leads = leads
@@ -137,7 +137,7 @@ class Replica:
     end = crash
 
 
-def _why(error):
+def why(error):
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{error!r} after {error.__cause__!r}" if error.__cause__ else repr(error)

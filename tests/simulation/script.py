@@ -320,7 +320,7 @@ class Script:
 
     async def _state(self, event, id):
         body = codec.encode(event, id=id, actor=f"trial:{self.trial}", at=self.world.clock())
-        await self._send(Draft(codec.subject_of(event), body, id))
+        await self._send(Draft(subjects.witness_of_trial(self.trial), body, id))
 
     async def _send(self, draft):
         while True:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from det_contracts import codec, subjects
+from det_contracts.events.worker import WorkerRegistered
 from det_contracts.queries import Waiting
 from det_contracts.states import OVER
 from services.kit.rules import every_key
@@ -112,12 +113,19 @@ def _all_read(world):
     return all(
         at == len(world.disk.streams[stream])
         for replica in world.replicas
+        if replica.rules.owner in world.rules
         for stream, at in replica.runner.positions.items()
-    )
+    ) and all_is_admitted(world)
 
 
 def _unfinished(world):
     return [(e.id, e.state.now) for e in world.ledger.experiments.values() if e.state.now not in OVER]
+
+
+def all_is_admitted(world):
+    """Whether a decision of the intake covers everything that was stated."""
+    kept = world.disk.streams[subjects.WITNESS]
+    return not kept or world.ledger.admitted >= len(kept)
 
 
 async def ask_at_the_end(world):
@@ -131,6 +139,7 @@ async def ask_at_the_end(world):
     nothing_is_left_to_decide(world)
     every_report_has_one_effect(world)
     every_living_worker_counts(world)
+    every_fact_is_admitted_once(world)
     everything_is_over_or_waits(world)
     what_is_saved_is_the_fold(world)
     who_hung_up_left_nothing(world)
@@ -157,6 +166,23 @@ def every_report_has_one_effect(world):
         found = sorted(world.ledger.decided.get(("validated", trial.id), ()))
         if found != wanted:
             raise Violation("a report has one effect", f"trial {trial.id}: {found}, reported {wanted}")
+
+
+def every_fact_is_admitted_once(world):
+    """What was acknowledged is in the log, once; what is not, is no fact or came too late."""
+    admitted = world.ledger.facts
+    for stated in world.disk.streams[subjects.WITNESS]:
+        if stated.position not in admitted and not is_refused(world, stated):
+            raise Violation("every fact is admitted", f"position {stated.position}: {stated.body[:300]!r}")
+
+
+def is_refused(world, stated):
+    """Whether a message in WITNESS may have been refused: it is damaged, or an overtaken registration."""
+    try:
+        event = codec.check(codec.opened(stated.body))
+    except codec.BadRecord:
+        return True
+    return isinstance(event, WorkerRegistered)
 
 
 def every_living_worker_counts(world):

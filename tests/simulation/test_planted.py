@@ -7,6 +7,7 @@ import pytest
 
 from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
+from services.intake.relay import Relay
 from services.kit.awake import Awake
 from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
@@ -118,7 +119,17 @@ def second_worker_taken(patch):
     patch.setattr(Presence, "_is_another", lambda self, known: False)
 
 
+def taken_over_without_a_look(patch):
+    """An intake that takes over goes on where the last decision says, and looks at no fact behind it."""
+
+    async def believed(self):
+        return None
+
+    patch.setattr(Relay, "_read_back", believed)
+
+
 PLANTED = [
+    (taken_over_without_a_look, "admitted_once_and_in_order", ()),
     (dropped_fence, None, ()),
     (double_restart_count, "run_is_judged_by_the_table", ()),
     (lost_preemption_ack, "run_is_judged_by_the_table", ()),

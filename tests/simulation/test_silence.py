@@ -58,6 +58,38 @@ def test_a_scheduler_that_comes_to_lead_listens_first(held):
     held._now(held.world.of("scheduler")[0].lead, True)
 
 
+def test_who_registered_while_the_intake_was_away_is_not_lost(held):
+    """The scheduler hears a session that it does not know, and the one that it knows is silent."""
+    back = held.workers()[0]
+    held.freeze("intake")
+    held.stop(back)
+    held.wait(1)
+    held.start(back)
+    held.wait(LONG_S)
+    held.thaw("intake")
+
+
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize("how", ["stopped", "without a leader"])
+def test_what_is_said_while_the_intake_is_away_for_an_hour_is_heard_after_it(lab, how):
+    experiment, trials = lab.submit("busy", slots=4, trials=5)
+    lab.until_held(*trials)
+    replicas = lab.world.of("intake")
+    for one in replicas:
+        one.process.stop() if how == "stopped" else lab._now(one.lead, False)
+    lab.open("busy")
+    lab.wait(HOUR_S)
+    assert lab.state(experiment) == "ACTIVE"
+    for one in replicas:
+        lab._now(one.process.go_on)
+    lab._now(replicas[0].lead, True)
+    lab.finished(experiment)
+    assert [lab.runs(trial) for trial in trials] == [1] * 5
+    assert lab.events(scheduler.WorkerLost) == []
+
+
 def test_a_worker_that_died_during_an_outage_is_given_up_after_it(lab):
     """The other side: what is silent when all listen again is lost, in bounded time."""
     gone = lab.workers()[0]

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from det_contracts import codec, subjects
+from det_contracts import subjects
 from det_contracts.events import worker
 from det_contracts.orders import NEW, WorkerOrders
 from det_contracts.reports import LogBatch, LogLine, log_id
@@ -16,6 +16,7 @@ from tests.simulation.violation import Violation
 from worker.contact import Contact
 from worker.identity import Identity
 from worker.presence import IdTaken, Presence
+from worker.stating import draft
 
 BEAT_S = 8.0
 AGAIN_S = 3.0
@@ -178,7 +179,7 @@ class Worker:
             await asyncio.sleep(2.0)
             left = worker.WorkerLeft(self.id, session)
             if self.up and self.session == session:
-                await asyncio.wait_for(self._state(left, f"left-{self.id}-{session}"), 3)
+                await asyncio.wait_for(self._state(left), 3)
         except TimeoutError:
             pass
         finally:
@@ -247,9 +248,8 @@ class Worker:
         for run in list(self._runs.values()):
             self._kill(run, "another one has its id")
 
-    async def _state(self, event, id):
-        body = codec.encode(event, id=id, actor=f"worker:{self.id}", at=self._world.clock())
-        return await self._send(Draft(codec.subject_of(event), body, id))
+    async def _state(self, event):
+        return await self._send(draft(self.id, event, self._world.clock()))
 
     async def _send(self, draft):
         while True:
@@ -261,10 +261,10 @@ class Worker:
             except NotConfirmed:
                 continue
 
-    async def append_batch(self, drafts, *, fence):
+    async def append(self, draft):
         """For `Presence`: as much of a log as it needs."""
         await self.awake.wait()
-        return await self.line.append_batch(drafts, fence=fence)
+        return await self.line.append(draft)
 
     async def last(self, subject):
         await self.awake.wait()
@@ -325,7 +325,7 @@ class Worker:
             fact = worker.AllocationExited(
                 worker_id=self.id, allocation_id=one.allocation_id, message="given back", lost=lost
             )
-            await self._state(fact, f"exited-{one.allocation_id}-{self.id}")
+            await self._state(fact)
             return
         order = self.orders[one.allocation_id] = Order(one.briefing, one.position)
         self._spawn(self._carry_out(self._take_up(order)))
@@ -363,7 +363,7 @@ class Worker:
         if process is None:
             return None, f"ended before it was started: {run.killed}"
         run.order.started = True
-        await self._state(worker.AllocationStarted(self.id, run.id), f"started-{run.id}-{self.id}")
+        await self._state(worker.AllocationStarted(self.id, run.id))
         if run.killed:
             process.kill()
         await process.ended.wait()
@@ -417,7 +417,7 @@ class Worker:
         fact = worker.AllocationExited(
             worker_id=self.id, allocation_id=run.id, exit_code=code, message=message, lost=lost
         )
-        await self._state(fact, f"exited-{run.id}-{self.id}")
+        await self._state(fact)
         run.order.reported = True
 
     def _kill(self, run, reason):

@@ -22,6 +22,7 @@ from det_contracts.queries import (
     Waiting,
 )
 from services.checkpoints.app import RULES as CHECKPOINTS
+from services.intake import relay
 from services.kit import awake, runner, saving
 from services.kit.rules import Call, dump, every_key
 from services.metrics import settling
@@ -33,6 +34,7 @@ from tests.simulation import calls, invariants, searches
 from tests.simulation.broker import Disk
 from tests.simulation.gateway import RULES as GATEWAY
 from tests.simulation.gateway import Gateway
+from tests.simulation.intake import Intake
 from tests.simulation.invariants import Stated
 from tests.simulation.ledger import Ledger
 from tests.simulation.limits import obeyed
@@ -45,7 +47,7 @@ from tests.simulation.shelf import Copies, Shelf, ShelfSnapshot, differ
 from tests.simulation.story import Story
 from tests.simulation.violation import Violation
 from tests.simulation.worker import Worker
-from worker import contact, presence
+from worker import contact, presence, stating
 
 EPOCH = 1_700_000_000.0
 PATIENCE_S = 10.0
@@ -96,9 +98,16 @@ class World:
         self.truth = {owner: rules.state() for owner, rules in self.rules.items()}
         self._copies = {owner: Copies(rules.state) for owner, rules in self.rules.items()}
         self.registers = Registers()
-        self.replicas = [replica for owner in self.rules for replica in self._replicas(owner)]
+        self.replicas = [replica for owner in self.owners for replica in self._replicas(owner)]
+
+    @property
+    def owners(self):
+        """All services; those with rules, and the intake."""
+        return [*self.rules, subjects.INTAKE]
 
     def _replicas(self, owner):
+        if owner == subjects.INTAKE:
+            return [Intake(self, number) for number in range(self.plan.intakes)]
         if owner == "gateway":
             return [Gateway(self, number) for number in range(self.plan.gateways)]
         shelf, count = Shelf(self.chance), 1 + (self.chance.random() < 0.5)
@@ -131,7 +140,7 @@ class World:
 
     def shelves(self, owner):
         """The databases of a service."""
-        return list({id(one.shelf): one.shelf for one in self.of(owner)}.values())
+        return list({id(one.shelf): one.shelf for one in self.of(owner) if owner in self.rules}.values())
 
     def answering(self, owner):
         return [r for r in self.of(owner) if r.answers]
@@ -216,7 +225,7 @@ class World:
 
     def _step(self, stored):
         stream = stored.subject.partition(".")[0].upper()
-        if stream == subjects.ORDERS:
+        if stream in (subjects.ORDERS, subjects.WITNESS):
             return
         if stream != subjects.CONTROL:
             report = self.rules["metrics"].decode[stream](stored, stream)
@@ -262,7 +271,15 @@ class World:
             batch, seen = "", 0
         name = codec.kind_of(event).name
         return Stated(
-            name, recorded.actor, stored.subject, stored.position, recorded.cause, batch, seen, False
+            name,
+            recorded.actor,
+            stored.subject,
+            stored.position,
+            recorded.cause,
+            batch,
+            seen,
+            False,
+            recorded.witness,
         )
 
     def _check_search(self, id, event):
@@ -303,6 +320,8 @@ class World:
 
     def compare(self, replica):
         """A replica that has read all there is holds what the fold of the log holds."""
+        if replica.rules.owner not in self.rules:
+            return True
         if not replica.up or any(
             at != len(self.disk.streams[stream]) for stream, at in replica.runner.positions.items()
         ):
@@ -327,7 +346,7 @@ class World:
             self.add_worker(f"w{number}")
 
     def start_services(self):
-        for owner in self.rules:
+        for owner in self.owners:
             for number, replica in enumerate(self.of(owner)):
                 replica.leads = number == 0
                 replica.start()
@@ -374,6 +393,7 @@ def parts(loop_time, plan):
     """Everything of the services that looks at a clock or writes to a terminal, held still."""
     clock = SimpleNamespace(monotonic=loop_time, time=lambda: EPOCH + loop_time())
     stack = ExitStack()
+    ids = plan.chance("ids")
     stack.enter_context(obeyed(plan.limits))
     for target, name, value in (
         (heartbeats, "time", clock),
@@ -382,6 +402,8 @@ def parts(loop_time, plan):
         (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
         (orders, "log", QUIET),
         (presence, "log", QUIET),
+        (presence, "LOOK_S", 0.5),
+        (stating, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
         (contact, "since_boot", loop_time),
         (settling, "time", clock),
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
@@ -390,6 +412,7 @@ def parts(loop_time, plan):
         (saving, "Snapshot", lambda owner, state: ShelfSnapshot(state)),
         (awake, "TICK_S", LOOK_EVERY_S),
         (runner, "log", QUIET),
+        (relay, "log", QUIET),
     ):
         stack.enter_context(mock.patch.object(target, name, value))
     return stack

@@ -129,9 +129,9 @@ class Cluster:
 
     def _expire(self, owner):
         rules, state = ALL[owner], self.states[owner]
-        due = self._count(f"{owner} is due", rules.due, state)
+        due = self._count(f"{owner} is due", rules.due, state, 0.0)
         if due is not None and due <= self.now:
-            self.tell(*self._count(f"{owner} expires", rules.expire, state, self.now))
+            self.tell(*self._count(f"{owner} expires", rules.expire, state, self.now, 0.0))
             self.decide()
 
     def ask(self, command):

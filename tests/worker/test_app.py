@@ -10,11 +10,13 @@ import msgspec
 import pytest
 
 from det_contracts import codec, subjects
+from det_contracts.events import Decision
 from det_contracts.events.scheduler import AllocationAssigned, Part, WorkerLost
 from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerLeft, WorkerRegistered
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
+from tests.fixtures.intake import admitting
 from worker import app, process
 from worker.hearing import Heard
 from worker.identity import Identity
@@ -132,7 +134,7 @@ class Host:
         worker = app.Worker(self.settings, self.me, Silent())
         work = asyncio.ensure_future(worker.work())
         try:
-            async with asyncio.timeout(DEADLINE_S):
+            async with admitting(self.log), asyncio.timeout(DEADLINE_S):
                 while not done(events := await self.events()):
                     assert not work.done(), work.exception()
                     await asyncio.sleep(0.01)
@@ -147,7 +149,8 @@ class Host:
     async def events(self):
         async with self.log.read(subjects.CONTROL, after=0) as feed:
             batch = await feed.batch()
-        return [codec.decode(m.body, m.position).event for m in batch.messages]
+        found = [codec.decode(m.body, m.position).event for m in batch.messages]
+        return [event for event in found if not isinstance(event, Decision)]
 
     async def state(self, event):
         body = codec.encode(event, id=type(event).__name__, actor="test", at=1.0)
@@ -208,14 +211,15 @@ def test_what_ends_with_its_worker_has_not_failed(host):
     async def story():
         worker = app.Worker(host.settings, host.me, Silent())
         work = asyncio.ensure_future(worker.work())
-        async with asyncio.timeout(DEADLINE_S):
+        async with admitting(host.log), asyncio.timeout(DEADLINE_S):
             while not any(isinstance(e, AllocationStarted) for e in await host.events()):
                 await asyncio.sleep(0.01)
-        work.cancel()
-        await asyncio.gather(work, return_exceptions=True)
-        await worker.leave()
-        assert process.state_of(folder) == "exited"
-        left = await host.events()
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            await worker.leave()
+            assert process.state_of(folder) == "exited"
+            while not isinstance((left := await host.events())[-1], WorkerLeft):
+                await asyncio.sleep(0.01)
 
         def twice(events):
             return sum(isinstance(e, WorkerRegistered) for e in events) == 2
@@ -238,8 +242,12 @@ def test_a_kill_that_came_while_the_shim_began_is_not_forgotten(host, runs):
     claim = os.open(folder / process.LOCK, os.O_WRONLY | os.O_CREAT)
     fcntl.flock(claim, fcntl.LOCK_EX)
 
+    said = []
+
     def announced(events):
-        if any(isinstance(e, AllocationStarted) for e in events):
+        # Once: when it is over its folder goes.
+        if not said and any(isinstance(e, AllocationStarted) for e in events):
+            said.append(True)
             me = process.Identity(shim.pid, begun)
             (folder / "running.json.new").write_bytes(msgspec.json.encode(process.Running(me, me)))
             (folder / "running.json.new").rename(folder / "running.json")
@@ -321,7 +329,7 @@ async def failure(host, then=None):
     """What a worker ends with; `then` happens once it has registered."""
     worker = app.Worker(host.settings, host.me, Silent())
     work = asyncio.ensure_future(worker.work())
-    async with asyncio.timeout(DEADLINE_S):
+    async with admitting(host.log), asyncio.timeout(DEADLINE_S):
         while then is not None and not any(isinstance(e, AllocationStarted) for e in await host.events()):
             await asyncio.sleep(0.01)
         if then is not None:

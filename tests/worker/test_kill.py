@@ -47,7 +47,7 @@ def started(monkeypatch):
 
 
 def facts(journal):
-    return [codec.decode(m.body, m.position).event for m in journal.streams[subjects.CONTROL]]
+    return [codec.decode(m.body, m.position).event for m in journal.streams[subjects.WITNESS]]
 
 
 def carry_out(tmp_path, order, before=None, preparer=None, turn=None):

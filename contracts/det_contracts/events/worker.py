@@ -34,6 +34,9 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[Slot, ...]
     reads_after: int
     """Position of CONTROL that the worker reads on from: what was assigned to it later, it will hear of."""
+    replaces: int | None = None
+    """Position in CONTROL of the registration of this id that the worker took for the newest, 0 for none.
+    Where there is a newer one by now, this one is not admitted. None in older events."""
     running: tuple[str, ...]
     """Allocations whose processes the worker holds or has an unreported end of; all others on it are gone."""
 

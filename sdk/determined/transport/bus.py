@@ -65,7 +65,8 @@ class BusTransport:
         self._allocation = info.allocation_id
         self._smaller_is_better: bool = config.get("smaller_is_better", True)
         self._thread = thread
-        self._told = 0
+        self._witness = subjects.witness_of_trial(self._trial)
+        """Where facts are stated; the cluster puts them into its log."""
         self._lock = threading.Condition()
         self._op: SearcherOp | None = None
         self._idled = 0
@@ -259,8 +260,7 @@ class BusTransport:
         done = trial.OperationCompleted(
             trial_id=self._trial, run=self._run, seq=seq, length=length, metric=metric
         )
-        id = f"completed-{self._trial}-{self._run}-{seq}"
-        self._outbox.wait_for(self._put(done, id, f"the completion of operation {seq}"))
+        self._outbox.wait_for(self._put(done, f"the completion of operation {seq}"))
         self._wait_until(
             lambda: self._idled >= seq or (self._op is not None and self._op.seq > seq),
             f"the searcher's answer to operation {seq}",
@@ -288,7 +288,7 @@ class BusTransport:
             metadata=stored.metadata,
             steps_completed=int(stored.metadata["steps_completed"]),
         )
-        self._state(fact, f"checkpoint-{stored.uuid}", f"checkpoint {stored.uuid}")
+        self._state(fact, f"checkpoint {stored.uuid}")
 
     def preempted(self) -> bool:
         """Whether this allocation shall leave; a local answer after the first."""
@@ -301,12 +301,12 @@ class BusTransport:
         if not self._acknowledged:
             self._acknowledged = True
             fact = trial.PreemptionAcknowledged(self._trial, self._run)
-            self._state(fact, f"ack-{self._trial}-{self._run}", "the acknowledged preemption")
+            self._state(fact, "the acknowledged preemption")
 
     def exit_early(self, reason: str) -> None:
         """State that the script gives the trial up."""
         fact = trial.ExitedEarly(self._trial, self._run, reason)
-        self._state(fact, f"early-{self._trial}-{self._run}", "the early exit")
+        self._state(fact, "the early exit")
 
     def set_status(self, status: str) -> None:
         """Show what the script is doing."""
@@ -314,9 +314,9 @@ class BusTransport:
         shown = status.replace("\0", "")[: trial.MOST_TEXT]
         self._status.tell(trial.StatusSet(self._trial, self._run, shown))
 
-    def _state(self, event: Any, id: str, what: str) -> None:
+    def _state(self, event: Any, what: str) -> None:
         """Have a fact stored behind all that was reported; in an outage, later."""
-        fact = self._put(event, id, what)
+        fact = self._put(event, what)
         if not self._facts.lasts(fact.settled):
             logger.warning("the cluster hears later of %s%s", what, self._thread.trouble)
             fact.left = True
@@ -324,15 +324,15 @@ class BusTransport:
         if fact.settled.done():
             fact.settled.result()
 
-    def _put(self, event: Any, id: str, what: str) -> Fact:
-        fact = Fact(what, codec.subject_of(event), self._encoded(event, id), id)
+    def _put(self, event: Any, what: str) -> Fact:
+        id = _new_id()
+        fact = Fact(what, self._witness, self._encoded(event, id), id)
         self._outbox.put_fact(fact)
         return fact
 
     async def _tell(self, event: Any) -> None:
-        self._told += 1
-        id = f"fact-{self._allocation}-{self._told}-{time.time_ns()}"
-        await self._thread.store(codec.subject_of(event), self._encoded(event, id), id)
+        id = _new_id()
+        await self._thread.store(self._witness, self._encoded(event, id), id)
 
     def _encoded(self, event: Any, id: str) -> bytes:
         return codec.encode(event, id=id, actor=f"trial:{self._trial}", at=time.time())
@@ -370,6 +370,11 @@ class BusTransport:
         # The searcher knows which experiment the trial belongs to, and asks the others about that alone.
         subject = subjects.asked_by_trial(self._trial, "searcher", str(type(question).__struct_config__.tag))
         return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
+
+
+def _new_id() -> str:
+    """An id that the broker knows repeats of a message by: nobody else can guess it, and use it before."""
+    return os.urandom(16).hex()
 
 
 def _value(asked: "Future[bytes]") -> Any:

@@ -56,7 +56,7 @@ async def store(visit: Asked, body: Stored) -> Response:
             metadata=body.metadata,
             steps_completed=steps,
         )
-        await visit.catalogue.reach(await witness.state(fact, f"checkpoint-{body.uuid}"))
+        await witness.state_for_all_to_see(fact, f"checkpoint-{body.uuid}")
     return visit.answer({})
 
 

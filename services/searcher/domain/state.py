@@ -173,13 +173,17 @@ class State(People):
     standing: SortedKeys = derived()  # noqa: RUF009
     """(experiment, how it stands, trial): every trial, once."""
     due: SortedKeys = derived()  # noqa: RUF009
-    """(due time, trial): every timer."""
+    """(due time, trial): every timer of a trial that runs on the cluster."""
+    silences: SortedKeys = derived()  # noqa: RUF009
+    """(due time, trial): when each trial that runs elsewhere must have been heard of."""
     counts: dict[tuple[str, str], int] = derived()  # noqa: RUF009
     """How many "experiments" and "trials" are in which state."""
 
     def __post_init__(self) -> None:
         self.standing = SortedKeys(_place(trial) for trial in self.trials.values())
-        self.due = SortedKeys((timer.due_at, id) for id, timer in self.timers.items())
+        self.due, self.silences = SortedKeys(), SortedKeys()
+        for id, timer in self.timers.items():
+            self._waits(id).add(timer.due_at, id)
         self.counts = {}
         for name in ("experiments", "trials"):
             for record in getattr(self, name).values():
@@ -213,13 +217,15 @@ class State(People):
 
     def drop_trial(self, id: int) -> Iterable[Key]:
         """Forget a trial."""
+        # Where its timer stands depends on the record.
+        timers = tuple(self.drop_timer(id))
         known = self.trials.pop(id)
         self._count("trials", known.state, -1)
         self.standing.discard(*_place(known))
         del self.tasks[known.task_id]
         yield "trials", id
         yield "tasks", known.task_id
-        yield from self.drop_timer(id)
+        yield from timers
 
     def call(self, experiment_id: int) -> Iterable[Key]:
         """Have those trials looked at that an experiment's new state calls for something, a few at once."""
@@ -261,7 +267,7 @@ class State(People):
     def put_timer(self, trial_id: int, timer: Timer) -> Iterable[Key]:
         """Wait for a time on account of a trial, and for no other."""
         yield from self.drop_timer(trial_id)
-        self.due.add(timer.due_at, trial_id)
+        self._waits(trial_id).add(timer.due_at, trial_id)
         self.timers[trial_id] = timer
         yield "timers", trial_id
 
@@ -269,8 +275,12 @@ class State(People):
         """Wait no longer on account of a trial."""
         known = self.timers.pop(trial_id, None)
         if known is not None:
-            self.due.discard(known.due_at, trial_id)
+            self._waits(trial_id).discard(known.due_at, trial_id)
             yield "timers", trial_id
+
+    def _waits(self, trial_id: int) -> SortedKeys:
+        """Where the timer of a trial stands; what a trial's patience is does not change once it has run."""
+        return self.silences if self.trials[trial_id].patience_s else self.due
 
 
 def standing(trial: Trial) -> str:

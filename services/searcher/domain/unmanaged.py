@@ -17,7 +17,6 @@ replace = msgspec.structs.replace
 def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
     """Its script runs, for the first time or again; an operation that it never answered is open."""
     known = state.trials[event.trial_id]
-    yield from state.put_timer(known.id, Timer(event.run, at + event.patience_s))
     again = replace(
         known,
         state="ACTIVE",
@@ -30,6 +29,7 @@ def opened(state: State, event: searcher.RunOpened, at: float) -> Iterable[Key]:
         early=None,
     )
     yield from state.put_trial(again)
+    yield from state.put_timer(known.id, Timer(event.run, at + event.patience_s))
 
 
 def heard(state: State, event: trial.Heartbeat, at: float) -> Iterable[Key]:

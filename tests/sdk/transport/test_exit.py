@@ -119,7 +119,7 @@ def test_a_checkpoint_of_an_outage_is_made_known_behind_the_reports_before_it(sc
     assert process.stdout.readline() == "the end\n"
     script.broker.start()
     ended(process)
-    facts = [codec.decode(body, 0).event for body in script.stored(subjects.CONTROL)]
+    facts = [codec.decode(body, 0).event for body in script.stored(subjects.WITNESS)]
     assert [fact.steps_completed for fact in facts if isinstance(fact, trial.CheckpointStored)] == [1]
     assert script.steps() == [1, 2]
 

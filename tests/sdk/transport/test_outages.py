@@ -85,7 +85,7 @@ class Cluster:
         self.is_closed = True
 
     def facts(self, kind):
-        bodies = [body for subject, body in self.stored if subject.startswith("control.")]
+        bodies = [body for subject, body in self.stored if subject.startswith("witness.")]
         return [event for body in bodies if isinstance(event := codec.decode(body, 0).event, kind)]
 
 
@@ -215,8 +215,13 @@ def test_facts_of_an_outage_arrive_in_order_behind_the_reports_before_them(trans
     transport.acknowledge_preemption()
     transport._thread.cluster.away = False
     wait_for(lambda: len(transport._thread.cluster.stored) == 4, 60, "all to be stored")
-    told = [subject.rpartition(".")[2] for subject, _ in transport._thread.cluster.stored]
-    assert told == ["metrics", "checkpoint_stored", "metrics", "preemption_acknowledged"]
+    told = [_kind(subject, body) for subject, body in transport._thread.cluster.stored]
+    assert told == ["metrics", "CheckpointStored", "metrics", "PreemptionAcknowledged"]
+
+
+def _kind(subject, body):
+    stated = subject == subjects.witness_of_trial(TRIAL)
+    return type(codec.decode(body, 0).event).__name__ if stated else subject.rpartition(".")[2]
 
 
 def test_the_best_validation_of_an_outage_is_the_last_answer(transport, waits, caplog):

@@ -1,0 +1,251 @@
+"""Carries facts from WITNESS into CONTROL: each once, in the order of WITNESS.
+
+Which replica may do so, and how far it has come, is in CONTROL alone. A decision names a position of WITNESS
+up to which everything is admitted or refused, and every fact carries its own. Whoever takes over appends a
+decision first: from then on the broker refuses all that anybody still sends on the strength of an earlier
+one, and what lies before it says where to go on.
+
+A few facts are sent one by one, fenced on the replica's own newest decision: an atomic batch takes the
+broker many times as long as a message. Many go out as one batch that a decision leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from det_contracts import codec, subjects
+from det_contracts.events import Decision
+from services.intake.admission import Admitted, NotAdmitted, admit
+from services.intake.measures import IntakeMeasures
+from services.kit.ending import end
+from services.kit.jetstream_feed import CANNOT_READ
+from services.kit.log import Draft, Feed, Fence, Log, LogError, LogTruncated, NotStored, Stored
+from services.kit.records import read_event
+
+ONE_BY_ONE = 32
+"""So many facts are sent as single messages; more of them as one batch."""
+MOST = 999
+"""Facts of one batch, beside its decision."""
+BYTES = 4 * 1024 * 1024
+"""Of a batch, beside one fact that is larger by itself."""
+STATED_EVERY_S = 1.0
+"""At the latest so long after a fact was admitted, or refused, a decision says so."""
+FORGET_AFTER = 250
+"""As soon as so many are admitted they are let go of in WITNESS; at the latest with the next decision."""
+AGAIN_S = 0.2
+AWAY = (*CANNOT_READ, LogError)
+
+log = structlog.get_logger()
+
+
+class Relay:
+    """One replica of the intake. Several may run; `leading` says which one works, the fence which one may."""
+
+    def __init__(
+        self,
+        journal: Log,
+        *,
+        leading: Callable[[], bool] = lambda: True,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+        replica: str = "",
+        measures: IntakeMeasures | None = None,
+    ) -> None:
+        self._journal = journal
+        self._leading = leading
+        self._clock = clock
+        self._new_id = new_id
+        self._replica = replica or new_id()[:8]
+        self._measures = measures or IntakeMeasures(subjects.INTAKE)
+        self._subject = subjects.decision(subjects.INTAKE)
+        self._lead = asyncio.Event()
+        self.feed: Feed | None = None
+        self.position = 0
+        """In WITNESS, up to which everything is admitted or refused, as far as this replica knows."""
+        self._fence = 0
+        """Position in CONTROL of this replica's newest decision."""
+        self._stated = 0
+        """What that says of WITNESS."""
+        self._seen = 0
+        """Position in CONTROL of the newest fact that `position` accounts for."""
+        self._decided_at = 0.0
+        self._forgotten = 0
+
+    def lead(self) -> None:
+        """Tell that leadership may have changed."""
+        self._lead.set()
+
+    async def run(self) -> None:
+        """Admit facts whenever this replica leads, until cancelled. Raises `LogTruncated`."""
+        while True:
+            while not self._leading():
+                await self._lead.wait()
+                self._lead.clear()
+            try:
+                await self._work()
+            except LogTruncated:
+                raise
+            except AWAY as error:
+                # Nobody knows what of the last message is stored: whoever begins again reads that.
+                log.warning("intake.again", error=str(error) or repr(error))
+                await asyncio.sleep(AGAIN_S)
+
+    async def _work(self) -> None:
+        """Take over, then admit what comes for as long as this replica leads."""
+        await self._take_over()
+        async with self._journal.read(subjects.WITNESS, after=self.position) as feed:
+            self.feed = feed
+            news = asyncio.ensure_future(feed.batch())
+            try:
+                while self._leading():
+                    await asyncio.wait([news], timeout=STATED_EVERY_S)
+                    if not self._leading():
+                        return
+                    if news.done():
+                        await self._admit(news.result().messages)
+                        news = asyncio.ensure_future(feed.batch())
+                    if self._since_decision() >= STATED_EVERY_S:
+                        await self._state()
+            finally:
+                self.feed = None
+                await end(news)
+
+    # -- taking over
+
+    async def _take_over(self) -> None:
+        before = await self._journal.last(self._subject)
+        decided = read_event(before).event if before is not None else None
+        if before is not None and isinstance(decided, Decision):
+            self._fence, self._seen, self.position = before.position, decided.seen, decided.to
+        else:
+            # Nobody has ever admitted anything: no fact up to here names a position of WITNESS.
+            _, self._seen = await self._journal.bounds(subjects.CONTROL)
+            self._fence = self.position = 0
+        # Twice: so that the decision says all that can be known before it, also where several fight.
+        await self._read_back()
+        await self._decide(self.position)
+        await self._read_back(self._fence)
+        log.info("intake.leads", position=self.position)
+
+    async def _read_back(self, until: int = 0) -> None:
+        """Find out what was admitted behind what a decision knew of, up to a position or to the end."""
+        filters = (subjects.witnessed("*"), subjects.stated_by_worker("*"), self._subject)
+        async with self._journal.read(subjects.CONTROL, after=self._seen, subjects=filters) as feed:
+            while True:
+                batch = await feed.batch()
+                for message in batch.messages:
+                    self.position = max(self.position, read_event(message).witness)
+                    self._seen = message.position
+                # Who reads from a broker that is behind comes to an end too early; never at a position.
+                if self._seen >= until if until else batch.caught_up:
+                    return
+
+    async def _decide(self, to: int, facts: Sequence[Draft] = ()) -> None:
+        """Append a decision, and behind it facts; raises `LogError`."""
+        record = Decision(subjects.INTAKE, self._seen, len(facts), self._replica, to)
+        id = self._new_id()
+        body = codec.encode(record, id=id, actor=subjects.INTAKE, at=self._clock())
+        drafts = [Draft(self._subject, body, id), *facts]
+        began = time.perf_counter()
+        last = await self._journal.append_batch(drafts, fence=Fence(self._subject, self._fence))
+        self._fence, self._stated = last - len(facts), to
+        if facts:
+            self._seen = last
+        self._decided_at = _now()
+        self._measures.decided(len(facts), time.perf_counter() - began)
+
+    # -- admitting
+
+    async def _admit(self, messages: Sequence[Stored]) -> None:
+        # What was admitted before this replica took over may come again.
+        messages = [message for message in messages if message.position > self.position]
+        while messages:
+            if len(messages) <= ONE_BY_ONE:
+                part, messages = messages, ()
+                await self._admit_singly(part)
+            else:
+                count = _fitting(messages)
+                part, messages = messages[:count], messages[count:]
+                await self._admit_together(part)
+            if self.position - self._forgotten >= FORGET_AFTER:
+                await self._forget()
+
+    async def _admit_singly(self, messages: Sequence[Stored]) -> None:
+        for message in messages:
+            found = await self._checked(message)
+            if found is not None:
+                began = time.perf_counter()
+                fence = Fence(self._subject, self._fence)
+                self._seen = await self._journal.append_batch([found.draft], fence=fence)
+                self._measures.decided(1, time.perf_counter() - began)
+            self.position = message.position
+
+    async def _admit_together(self, messages: Sequence[Stored]) -> None:
+        facts: list[Draft] = []
+        for message in messages:
+            found = await self._checked(message, facts)
+            if found is not None:
+                facts.append(found.draft)
+        to = messages[-1].position
+        try:
+            await self._decide(to, facts)
+        except NotStored as error:
+            # Nothing of it is there. A broker that takes no batch just now may take single messages.
+            log.warning("batch.refused", facts=len(facts), reason=str(error))
+            await self._admit_singly(messages)
+            return
+        self.position = to
+
+    async def _checked(self, message: Stored, ahead: Sequence[Draft] = ()) -> Admitted | None:
+        """What a message comes to, behind others of the same batch; None where it is refused."""
+        try:
+            found = admit(message, self._clock())
+            if found.replaces is not None:
+                await self._check_newest(found, ahead)
+        except NotAdmitted as error:
+            self._measures.not_admitted(message.subject)
+            log.warning(
+                "fact.not_admitted", on=message.subject[:200], position=message.position, reason=str(error)
+            )
+            return None
+        return found
+
+    async def _check_newest(self, found: Admitted, ahead: Sequence[Draft]) -> None:
+        """Nobody else writes on these subjects, so what is the newest now still is when this is stored."""
+        subject = found.draft.subject
+        last = await self._journal.last(subject)
+        if any(one.subject == subject for one in ahead) or found.replaces != (last.position if last else 0):
+            raise NotAdmitted("another one was admitted since it was stated")
+
+    def _since_decision(self) -> float:
+        return _now() - self._decided_at
+
+    async def _state(self) -> None:
+        """Say how far this replica is, where that is not in a decision yet, and let go of what is behind."""
+        if self.position > self._stated:
+            await self._decide(self.position)
+        if self.position > self._forgotten:
+            await self._forget()
+
+    async def _forget(self) -> None:
+        await self._journal.forget(subjects.WITNESS, self.position)
+        self._forgotten = self.position
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _fitting(messages: Sequence[Stored]) -> int:
+    """How many of these make one batch; at least one."""
+    size = 0
+    for count, message in enumerate(messages[:MOST]):
+        size += len(message.body)
+        if count and size > BYTES:
+            return count
+    return min(len(messages), MOST)

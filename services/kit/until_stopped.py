@@ -1,0 +1,78 @@
+"""How the process of a service begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import structlog
+
+from services.kit import logging, process, tracing
+from services.kit.settings import BadSettings, ServiceSettings, load
+
+if TYPE_CHECKING:
+    from services.kit.spans import Tracer
+
+STOP_PATIENCE_S = 10.0
+"""What a service may take to end by itself when it is told to."""
+Settings = TypeVar("Settings", bound=ServiceSettings)
+Work = Callable[[Any, "Tracer | None"], Coroutine[Any, Any, None]]
+"""What a service does, given its settings, until it is cancelled."""
+
+log = structlog.get_logger()
+
+
+def run_until_stopped(owner: str, kind: type[Settings], serve: Work) -> None:
+    """Run a service until SIGTERM or SIGINT, with settings of this kind from the environment.
+
+    Exit status 2 for settings that make no sense.
+    """
+    try:
+        settings = load(kind, os.environ)
+        tracer = tracing.configure(owner, os.environ)
+    except BadSettings as error:
+        sys.exit(f"{owner}: {error}")
+    logging.configure(settings.log_format, settings.log_level, service=owner)
+    process.run(_until_stopped(serve(settings, tracer)))
+
+
+async def _until_stopped(serving: Coroutine[Any, Any, None]) -> int:
+    """Exit status."""
+    work = asyncio.ensure_future(serving)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        work.cancel()
+        loop.call_later(STOP_PATIENCE_S, _leave_anyway)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    try:
+        await work
+    except asyncio.CancelledError:
+        log.info("service.stopped")
+    except (Exception, BaseExceptionGroup) as failure:
+        errors = process.single_errors(failure)
+        for error in errors:
+            _tell_failure(error)
+        # At once: what may still hold on to the loop must not keep it from being started again.
+        process.leave(2 if any(isinstance(error, BadSettings) for error in errors) else 1)
+    return 0
+
+
+def _tell_failure(error: BaseException) -> None:
+    if isinstance(error, BadSettings):
+        # What is wrong stands in the text, and not in the program.
+        log.critical("settings.refused", error=str(error))
+    else:
+        log.critical("service.failed", error=str(error) or repr(error), exc_info=error)
+
+
+def _leave_anyway() -> None:
+    """A cancellation may have got lost on its way; what is not saved is folded again."""
+    log.warning("service.stopped_anyway", within_s=STOP_PATIENCE_S)
+    process.leave(0)

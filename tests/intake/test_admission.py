@@ -1,0 +1,138 @@
+"""What is let into the log, and what is not: each message by itself."""
+
+import msgspec
+import pytest
+
+from det_contracts import codec, subjects
+from det_contracts.envelope import Envelope
+from det_contracts.events import scheduler, trial, worker
+from det_contracts.limits import STATED_BYTES, WITNESS_BYTES
+from services.intake.admission import NotAdmitted, admit
+from services.kit.log import Stored
+from services.kit.records import read_event
+
+NOW = 2000.0
+STATED_AT = 1000.0
+PROGRESS = trial.Progressed(7, 1, 3.0)
+EXITED = worker.AllocationExited(worker_id="w1", allocation_id="1.a.1", exit_code=0)
+
+
+def message(event, subject="witness.trial.7", actor="trial:7", position=5, trace="", **envelope):
+    stated = codec.opened(codec.encode(event, id="mine", actor=actor, at=STATED_AT))
+    return Stored(subject, position, msgspec.json.encode(msgspec.structs.replace(stated, **envelope)), trace)
+
+
+def admitted(stated):
+    """What readers of the log make of a message."""
+    draft = admit(stated, NOW).draft
+    return read_event(Stored(draft.subject, 1, draft.body)), draft
+
+
+def refused(stated):
+    with pytest.raises(NotAdmitted) as refusal:
+        admit(stated, NOW)
+    return str(refusal.value)
+
+
+def test_a_fact_comes_under_its_own_subject_with_the_time_of_the_intake():
+    recorded, draft = admitted(message(PROGRESS, trace="00-ab-cd-01"))
+    assert draft.subject == "control.trial.7.progressed"
+    assert (recorded.event, recorded.at, recorded.actor, recorded.witness) == (PROGRESS, NOW, "trial:7", 5)
+    assert codec.opened(draft.body).stated_at == STATED_AT
+    assert draft.trace == "00-ab-cd-01"
+
+
+def test_ids_causes_and_names_are_not_the_senders_to_choose():
+    claimed = message(
+        PROGRESS, actor="user:admin", id="batch-of-the-searcher-0", cause="its-cause", witness=10**9
+    )
+    recorded, draft = admitted(claimed)
+    assert (recorded.id, recorded.cause, recorded.actor) == ("witness-5", "", "trial:7")
+    assert (recorded.witness, draft.id) == (5, "witness-5")
+
+
+def test_only_the_gateway_says_for_whom_it_speaks():
+    recorded, _ = admitted(message(PROGRESS, subjects.witness_by_rest(7), actor="user:ann"))
+    assert recorded.actor == "user:ann"
+    recorded, _ = admitted(message(EXITED, subjects.witness_of_worker("w1"), actor="user:ann"))
+    assert recorded.actor == "worker:w1"
+
+
+FORGED = {
+    "another trial": (trial.Progressed(8, 1, 3.0), subjects.witness_of_trial(7)),
+    "another worker": (EXITED, subjects.witness_of_worker("w2")),
+    "a worker's fact": (EXITED, subjects.witness_of_trial(7)),
+    "a trial's fact": (PROGRESS, subjects.witness_of_worker("7")),
+    "a decision": (scheduler.KillRequested("1.a.1", "because"), subjects.witness_of_worker("1.a.1")),
+    "what the gateway says": (trial.Heartbeat(7, 1), subjects.witness_of_trial(7)),
+    "an own sort": (PROGRESS, "witness.service.7"),
+    "further tokens": (PROGRESS, "witness.trial.7.progressed"),
+}
+
+
+@pytest.mark.parametrize(("event", "subject"), FORGED.values(), ids=FORGED)
+def test_nobody_states_what_is_not_theirs(event, subject):
+    assert refused(message(event, subject))
+
+
+def test_the_gateway_says_that_a_script_lives():
+    recorded, _ = admitted(message(trial.Heartbeat(7, 1), subjects.witness_by_rest(7), actor="user:ann"))
+    assert recorded.event == trial.Heartbeat(7, 1)
+
+
+def test_no_decision_gets_in_as_a_fact():
+    decision = Envelope("d", codec.DECISION, 1, "intake", 1.0, "", msgspec.Raw(b"{}"))
+    assert refused(Stored(subjects.witness_of_trial(7), 5, msgspec.json.encode(decision)))
+
+
+@pytest.mark.parametrize("changes", [{"version": 99}, {"name": "trial.unheard_of"}])
+def test_what_nobody_could_read_is_not_let_in(changes):
+    assert "newer release" in refused(message(PROGRESS, **changes))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"\xff" * 100, b"[" * 100_000, b'{"a":' * 100_000, b"0" * 10_000, b'"' * 9_999],
+    ids=["empty", "cut", "no text", "brackets", "braces", "digits", "quotes"],
+)
+def test_what_is_no_message_is_refused(body):
+    assert refused(Stored(subjects.witness_of_trial(7), 5, body))
+
+
+def test_a_fact_may_be_as_large_as_readers_take_and_no_larger():
+    def stored(metadata):
+        fact = trial.CheckpointStored(
+            trial_id=7,
+            experiment_id=1,
+            run=1,
+            task_id="1.a",
+            allocation_id="1.a.1",
+            uuid="u",
+            resources={},
+            metadata={"text": metadata},
+            steps_completed=1,
+        )
+        return message(fact)
+
+    frame = len(stored("").body)
+    recorded, draft = admitted(stored("x" * (WITNESS_BYTES - frame)))
+    assert isinstance(recorded.event, trial.CheckpointStored)
+    assert len(draft.body) <= STATED_BYTES
+    assert "takes" in refused(stored("x" * (STATED_BYTES - frame)))
+    assert "too large" in refused(stored("x" * STATED_BYTES))
+
+
+def test_a_value_may_nest_no_deeper_than_readers_follow():
+    def completed(depth):
+        metric = 1.0
+        for _ in range(depth):
+            metric = [metric]
+        return message(trial.OperationCompleted(trial_id=7, run=1, seq=1, length=1, metric=metric))
+
+    assert admitted(completed(100))
+    assert "too deep" in refused(completed(500))
+
+
+@pytest.mark.parametrize("trace", ["x" * 1000, "two\nlines", "ümlaut"])
+def test_no_header_is_handed_on_that_is_no_trace(trace):
+    assert admit(message(PROGRESS, trace=trace), NOW).draft.trace == ""
