@@ -8,6 +8,7 @@ from services.gateway import tickets, tokens
 from services.gateway.domain import State
 from services.gateway.rights import Directory, judge
 from services.gateway.web.visit import Visit
+from services.kit.authz import acting
 from services.kit.authz.judge import Wish, forbidden
 from services.kit.authz.permissions import Kind
 from services.kit.authz.routes import PARAMETER, needed
@@ -31,6 +32,8 @@ class Guard:
         visit = Visit(request)
         session = visit.session()
         request.state.session = session
+        # What is commanded for this request is the script's doing: the owners of facts hear so.
+        acting.SCRIPT.set(session.allocation)
         id = _named(request, kind)
         if permission == "speak" and session.allocation:
             _own_run(visit.catalogue.state, session, kind, id)

@@ -112,4 +112,4 @@ _FINDS: dict[Kind, Callable[[State, Any], str | None]] = {
 
 def judge(state: State, session: tokens.Session, *wishes: Wish) -> None:
     """Raises `Refused` (403) unless the session may do all of it."""
-    require(Directory(state), session.user, wishes, script=bool(session.allocation))
+    require(Directory(state), session.user, wishes, script=session.allocation)

@@ -20,6 +20,7 @@ from det_contracts import commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Problem, Refused, invalid, unavailable
+from services.kit.authz import acting
 from services.kit.awake import Awake
 from services.kit.measures import Measures
 from services.kit.rules import Call
@@ -57,6 +58,8 @@ class Asker:
         headers = {"Steadfast-Call": call_id or uuid.uuid4().hex}
         if trace := CURRENT.get():
             headers[HEADER] = trace
+        if script := acting.SCRIPT.get():
+            headers[acting.HEADER] = script
         return await self._ask(owner, subject, body, headers)
 
     async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
@@ -153,9 +156,11 @@ class Answerer:
             async def work(message: Msg, handle: Handle = handle, decoder: Any = decoder) -> tuple[int, Any]:
                 if self._awake.overslept():
                     raise unavailable(f"the {self._owner} service was stopped for a while; ask again")
-                id = (message.headers or {}).get("Steadfast-Call") or uuid.uuid4().hex
+                headers = message.headers or {}
+                id = headers.get("Steadfast-Call") or uuid.uuid4().hex
                 _check_size(message.data)
-                return await handle(_read(decoder, message.data), Call(id, time.time()))
+                call = Call(id, time.time(), headers.get(acting.HEADER, ""))
+                return await handle(_read(decoder, message.data), call)
 
             heard.append(await self._hear(subjects.command(self._owner, name_of(kind)), work))
         return heard

@@ -25,10 +25,12 @@ S = TypeVar("S")
 
 
 class Call(msgspec.Struct, frozen=True):
-    """The chance and time that came with a command."""
+    """What came with a command: chance, time, and whether a script asks."""
 
     id: str
     at: float
+    script: str = ""
+    """The run whose script asks, in its owner's name; empty for a person and for a service."""
 
 
 class Ruling(msgspec.Struct, frozen=True):

@@ -62,6 +62,14 @@ def test_nobody_else_is_shown_as_the_administrator(admin, shown):
     assert admin.send("PATCH", "/api/v1/users/1", {"displayName": shown}).status_code == 200
 
 
+@pytest.mark.parametrize("change", [{"admin": False}, {"active": False}])
+def test_there_is_always_an_administrator(admin, change):
+    make(admin, admin=True, active=False)
+    assert "last active administrator" in admin.refused(400, "PATCH", "/api/v1/users/1", change)
+    admin.send("PATCH", "/api/v1/users/3", {"active": True})
+    assert admin.send("PATCH", "/api/v1/users/1", change).status_code == 200
+
+
 @pytest.mark.parametrize("lacking", ["agentUser", "agentGroup"])
 def test_an_agent_user_needs_both_names(admin, lacking):
     told = {**AGENT, lacking: ""}

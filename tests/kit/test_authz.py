@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import types
 from itertools import pairwise
 from typing import ClassVar
 
@@ -13,10 +15,13 @@ from det_contracts.events.searcher import ExperimentDeleted
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
+from services.kit.authz import acting
 from services.kit.authz.commands import COMMANDS, judged
 from services.kit.authz.judge import Person, Thing, Wish, require
 from services.kit.authz.permissions import ADMINISTRATION, MEANINGS, OF_ROLE, PERMISSIONS, ROLES
 from services.kit.authz.routes import ROWS
+from services.kit.bus import Answerer, Asker
+from services.kit.ending import end
 from services.kit.rules import Call
 from services.kit.testing import Fold
 from services.metrics.app import RULES as METRICS
@@ -49,7 +54,7 @@ class Known:
         return Thing("olga") if id == 1 else None
 
 
-def may(name, *wish, script=False):
+def may(name, *wish, script=""):
     try:
         require(Known(), name, [Wish(*wish)], script=script)
     except Refused as refusal:
@@ -70,7 +75,7 @@ def test_what_is_ones_own_is_for_oneself_and_administrators(permission):
 def test_administration_is_for_administrators_and_never_for_scripts(permission):
     assert may("admin", permission) == "yes"
     assert "no administrator" in may("ann", permission)
-    assert "a script may not" in may("admin", permission, script=True)
+    assert "a script may not" in may("admin", permission, script="1.r1.1")
 
 
 def test_who_is_not_active_may_nothing():
@@ -81,7 +86,7 @@ def test_who_is_not_active_may_nothing():
 def test_an_account_is_its_users_and_no_scripts():
     assert may("ann", "own_account", "user", 1) == may("admin", "own_account", "user", 1) == "yes"
     assert "no administrator" in may("egon", "own_account", "user", 1)
-    assert "a script may not" in may("ann", "own_account", "user", 1, script=True)
+    assert "a script may not" in may("ann", "own_account", "user", 1, script="1.r1.1")
 
 
 def test_every_command_has_a_row_and_every_owner_goes_by_it():
@@ -110,6 +115,12 @@ def test_every_permission_is_explained_and_needed_somewhere():
     assert set(PERMISSIONS) - used == {"service"}
     for lesser, greater in pairwise(ROLES):
         assert OF_ROLE[lesser] < OF_ROLE[greater]
+
+
+def test_a_script_speaks_for_its_own_run_alone():
+    assert may("ann", "speak", "run", 1) == "yes", "a person speaks for whatever is theirs"
+    assert may("ann", "speak", "run", "1.r1.1", script="1.r1.1") == "yes"
+    assert "does not belong to run 1" in may("ann", "speak", "run", 1, script="1.r1.1")
 
 
 # -- the real owners, asked past the gateway
@@ -211,6 +222,57 @@ def test_checkpoints_and_models_are_their_users():
     ):
         assert "belongs to user 'olga'" in refused(CHECKPOINTS, fold.state, command)
     ok(CHECKPOINTS, fold.state, commands.SetModel(model_id=1, notes="n", user="egon"))
+
+
+def test_a_script_administers_nothing_whoever_it_belongs_to():
+    call = Call("c", 0.0, script="1.r1.1")
+    switch = commands.SwitchWorker(worker_id="w-1", enabled=False, user="admin")
+    state = Fold(SCHEDULER).given(story.worker_here()).state
+    ok(SCHEDULER, state, switch)
+    with pytest.raises(Refused, match="a script may not"):
+        SCHEDULER.commands[commands.SwitchWorker](state, switch, call)
+    password = commands.SetPassword(user_id=1, password=commands.Password(), user="admin")
+    with pytest.raises(Refused, match="a script may not"):
+        GATEWAY.commands[commands.SetPassword](Fold(GATEWAY).state, password, call)
+
+
+class Bus:
+    """Carries one request to whoever hears its subject."""
+
+    def __init__(self):
+        self.hears = {}
+
+    async def subscribe(self, subject, queue, cb):
+        self.hears[subject] = cb
+
+    async def request(self, subject, body, *, headers, **options):
+        answered = asyncio.get_running_loop().create_future()
+
+        async def respond(data):
+            answered.set_result(types.SimpleNamespace(data=data))
+
+        message = types.SimpleNamespace(subject=subject, data=body, headers=headers, respond=respond)
+        await self.hears[subject](message)
+        return await answered
+
+
+def test_the_bus_says_whether_a_script_asks():
+    async def story_of_both():
+        bus, calls = Bus(), []
+
+        async def handle(command, call):
+            calls.append(call.script)
+            return 1, None
+
+        answerer = Answerer(bus, "searcher")
+        await answerer.hear_commands({commands.KillTrial: handle})
+        for script in ("1.r1.1", ""):
+            acting.SCRIPT.set(script)
+            await Asker(bus).command(commands.KillTrial(trial_id=1, user="ann"))
+        await end(answerer._ticking)
+        return calls
+
+    assert asyncio.run(story_of_both()) == ["1.r1.1", ""]
 
 
 def test_the_gateway_itself_refuses_strangers():

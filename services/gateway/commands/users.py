@@ -14,7 +14,7 @@ from det_contracts.commands import (
     given,
 )
 from det_contracts.events.gateway import AgentUser, PasswordRenewed, PasswordSet, SettingsSet, UserSet
-from det_contracts.problems import Problem, Refused, invalid
+from det_contracts.problems import Problem, Refused, invalid, precondition
 from services.gateway import users
 from services.gateway.domain import State
 from services.gateway.domain.people import ADMIN
@@ -37,10 +37,22 @@ def set_user(state: State, command: SetUser, call: Call) -> Ruling:
     _check_shown_name(id, known.display_name, command.display_name)
     _check_agent_user(command.agent_user)
     wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
+    _keep_an_administrator(state, known, wanted)
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
     if command.password is not None:
         events.append(_password(id, command.password, wanted.reason))
     return Ruling(events, id)
+
+
+def _keep_an_administrator(state: State, known: UserSet, wanted: UserSet) -> None:
+    """Nobody could make another one."""
+    if not (known.admin and known.active) or (wanted.admin and wanted.active):
+        return
+    others = (user for user in users.everybody(state) if user.id != known.user_id)
+    if not any(user.admin and user.active for user in others):
+        raise precondition(
+            f"user '{known.username}' is the last active administrator: make somebody else one first"
+        )
 
 
 def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:

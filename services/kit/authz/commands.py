@@ -171,7 +171,7 @@ def _judged(command: Any, rule: Rule[S], known: Callable[[S], Known]) -> Rule[S]
 
     @functools.wraps(rule)
     def ruled(state: S, asked: Any, call: Call) -> Ruling:
-        require(known(state), getattr(asked, "user", ""), needs(asked))
+        require(known(state), getattr(asked, "user", ""), needs(asked), script=call.script)
         return rule(state, asked, call)
 
     return ruled

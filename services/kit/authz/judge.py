@@ -45,8 +45,11 @@ class Known(Protocol):
         """None where there is no such thing, which is for others to say."""
 
 
-def require(known: Known, name: str, wishes: Iterable[Wish], *, script: bool = False) -> None:
-    """Raises `Refused` (403) unless the user of that name, or a script in their name, may do all of it."""
+def require(known: Known, name: str, wishes: Iterable[Wish], *, script: str = "") -> None:
+    """Raises `Refused` (403) unless the user of that name may do all of it.
+
+    `script`: the run whose script asks in their name, if one does.
+    """
     for wish in wishes:
         if wish.permission in ("anybody", "service"):
             continue
@@ -58,7 +61,14 @@ def require(known: Known, name: str, wishes: Iterable[Wish], *, script: bool = F
                 f"a script may not do this, whoever it belongs to: it takes '{wish.permission}', "
                 "which is for people: det user login"
             )
+        if script and _is_anothers_run(known, wish, script):
+            raise forbidden(f"the token is that of {script}, which does not belong to run {wish.id}")
         _basic(known, name, person, wish)
+
+
+def _is_anothers_run(known: Known, wish: Wish, script: str) -> bool:
+    of_run = wish.permission == "speak" and wish.kind == "run"
+    return of_run and wish.id != script and known.thing("run", wish.id) is not None
 
 
 def _basic(known: Known, name: str, person: Person | None, wish: Wish) -> None:
