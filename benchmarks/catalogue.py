@@ -24,6 +24,7 @@ from det_contracts.commands import Answer
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
 from det_contracts.states import State as Ending
+from services.gateway import tokens
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
@@ -172,8 +173,9 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         health=ClusterHealth(Conditions("gateway"), Signs()),
     )
     made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://gateway")
-    login = await made.post("/api/v1/auth/login", json={"username": "determined", "password": ""})
-    made.headers["Authorization"] = f"Bearer {login.json()['token']}"
+    # Nobody folds here: a session whose record has not come yet is believed by its signature.
+    session = tokens.issue(backend.token_key, tokens.begin("determined", time.time()))
+    made.headers["Authorization"] = f"Bearer {session}"
     return made
 
 

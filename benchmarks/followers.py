@@ -66,9 +66,7 @@ def trial_of(home: Home, client: httpx.Client) -> tuple[int, int, str]:
 async def measure(home: Home, client: httpx.Client, size: Size, trial: int, task: str) -> None:
     host, port = address(home).removeprefix("http://").split(":")
     token = client.headers["Authorization"]
-    request = (
-        f"GET /api/v1/trials/{trial}/logs?follow=true HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\n\r\n"
-    )
+    request = f"GET /api/v1/trials/{trial}/logs?follow=true HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n\r\n"
     streams = []
     began = time.perf_counter()
     for start in range(0, size.followers, 50):

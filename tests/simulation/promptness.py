@@ -29,6 +29,9 @@ class Promptness:
         if type(recorded.event) is not Decision:
             return
         owner, seen = recorded.event.owner, recorded.event.seen
+        if owner not in world.rules:
+            # The intake admits, and reacts to nothing.
+            return
         rules, truth = world.rules[owner], world.truth[owner]
         for key, waiting in list(self._waiting.get(owner, {}).items()):
             if not rules.react(truth, key):

@@ -122,7 +122,7 @@ def second_worker_taken(patch):
 def taken_over_without_a_look(patch):
     """An intake that takes over goes on where the last decision says, and looks at no fact behind it."""
 
-    async def believed(self):
+    async def believed(self, *known):
         return None
 
     patch.setattr(Relay, "_read_back", believed)
