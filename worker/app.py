@@ -19,13 +19,14 @@ from det_contracts.orders import NEW, Standing, WorkerOrders
 from services.kit import blobs, logging, process, tracing
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import connect, leave, until_closed
+from services.kit.credentials import worker_inbox
 from services.kit.disk_space import Disks
 from services.kit.health_signs import tell_signs
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures, Reading
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
-from worker import address, slots, workdir
+from worker import address, credentials, slots, workdir
 from worker.account import Accounts, BadAccount
 from worker.contact import FILE as CONTACT
 from worker.contact import Contact, ContactFile
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 LEAVE_S = 12.0
 LOOK_AT_SLOTS_S = 20.0
+ANSWERED_S = 30.0
+"""A registration that no orders answer within this is stated again."""
 OVER = "for the cluster it is over"
 
 log = structlog.get_logger()
@@ -59,6 +62,7 @@ class Worker:
         self._tracer = tracer
         self._connection = connection
         self._journal = JetStreamLog(connection)
+        # It hears of the cluster what its orders say, and judges nobody but itself.
         self.cluster_look = ClusterLook(connection, asks=False)
         self._hearing = Hearing(connection, me.worker_id)
         self._orders = Orders(settings.worker_home)
@@ -70,7 +74,7 @@ class Worker:
         )
         self._preparer = Preparer(settings, store, settings.worker_home / "contexts", me.instance)
         where = settings.worker_address or _towards(connection)
-        self._presence = Presence(me, settings.worker_pool, where, self._journal)
+        self._presence = Presence(me, settings.worker_pool, where, self._journal, holder=self._hearing.holder)
         file = ContactFile(settings.worker_home / CONTACT)
         self._contact = Contact(lambda: self._hearing.is_newest(self._acted_on.sequence), file.note)
         artificial = None if settings.worker_gpu else settings.worker_slots
@@ -130,6 +134,8 @@ class Worker:
             tasks.create_task(self._presence.beat(self._connection.publish))
             tasks.create_task(self._contact.keep())
             tasks.create_task(self._listen())
+            tasks.create_task(self._insist())
+            tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
 
@@ -197,6 +203,15 @@ class Worker:
     def _without_slots(self) -> str:
         return f"worker {self._id} lost slots that it ran on"
 
+    async def _insist(self) -> None:
+        """Register again where nobody answers: of several that want the id at once one may be passed over."""
+        while True:
+            session = self._presence.session
+            await asyncio.sleep(ANSWERED_S)
+            if self._presence.session == session and session not in self._sessions:
+                log.warning("register.unanswered", session=session)
+                await self._register(self._slots, self._runs)
+
     async def _listen(self) -> None:
         while True:
             heard = await self._hearing.next()
@@ -214,11 +229,20 @@ class Worker:
 
     async def _answers_us(self, orders: WorkerOrders) -> bool:
         """Whether they follow this process's own registration, the newest one; raises `IdTaken`."""
+        try:
+            self._presence.check(orders)
+        except IdTaken as error:
+            await self._give_way(str(error))
+            raise
+        answered = self._presence.session in self._sessions
         mine = orders.session == self._presence.session
         if mine:
             self._sessions.add(orders.session)
-        elif self._current.is_set() and orders.session not in self._sessions:
-            await (self._replaced() if orders.presence == "here" else self._come_back())
+        elif self._current.is_set() and orders.session not in self._sessions and orders.presence == "here":
+            await self._replaced()
+        elif answered:
+            # Who took the place is gone, or a registration from before came again.
+            await self._come_back()
         return mine and (orders.position >= self._acted_on.position or self._acted_on.position == NEW)
 
     def _note(self, acted_on: ActedOn) -> None:
@@ -362,7 +386,9 @@ async def _until_stopped(settings: WorkerSettings, me: Identity, tracer: Tracer 
     watch = SelfWatch(f"worker {settings.worker_id}", settings, measures)
     with watch.shown():
         watch.begin("waiting for the broker")
-        connection = await connect(settings, f"worker {settings.worker_id}")
+        settings = credentials.own(settings)
+        inbox = worker_inbox(settings.worker_id)
+        connection = await connect(settings, f"worker {settings.worker_id}", inbox)
         worker = Worker(settings, me, connection, tracer)
         measures.read(worker.readings)
         return await _work(worker, connection, watch, settings, tracer)
@@ -378,7 +404,6 @@ async def _work(
     with watch.watching_loop():
         beside = [
             asyncio.ensure_future(watch.run(worker.facts())),
-            asyncio.ensure_future(worker.cluster_look.run()),
             asyncio.ensure_future(tell_signs(connection, watch.conditions, settings.worker_id)),
         ]
         work = asyncio.ensure_future(worker.work())

@@ -17,6 +17,8 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects
+from det_contracts.commands import Answer
+from det_contracts.news import Holder
 
 EXPIRES_S = 30
 HEARTBEAT_S = 1
@@ -89,6 +91,16 @@ class Hearing:
                 if code in (OTHER_MESSAGE, OTHER_SEQUENCE):
                     return bool(code == OTHER_MESSAGE)
             await asyncio.sleep(RETRY_S)
+
+    async def holder(self) -> Holder | None:
+        """Who has this worker's id, as the scheduler knows; None where that cannot be learned just now."""
+        subject = subjects.asked_by_worker(self._worker_id, "scheduler", "holder")
+        try:
+            reply = await self._connection.request(subject, b"{}", timeout=TIMEOUT_S)
+            answer = msgspec.json.decode(reply.data, type=Answer)
+            return None if answer.value is None else msgspec.convert(answer.value, Holder)
+        except (*AWAY, msgspec.MsgspecError):
+            return None
 
     async def _ask_again(self) -> None:
         moved = self._connection.stats["reconnects"] != self._reconnects

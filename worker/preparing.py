@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from det_contracts import expconf
+from det_contracts import expconf, orders
 from det_contracts.context import Context
 from det_contracts.events.worker import Slot
 from services.kit.blobs import BlobMissing, BlobStore
 from services.kit.credentials import mint_trial, trial_inbox
+from services.kit.files import write_whole
 from services.kit.reach import is_within, roots_of
 from services.kit.sealing import opened, sealer_from
 from services.kit.storage import StorageRefused, probe
@@ -32,6 +33,7 @@ from worker.ports import Ports
 from worker.settings import WorkerSettings
 from worker.workdir import unpack
 
+CREDENTIALS = "bus.creds"
 DELETION = "deletion.json"
 TENSORBOARD = "tensorboard.json"
 
@@ -214,9 +216,24 @@ class Preparer:
             # Not its path: a script may run where there is no such file, or as somebody who cannot read it.
             bus["ca"] = self._settings.tls_ca.read_text()
         if self._signing is not None:
-            bus["credentials"] = str(info_dir / "bus.creds")
-            _write_credentials(info_dir, mint_trial(self._signing.seed, self._signing.account, trial_id))
+            bus["credentials"] = str(info_dir / CREDENTIALS)
+            _write_credentials(info_dir, self._minted(self._signing, trial_id))
         return {"bus.json": bus}
+
+    def _minted(self, signing: Signing, trial_id: int) -> str:
+        valid_s = self._settings.script_credentials_s or None
+        return mint_trial(signing.seed, signing.account, trial_id, valid_s=valid_s)
+
+    def renew(self, run_dir: Path, told: orders.Briefing) -> None:
+        """Give a script that runs new credentials, in place of those that will end; raises OSError."""
+        if self._signing is None or told.trial is None:
+            return
+        account = self._accounts.of(told.agent_user)
+        home = run_dir if account is None else self._places.of(run_dir.name)
+        text = self._minted(self._signing, told.trial.trial_id)
+        # The folder is the script's: it is written to with its rights, wherever a link may lead.
+        with files_as(account):
+            write_whole(home / "info" / CREDENTIALS, text.encode())
 
     def _command(self, briefing: Briefing, workdir: Path, slots: int) -> list[str]:
         if briefing.deletion is not None:
@@ -235,7 +252,7 @@ def _ports(gang: Gang, number: int, taken: set[int]) -> Ports:
 
 def _write_credentials(info_dir: Path, text: str) -> None:
     info_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = info_dir / "bus.creds"
+    path = info_dir / CREDENTIALS
     path.touch(mode=0o600)
     path.write_text(text)
 

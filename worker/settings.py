@@ -32,6 +32,11 @@ class WorkerSettings(ReachSettings):
     """Where tasks that run as other users have their folders; everybody must be able to pass through it."""
     worker_address: str = ""
     """Under which other workers reach scripts here; empty: this host's address on the way to the broker."""
+    worker_signing: Path | None = None
+    """JSON with `account` and `seed`: the key by which a worker makes its own credentials, under its id,
+    where `nats_credentials` names none. Whoever has it can be any worker."""
+    script_credentials_s: float = 86400.0
+    """How long a script's credentials last; they are renewed at half of that. 0: for ever."""
     trial_signing: Path | None = None
     """JSON with `account` and `seed`: the key that mints credentials for scripts; none without accounts."""
     sealing_key: Path | None = None

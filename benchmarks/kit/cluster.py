@@ -41,9 +41,9 @@ def user_cluster(slots: int) -> Iterator[Any]:
 
 
 def broker_url(home: Home) -> tuple[str, str]:
-    """Address and credentials file of a cluster's broker, as a service."""
+    """Address and credentials file of a cluster's broker, as its operator."""
     ports = home.read("ports.json") or {}
-    return f"nats://127.0.0.1:{ports['broker']}", str(home.path / "secrets" / "service.creds")
+    return f"nats://127.0.0.1:{ports['broker']}", str(home.path / "secrets" / "operator.creds")
 
 
 def address(home: Home) -> str:

@@ -80,3 +80,16 @@ class AskMetadata(msgspec.Struct, frozen=True, tag="checkpoint_metadata"):
     """
 
     uuid: str
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """From the scheduler: the worker that has an id, or had it last."""
+
+    here: bool
+    instance: str
+    host: str
+    address: str
+
+
+class AskHolder(msgspec.Struct, frozen=True, tag="holder"):
+    """To the scheduler, of a worker: who has its id; null for nobody so far."""

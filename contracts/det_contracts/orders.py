@@ -82,4 +82,9 @@ class WorkerOrders(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     """The newest that the scheduler knows of; it says which of its words the worker is answered."""
     presence: Literal["here", "lost", "left"]
+    host: str = ""
+    """Where that one is."""
+    address: str = ""
+    refused: str = ""
+    """The newest session that was refused, as another worker of this id is here."""
     allocations: tuple[Standing, ...]

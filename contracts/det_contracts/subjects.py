@@ -133,6 +133,11 @@ def asked_by_trial(trial_id: int | str, owner: str, name: str) -> str:
     return f"ask.trial.{trial_id}.{owner}.{name}"
 
 
+def asked_by_worker(worker_id: str, owner: str, name: str) -> str:
+    """Where an owner hears a question of one worker."""
+    return f"ask.worker.{worker_id}.{owner}.{name}"
+
+
 def asker_of(subject: str) -> int:
     """The trial in whose name a question was asked; 0 where the subject names none."""
     name = subject.split(".")[2]

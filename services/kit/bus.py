@@ -146,6 +146,12 @@ class Answerer:
         """Answer a question that scripts ask, each of its own trial; see `services.kit.asked`."""
         return await self._hear(subjects.asked_by_trial("*", self._owner, name), work)
 
+    async def hear_workers(
+        self, name: str, work: Callable[[Msg], Awaitable[tuple[int, Any]]]
+    ) -> Subscription:
+        """Answer a question that workers ask, each of itself."""
+        return await self._hear(subjects.asked_by_worker("*", self._owner, name), work)
+
     async def hear_commands(self, kinds: Mapping[type, Handle]) -> list[Subscription]:
         """Answer commands; only the replica that decides should hear them."""
         heard = []

@@ -24,8 +24,11 @@ class ClosedForGood(Exception):
     """The broker has shown this connection the door; the client does not come back from that."""
 
 
-async def connect(settings: ServiceSettings, name: str) -> Client:
-    """A connection to the broker that comes back by itself, however long the broker is away."""
+async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -> Client:
+    """A connection to the broker that comes back by itself, however long the broker is away.
+
+    `inbox` begins the names of all that it hears.
+    """
 
     async def on_error(error: Exception) -> None:
         log.warning("broker.error", error=str(error) or repr(error))
@@ -35,6 +38,7 @@ async def connect(settings: ServiceSettings, name: str) -> Client:
         settings.nats_url.split(","),
         **tls.broker_options(settings.nats_url, settings.tls_ca),
         name=name,
+        inbox_prefix=inbox.encode(),
         user_credentials=credentials,
         max_reconnect_attempts=-1,
         reconnect_time_wait=0.1,

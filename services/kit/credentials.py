@@ -1,8 +1,11 @@
 """Who may say what on the bus: NATS accounts and user credentials, minted here without further tools.
 
-One operator, one account. Services and workers get users with a fixed role. Scripts get users signed by a
-*scoped* key: whoever holds it, a worker, can mint trial users and nothing else, and the broker fills the
-trial's id into the permissions of that scope.
+One operator, and an account for each kind of actor: within one account a reply subject may be anything, and
+the broker does not look at it. So what scripts and workers reach of the platform are single subjects,
+exported as services; whatever they name as reply subject lies in their own account.
+
+Scripts and workers get users signed by a *scoped* key: whoever holds it can mint users of that scope and
+nothing else, and the broker fills the trial's or the worker's id into its permissions.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,26 +25,49 @@ from det_contracts import subjects
 from services.kit import base64url
 
 UNLIMITED = -1
-READING = [
-    "$JS.API.STREAM.INFO.CONTROL",
-    "$JS.API.STREAM.MSG.GET.CONTROL",
-    "$JS.API.CONSUMER.CREATE.CONTROL",
-    "$JS.API.CONSUMER.CREATE.CONTROL.>",
-    "$JS.API.CONSUMER.DELETE.CONTROL.>",
-    "$JS.API.CONSUMER.MSG.NEXT.CONTROL.>",
-    "$JS.FC.>",
-]
-WORKER_MAY_SAY = [
-    subjects.witness_of_worker("*"),
+OWNERS = (subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "gateway")
+NEXT_ORDERS = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}"
+ORDERS_ACTED_ON = f"$JS.ACK.{subjects.ORDERS}"
+FOR_SCRIPTS = ("witness.trial.>", "reports.>", "ask.trial.>")
+FOR_WORKERS = (
+    "witness.worker.>",
+    "ask.worker.>",
     "logs.>",
-    subjects.heartbeat("*"),
-    subjects.health_sign("worker", "*"),
-    subjects.orders_heard("*"),
-    f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}.*",
-    f"$JS.ACK.{subjects.ORDERS}.>",
-    *READING,
+    "heartbeat.>",
+    "health.sign.worker.>",
+    "orders.heard.>",
+    f"{NEXT_ORDERS}.>",
+    f"{ORDERS_ACTED_ON}.>",
+)
+STREAMED = (f"{NEXT_ORDERS}.>",)
+"""Services that answer one request many times."""
+BY_REST = [subjects.witness_by_rest("*"), "reports.>", "logs.>"]
+"""What the gateway says for scripts that speak to it."""
+PLAIN = [
+    "command.>",
+    "query.>",
+    subjects.health_look(),
+    "$KV.leases.>",
+    "$JS.API.INFO",
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.STREAM.CREATE.*",
+    "$JS.API.STREAM.UPDATE.*",
+    "$JS.API.STREAM.MSG.GET.*",
+    "$JS.API.DIRECT.GET.>",
+    "$JS.API.CONSUMER.>",
+    "$JS.FC.>",
+    "_INBOX.>",
 ]
-WORKER_MAY_HEAR = ["_INBOX.>", subjects.health_look()]
+"""What every service may say: it asks others, makes the streams, and reads them."""
+OF_OWNER = {
+    subjects.INTAKE: [
+        subjects.witnessed("*"),
+        subjects.stated_by_worker("*"),
+        f"$JS.API.STREAM.PURGE.{subjects.WITNESS}",
+    ],
+    "scheduler": [subjects.orders("*")],
+    "gateway": BY_REST,
+}
 
 
 @dataclass(frozen=True)
@@ -50,20 +77,30 @@ class Authority:
     operator_seed: str
     system_seed: str
     account_seed: str
+    """Of the platform's account, which holds all streams."""
     signing_seed: str
     trial_signing_seed: str
-    """The one key that goes to workers."""
+    """The one key of scripts that goes to workers."""
+    scripts_seed: str
+    workers_seed: str
+    worker_signing_seed: str
+    """Who holds it can be any worker."""
 
     @classmethod
     def create(cls) -> Authority:
         """New keys."""
-        kinds = (nkeys.PREFIX_BYTE_OPERATOR,) + (nkeys.PREFIX_BYTE_ACCOUNT,) * 4
+        kinds = (nkeys.PREFIX_BYTE_OPERATOR,) + (nkeys.PREFIX_BYTE_ACCOUNT,) * 7
         return cls(*(_new_seed(kind) for kind in kinds))
 
     @classmethod
     def from_json(cls, text: str) -> Authority:
-        """Keys that `to_json` wrote."""
-        return cls(**json.loads(text))
+        """Keys that `to_json` wrote; those that an earlier version did not have are made."""
+        kept = json.loads(text)
+        if not isinstance(kept, dict):
+            raise TypeError(f"these are no keys: {type(kept).__name__}")
+        for later in ("scripts_seed", "workers_seed", "worker_signing_seed"):
+            kept.setdefault(later, _new_seed(nkeys.PREFIX_BYTE_ACCOUNT))
+        return cls(**kept)
 
     def to_json(self) -> str:
         """For a file that only its owner may read."""
@@ -71,56 +108,94 @@ class Authority:
 
     @property
     def account(self) -> str:
-        """The account's public key."""
+        """The public key of the platform's account."""
         return _public(self.account_seed)
+
+    @property
+    def scripts(self) -> str:
+        """The public key of the scripts' account."""
+        return _public(self.scripts_seed)
+
+    @property
+    def workers(self) -> str:
+        """The public key of the workers' account."""
+        return _public(self.workers_seed)
 
     def server_settings(self) -> dict[str, Any]:
         """What the broker must know: public tokens, no secret."""
-        operator = {"type": "operator", "version": 2}
-        scope = {
-            "kind": "user_scope",
-            "key": _public(self.trial_signing_seed),
-            "role": "trial",
-            "template": _may(_trial_says("{{name()}}"), ["_INBOX.{{name()}}.>"]),
-        }
-        account = {
-            "type": "account",
-            "version": 2,
-            "limits": _ACCOUNT_LIMITS,
-            "signing_keys": [_public(self.signing_seed), scope],
-        }
         system = _public(self.system_seed)
-        without_streams = {"type": "account", "version": 2, "limits": _ACCOUNT_LIMITS | _NO_STREAMS}
+        exported = [_export(subject) for subject in (*FOR_SCRIPTS, *FOR_WORKERS)]
+        platform = _account(signing_keys=[_public(self.signing_seed)], exports=exported)
+        accounts = {
+            self.account: ("platform", platform),
+            self.scripts: (
+                "scripts",
+                self._outside(FOR_SCRIPTS, _scope("trial", self.trial_signing_seed, _trial_says)),
+            ),
+            self.workers: (
+                "workers",
+                self._outside(FOR_WORKERS, _scope("worker", self.worker_signing_seed, _worker_says)),
+            ),
+            system: ("system", _account(_NO_STREAMS)),
+        }
         return {
-            "operator": _token("steadfast", _public(self.operator_seed), self.operator_seed, operator),
+            "operator": _token(
+                "steadfast",
+                _public(self.operator_seed),
+                self.operator_seed,
+                {"type": "operator", "version": 2},
+            ),
             "system_account": system,
             "resolver": "MEMORY",
             "resolver_preload": {
-                self.account: _token("steadfast", self.account, self.operator_seed, account),
-                system: _token("system", system, self.operator_seed, without_streams),
+                public: _token(name, public, self.operator_seed, claims)
+                for public, (name, claims) in accounts.items()
             },
         }
 
-    def service(self) -> str:
-        """A credentials file for a service: it may say and hear everything."""
-        return self._user("service", _may([">"], [">"]))
+    def _outside(self, imported: Iterable[str], scope: dict[str, Any]) -> dict[str, Any]:
+        """An account without streams, of which all reach these services of the platform, each its own."""
+        imports = [
+            {"name": subject, "subject": subject, "account": self.account, "type": "service"}
+            for subject in imported
+        ]
+        return _account(_NO_STREAMS, signing_keys=[scope], imports=imports)
 
-    def worker(self) -> str:
-        """A credentials file for a worker."""
-        return self._user("worker", _may(WORKER_MAY_SAY, WORKER_MAY_HEAR))
+    def service(self, owner: str) -> str:
+        """A credentials file for a service: it decides its own owner's facts, and hears everything."""
+        own = [f"control.{owner}.>", subjects.health_sign(owner, "*"), *OF_OWNER.get(owner, ())]
+        return _credentials(owner, self.signing_seed, self.account, _may([*PLAIN, *own], [">"]))
 
-    def _user(self, name: str, may: dict[str, Any]) -> str:
-        return _credentials(name, self.signing_seed, self.account, may)
+    def operator(self) -> str:
+        """A credentials file for whoever administers the broker: it may say and hear everything."""
+        return _credentials("operator", self.signing_seed, self.account, _may([">"], [">"]))
+
+    def worker(self, worker_id: str) -> str:
+        """A credentials file for one worker."""
+        return mint_worker(self.worker_signing_seed, self.workers, worker_id)
 
 
 def mint_trial(trial_signing_seed: str, account: str, trial_id: int, *, valid_s: float | None = None) -> str:
-    """A credentials file for the script of one trial; for ever, or for `valid_s` seconds."""
+    """A credentials file for the script of one trial; for ever, or for `valid_s` seconds.
+
+    `account` is the public key of the scripts' account.
+    """
     return _credentials(str(trial_id), trial_signing_seed, account, {}, valid_s)
+
+
+def mint_worker(worker_signing_seed: str, account: str, worker_id: str) -> str:
+    """A credentials file for one worker; `account` is the public key of the workers' account."""
+    return _credentials(worker_id, worker_signing_seed, account, {})
 
 
 def trial_inbox(trial_id: int) -> str:
     """The inbox prefix that a trial's user must use: it may hear nothing else."""
     return f"_INBOX.{trial_id}"
+
+
+def worker_inbox(worker_id: str) -> str:
+    """The inbox prefix that a worker must use."""
+    return f"_INBOX.{worker_id}"
 
 
 _UNBOUNDED = ["subs", "data", "payload", "imports", "exports", "conn", "leaf", "max_ack_pending"]
@@ -129,16 +204,35 @@ _ACCOUNT_LIMITS = dict.fromkeys(_UNBOUNDED, UNLIMITED) | {"wildcards": True}
 _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer"), 0)
 
 
+def _account(limits: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "account", "version": 2, "limits": _ACCOUNT_LIMITS | (limits or {})} | more
+
+
+def _export(subject: str) -> dict[str, Any]:
+    many = {"response_type": "Stream"} if subject in STREAMED else {}
+    return {"name": subject, "subject": subject, "type": "service"} | many
+
+
+def _scope(role: str, seed: str, says: Callable[[str], list[str]]) -> dict[str, Any]:
+    name = "{{name()}}"
+    template = _may(says(name), [f"_INBOX.{name}.>"])
+    return {"kind": "user_scope", "key": _public(seed), "role": role, "template": template}
+
+
 def _trial_says(trial: str) -> list[str]:
-    asked = f"ask.trial.{trial}.>"
-    # The last ones: a script tells a stream that has no leader just now from one that does not exist.
+    return [subjects.witness_of_trial(trial), subjects.reports_of(trial), f"ask.trial.{trial}.>"]
+
+
+def _worker_says(worker: str) -> list[str]:
     return [
-        subjects.witness_of_trial(trial),
-        subjects.reports_of(trial),
-        asked,
-        *READING,
-        "$JS.API.STREAM.INFO.REPORTS",
-        "$JS.API.STREAM.INFO.WITNESS",
+        subjects.witness_of_worker(worker),
+        "logs.>",
+        subjects.heartbeat(worker),
+        subjects.health_sign("worker", worker),
+        subjects.orders_heard(worker),
+        f"ask.worker.{worker}.>",
+        f"{NEXT_ORDERS}.{worker}",
+        f"{ORDERS_ACTED_ON}.{worker}.>",
     ]
 
 

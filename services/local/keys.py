@@ -7,26 +7,39 @@ import secrets
 import sys
 from pathlib import Path
 
-from services.kit.credentials import Authority
+from services.kit.credentials import OWNERS, Authority
 from services.kit.files import set_aside, write_whole
 
 
 def write_keys(folder: Path, *, services: Path | None = None, workers: Path | None = None) -> Authority:
     """Make keys in `folder`, or read those that are there, and write what services and workers are given.
 
-    `service.creds` goes to the folder for services; `worker.creds`, for connecting, and `trial-signing.json`,
-    the key for scripts, to that for workers. Both folders are `folder` unless named.
-    `authority.json` stays where the cluster is administered.
+    A credential for each service, `searcher.creds` and so on, goes to the folder for services;
+    `worker-signing.json`, by which a worker connects under its own id, and `trial-signing.json`, the key for
+    scripts, to that for workers. Both folders are `folder` unless named. `authority.json` and
+    `operator.creds` stay where the cluster is administered.
     """
     services, workers = services or folder, workers or folder
     for each in (folder, services, workers):
         each.mkdir(parents=True, exist_ok=True, mode=0o700)
     authority = _authority(folder / "authority.json")
-    _write(services / "service.creds", authority.service())
-    _write(workers / "worker.creds", authority.worker())
-    signing = {"account": authority.account, "seed": authority.trial_signing_seed}
+    _write(folder / "operator.creds", authority.operator())
+    for owner in OWNERS:
+        _write(services / f"{owner}.creds", authority.service(owner))
+    worker = {"account": authority.workers, "seed": authority.worker_signing_seed}
+    _write(workers / "worker-signing.json", json.dumps(worker))
+    signing = {"account": authority.scripts, "seed": authority.trial_signing_seed}
     _write(workers / "trial-signing.json", json.dumps(signing))
+    for earlier in (services / "service.creds", workers / "worker.creds"):
+        earlier.unlink(missing_ok=True)
     return authority
+
+
+def write_worker(authority: Authority, path: Path, worker_id: str) -> Path:
+    """Write the credentials of one worker: they speak for it alone."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _write(path, authority.worker(worker_id))
+    return path
 
 
 def keep_secret(path: Path) -> Path:
@@ -46,7 +59,11 @@ def _authority(kept: Path) -> Authority:
     if not kept.exists():
         _write(kept, Authority.create().to_json())
     try:
-        return Authority.from_json(kept.read_text())
+        authority = Authority.from_json(kept.read_text())
+        if authority.to_json() != kept.read_text():
+            # An earlier version had fewer.
+            _write(kept, authority.to_json())
+        return authority
     except (ValueError, TypeError, KeyError) as error:
         # Not made anew: the broker keeps the log under the name of the account that these keys are of.
         raise KeysDamaged(

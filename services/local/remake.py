@@ -1,6 +1,6 @@
 """Makes streams anew, with all that they hold, that an earlier version had flushed lazily.
 
-    python -m services.local.remake --nats nats://127.0.0.1:4222 --credentials service.creds [--replicas 3]
+    python -m services.local.remake --nats nats://127.0.0.1:4222 --credentials operator.creds [--replicas 3]
 
 The broker changes neither how a stream is flushed nor, for a lazy one, how many replicas it has. So it is
 copied: positions and times stay. Services must be stopped; workers and scripts may run on, and send what they

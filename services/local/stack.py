@@ -5,7 +5,8 @@
 With `--brokers nats-1,nats-2,nats-3`, the names of their machines, each has a configuration of its own,
 `broker/nats-1.conf` and so on; they reach one another at port 6222.
 
-Keys that are there stay; what is derived from them is written again.
+Keys that are there stay; what is derived from them is written again. `--worker ID`, once for each, also
+writes `workers/ID.creds`, which speaks for that worker alone.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from det_contracts import ids
 from services.kit import broker
 from services.kit.blobs import s3_client
 from services.kit.files import write_whole
-from services.local.keys import KeysDamaged, keep_secret, write_keys
+from services.local.keys import KeysDamaged, keep_secret, write_keys, write_worker
 
 MONITOR_PORT = 8222
 ROUTE_PORT = 6222
@@ -36,6 +38,7 @@ def main() -> None:
     parser.add_argument("--route-port", type=int, default=ROUTE_PORT, help="where brokers reach one another")
     for part, what in (("cert", "certificate"), ("key", "its key"), ("ca", "who vouches for other brokers")):
         parser.add_argument(f"--tls-{part}", type=Path, help=f"PEM file of the broker, as it sees it: {what}")
+    parser.add_argument("--worker", action="append", default=[], help="id of one to write credentials for")
     parser.add_argument("--bucket", help="bucket to make in the S3 store")
     args = parser.parse_args()
     try:
@@ -52,6 +55,10 @@ def _write_files(args: argparse.Namespace) -> None:
         keep_secret(args.keys / "services" / name)
     sealing = keep_secret(args.keys / "services" / "sealing-key")
     write_whole(args.keys / "worker" / "sealing-key", sealing.read_bytes())
+    for worker_id in args.worker:
+        if not ids.is_token(worker_id):
+            sys.exit(f"--worker {worker_id}: {ids.WORKER_ID_RULE}")
+        write_worker(authority, args.keys / "workers" / f"{worker_id}.creds", worker_id)
     folder = args.keys / "broker"
     folder.mkdir(exist_ok=True)
     host, _, port = args.listen.rpartition(":")

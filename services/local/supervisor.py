@@ -15,7 +15,7 @@ from services.kit import broker
 from services.kit.hosts_named import is_loopback
 from services.local.broker_care import BrokerCare
 from services.local.home import Home, Plan, Wish
-from services.local.keys import write_keys
+from services.local.keys import write_keys, write_worker
 from services.local.processes import Child, Program, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
@@ -94,11 +94,10 @@ class Cluster:
         return Program(name, command, self._environment(name), self._log(name))
 
     def _environment(self, name: str) -> dict[str, str]:
-        role = "service" if name in SERVICES else "worker"
         home, plan = self.home, self.plan
         found = dict(os.environ) | {
             "STEADFAST_NATS_URL": f"{'tls' if self.plan.tls else 'nats'}://127.0.0.1:{self._ports['broker']}",
-            "STEADFAST_NATS_CREDENTIALS": str(home.folder("secrets") / f"{role}.creds"),
+            "STEADFAST_NATS_CREDENTIALS": str(self._credentials(name)),
             "STEADFAST_BLOBS": str(home.folder("blobs")),
             "STEADFAST_CLUSTER_ID": home.secret("cluster-id").read_text(),
             "STEADFAST_CLUSTER_NAME": plan.name,
@@ -120,6 +119,12 @@ class Cluster:
         if name not in SERVICES:
             found |= self._worker(name)
         return found | self._reach() | plan.settings
+
+    def _credentials(self, name: str) -> Path:
+        secrets = self.home.folder("secrets")
+        if name in SERVICES:
+            return secrets / f"{name}.creds"
+        return write_worker(self._authority, secrets / "workers" / f"{name}.creds", name)
 
     def _reach(self) -> dict[str, str]:
         """What the platform may touch of the files that people name (docs/decisions/0030)."""

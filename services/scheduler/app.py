@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from det_contracts.news import AskLeave
+from det_contracts.news import AskHolder, AskLeave
 from services.kit import task_tokens
 from services.kit.asked import News, hear_scripts
 from services.kit.authz.commands import judged
 from services.kit.authz.people import with_people
+from services.kit.bus import name_of
 from services.kit.host import Service
 from services.kit.parts import Parts, settings_of
 from services.kit.rules import Call, Rules
@@ -23,7 +24,7 @@ from services.scheduler.consumers import Consumers
 from services.scheduler.domain import State, evolve
 from services.scheduler.heartbeats import RECONNECT_WAIT_S, watch
 from services.scheduler.measures import readings
-from services.scheduler.news import say_leave
+from services.scheduler.news import say_holder, say_leave
 from services.scheduler.orders import OrdersWriter
 from services.scheduler.pools import read_pools
 from services.scheduler.queries import ANSWERS
@@ -75,6 +76,7 @@ async def _answer_scripts(parts: Parts) -> None:
     news = News(parts.saver)
     await parts.runner.ready.wait()
     await hear_scripts(parts.answerer, {AskLeave: say_leave(parts.runner, news)})
+    await parts.answerer.hear_workers(name_of(AskHolder), say_holder(parts.runner))
 
 
 async def _configure(parts: Parts, path: Path) -> None:

@@ -1,8 +1,13 @@
-"""What the scheduler tells scripts that wait: whether their run is asked to leave."""
+"""What the scheduler tells scripts that wait: whether to leave; and workers: who has their id."""
 
 from __future__ import annotations
 
-from det_contracts.news import AskLeave, Leave
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from nats.aio.msg import Msg
+
+from det_contracts.news import AskLeave, Holder, Leave
 from services.kit.asked import News, Say
 from services.kit.runner import Runner
 from services.scheduler.domain import State
@@ -24,5 +29,22 @@ def say_leave(runner: Runner[State], news: News) -> Say:
     async def say(trial_id: int, ask: AskLeave) -> Leave | None:
         key = ("allocations", ask.allocation_id)
         return await news.next(key, lambda: leave(runner.state, trial_id, ask), ask.wait_s)
+
+    return say
+
+
+def holder(state: State, worker_id: str) -> Holder | None:
+    """Who has a worker's id, or had it last."""
+    known = state.workers.get(worker_id)
+    if known is None:
+        return None
+    return Holder(known.presence == "here", known.instance, known.host, known.address)
+
+
+def say_holder(runner: Runner[State]) -> Callable[[Msg], Awaitable[tuple[int, Any]]]:
+    """Answers workers that want to know whether their id is free."""
+
+    async def say(message: Msg) -> tuple[int, Any]:
+        return 0, holder(runner.state, message.subject.split(".")[2])
 
     return say

@@ -66,7 +66,7 @@ def fitting(orders: WorkerOrders, most: int = EVENT_BYTES) -> WorkerOrders:
 
 def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
     """Whether a worker that was told the one would do nothing else by the other."""
-    if (orders.session, orders.presence) != (told.session, told.presence):
+    if (orders.session, orders.presence, orders.refused) != (told.session, told.presence, told.refused):
         return False
     before = {one.allocation_id: one for one in told.allocations}
     return len(before) == len(orders.allocations) and all(
@@ -212,6 +212,9 @@ class OrdersWriter:
                 position=position,
                 session=worker.session,
                 presence=worker.presence,
+                host=worker.host,
+                address=worker.address,
+                refused=worker.refused,
                 allocations=tuple(standing),
             )
         )

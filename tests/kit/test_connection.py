@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]
 
 @pytest.fixture
 def settings(broker, tmp_path):
-    path = tmp_path / "service.creds"
-    path.write_text(broker.authority.service())
+    path = tmp_path / "checkpoints.creds"
+    path.write_text(broker.authority.service("checkpoints"))
     database = f"sqlite:///{tmp_path}/checkpoints.db"
     return SERVICE.settings(nats_url=broker.url, nats_credentials=path, database_url=database)
 
@@ -68,7 +68,7 @@ def test_a_service_that_the_broker_shuts_out_ends_and_says_why(settings, monkeyp
 
 def test_a_worker_that_the_broker_shuts_out_ends(broker, settings, tmp_path, monkeypatch):
     path = tmp_path / "worker.creds"
-    path.write_text(broker.authority.worker())
+    path.write_text(broker.authority.worker("w"))
     mine = WorkerSettings(
         nats_url=broker.url,
         nats_credentials=path,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from det_contracts import subjects
 from det_contracts.envelope import Unknown
-from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher, worker
+from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher
 from det_contracts.states import EXPERIMENT_MOVES, OVER, TRIAL_MOVES
 from tests.simulation.verdict import expected
 from tests.simulation.violation import Violation
@@ -310,16 +310,7 @@ def deletes_only_what_nobody_needs(ledger, event, stated):
     return None
 
 
-def takes_the_place_of_nobody_here(ledger, event, stated):
-    """Of two workers with one id only one is there at any time."""
-    known = ledger.workers.get(event.worker_id)
-    if known is None or known.presence != "here" or known.instance == event.instance:
-        return None
-    return f"{known.instance} is here, and {event.instance} registers"
-
-
 BEFORE = {
-    worker.WorkerRegistered: [takes_the_place_of_nobody_here],
     searcher.ExperimentActivated: [experiment_moves_along_the_table],
     searcher.ExperimentPaused: [experiment_moves_along_the_table],
     searcher.ExperimentStopping: [experiment_moves_along_the_table, stops_as_the_search_says],

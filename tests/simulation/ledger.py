@@ -291,6 +291,10 @@ def _given_up(ledger, event, position):
 def _registered(ledger, event, position):
     slots = tuple(slot.id for slot in event.slots)
     before = ledger.workers.get(event.worker_id)
+    if before is not None and before.presence == "here" and before.instance != event.instance:
+        # Another one has the id.
+        ledger.count("registrations refused")
+        return
     knows = before is None or before.instance == event.instance
     for allocation in _on(ledger, event.worker_id):
         forgotten = allocation.assigned <= event.reads_after and allocation.id not in event.running

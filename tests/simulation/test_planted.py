@@ -13,6 +13,7 @@ from services.kit.log import Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.rounds import Round
 from services.kit.runner import Runner
+from services.scheduler.domain import hosts
 from services.searcher import verdict
 from services.searcher.domain import fold
 from services.searcher.methods.ranking import Ranking
@@ -20,7 +21,6 @@ from tests.simulation import world
 from tests.simulation.line import Line
 from tests.simulation.plan import KINDS
 from tests.simulation.simulate import simulate
-from worker.presence import Presence
 
 ENOUGH = 1000
 
@@ -116,7 +116,7 @@ def stopped_unnoticed(patch):
 
 def second_worker_taken(patch):
     """A worker registers whoever else has its id."""
-    patch.setattr(Presence, "_is_another", lambda self, known: False)
+    patch.setattr(hosts, "takes_over", lambda *_: False)
 
 
 def taken_over_without_a_look(patch):
@@ -139,7 +139,7 @@ PLANTED = [
     (stale_read, None, ()),
     (rounds_without_end, None, ()),
     (unknown_is_failed, "a call is obeyed once", ("losses", "users")),
-    (second_worker_taken, "takes_the_place_of_nobody_here", ()),
+    (second_worker_taken, None, ()),
 ]
 """Each with the invariant that finds it, and the kinds of trouble that it takes; none stands for all."""
 

@@ -20,6 +20,7 @@ from worker.stating import draft
 
 BEAT_S = 8.0
 AGAIN_S = 3.0
+ANSWERED_S = 30.0
 """A worker that ended is started again after so long."""
 KILLED = 137
 STOPPED = "the worker is stopped"
@@ -102,10 +103,15 @@ class Worker:
         self.up = True
         self.process = stopping.Process()
         self._runs = {}
-        self._registered = 0
         me = Identity(self.id, self.instance, "host")
         self._presence = Presence(
-            me, self.pool, self.address, self, new_session=self._new_session, clock=self._world.clock
+            me,
+            self.pool,
+            self.address,
+            self,
+            new_session=self._new_session,
+            clock=self._world.clock,
+            holder=self._holder,
         )
         self._current = asyncio.Event()
         self._contact = Contact(self._is_current, self._note_contact)
@@ -117,7 +123,7 @@ class Worker:
     @property
     def settled(self):
         """It has registered, reads, and means to stay."""
-        return self.up and self._registered > 0 and not self._leaving
+        return self.up and self._current.is_set() and not self._leaving
 
     @property
     def session(self):
@@ -198,6 +204,7 @@ class Worker:
             self._spawn(self._carry_out(run))
         self._duties.append(self._spawn(self._beat()))
         self._duties.append(self._spawn(self._contact.keep()))
+        self._duties.append(self._spawn(self._insist()))
         await self._listen()
 
     async def _is_current(self):
@@ -236,13 +243,16 @@ class Worker:
         while True:
             try:
                 await self._presence.register(slots, running, self.position)
-                break
+                return
             except IdTaken:
                 # It ends, with all that it ran; whoever watches over it starts it again.
                 self._world.ledger.count("ids taken")
                 self._give_way()
                 await asyncio.sleep(AGAIN_S)
-        self._registered = self._presence.position
+
+    async def _holder(self):
+        await self.awake.wait()
+        return None if self.line.cut else await self._world.holder(self.id)
 
     def _give_way(self):
         for run in list(self._runs.values()):
@@ -277,6 +287,14 @@ class Worker:
                 await self._world.beat(self.id, self.session)
             await asyncio.sleep(BEAT_S)
 
+    async def _insist(self):
+        """Nobody answers: of several that want the id at once one may be passed over."""
+        while True:
+            session = self.session
+            await asyncio.sleep(ANSWERED_S)
+            if self.session == session and session not in self._answered:
+                await self._come_back()
+
     async def _listen(self):
         mine = [subjects.orders(self.id)]
         async with self.line.read(subjects.ORDERS, after=self.consumed, subjects=mine) as feed:
@@ -291,12 +309,23 @@ class Worker:
     async def _hear(self, stored):
         """The newest orders; those before them are kept no longer."""
         orders = msgspec.json.decode(stored.body, type=WorkerOrders)
+        try:
+            self._presence.check(orders)
+        except IdTaken:
+            # It ends, with all that it ran; whoever watches over it starts it again.
+            self._world.ledger.count("ids taken")
+            self._give_way()
+            await asyncio.sleep(AGAIN_S)
+            await self._come_back()
+        answered = self.session in self._answered
         mine = orders.session == self.session
         if mine:
             self._answered.add(orders.session)
-        elif self._current.is_set() and orders.session not in self._answered:
-            if orders.presence == "here":
-                self._give_way()
+        elif self._current.is_set() and orders.session not in self._answered and orders.presence == "here":
+            self._give_way()
+            await asyncio.sleep(AGAIN_S)
+            await self._come_back()
+        elif answered:
             await self._come_back()
         if mine and (orders.position >= self.position or self.position == NEW):
             await self._act_on(orders)

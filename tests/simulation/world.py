@@ -29,6 +29,7 @@ from services.metrics import settling
 from services.metrics.app import RULES as METRICS
 from services.scheduler import heartbeats, orders
 from services.scheduler.app import RULES as SCHEDULER
+from services.scheduler.news import holder
 from services.searcher.app import RULES as SEARCHER
 from tests.simulation import calls, invariants, searches
 from tests.simulation.broker import Disk
@@ -193,6 +194,12 @@ class World:
             return None
         await asyncio.sleep(0.05 * self.chance.random())
         return work.result()
+
+    async def holder(self, worker_id):
+        """As a worker asks the scheduler who has its id; None where nobody answers."""
+        there = [one for one in self.of("scheduler") if one.up and one.runner.ready.is_set()]
+        await asyncio.sleep(0.05 * self.chance.random())
+        return holder(self.chance.choice(there).runner.state, worker_id) if there else None
 
     def _check_refused(self, command, refusal, before):
         wrong = calls.is_refused_wrongly(self.ledger, command, refusal, before)
@@ -402,7 +409,6 @@ def parts(loop_time, plan):
         (orders, "LOOK_EVERY_S", LOOK_EVERY_S),
         (orders, "log", QUIET),
         (presence, "log", QUIET),
-        (presence, "LOOK_S", 0.5),
         (stating, "new_id", lambda: f"{ids.getrandbits(128):032x}"),
         (contact, "since_boot", loop_time),
         (settling, "time", clock),

@@ -39,7 +39,10 @@ def play(broker, monkeypatch):
 
     def run(story):
         async def work():
-            service, mine = await broker.connect(), await broker.connect(broker.authority.worker())
+            service, mine = (
+                await broker.connect(),
+                await broker.connect(broker.authority.worker("w"), inbox_prefix=b"_INBOX.w"),
+            )
             await ensure_streams(service.jetstream())
             try:
                 async with asyncio.timeout(45):

@@ -5,11 +5,18 @@ import asyncio
 import pytest
 
 from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded
 from det_contracts.events.scheduler import WorkerLost
-from det_contracts.events.worker import WorkerLeft, WorkerRegistered
-from services.kit.log import Draft, OutcomeUnknown
+from det_contracts.events.worker import WorkerLeft, WorkerRegistered, takes_over
+from det_contracts.news import Holder
+from det_contracts.orders import WorkerOrders
+from services.gateway.domain import State as Shown
+from services.gateway.domain import evolve as show
+from services.kit.log import NotStored
 from services.kit.log_memory import MemoryLog
-from tests.fixtures.intake import admitting
+from services.kit.testing import Fold
+from services.scheduler.app import RULES
+from services.scheduler.news import holder
 from worker.identity import Identity
 from worker.presence import IdTaken, Presence
 
@@ -18,29 +25,36 @@ SECOND = Identity("w", "folder-2", "host-2")
 
 
 class Hosts:
-    """Workers that share a log."""
+    """Workers that share a log, and what follows from it."""
 
     def __init__(self):
         self.log = MemoryLog()
 
-    def worker(self, me, log=None):
-        return Presence(me, "default", "10.0.0.1", log or self.log)
+    def worker(self, me, asks=False):
+        return Presence(me, "default", f"at-{me.host}", self.log, holder=self._holder if asks else _silence)
+
+    async def _holder(self):
+        return holder(self.known(), "w")
 
     def register(self, *workers):
         async def all_at_once():
             made = (one.register((), (), 0) for one in workers)
-            async with admitting(self.log):
-                return await asyncio.gather(*made, return_exceptions=True)
+            return await asyncio.gather(*made, return_exceptions=True)
 
         return asyncio.run(all_at_once())
 
-    def state(self, event, id):
-        body = codec.encode(event, id=id, actor="test", at=1.0)
-        asyncio.run(self.log.append(Draft(codec.subject_of(event), body, id)))
+    def events(self):
+        return [codec.decode(m.body, m.position).event for m in self.log.streams[subjects.WITNESS]]
 
-    def registered(self):
-        found = [m for m in self.log.streams[subjects.CONTROL] if m.subject.endswith(".registered")]
-        return [codec.decode(m.body, m.position).event for m in found]
+    def known(self, *more):
+        """The scheduler's state, after what is in the log and some more."""
+        fold = Fold(RULES)
+        fold.given(*self.events(), *more)
+        return fold.state
+
+
+async def _silence():
+    return None
 
 
 @pytest.fixture
@@ -48,59 +62,86 @@ def hosts():
     return Hosts()
 
 
-def test_a_second_worker_is_refused_and_told_of_the_first(hosts):
-    assert hosts.register(hosts.worker(FIRST)) == [None]
-    (refusal,) = hosts.register(hosts.worker(SECOND))
+def told(state):
+    """What the orders for the id would say."""
+    known = state.workers["w"]
+    return WorkerOrders(
+        worker_id="w",
+        position=1,
+        session=known.session,
+        presence=known.presence,
+        host=known.host,
+        address=known.address,
+        refused=known.refused,
+        allocations=(),
+    )
+
+
+def test_a_second_worker_is_told_of_the_first_before_it_says_anything(hosts):
+    assert hosts.register(hosts.worker(FIRST, asks=True)) == [None]
+    (refusal,) = hosts.register(hosts.worker(SECOND, asks=True))
     assert isinstance(refusal, IdTaken)
-    for part in ("the worker id 'w' is taken", "on host host-1 (address 10.0.0.1)", "STEADFAST_WORKER_ID"):
+    for part in ("the worker id 'w' is taken", "on host host-1 (address at-host-1)", "STEADFAST_WORKER_ID"):
         assert part in str(refusal)
-    assert [e.instance for e in hosts.registered()] == ["folder-1"]
+    assert [e.instance for e in hosts.events()] == ["folder-1"]
 
 
-def test_of_two_that_begin_together_one_is_refused(hosts):
-    outcomes = hosts.register(hosts.worker(FIRST), hosts.worker(SECOND))
-    assert sorted(map(type, outcomes), key=str) == [type(None), IdTaken]
-    assert len(hosts.registered()) == 1
+def test_of_two_that_begin_together_the_first_has_the_id_and_the_other_hears_so(hosts):
+    first, second = hosts.worker(FIRST), hosts.worker(SECOND)
+    assert hosts.register(first, second) == [None, None]
+    orders = told(hosts.known())
+    assert orders.session == first.session
+    first.check(orders)
+    with pytest.raises(IdTaken, match="on host host-1"):
+        second.check(orders)
+
+
+def test_who_is_refused_changes_nothing_that_is_shown(hosts):
+    hosts.register(hosts.worker(FIRST), hosts.worker(SECOND))
+    state = Shown()
+    for position, event in enumerate(hosts.events(), 1):
+        list(show(state, Recorded(position, event, f"e{position}", "test", 1.0)))
+    assert [(one.instance, one.address) for one in state.workers.values()] == [("folder-1", "at-host-1")]
 
 
 def test_a_worker_that_was_killed_is_back_at_once(hosts):
-    assert hosts.register(hosts.worker(FIRST)) == [None]
-    assert hosts.register(hosts.worker(FIRST)) == [None]
-    assert len({e.session for e in hosts.registered()}) == 2
+    workers = [hosts.worker(FIRST, asks=True) for _ in range(2)]
+    assert [hosts.register(one) for one in workers] == [[None], [None]]
+    assert told(hosts.known()).session == workers[1].session
 
 
 def test_a_copy_of_its_folder_on_another_host_is_refused(hosts):
     hosts.register(hosts.worker(FIRST))
-    (refusal,) = hosts.register(hosts.worker(Identity("w", "folder-1", "host-2")))
+    (refusal,) = hosts.register(hosts.worker(Identity("w", "folder-1", "host-2"), asks=True))
     assert isinstance(refusal, IdTaken)
 
 
 @pytest.mark.parametrize("end", ["left", "lost"])
 def test_the_id_of_one_that_went_is_free(hosts, end):
-    first = hosts.worker(FIRST)
+    first, second = hosts.worker(FIRST), hosts.worker(SECOND)
     hosts.register(first)
     gone = WorkerLeft("w", first.session) if end == "left" else WorkerLost("w", "silent")
-    hosts.state(gone, "gone")
-    assert hosts.register(hosts.worker(SECOND)) == [None]
-    # Who was given up and is back finds that somebody took over.
-    (refusal,) = hosts.register(first)
-    assert isinstance(refusal, IdTaken)
+    before = hosts.events()
+    hosts.register(second)
+    fold = Fold(RULES)
+    fold.given(*before, gone, hosts.events()[-1])
+    assert fold.state.workers["w"].session == second.session
+    assert fold.state.workers["w"].presence == "here"
 
 
-@pytest.mark.parametrize("end", ["left", "lost"])
-def test_an_end_of_an_earlier_session_frees_nothing(hosts, end):
+def test_an_end_of_an_earlier_session_frees_nothing(hosts):
     first = hosts.worker(FIRST)
     hosts.register(first)
-    gone = WorkerLeft("w", first.session) if end == "left" else WorkerLost("w", "silent")
-    hosts.state(gone, "gone")
+    earlier = WorkerLeft("w", first.session)
     hosts.register(first)
-    (refusal,) = hosts.register(hosts.worker(SECOND))
-    assert isinstance(refusal, IdTaken)
+    assert hosts.known(earlier).workers["w"].presence == "here"
 
 
-def test_a_worker_of_an_earlier_version_is_believed(hosts):
-    old = WorkerRegistered(
+def test_a_worker_of_an_earlier_version_is_believed():
+    new = WorkerRegistered(
         worker_id="w",
+        instance="folder-1",
+        host="host-1",
         session="s",
         pool="default",
         address="",
@@ -109,8 +150,10 @@ def test_a_worker_of_an_earlier_version_is_believed(hosts):
         reads_after=0,
         running=(),
     )
-    hosts.state(old, "old")
-    assert hosts.register(hosts.worker(FIRST)) == [None]
+    assert not takes_over(new, "", "")
+    assert not takes_over(new, "folder-1", "")
+    assert takes_over(new, "folder-1", "host-2")
+    assert takes_over(new, "folder-2", "")
 
 
 class NoAnswers(MemoryLog):
@@ -122,7 +165,7 @@ class NoAnswers(MemoryLog):
         position = await super().append(draft)
         if self.silent:
             self.silent = False
-            raise OutcomeUnknown("no answer")
+            raise NotStored("no answer")
         return position
 
 
@@ -130,5 +173,9 @@ def test_a_registration_whose_answer_is_lost_is_stored_once(hosts):
     hosts.log = NoAnswers()
     worker = hosts.worker(FIRST)
     assert hosts.register(worker) == [None]
-    assert [e.session for e in hosts.registered()] == [worker.session]
-    assert worker.position == hosts.log._last["control.worker.w.registered"].position
+    assert [e.session for e in hosts.events()] == [worker.session]
+
+
+def test_nobody_so_far():
+    assert holder(Fold(RULES).state, "w") is None
+    assert Holder(True, "a", "b", "c").here

@@ -41,6 +41,15 @@ class WorkerRegistered(msgspec.Struct, frozen=True, kw_only=True):
     """Allocations whose processes the worker holds or has an unreported end of; all others on it are gone."""
 
 
+def takes_over(event: WorkerRegistered, instance: str, host: str) -> bool:
+    """Whether who registers is another than the worker with this folder on this host.
+
+    While that one is here, such a registration counts for nothing: all who fold it pass over it. Workers of
+    earlier versions did not say who they are.
+    """
+    return bool(instance and event.instance != instance) or bool(host and event.host != host)
+
+
 @event("worker.left", key="worker_id")
 class WorkerLeft(msgspec.Struct, frozen=True):
     """The worker was stopped on purpose; nothing of it runs any more."""

@@ -25,7 +25,6 @@ from nats.js.errors import APIError
 
 from determined.transport import refusals
 from determined.transport.event_loop import ScriptLoop
-from determined.transport.refusals import Refused
 
 T = TypeVar("T")
 logger = logging.getLogger("determined.transport")
@@ -33,14 +32,14 @@ logger = logging.getLogger("determined.transport")
 ACK_TIMEOUT_S = 5.0
 RETRY_S = 0.25
 HURRY_S = 2.0
+CREDENTIALS_EVERY_S = 60.0
+"""How often is looked whether there are new ones."""
 PING_EVERY_S = 10
 """A broker that vanished without a word is given up after three of these."""
 AWAY = (NatsError, APIError, TimeoutError, OSError)
 """What a broker that is away, or in the middle of choosing a leader, looks like."""
 HEADER_BYTES = 1024
 """What the broker counts beside the body of a message; it ends the connection of who sends too much."""
-MISSING_S = 60.0
-"""How long a stream that the broker does not have is hoped for."""
 WARNED_AGAIN_S = 10.0
 LEAVE_S = 5.0
 
@@ -60,6 +59,8 @@ class BusThread:
         self._urls, self._ca = list(urls), ca
         self._credentials = credentials
         self._inbox_prefix = inbox_prefix
+        self._connected_with = b""
+        """The credentials of the present connection."""
         self._loop = ScriptLoop()
         self._thread = threading.Thread(target=self._run, name="determined-bus", daemon=True)
         self._connected: asyncio.Task[Client] | None = None
@@ -70,12 +71,33 @@ class BusThread:
         self._warned, self._warned_at = False, float("-inf")
         self._forbidden: set[str] = set()
         """Subjects, in lower case, that this connection may not publish to."""
-        self._missing: dict[str, float] = {}
-        """Streams that the broker does not have, and since when."""
 
     def start(self) -> None:
         """Start the thread and connect in it; returns at once."""
         self._thread.start()
+        if self._credentials is not None:
+            self.keep_going(self._take_up_credentials, "looking after the credentials")
+
+    async def _take_up_credentials(self) -> None:
+        """Connect with new credentials as soon as they are there, before the old ones end.
+
+        The worker writes them in time; a connection whose credentials end is closed by the broker for good.
+        """
+        while True:
+            await asyncio.sleep(CREDENTIALS_EVERY_S)
+            found = self._read_credentials()
+            if found and found != self._connected_with:
+                client = await self.connection()
+                self._connected_with = found
+                await client.force_reconnect()
+
+    def _read_credentials(self) -> bytes:
+        """Empty where there are none just now."""
+        try:
+            with open(self._credentials or "", "rb") as file:
+                return file.read()
+        except OSError:
+            return b""
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -93,6 +115,7 @@ class BusThread:
             self._note_reconnected()
 
         while True:
+            self._connected_with = self._read_credentials()
             try:
                 return await nats.connect(
                     self._urls,
@@ -189,7 +212,6 @@ class BusThread:
 
     def _note_reconnected(self) -> None:
         self._forbidden.clear()
-        self._missing.clear()
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 
@@ -203,12 +225,7 @@ class BusThread:
             most = client.max_payload - HEADER_BYTES
             if len(body) > most:
                 raise refusals.too_large(len(body), most)
-            try:
-                reply = await self._request(client, subject, body, {"Nats-Msg-Id": id})
-            except NoRespondersError:
-                await self._look_for(client, refusals.stream_of(subject))
-                raise
-            self._missing.pop(refusals.stream_of(subject), None)
+            reply = await self._request(client, subject, body, {"Nats-Msg-Id": id})
             error = json.loads(reply).get("error")
             if error:
                 raise refusals.of_answer(subject, error)
@@ -268,20 +285,6 @@ class BusThread:
                 if subject.lower() not in self._forbidden:
                     raise
         raise refusals.forbidden(subject)
-
-    async def _look_for(self, client: Client, stream: str) -> None:
-        """Nobody takes messages for this stream; raises `Refused` if for long there has been no such stream.
-
-        Other reasons pass: it has no leader just now, or the broker is starting.
-        """
-        try:
-            answer = json.loads(await self._request(client, f"$JS.API.STREAM.INFO.{stream}", b""))
-        except (Refused, *AWAY):
-            return
-        if answer.get("error", {}).get("err_code") != refusals.NO_SUCH_STREAM:
-            self._missing.pop(stream, None)
-        elif time.monotonic() - self._missing.setdefault(stream, time.monotonic()) >= MISSING_S:
-            raise refusals.missing(stream)
 
     async def _until_done(self, work: Callable[[Client], Awaitable[T]]) -> T:
         while True:

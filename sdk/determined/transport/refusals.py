@@ -8,7 +8,6 @@ from det_contracts import subjects
 ACCOUNT_IS_FULL = 10002
 """The one refusal with code 400 that passes: the account has used up its space."""
 TOO_LARGE = 10054
-NO_SUCH_STREAM = 10059
 _FOR_GOOD = (400, 403, 404)
 """Codes of answers that say the message is wrong; a busy, full or leaderless broker gives others."""
 _FORBIDDEN = re.compile(r'permissions violation for publish to "([^"]*)"', re.IGNORECASE)
@@ -37,14 +36,6 @@ def too_large(size: int, most: int) -> TooLarge:
     return TooLarge(
         f"{size:,} bytes, the cluster takes {most:,} in one message; "
         "report fewer or shorter values, or store them as a file of a checkpoint"
-    )
-
-
-def missing(stream: str) -> Refused:
-    """The refusal of what would go into a stream that does not exist."""
-    return Refused(
-        f"the broker has no stream {stream}; the services of the cluster make it when they start: "
-        "ask who runs the cluster to restart them"
     )
 
 

@@ -17,9 +17,14 @@ replace = msgspec.structs.replace
 def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker is there, or back: switched as it was."""
     event: worker.WorkerRegistered = recorded.event
-    known = state.workers.get(event.worker_id) or state.away.pop(event.worker_id, None)
+    here = state.workers.get(event.worker_id)
+    if here is not None and worker.takes_over(event, here.instance, here.host):
+        return
+    known = here or state.away.pop(event.worker_id, None)
     state.workers[event.worker_id] = Worker(
         id=event.worker_id,
+        instance=event.instance,
+        host=event.host,
         pool=event.pool,
         address=event.address,
         version=event.version,

@@ -227,6 +227,9 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     """A host that offers slots; its record goes when it leaves or is lost."""
 
     id: str
+    instance: str = ""
+    """Of its folder; with the host it tells one worker from another of the same id."""
+    host: str = ""
     pool: str
     address: str
     version: str

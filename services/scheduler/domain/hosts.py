@@ -8,6 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import scheduler, worker
+from det_contracts.events.worker import takes_over
 from services.scheduler.domain.records import Allocation, Member, Presence, Switch, Worker
 from services.scheduler.domain.state import Key, State
 
@@ -18,12 +19,16 @@ def registered(state: State, recorded: Recorded) -> Iterable[Key]:
     """A worker is there, or back. What it does not hold any more, and what ran on slots it lost, is over."""
     event: worker.WorkerRegistered = recorded.event
     known = state.workers.get(event.worker_id)
+    if known is not None and known.presence == "here" and takes_over(event, known.instance, known.host):
+        yield from state.put_worker(replace(known, refused=event.session))
+        return
     offered = {slot.id for slot in event.slots}
     yield from state.touch_pool(event.pool)
     yield from state.put_worker(
         Worker(
             id=event.worker_id,
             instance=event.instance,
+            host=event.host,
             session=event.session,
             pool=event.pool,
             address=event.address,

@@ -36,6 +36,10 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     instance: str = ""
     """Of its folder; tells it from another worker that had the id before."""
+    host: str = ""
+    """Name of the machine; empty in what an earlier version kept."""
+    refused: str = ""
+    """The newest session of another one that wants the id while this one is here."""
     session: str
     pool: str
     address: str

@@ -1,0 +1,399 @@
+"""A script and a worker try everything with their own credentials, and reach nothing beyond their own.
+
+Every subject, with every reply subject, as a publish and as a subscription, and every interface of streams.
+A second trial and a second worker look on from within the same accounts. `-s` prints the table.
+"""
+
+import asyncio
+import itertools
+import json
+from collections import defaultdict
+
+import pytest
+
+from det_contracts import subjects
+from services.kit.credentials import OWNERS, mint_trial, trial_inbox, worker_inbox
+from services.kit.lease import Lease
+from services.kit.log import Draft, Fence
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.scheduler.consumers import Consumers
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+
+MINE, OTHER = "12", "13"
+WORKER, NEIGHBOUR = "w1", "w2"
+HELD = ("CONTROL", "REPORTS", "LOGS", "ORDERS", "WITNESS", "KV_leases")
+QUIET_S = 0.4
+"""A round of attempts has arrived when the broker has answered all of it; then is looked."""
+
+
+def platform_subjects():
+    """What services decide, hear and ask one another, and what the streams hold."""
+    decided = [subjects.decision(owner) for owner in OWNERS]
+    decided += [
+        "control.scheduler.allocation.1.r.1.ended",
+        "control.searcher.trial.12.ended",
+        "control.gateway.x",
+    ]
+    asked = [
+        "command.gateway.set_user",
+        "command.searcher.kill_trial",
+        "query.metrics.reports",
+        "query.searcher.x",
+    ]
+    told = [subjects.orders(WORKER), subjects.orders(NEIGHBOUR), "health.look", "health.sign.searcher.x"]
+    return [*decided, *asked, *told, "$KV.leases.searcher", "heartbeat.w1", "logs.1.r", "witness.rest.12"]
+
+
+def senders():
+    """What may be said in each one's name."""
+    trials = [
+        f"{what}.{id}{tail}"
+        for id in (MINE, OTHER)
+        for what, tail in (
+            ("witness.trial", ""),
+            ("witness.trial", ".x"),
+            ("control.trial", ".progressed"),
+            ("reports", ".metrics"),
+            ("ask.trial", ".searcher.news"),
+        )
+    ]
+    workers = [
+        f"{what}.{id}{tail}"
+        for id in (WORKER, NEIGHBOUR)
+        for what, tail in (
+            ("witness.worker", ""),
+            ("control.worker", ".registered"),
+            ("ask.worker", ".scheduler.holder"),
+            ("heartbeat", ""),
+            ("health.sign.worker", ""),
+            ("orders.heard", ""),
+        )
+    ]
+    return trials + workers
+
+
+def interfaces():
+    """Every interface of the streams, for every stream."""
+    plain = [
+        "INFO",
+        "STREAM.NAMES",
+        "STREAM.LIST",
+        "ACCOUNT.PURGE.x",
+        "META.LEADER.STEPDOWN",
+        "SERVER.REMOVE",
+    ]
+    of_stream = [
+        f"{what}.{stream}{tail}"
+        for stream in HELD
+        for what, tail in (
+            *itertools.product(
+                (
+                    "STREAM.CREATE",
+                    "STREAM.UPDATE",
+                    "STREAM.INFO",
+                    "STREAM.DELETE",
+                    "STREAM.PURGE",
+                    "STREAM.SNAPSHOT",
+                    "STREAM.RESTORE",
+                    "STREAM.MSG.GET",
+                    "STREAM.MSG.DELETE",
+                    "STREAM.LEADER.STEPDOWN",
+                    "STREAM.PEER.REMOVE",
+                    "DIRECT.GET",
+                    "CONSUMER.CREATE",
+                    "CONSUMER.NAMES",
+                    "CONSUMER.LIST",
+                ),
+                ("",),
+            ),
+            ("DIRECT.GET", ".control.gateway.decision"),
+            ("CONSUMER.CREATE", ".mine.control.>"),
+            ("CONSUMER.DURABLE.CREATE", ".mine"),
+            ("CONSUMER.INFO", f".{WORKER}"),
+            ("CONSUMER.DELETE", f".{WORKER}"),
+            ("CONSUMER.PAUSE", f".{WORKER}"),
+            ("CONSUMER.MSG.NEXT", f".{WORKER}"),
+            ("CONSUMER.MSG.NEXT", f".{NEIGHBOUR}"),
+            ("CONSUMER.UNPIN", f".{WORKER}"),
+            ("CONSUMER.LEADER.STEPDOWN", f".{WORKER}"),
+        )
+    ]
+    acks = [f"$JS.ACK.ORDERS.{id}.1.1.1.1.0" for id in (WORKER, NEIGHBOUR)] + ["$JS.FC.CONTROL.x.y"]
+    server = ["$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.USER.INFO"]
+    return [f"$JS.API.{one}" for one in (*plain, *of_stream)] + acks + server
+
+
+def replies(own, other):
+    """Where a stranger may want an answer, or stored bytes, to arrive."""
+    return [
+        "",
+        f"{own}.reply",
+        f"{other}.known-to-the-test",
+        *platform_subjects()[:12],
+        "control.trial.13.progressed",
+    ]
+
+
+BODIES = [
+    b"{}",
+    json.dumps(
+        {
+            "stream_name": "CONTROL",
+            "config": {
+                "durable_name": "mine",
+                "name": "mine",
+                "deliver_subject": "command.gateway.set_user",
+                "deliver_group": "gateway",
+                "ack_policy": "none",
+            },
+        }
+    ).encode(),
+]
+
+
+class Platform:
+    """What the platform holds and hears; whatever comes there is somebody's word."""
+
+    def __init__(self, broker):
+        self.broker = broker
+        self.heard = defaultdict(int)
+        self.errors = []
+
+    async def start(self):
+        self.service = await self.broker.connect()
+        await ensure_streams(self.service.jetstream())
+        self.lease = asyncio.create_task(Lease(self.service, "searcher", "a").hold())
+        self.log = JetStreamLog(self.service)
+        await self.log.append(Draft("control.gateway.secret", b"salt and hash", "s"))
+        for worker in (WORKER, NEIGHBOUR):
+            await Consumers(self.service).make(worker)
+            subject = subjects.orders(worker)
+            await self.log.append_batch(
+                [Draft(subject, b"orders of " + worker.encode(), worker)], fence=Fence(subject, 0)
+            )
+        for pattern in ("command.>", "query.>", "ask.>", "health.>", "heartbeat.>"):
+            await self.service.subscribe(pattern, cb=self._hear)
+        await self.service.flush()
+        return self
+
+    async def _hear(self, message):
+        self.heard[message.subject] += 1
+        if message.subject.startswith("ask."):
+            await message.respond(b"about " + message.subject.split(".")[2].encode())
+
+    async def states(self):
+        """Of each stream, how many messages on which subject."""
+        found = {}
+        for stream in HELD:
+            body = json.dumps({"subjects_filter": ">"}).encode()
+            answer = await self.service.request(f"$JS.API.STREAM.INFO.{stream}", body, timeout=10)
+            told = json.loads(answer.data)
+            if stream != "KV_leases":
+                found |= {f"{stream} {one}": n for one, n in (told["state"].get("subjects") or {}).items()}
+            if stream == "ORDERS":
+                # Of a subject the newest is kept, so their number tells nothing.
+                found["ORDERS last"] = told["state"]["last_seq"]
+            found[f"{stream} consumers"] = told["state"]["consumer_count"]
+            found[f"{stream} config"] = json.dumps(told["config"], sort_keys=True)
+        return found
+
+    async def close(self):
+        self.lease.cancel()
+        await asyncio.gather(self.lease, return_exceptions=True)
+        await self.service.close()
+
+
+class Stranger:
+    """A connection with a real credential that notes what it hears."""
+
+    def __init__(self, platform, credentials, inbox):
+        self.platform, self.credentials, self.inbox = platform, credentials, inbox
+        self.heard = []
+
+    async def start(self):
+        self.errors = []
+        self.connection = await self.platform.broker.connect(
+            self.credentials, inbox_prefix=self.inbox.encode(), errors=self.errors
+        )
+        await self.connection.subscribe(f"{self.inbox}.>", cb=self._hear)
+        await self.connection.flush()
+        return self
+
+    async def _hear(self, message):
+        self.heard.append((message.subject, message.data))
+
+    async def say(self, subject, body, reply="", headers=None):
+        await self.connection.publish(subject, body, reply=reply, headers=headers)
+
+    async def settle(self):
+        """All of it has reached the broker, and what came of it is here."""
+        for _ in range(2):
+            await self.connection.flush()
+            await self.platform.service.flush()
+        await asyncio.sleep(QUIET_S)
+        await self.connection.flush()
+
+
+async def tried(stranger, platform):
+    """Everything, with every reply; returns what changed and was heard, by subject."""
+    before, platform.heard = await platform.states(), defaultdict(int)
+    other = trial_inbox(13) if stranger.inbox == trial_inbox(12) else worker_inbox(NEIGHBOUR)
+    for subject in [*platform_subjects(), *senders(), *interfaces()]:
+        for reply in replies(stranger.inbox, other):
+            for body in BODIES:
+                await stranger.say(subject, body, reply)
+    await stranger.settle()
+    after = await platform.states()
+    changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    return changed, dict(platform.heard)
+
+
+def run(broker, story):
+    async def work():
+        platform = await Platform(broker).start()
+        strangers = []
+
+        async def enter(credentials, inbox):
+            strangers.append(await Stranger(platform, credentials, inbox).start())
+            return strangers[-1]
+
+        try:
+            async with asyncio.timeout(200):
+                await story(platform, enter)
+        finally:
+            for one in strangers:
+                await one.connection.close()
+            await platform.close()
+
+    asyncio.run(work())
+
+
+async def two_trials(platform, enter):
+    authority = platform.broker.authority
+    return [
+        await enter(mint_trial(authority.trial_signing_seed, authority.scripts, id), trial_inbox(id))
+        for id in (int(MINE), int(OTHER))
+    ]
+
+
+async def two_workers(platform, enter):
+    authority = platform.broker.authority
+    return [await enter(authority.worker(id), worker_inbox(id)) for id in (WORKER, NEIGHBOUR)]
+
+
+def table(who, rows):
+    print(f"\n{who}: what came of everything that it tried")
+    for row in sorted(rows):
+        print(f"  {row}")
+
+
+def test_a_script_states_reports_and_asks_in_its_own_name_and_nothing_else(broker):
+    async def story(platform, enter):
+        mine, other = await two_trials(platform, enter)
+        changed, heard = await tried(mine, platform)
+        table("script of trial 12", [*changed, *(f"heard by a service: {one}" for one in heard)])
+        assert changed == {"WITNESS witness.trial.12", "REPORTS reports.12.metrics"}
+        assert set(heard) == {"ask.trial.12.searcher.news"}
+        assert not any(b"salt" in body or b"orders of" in body for _, body in mine.heard)
+        # Its answers, and only those, came where it wanted them within its account.
+        assert {body for _, body in other.heard} <= {b"about 12"} | stored(other)
+
+    run(broker, story)
+
+
+def stored(stranger):
+    """Acknowledgements of streams, which say nothing but a place."""
+    return {body for _, body in stranger.heard if body.startswith((b'{"stream"', b'{"error"'))}
+
+
+def test_a_worker_states_facts_and_signs_of_its_own_and_nothing_else(broker):
+    async def story(platform, enter):
+        mine, _ = await two_workers(platform, enter)
+        changed, heard = await tried(mine, platform)
+        table("worker w1", [*changed, *(f"heard by a service: {one}" for one in heard)])
+        assert changed == {
+            "WITNESS witness.worker.w1",
+            "LOGS logs.1.r",
+            "ORDERS orders.heard.w1",
+            "ORDERS last",
+        }
+        assert set(heard) == {"ask.worker.w1.scheduler.holder", "heartbeat.w1", "health.sign.worker.w1"}
+        assert not any(b"salt" in body or b"orders of w2" in body for _, body in mine.heard)
+
+    run(broker, story)
+
+
+def test_nobody_hears_anything_but_their_own_inbox(broker):
+    async def story(platform, enter):
+        for mine, other in (await two_trials(platform, enter), await two_workers(platform, enter)):
+            wanted = [
+                *platform_subjects(),
+                *senders(),
+                "control.>",
+                "witness.>",
+                "orders.>",
+                "_INBOX.>",
+                ">",
+                "*",
+            ]
+            for pattern in [*wanted, f"{other.inbox}.>", f"{other.inbox}.*", "$JS.>", "$SYS.>", "_R_.>"]:
+                before = len(mine.errors)
+                await mine.connection.subscribe(pattern, cb=mine._hear)
+                await mine.connection.flush()
+                await asyncio.sleep(0)
+                async with asyncio.timeout(20):
+                    while len(mine.errors) == before:
+                        await asyncio.sleep(0.005)
+                assert "subscription" in mine.errors[-1], pattern
+            await other.connection.publish(f"{other.inbox}.a-secret-name", b"secret")
+            await other.settle()
+            assert not any(b"secret" in body for _, body in mine.heard)
+
+    run(broker, story)
+
+
+def test_ids_of_others_and_batches_that_never_end_hold_up_nobody(broker):
+    async def story(platform, enter):
+        mine, _ = await two_trials(platform, enter)
+        for number in range(60):
+            batch = {"Nats-Batch-Id": f"b{number}", "Nats-Batch-Sequence": "1"}
+            await mine.say(subjects.witness_of_trial(12), b"{}", f"{mine.inbox}.r", batch)
+            await mine.say(subjects.reports(12), b"{}", f"{mine.inbox}.r", batch)
+        for id in ("decision-1", "exited-1.r.1-w1", "checkpoint-u"):
+            for subject in (subjects.witness_of_trial(12), subjects.reports(12)):
+                await mine.say(subject, b"{}", f"{mine.inbox}.r", {"Nats-Msg-Id": id})
+        await mine.settle()
+        fenced = Fence(subjects.decision("searcher"), 0)
+        drafts = [Draft(fenced.subject, b"{}", "decision-1"), Draft("control.searcher.x.1.y", b"{}", "e1")]
+        at = await platform.log.append_batch(drafts, fence=fenced)
+        assert at == (await platform.log.bounds(subjects.CONTROL))[1]
+        fact = Draft("control.worker.w1.allocation_exited", b"{}", "exited-1.r.1-w1")
+        assert await platform.log.append(fact) == at + 1
+
+    run(broker, story)
+
+
+def test_nobody_but_its_owner_states_an_owners_facts(broker):
+    async def story(platform, enter):
+        for owner in OWNERS:
+            own = await enter(platform.broker.authority.service(owner), "_INBOX")
+            before = await platform.states()
+            for subject in (
+                *platform_subjects(),
+                "control.trial.13.progressed",
+                "control.worker.w2.registered",
+            ):
+                if not subject.startswith(("logs", "witness")):
+                    await own.say(subject, b"{}")
+            await own.settle()
+            after = await platform.states()
+            changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+            control = {key.partition(" ")[2].split(".")[1] for key in changed if key.startswith("CONTROL ")}
+            # What it admits.
+            allowed = {owner} | ({"trial", "worker"} if owner == subjects.INTAKE else set())
+            assert control == allowed, owner
+            orders = {key for key in changed if key.startswith("ORDERS")}
+            assert bool(orders) == (owner == "scheduler"), orders
+
+    run(broker, story)

@@ -1,0 +1,48 @@
+"""The credentials that a worker makes: its own, where it has the key, and in time those of scripts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+import structlog
+
+from services.kit.credentials import mint_worker
+from services.kit.files import write_whole
+from worker.preparing import Preparer, Signing
+from worker.run import Run
+from worker.settings import WorkerSettings
+
+FILE = "worker.creds"
+
+log = structlog.get_logger()
+
+
+def own(settings: WorkerSettings) -> WorkerSettings:
+    """The settings with credentials under the worker's own id, made where none are named; raises OSError."""
+    if settings.nats_credentials is not None or settings.worker_signing is None:
+        return settings
+    signing = msgspec.json.decode(settings.worker_signing.read_bytes(), type=Signing)
+    path = settings.worker_home / FILE
+    write_whole(path, mint_worker(signing.seed, signing.account, settings.worker_id).encode())
+    return replace(settings, nats_credentials=path)
+
+
+async def renew(settings: WorkerSettings, preparer: Preparer, runs: Mapping[str, Run]) -> None:
+    """Write new credentials for scripts that run, at half of the life of the old ones, until cancelled.
+
+    Also at once: how old those are that were found is not known.
+    """
+    if not settings.script_credentials_s:
+        return
+    while True:
+        for run in list(runs.values()):
+            if run.order.briefing is None or not run.order.started_at or run.done.is_set():
+                continue
+            try:
+                await asyncio.to_thread(preparer.renew, run.folder, run.order.briefing)
+            except OSError as error:
+                log.warning("credentials.not_renewed", allocation=run.id, error=str(error))
+        await asyncio.sleep(settings.script_credentials_s / 2)
