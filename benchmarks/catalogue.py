@@ -172,7 +172,7 @@ async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:
         measures=Measures("gateway"),
         health=ClusterHealth(Conditions("gateway"), Signs()),
     )
-    made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://gateway")
+    made = httpx.AsyncClient(transport=httpx.ASGITransport(application(backend)), base_url="http://localhost")
     # Nobody folds here: a session whose record has not come yet is believed by its signature.
     session = tokens.issue(backend.token_key, tokens.begin("determined", time.time()))
     made.headers["Authorization"] = f"Bearer {session}"

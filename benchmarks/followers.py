@@ -66,7 +66,8 @@ def trial_of(home: Home, client: httpx.Client) -> tuple[int, int, str]:
 async def measure(home: Home, client: httpx.Client, size: Size, trial: int, task: str) -> None:
     host, port = address(home).removeprefix("http://").split(":")
     token = client.headers["Authorization"]
-    request = f"GET /api/v1/trials/{trial}/logs?follow=true HTTP/1.1\r\nHost: localhost\r\nAuthorization: {token}\r\n\r\n"
+    head = f"GET /api/v1/trials/{trial}/logs?follow=true HTTP/1.1\r\nHost: localhost"
+    request = f"{head}\r\nAuthorization: {token}\r\n\r\n"
     streams = []
     began = time.perf_counter()
     for start in range(0, size.followers, 50):
