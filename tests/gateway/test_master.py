@@ -13,6 +13,7 @@ from tests.gateway import stories as story
 
 @pytest.fixture
 def story_told(gateway):
+    """Three events behind a first decision, by which the intake leads."""
     gateway.given(story.created(1), story.trial_created(1), story.run_requested(1))
     return gateway
 
@@ -23,7 +24,7 @@ def messages(gateway, **params):
 
 def test_every_event_is_a_line(story_told):
     entries = messages(story_told)
-    assert [entry["id"] for entry in entries] == [1, 2, 3]
+    assert [entry["id"] for entry in entries] == [2, 3, 4]
     assert entries[0]["message"] == "experiment 1 was created: submitted by determined [test]"
     assert "run 1" in entries[2]["message"]
     assert (entries[0]["level"], entries[0]["timestamp"]) == ("LOG_LEVEL_INFO", "2023-11-14T22:13:20.000000Z")
@@ -31,17 +32,17 @@ def test_every_event_is_a_line(story_told):
 
 def test_what_leads_a_batch_of_decisions_is_none(story_told):
     story_told.given(Decision("searcher", 3, 1, "r"))
-    assert [entry["id"] for entry in messages(story_told)] == [1, 2, 3]
+    assert [entry["id"] for entry in messages(story_told)] == [2, 3, 4]
 
 
 @pytest.mark.parametrize(
     ("params", "ids"),
     [
-        ({"offset": 1}, [2, 3]),
-        ({"offset": -1}, [3]),
-        ({"limit": 2}, [1, 2]),
-        ({"offset": -2, "limit": 1}, [2]),
-        ({"offset": -99}, [1, 2, 3]),
+        ({"offset": 2}, [3, 4]),
+        ({"offset": -1}, [4]),
+        ({"limit": 2}, [2, 3]),
+        ({"offset": -2, "limit": 1}, [3]),
+        ({"offset": -99}, [2, 3, 4]),
         ({"offset": 99}, []),
     ],
 )
@@ -92,7 +93,7 @@ def test_messages_that_nobody_can_read_are_listed_with_their_positions(story_tol
     story_told.settle()
     story_told.given(story.created(2))
     found = story_told.get("/api/v1/master/parked")
-    row = {"position": 4, "subject": "control.searcher.trial.1.announced", "reason": "damaged"}
+    row = {"position": 5, "subject": "control.searcher.trial.1.announced", "reason": "damaged"}
     assert found == {"unreadable": [row], "more": False, "parked": []}
 
 
@@ -102,7 +103,7 @@ def test_the_newest_that_nobody_can_read_come_first(story_told):
         story_told.run(story_told.journal.append(draft))
     story_told.settle()
     found = story_told.get("/api/v1/master/parked", limit=2)
-    assert ([row["position"] for row in found["unreadable"]], found["more"]) == ([6, 5], True)
+    assert ([row["position"] for row in found["unreadable"]], found["more"]) == ([7, 6], True)
     assert "limit must be 1 to" in story_told.refused(400, "GET", "/api/v1/master/parked?limit=0")
 
 

@@ -74,7 +74,7 @@ def test_an_experiment_leads_through_its_last_trial_to_its_start(cluster):
 def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
     steps = cluster.get("/api/v1/why/experiment/1")["steps"]
     assert steps[1] == {
-        "position": 15,
+        "position": 16,
         "name": "searcher.experiment.stopping",
         "time": "2023-11-14T22:13:21.500000Z",
         "actor": "searcher",
@@ -82,7 +82,7 @@ def test_a_step_has_place_time_actor_reason_and_whom_it_is_about(cluster):
         "reason": "the search is complete",
         "about": {"kind": "experiment", "id": "1"},
         "aside": False,
-        "because": [14],
+        "because": [15],
     }
     positions = [step["position"] for step in steps]
     assert positions == sorted(positions, reverse=True)

@@ -92,7 +92,7 @@ def secured(made, tmp_path):
 
 def service_settings(server, authority):
     path = server.folder / "service.creds"
-    path.write_text(server.authority.service())
+    path.write_text(server.authority.operator())
     return ServiceSettings(nats_url=server.url, nats_credentials=path, tls_ca=authority)
 
 

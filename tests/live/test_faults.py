@@ -175,9 +175,9 @@ with det.core.init() as core:
         thread.submit(thread.store(subject, body, f"{run}-{next(numbers)}")).result()
     for event in events():
         body = codec.encode(event, id=f"nonsense-{next(numbers)}", actor="x\0", at=1e300)
-        send(codec.subject_of(event), body)
-        send(codec.subject_of(event), body.replace(b'"run":', b'"run":' + DEEP + b',"x":'))
-        send(codec.subject_of(event), body[:-9])
+        send(subjects.witness_of_trial(mine), body)
+        send(subjects.witness_of_trial(mine), body.replace(b'"run":', b'"run":' + DEEP + b',"x":'))
+        send(subjects.witness_of_trial(mine), body[:-9])
     for batch in batches():
         send(subjects.reports(mine), json.dumps(batch).encode())
     deep = json.dumps(next(batches())).encode()

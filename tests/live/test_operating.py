@@ -100,9 +100,9 @@ def queries():
 
 
 def test_the_numbers_are_those_of_what_happened(told):
-    assert value(told, "steadfast_ready") == 5
-    assert value(told, "steadfast_leads") == 5
-    assert value(told, "steadfast_broker_connected") == 6
+    assert value(told, "steadfast_ready") == 6
+    assert value(told, "steadfast_leads") == 6
+    assert value(told, "steadfast_broker_connected") == 7
     assert value(told, "steadfast_experiments", state="COMPLETED") == 1
     assert value(told, "steadfast_trials", state="COMPLETED") == 3
     assert value(told, "steadfast_slots", pool="default", state="free") == 2

@@ -63,14 +63,18 @@ def collected(cluster, id):
         return ""
 
 
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 def test_what_is_the_platforms_is_neither_collected_nor_read(cluster, tmp_path):
     home = cluster.home.path
-    known = {path: path.read_bytes() for path in (home / "secrets").iterdir()}
+    known = contents(home / "secrets")
     id = ran(cluster, tmp_path / "code", home, LIES)
     refused = "belongs to the platform itself"
     wait_for(lambda: refused in collected(cluster, id), 60, "collection")
     assert set(states(cluster, id).values()) == {"STATE_COMPLETED"}
-    assert {path: path.read_bytes() for path in (home / "secrets").iterdir()} == known
+    assert contents(home / "secrets") == known
     assert all((home / name).is_dir() for name in ("blobs", "databases", "broker"))
     for uuid in states(cluster, id):
         headers = {"Authorization": f"Bearer {cluster._token}"}

@@ -117,12 +117,12 @@ def test_reports_that_are_refused_are_told_by_step_and_the_facts_behind_them_are
         "refused by the cluster for good: invalid operation on sealed stream (error 10109); "
         "ask who runs the cluster to look at stream REPORTS"
     )
-    assert transport._thread.client.stored == ["control.trial.7.checkpoint_stored"]
+    assert transport._thread.client.stored == ["witness.trial.7"]
     transport.close()
 
 
 def test_a_fact_that_is_refused_is_an_error_of_its_call(on):
-    transport = on(control=SEALED)
+    transport = on(witness=SEALED)
     with pytest.raises(RuntimeError, match="trial 7, run 1: checkpoint u is refused by the cluster for good"):
         transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
     with pytest.raises(RuntimeError, match="the completion of operation 2 is refused"):
@@ -134,9 +134,9 @@ def test_a_fact_that_is_refused_is_an_error_of_its_call(on):
 
 def test_a_fact_that_is_refused_when_nobody_waits_any_more_is_told_by_a_later_call(on, monkeypatch):
     monkeypatch.setattr("determined.transport.bus.FACT_S", 0.0)
-    transport = on(control=OSError("away"))
+    transport = on(witness=OSError("away"))
     transport.checkpoint(StoredCheckpoint("u", {}, {"steps_completed": 3}))
-    transport._thread.client.answers["control"] = SEALED
+    transport._thread.client.answers["witness"] = SEALED
     with pytest.raises(RuntimeError, match="checkpoint u is refused"):
         transport.flush()
 
