@@ -117,7 +117,7 @@ class _Reader:
         self._catalogue = catalogue
         self._subjects = [subjects.logs(task_id)]
         self._is_over = is_over
-        self.tails: set[Tail] = set()
+        self.tails: dict[Tail, None] = {}
         self.position = 0
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.work = asyncio.create_task(self._run())
@@ -212,14 +212,14 @@ class Tails:
         if reader is None or reader.work.done():
             reader = self._readers[task_id] = _Reader(self.journal, self._catalogue, task_id, is_over)
         tail = Tail(reader.position)
-        reader.tails.add(tail)
+        reader.tails[tail] = None
         try:
             await asyncio.shield(reader.ready)
             # Before the reader was ready nothing was handed out.
             tail.after = tail.after or reader.position
             yield tail
         finally:
-            reader.tails.discard(tail)
+            reader.tails.pop(tail, None)
             self._let_go(task_id, reader)
 
     def _let_go(self, task_id: str, reader: _Reader) -> None:

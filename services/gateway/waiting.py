@@ -45,7 +45,7 @@ class Waiting:
 
     def __init__(self, state: Callable[[], State]) -> None:
         self._state = state
-        self._waiters: defaultdict[Key, set[_Waiter]] = defaultdict(set)
+        self._waiters: defaultdict[Key, dict[_Waiter, None]] = defaultdict(dict)
         """By the record that they named."""
         self._moved: deque[_Waiter] = deque()
         """Those whose record moved since they were looked after."""
@@ -73,7 +73,7 @@ class Waiting:
             return
         waiter = _Waiter(fact.holds)
         for key in fact.keys:
-            self._waiters[key].add(waiter)
+            self._waiters[key][waiter] = None
         try:
             await waiter.future
         finally:
@@ -83,7 +83,7 @@ class Waiting:
     def _forget(self, key: Key, waiter: _Waiter) -> None:
         waiters = self._waiters.get(key)
         if waiters is not None:
-            waiters.discard(waiter)
+            waiters.pop(waiter, None)
             if not waiters:
                 del self._waiters[key]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol, TypeVar
 
 import msgspec
@@ -30,21 +30,21 @@ MOST_OF_ONE = 64
 class Watched(Protocol):
     """Tells which records were folded."""
 
-    def watch(self, listener: Callable[[set[Key]], None]) -> None:
-        """Have `listener` called with the keys of each folded batch."""
+    def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
+        """Have `listener` called with the keys of each folded batch, in the order of the log."""
 
 
 class News:
     """Everybody who waits for what records of one service say."""
 
     def __init__(self, saver: Watched) -> None:
-        self._waiting: defaultdict[Key, set[asyncio.Future[None]]] = defaultdict(set)
+        self._waiting: defaultdict[Key, dict[asyncio.Future[None], None]] = defaultdict(dict)
         saver.watch(self._moved)
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
 
-    def _moved(self, keys: set[Key]) -> None:
+    def _moved(self, keys: Collection[Key]) -> None:
         # Whichever are fewer: a replica that starts folds a million records while nobody waits.
         smaller = keys if len(keys) < len(self._waiting) else list(self._waiting)
         for key in smaller:
@@ -62,11 +62,11 @@ class News:
             async with asyncio.timeout(min(max(wait_s, 0.0), WAIT_S)):
                 while (said := say()) is None:
                     waiter = asyncio.get_running_loop().create_future()
-                    waiters.add(waiter)
+                    waiters[waiter] = None
                     try:
                         await waiter
                     finally:
-                        waiters.discard(waiter)
+                        del waiters[waiter]
             return said
         except TimeoutError:
             return None

@@ -16,12 +16,13 @@ _ENDING: set[asyncio.Future[Any]] = set()
 
 async def end(*works: asyncio.Future[Any]) -> None:
     """Cancel them, and wait until they have ended, however they do."""
-    left = {work for work in works if not work.done()}
+    left = [work for work in works if not work.done()]
     try:
         while left:
             for work in left:
                 work.cancel()
-            _, left = await asyncio.wait(left, timeout=AGAIN_S)
+            await asyncio.wait(left, timeout=AGAIN_S)
+            left = [work for work in left if not work.done()]
     except asyncio.CancelledError:
         end_soon(*left)
         raise

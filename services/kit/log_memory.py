@@ -29,11 +29,11 @@ class _Grown:
     """Tells that something was appended. Whoever waits may be cancelled: there is no lock to be left held."""
 
     def __init__(self) -> None:
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}
 
     def tell(self) -> None:
         """Wake all who wait."""
-        waiting, self._waiting = self._waiting, set()
+        waiting, self._waiting = self._waiting, {}
         for one in waiting:
             if not one.done():
                 one.set_result(None)
@@ -41,11 +41,11 @@ class _Grown:
     async def next(self) -> None:
         """Wait until it is told again."""
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
+        self._waiting[waiter] = None
         try:
             await waiter
         finally:
-            self._waiting.discard(waiter)
+            self._waiting.pop(waiter, None)
 
 
 class MemoryLog:

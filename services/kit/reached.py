@@ -15,7 +15,7 @@ class Reached:
 
     def __init__(self, position: int = 0) -> None:
         self.position = position
-        self._waiting: dict[int, set[asyncio.Future[None]]] = {}
+        self._waiting: dict[int, dict[asyncio.Future[None], None]] = {}
         self._marks: list[int] = []
         """The keys of `_waiting`, as a heap."""
 
@@ -32,12 +32,12 @@ class Reached:
         if self.position >= position:
             return
         if position not in self._waiting:
-            self._waiting[position] = set()
+            self._waiting[position] = {}
             heapq.heappush(self._marks, position)
         waiters = self._waiting[position]
         waiter = asyncio.get_running_loop().create_future()
-        waiters.add(waiter)
+        waiters[waiter] = None
         try:
             await waiter
         finally:
-            waiters.discard(waiter)
+            del waiters[waiter]

@@ -106,7 +106,8 @@ class Runner(Generic[S]):
         self._appended = 0
         self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
         self._touched: dict[Key, str] = {}
-        self._dirty: set[Key] = set()
+        self._dirty: dict[Key, None] = {}
+        """Keys of folded records, in the order of the log."""
         self._rounds = Rounds(rules, new_id=new_id, parked=self._park, stopwatch=stopwatch)
         self._waiting = Waiting()
         self._sent: dict[str, tuple[Outcome, ...]] = {}
@@ -216,7 +217,7 @@ class Runner(Generic[S]):
                 self._trail.note(messages, events)
         self._caught_up[stream] = caught_up
         await self._saver.changed(self.state, self._dirty, events, dict(self.positions))
-        self._dirty = set()
+        self._dirty = {}
         # A broker that does not keep up says too early that this is all there is.
         if all(self._caught_up.values()) and self.positions[subjects.CONTROL] >= self._appended:
             self.ready.set()
@@ -245,7 +246,7 @@ class Runner(Generic[S]):
             # It is asked again, whatever was wrong with it.
             self.parked.pop(key, None)
             self._touched[key] = recorded.id
-            self._dirty.add(key)
+            self._dirty[key] = None
 
     def _read_back(self, decision: Recorded) -> None:
         # One that was given up may have been on its way all the time: any of them counts.

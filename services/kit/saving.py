@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import sqlalchemy as sa
@@ -42,7 +42,7 @@ class Saver(Protocol):
         """The newest saved state and its position in each stream."""
 
     async def changed(
-        self, state: Any, keys: set[Key], events: Sequence[Recorded], positions: dict[str, int]
+        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
         """Take over what one folded batch changed; waits when too much is unsaved."""
 
@@ -68,7 +68,7 @@ class InMemory:
         return self._state(), {}
 
     async def changed(
-        self, state: Any, keys: set[Key], events: Sequence[Recorded], positions: dict[str, int]
+        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
         return None
 
@@ -117,10 +117,13 @@ class DatabaseSaver:
         """How many of the folded portions are saved."""
         self._asking = 0
         """How many wait for what is folded to be saved."""
-        self._listeners: list[Callable[[set[Key]], None]] = []
+        self._listeners: list[Callable[[Collection[Key]], None]] = []
 
-    def watch(self, listener: Callable[[set[Key]], None]) -> None:
-        """Have `listener` called with the keys of each folded batch, before they are saved."""
+    def watch(self, listener: Callable[[Collection[Key]], None]) -> None:
+        """Have `listener` called with the keys of each folded batch before they are saved.
+
+        They come in the order of the log, each once.
+        """
         self._listeners.append(listener)
 
     @property
@@ -135,7 +138,7 @@ class DatabaseSaver:
         return state, positions
 
     async def changed(
-        self, state: Any, keys: set[Key], events: Sequence[Recorded], positions: dict[str, int]
+        self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
     ) -> None:
         for key in keys:
             self._records[key] = getattr(state, key[0]).get(key[1])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import msgspec
@@ -104,12 +104,11 @@ class OrdersWriter:
         """Whether all that is folded of a worker is in ORDERS."""
         return self._leads and worker_id not in self._due and worker_id not in self._working
 
-    def _changed(self, keys: set[Key]) -> None:
+    def _changed(self, keys: Collection[Key]) -> None:
         state: State = self._runner.state
-        # The keys are a set: what follows of them must not depend on its order.
-        for id in sorted(id for kind, id in keys if kind == "workers"):
+        for id in [id for kind, id in keys if kind == "workers"]:
             self._due[id] = None
-        for id in sorted(id for kind, id in keys if kind == "allocations"):
+        for id in [id for kind, id in keys if kind == "allocations"]:
             self._allocation_changed(state, id)
         if self._due:
             self._news.set()

@@ -67,6 +67,36 @@ def test_who_waits_is_answered_when_the_record_moves_and_looked_after_then_only(
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("also", [[], [50, 51, 52]])
+def test_who_came_first_for_a_record_is_looked_after_first(saver, also):
+    """Also where more records moved than are waited for: never in the order of a set."""
+
+    async def story():
+        news, said, looked = News(saver), False, []
+
+        def wait(id, rank):
+            def say():
+                if said:
+                    looked.append((id, rank))
+                return said or None
+
+            return asyncio.ensure_future(news.next(("trials", id), say, 20))
+
+        came, moved = (4, 19, 7, 3), (19, 3, 4)
+        waiting = {(id, rank): wait(id, rank) for rank in range(20) for id in came}
+        await asyncio.sleep(0)
+        said = True
+        saver.fold({("trials", id): None for id in (*moved, *also)})
+        await asyncio.gather(*(one for (id, _), one in waiting.items() if id in moved))
+        order = (4, 19, 3) if also else moved
+        assert looked == [(id, rank) for id in order for rank in range(20)]
+        for one in waiting.values():
+            one.cancel()
+        await asyncio.gather(*waiting.values(), return_exceptions=True)
+
+    asyncio.run(story())
+
+
 def test_nothing_new_is_said_when_the_time_is_up_and_no_later_than_the_longest(saver, monkeypatch):
     monkeypatch.setattr(asked, "WAIT_S", 0.01)
 

@@ -25,6 +25,29 @@ def test_each_is_woken_at_its_position():
     asyncio.run(work())
 
 
+def test_who_came_first_is_woken_first():
+    async def work():
+        reached, woken = Reached(), []
+
+        async def wait(number):
+            await reached.reach(5)
+            woken.append(number)
+
+        # Futures lie where others lay before, in no order.
+        tasks = [asyncio.create_task(wait(number)) for number in range(200)]
+        await asyncio.sleep(0)
+        for task in tasks[::3]:
+            task.cancel()
+        tasks += [asyncio.create_task(wait(number)) for number in range(200, 300)]
+        await asyncio.sleep(0)
+        reached.move(5)
+        await asyncio.wait(tasks)
+        assert woken == sorted(woken)
+        assert len(woken) == 300 - len(tasks[:200:3])
+
+    asyncio.run(work())
+
+
 def test_who_goes_away_leaves_nothing_behind():
     async def work():
         reached = Reached()

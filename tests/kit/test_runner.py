@@ -138,6 +138,33 @@ def test_what_is_stated_is_answered_through_the_log():
     asyncio.run(work())
 
 
+class Told(InMemory):
+    """Notes the keys that it is told of."""
+
+    def __init__(self):
+        super().__init__(State)
+        self.keys = []
+
+    async def changed(self, state, keys, events, positions):
+        self.keys += keys
+
+
+def test_what_moved_is_told_in_the_order_of_the_log():
+    """As one seed of the simulation must: whatever the order of sets is in this process."""
+    ids = random.Random(1).sample(range(1, 400), 100)
+
+    async def story():
+        log, told = MemoryLog(), Told()
+        for id in ids:
+            await log.append(ask(id))
+            await log.append(ask(id, tag="again"))
+        async with running(log, saver=told, leading=lambda: False):
+            await until(lambda: len(told.keys) >= len(ids))
+        assert told.keys == [("accounts", id) for id in ids]
+
+    asyncio.run(story())
+
+
 def test_a_restart_decides_nothing_again():
     async def work():
         log = MemoryLog()

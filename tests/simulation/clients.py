@@ -65,8 +65,8 @@ class Client:
         name = self.chance.choices(list(VISITS), [often for often, _ in VISITS.values()])[0]
         at = self.chance.choice((0, self.chance.randrange(1, MOST_STEPS)))
         request = gateway.process.run(HangsUp(VISITS[name][1](self, gateway), at))
-        gateway.visitors.add(request)
-        request.add_done_callback(gateway.visitors.discard)
+        gateway.visitors[request] = None
+        request.add_done_callback(gateway.visitors.pop)
         try:
             await asyncio.wait([request], timeout=PATIENCE_S)
         finally:

@@ -23,7 +23,7 @@ class Gateway(Replica):
     def __init__(self, world, number):
         super().__init__(world, world.rules["gateway"], number, Shelf(world.chance))
         self.serves = False
-        self.visitors = set()
+        self.visitors = {}
         self.floor = 0
         """Whatever it answers from now on shows CONTROL up to here: somebody was told of that by it."""
 

@@ -66,7 +66,7 @@ class Live:
 
     def __init__(self, catalogue: Catalogue, journal: Log) -> None:
         self._catalogue = catalogue
-        self._readers: defaultdict[str, set[Reader]] = defaultdict(set)
+        self._readers: defaultdict[str, dict[Reader, None]] = defaultdict(dict)
         """By topic."""
         self._turns = Turns()
         self._open = 0
@@ -86,9 +86,9 @@ class Live:
     def note(self, keys: Iterable[Key]) -> None:
         """Records were folded."""
         state = self._catalogue.state
-        topics = frozenset(topic for key in keys for topic in topics_of(state, key))
+        topics = dict.fromkeys(topic for key in keys for topic in topics_of(state, key))
         if topics:
-            self._remember(topics)
+            self._remember(frozenset(topics))
             self._tell(topics)
 
     def _remember(self, topics: frozenset[str]) -> None:
@@ -159,14 +159,14 @@ class Live:
 
     def _add(self, reader: Reader) -> None:
         self._open += 1
-        for topic in reader.topics:
-            self._readers[topic].add(reader)
+        for topic in sorted(reader.topics):
+            self._readers[topic][reader] = None
         self._follow_curves()
 
     def _drop(self, reader: Reader) -> None:
         self._open -= 1
         for topic in reader.topics:
-            self._readers[topic].discard(reader)
+            self._readers[topic].pop(reader, None)
             if not self._readers[topic]:
                 del self._readers[topic]
         self._follow_curves()

@@ -37,7 +37,7 @@ class Curves:
         self._missed = missed
         self._wanted = False
         self._work: asyncio.Task[None] | None = None
-        self._again: set[str] = set()
+        self._again: dict[str, None] = {}
 
     @property
     def running(self) -> bool:
@@ -78,24 +78,25 @@ class Curves:
         async with self._journal.read(subjects.REPORTS, after=last) as feed:
             while True:
                 batch = await feed.batch()
-                self._moved({message.subject for message in batch.messages})
+                self._moved(dict.fromkeys(message.subject for message in batch.messages))
 
-    def _moved(self, where: set[str]) -> None:
-        topics: set[str] = set()
+    def _moved(self, where: Iterable[str]) -> None:
+        topics: dict[str, None] = {}
         for subject in where:
             id = subject.split(".")[1]
             trial = self._state().trials.get(int(id)) if id.isdecimal() else None
             if trial is not None:
-                topics |= {f"trial.{trial.id}{SERIES}", f"experiment.{trial.experiment_id}{SERIES}"}
+                own = f"trial.{trial.id}{SERIES}", f"experiment.{trial.experiment_id}{SERIES}"
+                topics |= dict.fromkeys(own)
         if topics:
             self._tell(topics)
             self._tell_again(topics)
 
-    def _tell_again(self, topics: set[str]) -> None:
+    def _tell_again(self, topics: dict[str, None]) -> None:
         if not self._again:
             asyncio.get_running_loop().call_later(AGAIN_S, self._told_again)
         self._again |= topics
 
     def _told_again(self) -> None:
-        topics, self._again = self._again, set()
+        topics, self._again = self._again, {}
         self._tell(topics)
