@@ -57,8 +57,18 @@ PLAIN = [
     "$JS.API.CONSUMER.>",
     "$JS.FC.>",
     "_INBOX.>",
+    "_R_.>",
 ]
-"""What every service may say: it asks others, makes the streams, and reads them."""
+"""What every service may say: it asks others, makes the streams, reads them, and answers.
+
+`_R_` is where the broker puts the reply subjects of questions that come from the other accounts: a random
+name each, which leads back into the asker's own account, once, and nowhere when the asker has left. Services
+hear all questions and could answer them anyhow; the names by themselves give them nothing more.
+The broker's own permission to respond (`resp`, `allow_responses`) is no substitute. It is remembered by
+connection, so an answer given after a reconnect would be a violation; it covers any reply subject that
+another service names, a third one's facts too; and the broker would keep an entry for each message read
+of a stream, as those carry a subject for acknowledgements.
+"""
 OF_OWNER = {
     subjects.INTAKE: [
         subjects.witnessed("*"),
@@ -240,7 +250,6 @@ def _may(say: list[str], hear: list[str]) -> dict[str, Any]:
     return {
         "pub": {"allow": say},
         "sub": {"allow": hear},
-        "resp": {"max": UNLIMITED, "ttl": 0},
         "subs": UNLIMITED,
         "data": UNLIMITED,
         "payload": UNLIMITED,

@@ -132,6 +132,12 @@ def replies(own, other):
         f"{other}.known-to-the-test",
         *platform_subjects()[:12],
         "control.trial.13.progressed",
+        # What their account imports: an answer there would come in as somebody's word.
+        "witness.trial.13",
+        "reports.13.metrics",
+        "ask.trial.13.searcher.news",
+        "witness.worker.w2",
+        "orders.heard.w2",
     ]
 
 
