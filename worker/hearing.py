@@ -29,10 +29,9 @@ RETRY_S = 0.2
 TIMEOUT_S = 2.0
 NANOSECONDS = 1_000_000_000
 AWAY = (NatsError, TimeoutError, OSError)
-OTHER_MESSAGE = 10070
+NOT_PERMITTED = 10111
 """Refused for a reason that is looked at behind the sequence of the subject."""
 OTHER_SEQUENCE = 10071
-NEVER_SENT = "asks-only"
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -81,15 +80,17 @@ class Hearing:
         headers = {
             "Nats-Expected-Last-Subject-Sequence": str(sequence),
             "Nats-Expected-Last-Subject-Sequence-Subject": subjects.orders(self._worker_id),
-            "Nats-Expected-Last-Msg-Id": NEVER_SENT,
+            # Not permitted in this stream, and refused by its leader alone: a wrong `Nats-Expected-Last-Msg-Id`
+            # is found by the copies, too, and each then takes its own stream for broken.
+            "Nats-Rollup": "sub",
         }
         while True:
             with contextlib.suppress(*AWAY, msgspec.MsgspecError):
                 reply = await self._connection.request(subject, b"", timeout=TIMEOUT_S, headers=headers)
                 answer: dict[str, Any] = msgspec.json.decode(reply.data)
                 code = answer.get("error", {}).get("err_code")
-                if code in (OTHER_MESSAGE, OTHER_SEQUENCE):
-                    return bool(code == OTHER_MESSAGE)
+                if code in (NOT_PERMITTED, OTHER_SEQUENCE):
+                    return bool(code == NOT_PERMITTED)
             await asyncio.sleep(RETRY_S)
 
     async def holder(self) -> Holder | None:

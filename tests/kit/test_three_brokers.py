@@ -10,6 +10,7 @@ from det_contracts import subjects
 from services.kit.lease import BUCKET, Lease
 from services.kit.log import Draft, Fence
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from worker.hearing import Hearing
 
 # The client library leaves the sockets of broken connections to the garbage collector.
 pytestmark = [
@@ -143,3 +144,23 @@ async def active(lease):
 async def has(connection, stream, count):
     info = await connection.jetstream().stream_info(stream)
     return info.config.num_replicas == count and await replicas(connection, stream) == count
+
+
+def test_a_worker_that_asks_for_its_newest_orders_breaks_no_copy_of_them(three_brokers):
+    """What only the copies find wrong with a message makes them take their own streams for broken."""
+
+    async def work():
+        connection = await three_brokers.connect()
+        js = connection.jetstream()
+        await ensure_streams(js, replicas=3)
+        await eventually(lambda: whole(connection, subjects.ORDERS))
+        hearing = Hearing(connection, "w")
+        for number in range(3):
+            stored = await js.publish(subjects.orders("w"), b"%d" % number)
+            assert await hearing.is_newest(stored.seq)
+            assert not await hearing.is_newest(stored.seq + 1)
+        await js.publish(subjects.orders("w"), b"last")
+        await eventually(lambda: whole(connection, subjects.ORDERS))
+        await connection.close()
+
+    asyncio.run(work())
