@@ -80,8 +80,8 @@ class Hearing:
         headers = {
             "Nats-Expected-Last-Subject-Sequence": str(sequence),
             "Nats-Expected-Last-Subject-Sequence-Subject": subjects.orders(self._worker_id),
-            # Not permitted in this stream, and refused by its leader alone. A wrong `Nats-Expected-Last-Msg-Id`
-            # would be found by the copies, too: each then takes its own stream for broken.
+            # Not permitted in this stream, and refused by its leader alone. The copies, too, would find
+            # `Nats-Expected-Last-Msg-Id` wrong, and each then takes its own stream for broken.
             "Nats-Rollup": "sub",
         }
         while True:
