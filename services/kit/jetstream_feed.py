@@ -22,9 +22,10 @@ from nats.aio.subscription import Subscription
 
 from det_contracts import subjects as names
 from services.kit.ending import end
+from services.kit.jetstream_api import AWAY
 from services.kit.lag import Behind
 from services.kit.log import Batch, LogTruncated, Mark, OutcomeUnknown, Stored
-from services.kit.stream_check import AWAY, Broken, StreamCheck
+from services.kit.stream_check import Broken, StreamCheck
 from services.kit.trail import HEADER
 
 __all__ = ["CANNOT_READ", "JetStreamFeed"]

@@ -11,12 +11,12 @@ import contextlib
 
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
-from nats.js.api import StorageType
 from nats.js.client import JetStreamContext
 from nats.js.errors import Error as JetStreamError
-from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NotFoundError
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 from nats.js.kv import KeyValue
 
+from services.kit.jetstream_api import ask_until_answered
 from services.kit.log_jetstream import ensure_stream
 
 BUCKET = "leases"
@@ -126,9 +126,9 @@ async def open_bucket(js: JetStreamContext, replicas: int) -> KeyValue:
         "allow_rollup_hdrs": True,
         "deny_delete": True,
     }
-    with contextlib.suppress(NotFoundError):
-        if (await js.stream_info(name)).config.storage == StorageType.FILE:
-            # As earlier versions made it; the broker cannot move it.
-            await js.delete_stream(name)
+    found = await ask_until_answered(js._nc, f"STREAM.INFO.{name}", {})
+    if found.get("config", {}).get("storage") == "file":
+        # As earlier versions made it; the broker cannot move it.
+        await ask_until_answered(js._nc, f"STREAM.DELETE.{name}", {})
     await ensure_stream(js, config)
     return await js.key_value(BUCKET)

@@ -17,11 +17,19 @@ from typing import Any
 import msgspec
 import structlog
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 from nats.js.client import JetStreamContext
 
 from det_contracts import subjects as names
 from det_contracts.limits import WITNESS_BYTES, WITNESS_MESSAGES
+from services.kit.jetstream_api import (
+    AWAY,
+    MISSING_STREAM,
+    NO_MESSAGE,
+    RETRY_S,
+    ask,
+    ask_until_answered,
+    is_leaders,
+)
 from services.kit.jetstream_feed import JetStreamFeed
 from services.kit.log import (
     BATCH_LIMIT,
@@ -35,7 +43,7 @@ from services.kit.log import (
     Stored,
     TooLarge,
 )
-from services.kit.stream_check import MISSING_STREAM, NO_MESSAGE, WAY_OUT, is_leaders
+from services.kit.stream_check import WAY_OUT
 from services.kit.trail import HEADER
 
 REFUSED = (10071, 10164, 10201)
@@ -53,9 +61,7 @@ REFUSAL_PATIENCE_S = 5.0
 FORMING = (10005, 10008, 10009, 10118)
 """Brokers that have not all found one another yet: too few of them, no leader, a stream that is offline."""
 FORMING_PATIENCE_S = 30.0
-RETRY_S = 0.2
 NANOSECONDS = 1_000_000_000
-AWAY = (NatsError, TimeoutError, OSError)
 MADE_LAZY = "was made by an earlier version, which had it flushed lazily; the broker cannot change that"
 REMAKE = "Stop the services and run `python -m services.local.remake`, which keeps all that it holds"
 
@@ -197,13 +203,9 @@ class JetStreamLog:
 
     async def _ask(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
         try:
-            reply = await self._connection.request(
-                f"$JS.API.{subject}", msgspec.json.encode(body), timeout=ACK_TIMEOUT_S
-            )
+            return await ask(self._connection, subject, body, ACK_TIMEOUT_S)
         except AWAY as error:
             raise OutcomeUnknown(f"no answer to {subject}: {error!r}") from error
-        answer: dict[str, Any] = msgspec.json.decode(reply.data)
-        return answer
 
 
 def _stored(message: dict[str, Any]) -> Stored:
@@ -282,7 +284,7 @@ _INBOX: dict[str, Any] = {
 
 async def _held(js: JetStreamContext, stream: str) -> int:
     """Bytes in a stream; 0 where there is none."""
-    found = await _api(js, f"STREAM.INFO.{stream}", {})
+    found = await ask_until_answered(js._nc, f"STREAM.INFO.{stream}", {})
     return int(found["state"]["bytes"]) if "state" in found else 0
 
 
@@ -311,7 +313,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 async def _problem(js: JetStreamContext, config: dict[str, Any], known: int) -> Problem | None:
     name = config["name"]
-    found = await _api(js, f"STREAM.INFO.{name}", {})
+    found = await ask_until_answered(js._nc, f"STREAM.INFO.{name}", {})
     if "error" not in found:
         return await _adjust(js, config, found["config"])
     error = found["error"]
@@ -334,24 +336,8 @@ async def _adjust(js: JetStreamContext, config: dict[str, Any], found: dict[str,
 
 
 async def _change(js: JetStreamContext, subject: str, config: dict[str, Any]) -> Problem | None:
-    answer = await _api(js, subject, config)
+    answer = await ask_until_answered(js._nc, subject, config)
     if "error" not in answer:
         return None
     error = answer["error"]
     return Problem(f"the broker refused {subject}: {error.get('description')}", error.get("err_code", 0))
-
-
-async def _api(js: JetStreamContext, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-    deadline = time.monotonic() + APPEND_PATIENCE_S
-    while True:
-        try:
-            reply = await js._nc.request(
-                f"$JS.API.{subject}", msgspec.json.encode(body), timeout=ACK_TIMEOUT_S
-            )
-            break
-        except AWAY:
-            if time.monotonic() > deadline:
-                raise
-            await asyncio.sleep(RETRY_S)
-    answer: dict[str, Any] = msgspec.json.decode(reply.data)
-    return answer

@@ -10,17 +10,12 @@ import time
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from nats.aio.client import Client
-from nats.errors import Error as NatsError
 
 from det_contracts import subjects as names
+from services.kit.jetstream_api import MISSING_STREAM, NO_MESSAGE, ask, is_leaders
 from services.kit.log import LogTruncated, Mark
 
-API_TIMEOUT_S = 5.0
-AWAY = (NatsError, TimeoutError, OSError)
-MISSING_STREAM = 10059
-NO_MESSAGE = 10037
 CERTAIN_S = 5.0
 """For how long a stream must look as if it lost something, or be gone, until that is believed."""
 LISTED = 20
@@ -98,25 +93,6 @@ class StreamCheck:
 
 
 WAY_OUT = "Restore the broker's data, or delete this service's database to start over from what is left"
-
-
-async def ask(connection: Client, subject: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Call JetStream; returns what it answers, refusals included. Raises what `AWAY` lists."""
-    reply = await connection.request(f"$JS.API.{subject}", msgspec.json.encode(body), timeout=API_TIMEOUT_S)
-    answer: dict[str, Any] = msgspec.json.decode(reply.data)
-    return answer
-
-
-def is_leaders(answer: dict[str, Any]) -> bool:
-    """Whether what is told of a stream comes from where it is led; others may be behind.
-
-    Who answers lists the *other* replicas, so a follower lists the leader among them.
-    """
-    cluster = answer.get("cluster")
-    if not cluster:
-        return True
-    leader = cluster.get("leader")
-    return bool(leader) and all(replica["name"] != leader for replica in cluster.get("replicas") or ())
 
 
 def missing(state: dict[str, Any]) -> int:

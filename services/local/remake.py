@@ -20,9 +20,9 @@ from nats.aio.client import Client
 from nats.js.errors import Error as JetStreamError
 
 from det_contracts import subjects as names
+from services.kit.jetstream_api import AWAY, MISSING_STREAM, ask, ask_until_answered, is_leaders
 from services.kit.lease import BUCKET
 from services.kit.log_jetstream import ensure_streams
-from services.kit.stream_check import MISSING_STREAM, ask, is_leaders
 from services.kit.tls import broker_options
 
 LOOK_S = 0.2
@@ -119,7 +119,7 @@ async def _promote(connection: Client, name: str, origin: str, subjects: list[st
 
 async def _info(connection: Client, stream: str) -> dict[str, Any] | None:
     while True:
-        answer = await ask(connection, f"STREAM.INFO.{stream}", {})
+        answer = await ask_until_answered(connection, f"STREAM.INFO.{stream}", {})
         if "error" not in answer and is_leaders(answer):
             return answer
         if answer.get("error", {}).get("err_code") == MISSING_STREAM:
@@ -128,7 +128,11 @@ async def _info(connection: Client, stream: str) -> dict[str, Any] | None:
 
 
 async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
-    answer = await ask(connection, subject, body)
+    """Make one change; whether one that nobody answered was made, the next look tells."""
+    try:
+        answer = await ask(connection, subject, body)
+    except AWAY:
+        return
     if "error" in answer:
         raise CannotRemake(f"the broker refused {subject}: {answer['error'].get('description')}")
 
@@ -156,6 +160,10 @@ def main() -> None:
         asyncio.run(_main(parser.parse_args()))
     except CannotRemake as error:
         sys.exit(str(error))
+    except AWAY as error:
+        sys.exit(
+            f"the broker does not answer ({error!r}); run this again when it does, it goes on from there"
+        )
 
 
 if __name__ == "__main__":

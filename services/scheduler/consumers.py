@@ -8,8 +8,8 @@ import msgspec
 from nats.aio.client import Client
 
 from det_contracts import subjects
+from services.kit.jetstream_api import AWAY, ask
 from services.kit.log import OutcomeUnknown
-from services.kit.stream_check import AWAY, ask
 
 NANOSECONDS = 1_000_000_000
 ACK_WAIT_S = 5

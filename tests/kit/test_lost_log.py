@@ -9,10 +9,11 @@ import pytest
 from det_contracts import subjects
 from services.kit import jetstream_feed, stream_check
 from services.kit.database import Snapshot
+from services.kit.jetstream_api import is_leaders
 from services.kit.log import Draft, LogTruncated, Mark
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.read_once import read_once
-from services.kit.stream_check import Broken, StreamCheck, is_leaders, nanoseconds
+from services.kit.stream_check import Broken, StreamCheck, nanoseconds
 from tests.fixtures.databases import open_sqlite
 
 CONTROL = subjects.CONTROL

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from det_contracts import subjects
+from services.kit.jetstream_api import ask, ask_until_answered
 from services.kit.lease import Lease
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
-from services.kit.stream_check import ask
 from services.local import remake as module
 from services.local.remake import CannotRemake, remake
 
@@ -21,10 +21,9 @@ async def old_streams(connection):
     js = connection.jetstream()
     await ensure_streams(js)
     for stream in LAZY:
-        config = (await ask(connection, f"STREAM.INFO.{stream}", {}))["config"]
+        lazy = await config(connection, stream) | {"compression": "s2", "persist_mode": "async"}
         await js.delete_stream(stream)
-        config |= {"compression": "s2", "persist_mode": "async"}
-        answer = await ask(connection, f"STREAM.CREATE.{stream}", config)
+        answer = await ask(connection, f"STREAM.CREATE.{stream}", lazy)
         assert answer["config"]["persist_mode"] == "async"
 
 
@@ -43,7 +42,7 @@ async def read(log, count, after=0):
 
 
 async def config(connection, stream):
-    return (await ask(connection, f"STREAM.INFO.{stream}", {}))["config"]
+    return (await ask_until_answered(connection, f"STREAM.INFO.{stream}", {}))["config"]
 
 
 def test_old_streams_work_as_they_are(broker):
@@ -122,6 +121,30 @@ def test_they_are_made_anew_though_it_is_interrupted_anywhere(broker, interrupte
         assert [place for place, _, _ in await read(again, 1, after=50)] == [51]
         names = {one.config.name for one in await connection.jetstream().streams_info()}
         assert names == set(subjects.STREAM_SUBJECTS)
+        await connection.close()
+
+    asyncio.run(work())
+
+
+def test_they_are_made_anew_though_no_change_is_answered(broker, monkeypatch):
+    """As when who leads a stream dies after it did what was asked."""
+
+    async def work():
+        connection = await broker.connect()
+        await old_streams(connection)
+        log = JetStreamLog(connection)
+        await write(log, 5)
+        before = await read(log, 5)
+
+        async def unanswered(*arguments):
+            await ask(*arguments)
+            raise TimeoutError
+
+        monkeypatch.setattr(module, "ask", unanswered)
+        await remake(connection)
+        assert await read(JetStreamLog(connection, log.marks), 5) == before
+        for stream in LAZY:
+            assert "persist_mode" not in await config(connection, stream)
         await connection.close()
 
     asyncio.run(work())
