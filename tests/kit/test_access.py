@@ -66,15 +66,19 @@ def test_a_worker_states_facts_and_no_decisions(broker):
         for subject in (*decided, "health.look", "health.sign.searcher.x"):
             await worker.publish(subject, b"{}")
             await eventually(lambda subject=subject: any(subject in error for error in errors))
-        heard = []
+        heard = set()
 
         async def hear(message):
-            heard.append(message.data)
+            heard.add(message.data)
 
         await service.subscribe("health.sign.*.*", cb=hear)
         await service.flush()
-        await worker.publish("health.sign.worker.w", b"a sign")
-        await eventually(lambda: heard == [b"a sign"])
+        async with asyncio.timeout(30):
+            # Signs are repeated: one is lost while the broker still ties two accounts together.
+            while heard != {b"a sign"}:
+                await worker.publish("health.sign.worker.w", b"a sign")
+                await worker.flush()
+                await asyncio.sleep(0.02)
         await worker.subscribe("health.look", cb=hear)
         await eventually(lambda: any("subscription" in error for error in errors))
         await worker.close()
