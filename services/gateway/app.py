@@ -25,6 +25,7 @@ from services.gateway.store import project
 from services.gateway.web.connection import Connections
 from services.kit import task_tokens
 from services.kit.authz.commands import judged
+from services.kit.conditions import STARTING
 from services.kit.ending import end
 from services.kit.health_signs import Signs
 from services.kit.host import Service
@@ -86,6 +87,8 @@ async def serve_http(parts: Parts) -> None:
     parts.measures.read(connections.readings)
     listener = listening_socket(settings.host, settings.port)
     parts.starting = ""
+    # Its first answer and its page of health say the same.
+    parts.conditions.tell(STARTING, {})
     telling = asyncio.create_task(watched.tell(parts.conditions))
     try:
         await serve(application(backend), listener, connections, tls)

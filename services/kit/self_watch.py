@@ -30,6 +30,8 @@ from services.kit.settings import ServiceSettings
 from services.kit.tls import server_context
 
 LOOK_EVERY_S = 1.0
+STARTING_EVERY_S = 0.1
+"""While it starts: whoever waits for it believes the page."""
 SAVING_PATIENCE = 5
 """A transaction may take so many times as long as reading may stand still: begun again it takes no less."""
 
@@ -126,10 +128,10 @@ class SelfWatch:
             self._end(f"the event loop has stood still for {stalled_s:.0f} s")
 
     async def run(self, facts: Facts) -> None:
-        """Look once a second until cancelled."""
+        """Look once a second until cancelled, and more often while it starts."""
         while True:
             self.look(facts, awake())
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(STARTING_EVERY_S if facts.starting() else LOOK_EVERY_S)
 
     def look(self, facts: Facts, now: float) -> None:
         """Find out what is wrong; `now` in seconds that this process was awake."""

@@ -7,7 +7,7 @@ import pytest
 import requests
 
 from services.local import status
-from tests.fixtures.local_cluster import LocalCluster
+from tests.fixtures.local_cluster import LocalCluster, wait_for
 
 TRAIN = """
 import logging
@@ -60,6 +60,7 @@ def test_nothing_is_answered_in_the_clear(secured):
 
 
 def test_its_state_is_shown(secured, capsys):
+    wait_for(lambda: not any(one.wrong for one in status.look(secured.home)), 30, "all of it to be well")
     assert status.show(secured.home, secured.plan) == status.WELL
     assert "1 workers" in capsys.readouterr().out
 
