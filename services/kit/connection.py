@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-import nats
 import structlog
 from nats.aio.client import Client
 
-from services.kit import tls
+from services.kit import client, tls
 from services.kit.settings import ServiceSettings
 
 LOOK_EVERY_S = 0.5
@@ -34,7 +33,7 @@ async def connect(settings: ServiceSettings, name: str, inbox: str = "_INBOX") -
         log.warning("broker.error", error=str(error) or repr(error))
 
     credentials = str(settings.nats_credentials) if settings.nats_credentials else None
-    return await nats.connect(
+    return await client.connect(
         settings.nats_url.split(","),
         **tls.broker_options(settings.nats_url, settings.tls_ca),
         name=name,

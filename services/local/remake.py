@@ -15,11 +15,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nats
 from nats.aio.client import Client
 from nats.js.errors import Error as JetStreamError
 
 from det_contracts import subjects as names
+from services.kit import client
 from services.kit.jetstream_api import AWAY, MISSING_STREAM, ask, ask_until_answered, is_leaders
 from services.kit.lease import BUCKET
 from services.kit.log_jetstream import ensure_streams
@@ -140,7 +140,7 @@ async def _call(connection: Client, subject: str, body: dict[str, Any]) -> None:
 async def _main(args: argparse.Namespace) -> None:
     credentials = str(args.credentials) if args.credentials else None
     options = broker_options(args.nats, args.tls_ca)
-    connection = await nats.connect(args.nats.split(","), user_credentials=credentials, **options)
+    connection = await client.connect(args.nats.split(","), user_credentials=credentials, **options)
     try:
         await remake(connection, replicas=args.replicas)
     finally:
