@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.context import Context
 from det_contracts.custom_search import CustomOperation
-from det_contracts.events.gateway import AgentUser, Note, Setting, TokenScope
+from det_contracts.events.gateway import AgentUser, AuthzMode, Grant, Note, Setting, TokenScope
 from det_contracts.events.scheduler import OwnKind, PoolSettings
 from det_contracts.problems import Problem
 
@@ -357,6 +357,47 @@ class KeepSettings(msgspec.Struct, frozen=True, kw_only=True, tag="keep_settings
     user: str
 
 
+class SetGroup(Creation, frozen=True, kw_only=True, tag="set_group"):
+    """To the gateway: make a group, or change what is given of one. `value` of the answer: the id."""
+
+    group_id: int | None = None
+    """None: a new one."""
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    add: tuple[int, ...] = ()
+    """Users who are to be members."""
+    remove: tuple[int, ...] = ()
+    user: str
+
+
+class RemoveGroup(msgspec.Struct, frozen=True, kw_only=True, tag="remove_group"):
+    """To the gateway: forget a group, and the roles that were given to it."""
+
+    group_id: int
+    user: str
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A role for somebody."""
+
+    holder: str
+    """`user-<id>` or `group-<id>`."""
+    grant: Grant
+
+
+class AssignRoles(msgspec.Struct, frozen=True, kw_only=True, tag="assign_roles"):
+    """To the gateway: give roles and take them back; all of it or nothing."""
+
+    add: tuple[Assignment, ...] = ()
+    remove: tuple[Assignment, ...] = ()
+    user: str
+
+
+class SetAuthz(msgspec.Struct, frozen=True, kw_only=True, tag="set_authz"):
+    """To the gateway's own log, at its start: how rights are judged, according to its settings."""
+
+    mode: AuthzMode
+
+
 class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
     """To the gateway: make a workspace, or change what is given of one. `value` of the answer: the id."""
 
@@ -499,6 +540,10 @@ OWNER_OF: dict[type, str] = {
     SetFirstPassword: "gateway",
     RenewPassword: "gateway",
     KeepSettings: "gateway",
+    SetGroup: "gateway",
+    RemoveGroup: "gateway",
+    AssignRoles: "gateway",
+    SetAuthz: "gateway",
     SetWorkspace: "gateway",
     RemoveWorkspace: "gateway",
     SetProject: "gateway",

@@ -17,7 +17,8 @@ def directory(state: State) -> Directory:
         if kind == "checkpoint" and id in state.checkpoints:
             return state.checkpoints[id].experiment_id
         if kind == "model" and id in state.models:
-            return Thing(state.models[id].told.user)
+            told = state.models[id].told
+            return Thing(told.user, told.workspace_id)
         return None
 
     return Directory(state, find)

@@ -25,19 +25,21 @@ class Guard:
         path: str = request.scope["route"].path
         # Whether a route knows the prefix that it was included with depends on the framework's version.
         template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
-        permission, kind = needed(request.method, template)
+        permission, kind, reads = needed(request.method, template)
         ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.MARK)
         if permission == "anybody" or ticket:
             return
         visit = Visit(request)
         session = visit.session()
         request.state.session = session
+        if session.scope == "read" and not reads:
+            raise forbidden("this API token is for reading only; make one with the scope 'all'")
         # What is commanded for this request is the script's doing: the owners of facts hear so.
         acting.SCRIPT.set(session.allocation)
         id = _named(request, kind)
+        judge(visit.catalogue.state, session, Wish(permission, kind, id))
         if permission == "speak" and session.allocation:
             _own_run(visit.catalogue.state, session, kind, id)
-        judge(visit.catalogue.state, session, Wish(permission, kind, id))
 
 
 def _named(request: Request, kind: Kind) -> str | None:

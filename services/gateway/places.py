@@ -25,7 +25,7 @@ def projects(state: State) -> Mapping[int, ProjectSet]:
 
 
 def next_id(state: State, kind: str) -> int:
-    """The id of the next one of "workspaces" or "projects"; none is given twice."""
+    """The id of the next one of "groups", "workspaces" or "projects"; none is given twice."""
     known = state.highest.get(kind)
     return max(known.id if known is not None else 0, FIRST) + 1
 

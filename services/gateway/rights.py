@@ -1,18 +1,21 @@
-"""What a judge looks up in the catalogue: who asks, and whose the thing is (docs/rights.md)."""
+"""What a judge looks up in the catalogue: who asks, whose a thing is, and where (docs/rights.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from det_contracts import ids
+from det_contracts.events.gateway import Grant
 from det_contracts.problems import Refused
 from services.gateway import places, tokens, users
+from services.gateway.commands.templates import template_id
 from services.gateway.domain import Experiment, State
 from services.kit.authz.judge import Person, Thing, Wish, require
 from services.kit.authz.permissions import Kind
+from services.kit.authz.roles import grants_of, is_rbac
 
 _INTEGER: TypeAdapter[int] = TypeAdapter(int)
 
@@ -23,19 +26,27 @@ class Directory:
     def __init__(self, state: State) -> None:
         self._state = state
 
+    @property
+    def rbac(self) -> bool:
+        """Whether roles decide."""
+        return is_rbac(self._state)
+
     def person(self, name: str) -> Person | None:
         """Whoever has or had the name."""
         user = users.named(self._state, name)
         return Person(user.id, user.username, user.admin, user.active) if user is not None else None
 
+    def grants(self, user_id: int) -> Iterable[Grant]:
+        """The roles that a user holds."""
+        return grants_of(self._state, user_id)
+
     def thing(self, kind: Kind, id: Any) -> Thing | None:
         """None where there is no such thing. Of a path an id is a text."""
         find = _FINDS.get(kind)
         try:
-            owner = find(self._state, id) if find is not None else None
+            return find(self._state, id) if find is not None else None
         except (Refused, ValueError):
             return None
-        return Thing(owner) if owner is not None else None
 
 
 def _number(id: Any) -> int:
@@ -43,63 +54,88 @@ def _number(id: Any) -> int:
     return id if isinstance(id, int) else int(_INTEGER.validate_python(id))
 
 
-def _experiment(state: State, id: Any) -> str | None:
+def _user(state: State, id: Any) -> Thing:
+    return Thing(users.by_id(state, _number(id)).username)
+
+
+def _workspace(state: State, id: Any) -> Thing:
+    known = places.workspace(state, _number(id))
+    return Thing(known.owner, known.workspace_id)
+
+
+def _project(state: State, id: Any) -> Thing:
+    known = places.project(state, _number(id))
+    return Thing(known.owner, known.workspace_id)
+
+
+def _experiment(state: State, id: Any) -> Thing | None:
     known: Experiment | None = state.experiments.get(_number(id))
-    return known.user if known is not None else None
+    return Thing(known.user, workspace_of(state, known)) if known is not None else None
 
 
-def _trial(state: State, id: Any) -> str | None:
+def workspace_of(state: State, experiment: Experiment) -> int:
+    """Where an experiment is filed."""
+    return places.project(state, experiment.project_id).workspace_id
+
+
+def _trial(state: State, id: Any) -> Thing | None:
     known = state.trials.get(_number(id))
     return _experiment(state, known.experiment_id) if known is not None else None
 
 
-def _task(state: State, id: str) -> str | None:
+def _task(state: State, id: str) -> Thing | None:
     if id in state.tasks:
-        return state.tasks[id].user
+        return Thing(state.tasks[id].user, state.tasks[id].workspace_id)
     if id in state.task_trials:
         return _trial(state, state.task_trials[id])
     return _run(state, ids.allocation_id(id, 1))
 
 
-def _run(state: State, id: str) -> str | None:
+def _run(state: State, id: str) -> Thing | None:
     """Of scripts outside of the cluster also by the task alone."""
     known = state.allocations.get(id)
     if known is None:
         return _trial(state, state.task_trials[id]) if id in state.task_trials else None
-    own = state.tasks.get(known.task_id)
-    return own.user if own is not None else _experiment(state, known.experiment_id)
+    if known.task_id in state.tasks:
+        return _task(state, known.task_id)
+    return _experiment(state, known.experiment_id)
 
 
-def _checkpoint(state: State, id: str) -> str | None:
+def _checkpoint(state: State, id: str) -> Thing | None:
     known = state.checkpoints.get(id)
     return _experiment(state, known.experiment_id) if known is not None else None
 
 
-def _model(state: State, id: Any) -> str | None:
+def _model(state: State, id: Any) -> Thing | None:
     """By id, or by name: no model has a number for its name."""
     if isinstance(id, int) or id.isdecimal():
         known = state.models.get(int(id))
     else:
         known = next((one for one in state.models.values() if one.name == id), None)
-    return known.user if known is not None else None
+    return Thing(known.user, known.workspace_id) if known is not None else None
 
 
-def _session(state: State, id: str) -> str | None:
+def _template(state: State, name: str) -> Thing | None:
+    known = state.templates.get(template_id(name))
+    return Thing("", known.workspace_id) if known is not None else None
+
+
+def _session(state: State, id: str) -> Thing | None:
     known = state.open_sessions.get(id)
-    return users.by_id(state, known.user_id).username if known is not None else None
+    return _user(state, known.user_id) if known is not None else None
 
 
-def _token(state: State, id: str) -> str | None:
+def _token(state: State, id: str) -> Thing | None:
     known = state.tokens.get(id)
-    return users.by_id(state, known.user_id).username if known is not None else None
+    return _user(state, known.user_id) if known is not None else None
 
 
-_FINDS: dict[Kind, Callable[[State, Any], str | None]] = {
-    "user": lambda state, id: users.by_id(state, _number(id)).username,
+_FINDS: dict[Kind, Callable[[State, Any], Thing | None]] = {
+    "user": _user,
     "session": _session,
     "token": _token,
-    "workspace": lambda state, id: places.workspace(state, _number(id)).owner,
-    "project": lambda state, id: places.project(state, _number(id)).owner,
+    "workspace": _workspace,
+    "project": _project,
     "experiment": _experiment,
     "trial": _trial,
     "task": _task,
@@ -107,9 +143,19 @@ _FINDS: dict[Kind, Callable[[State, Any], str | None]] = {
     "run": _run,
     "checkpoint": _checkpoint,
     "model": _model,
+    "template": _template,
 }
 
 
 def judge(state: State, session: tokens.Session, *wishes: Wish) -> None:
-    """Raises `Refused` (403) unless the session may do all of it."""
+    """Raises `Refused` (403, or 404 for what may not be seen) unless the session may do all of it."""
     require(Directory(state), session.user, wishes, script=session.allocation)
+
+
+def may(state: State, session: tokens.Session, *wishes: Wish) -> bool:
+    """Whether the session may do all of it."""
+    try:
+        judge(state, session, *wishes)
+    except Refused:
+        return False
+    return True

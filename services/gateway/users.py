@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from det_contracts.events.gateway import AgentUser, UserSet
 from det_contracts.problems import not_found
@@ -12,7 +13,13 @@ from services.gateway.domain.people import BUILT_IN
 
 def everybody(state: State) -> list[User]:
     """All users, by id."""
-    return [user for _, user in sorted((BUILT_IN | state.users).items())]
+    return [user for _, user in sorted({**BUILT_IN, **state.users}.items())]
+
+
+def administrators(state: State) -> Iterable[int]:
+    """Who may make others administrators: those who are it, and active."""
+    first = (id for id, user in BUILT_IN.items() if user.admin and id not in state.users)
+    return chain(first, (id for (id,) in state.administrators.scan()))
 
 
 def by_id(state: State, id: int) -> User:

@@ -42,6 +42,8 @@ VALUES = {
     "kind": "experiment",
     "position": "1",
     "external_id": "e",
+    "group_id": "2",
+    "workspace_id": "2",
     "session_id": "s",
     "token_id": "t",
     "rest": "x",
@@ -73,6 +75,7 @@ def furnish(world):
     world.given(
         *people,
         gateway.WorkspaceSet(workspace_id=2, name="Vision", **place),
+        gateway.GroupSet(group_id=2, name="crew", members=(3,), reason="made by admin"),
         gateway.ProjectSet(project_id=2, workspace_id=2, name="Digits", **place),
         gateway.TemplateSet(template_id="f" * 16, name="digits", config={}, workspace_id=2, reason="made"),
         story.worker_here(slots=8),

@@ -18,7 +18,17 @@ from services.gateway.app import RULES as GATEWAY
 from services.kit.authz import acting
 from services.kit.authz.commands import COMMANDS, judged
 from services.kit.authz.judge import Person, Thing, Wish, require
-from services.kit.authz.permissions import ADMINISTRATION, MEANINGS, OF_ROLE, PERMISSIONS, ROLES
+from services.kit.authz.permissions import (
+    ADMINISTRATION,
+    API_TYPES,
+    EVERYBODY,
+    MEANINGS,
+    OF_ROLE,
+    OWNED,
+    PERMISSIONS,
+    ROLE_IDS,
+    ROLES,
+)
 from services.kit.authz.routes import ROWS
 from services.kit.bus import Answerer, Asker
 from services.kit.ending import end
@@ -50,6 +60,11 @@ class Known:
     def person(self, name):
         return self.people.get(name)
 
+    rbac = False
+
+    def grants(self, user_id):
+        return ()
+
     def thing(self, kind, id):
         return Thing("olga") if id == 1 else None
 
@@ -62,7 +77,7 @@ def may(name, *wish, script=""):
     return "yes"
 
 
-@pytest.mark.parametrize("permission", ["control", "delete", "speak", "control_project", "control_workspace"])
+@pytest.mark.parametrize("permission", sorted(OWNED))
 def test_what_is_ones_own_is_for_oneself_and_administrators(permission):
     for name in ("olga", "ann", "admin"):
         assert may(name, permission, "experiment", 1) == "yes"
@@ -110,11 +125,13 @@ def test_a_command_without_a_row_cannot_be_ruled_on():
 
 def test_every_permission_is_explained_and_needed_somewhere():
     assert set(MEANINGS) == set(PERMISSIONS)
-    assert set(OF_ROLE) == set(ROLES)
-    used = {permission for permission, _ in ROWS.values()}
+    assert set(OF_ROLE) == set(ROLE_IDS) == set(ROLES)
+    used = {row.permission for row in ROWS.values()}
     assert set(PERMISSIONS) - used == {"service"}
-    for lesser, greater in pairwise(ROLES):
+    for lesser, greater in pairwise(role for role in ROLES if role != "WorkspaceCreator"):
         assert OF_ROLE[lesser] < OF_ROLE[greater]
+    assert OF_ROLE["WorkspaceCreator"] < OF_ROLE["ClusterAdmin"]
+    assert set(API_TYPES) == OF_ROLE["ClusterAdmin"] - EVERYBODY - {"speak"}
 
 
 def test_a_script_speaks_for_its_own_run_alone():

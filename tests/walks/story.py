@@ -5,6 +5,7 @@ from det_contracts.commands import Once, Password
 from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
 from det_contracts.events import gateway, scheduler, searcher, trial, worker
+from det_contracts.events.gateway import Grant
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.ids import TASK_PORTS
 from services.metrics.commands import Drop, Trim
@@ -189,14 +190,24 @@ class Story(Users):
     def people(self):
         ask = self.ask
         user = ask(commands.SetUser(username="fresh", user="admin", once=Once("x", "x", "d")))
-        ask(commands.SetUser(user_id=user, username="other", user="admin"))
+        ask(commands.SetUser(user_id=user, username="other", admin=True, user="admin"))
+        ask(commands.SetUser(user_id=user, admin=False, user="admin"))
         ask(commands.SetPassword(user_id=user, password=Password("00", "00"), user="admin"))
         ask(commands.SetFirstPassword(user_id=1, password=Password(hashed="00")))
         before, renewed = Password("00", "00"), Password(hashed="00")
         ask(commands.RenewPassword(user_id=user, before=before, password=renewed))
         setting = gateway.Setting("path", "key", "value")
         ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
+        group = ask(commands.SetGroup(name="fresh", add=(user,), user="admin"))
+        ask(commands.SetGroup(group_id=group, name="other", remove=(user,), add=(1,), user="admin"))
+        ask(commands.SetAuthz(mode="rbac"))
         space = ask(commands.SetWorkspace(name="fresh", user="admin"))
+        grants = [Grant("Editor", space), Grant("Viewer")]
+        given = tuple(commands.Assignment(f"group-{group}", grant) for grant in grants)
+        ask(commands.AssignRoles(add=given, user="admin"))
+        ask(commands.AssignRoles(remove=given[:1], user="admin"))
+        ask(commands.RemoveGroup(group_id=group, user="admin"))
+        ask(commands.SetAuthz(mode="basic"))
         ask(commands.SetWorkspace(workspace_id=space, pinned=True, user="admin"))
         project = ask(commands.SetProject(workspace_id=space, name="fresh", user="admin"))
         among_many = ask(commands.SetProject(workspace_id=2, name="fresh", user="admin"))

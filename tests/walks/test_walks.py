@@ -50,6 +50,7 @@ LARGE = {
 FEW_RECORDS = {
     "searcher.totals", "scheduler.totals", "checkpoints.totals", "checkpoints.tallies", "gateway.highest",
     "gateway.gathered", "metrics.trimmed", "scheduler.pools",
+    "gateway.judging", "searcher.judging", "scheduler.judging", "checkpoints.judging",
 }  # fmt: skip
 """Tables with a record for the whole cluster, a state or a pool."""
 PORTIONS = [

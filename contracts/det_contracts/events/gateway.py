@@ -197,6 +197,56 @@ class PasswordRenewed(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.group.set", key="group_id")
+class GroupSet(msgspec.Struct, frozen=True, kw_only=True):
+    """A group of users is there, or has this name and these members from now on."""
+
+    group_id: int
+    name: str
+    members: tuple[int, ...]
+    """Users, ascending."""
+    reason: str
+
+
+@event("gateway.group.removed", key="group_id")
+class GroupRemoved(msgspec.Struct, frozen=True):
+    """A group is gone; its id is not given again."""
+
+    group_id: int
+    reason: str
+
+
+class Grant(msgspec.Struct, frozen=True, order=True):
+    """A role in a workspace, or in the whole cluster."""
+
+    role: str
+    workspace_id: int = 0
+    """0: the whole cluster."""
+
+
+@event("gateway.roles.set", key="holder")
+class RolesSet(msgspec.Struct, frozen=True):
+    """Who holds which roles from now on: all of them. That a user is an administrator stands in `UserSet`."""
+
+    holder: str
+    """`user-<id>` or `group-<id>`."""
+    grants: tuple[Grant, ...]
+    reason: str
+
+
+AuthzMode = Literal["basic", "rbac"]
+"""Whether owners and administrators decide who may do what, or roles."""
+
+
+@event("gateway.authz.set", key="scope")
+class AuthzSet(msgspec.Struct, frozen=True):
+    """From now on rights are judged so, by everybody who judges."""
+
+    mode: AuthzMode
+    reason: str
+    scope: Literal["cluster"] = "cluster"
+
+
 @event("gateway.workspace.set", key="workspace_id")
 class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace is there, or is described so from now on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from determined.cli.grammar import Arg, arg
@@ -27,11 +28,22 @@ def read_pages(
 
     After a first page of the usual size the others are large; small ones are what somebody asked for.
     """
+    return _read(lambda page: session.get(path, {**(params or {}), **page}), key, args)
+
+
+def post_pages(
+    session: Session, path: str, key: str, args: argparse.Namespace, wish: dict[str, Any]
+) -> list[Any]:
+    """The same of a list that is asked for by POST."""
+    return _read(lambda page: session.post(path, {**wish, **page}), key, args)
+
+
+def _read(ask: Callable[[dict[str, int]], dict[str, Any]], key: str, args: argparse.Namespace) -> list[Any]:
     found: list[Any] = []
     while True:
         offset = args.offset + len(found)
         limit = max(args.limit, _MANY) if found and args.limit >= _USUAL else args.limit
-        answer = session.get(path, {**(params or {}), "limit": limit, "offset": offset})
+        answer = ask({"limit": limit, "offset": offset})
         page = answer[key]
         found += page
         total = int((answer.get("pagination") or {}).get("total") or 0)

@@ -41,8 +41,6 @@ NOUNS: tuple[Noun | Verb, ...] = (
     _noun("dev", "call the REST API by hand"),
     _noun("notebook", "run notebooks"),
     _noun("oauth", "manage OAuth clients"),
-    _noun("rbac", "manage roles"),
     _noun("resources res", "query how slots were used"),
     _noun("shell", "run shells"),
-    _noun("user-group ug", "manage groups of users"),
 )

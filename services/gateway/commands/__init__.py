@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from det_contracts.commands import (
+    AssignRoles,
     CloseSession,
     CreateToken,
     JoinGather,
     KeepSettings,
     MoveExperiment,
     OpenSession,
+    RemoveGroup,
     RemoveProject,
     RemoveTemplate,
     RemoveWorkspace,
@@ -19,7 +21,9 @@ from det_contracts.commands import (
     RenewSession,
     RevokeToken,
     Serve,
+    SetAuthz,
     SetFirstPassword,
+    SetGroup,
     SetPassword,
     SetProject,
     SetTemplate,
@@ -27,7 +31,7 @@ from det_contracts.commands import (
     SetWorkspace,
 )
 from det_contracts.events.gateway import CreationKept
-from services.gateway.commands import gathers, places, sessions, templates, users
+from services.gateway.commands import gathers, groups, places, roles, sessions, templates, users
 from services.gateway.domain import State
 from services.kit.once import once
 from services.kit.rules import Call, Ruling
@@ -47,6 +51,10 @@ COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     Serve: gathers.serve,
     SetTemplate: once(templates.set_template, CreationKept),
     RemoveTemplate: templates.remove_template,
+    SetGroup: once(groups.set_group, CreationKept),
+    RemoveGroup: groups.remove_group,
+    AssignRoles: roles.assign_roles,
+    SetAuthz: roles.set_authz,
     SetWorkspace: once(places.set_workspace, CreationKept),
     RemoveWorkspace: places.remove_workspace,
     SetProject: once(places.set_project, CreationKept),

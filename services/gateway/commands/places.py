@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from det_contracts.commands import (
@@ -21,7 +23,9 @@ from det_contracts.events.gateway import (
 )
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.gateway import places
+from services.gateway.commands.roles import of_maker, without_workspace
 from services.gateway.domain import State
+from services.kit.authz.roles import is_rbac
 from services.kit.rules import Call, Ruling
 
 replace = msgspec.structs.replace
@@ -54,7 +58,8 @@ def set_workspace(state: State, command: SetWorkspace, call: Call) -> Ruling:
         wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)
     if not wanted.name:
         raise invalid("a workspace needs a name")
-    return Ruling([wanted] if wanted != known else [], id)
+    made = of_maker(state, command.user, id) if command.workspace_id is None and is_rbac(state) else []
+    return Ruling([wanted, *made] if wanted != known else [], id)
 
 
 def remove_workspace(state: State, command: RemoveWorkspace, call: Call) -> Ruling:
@@ -69,7 +74,8 @@ def remove_workspace(state: State, command: RemoveWorkspace, call: Call) -> Ruli
         raise precondition(
             f"workspace {command.workspace_id} holds models, such as {model[-1]}: move or delete them first"
         )
-    gone = [ProjectRemoved(id, reason) for id in own]
+    gone: list[Any] = [ProjectRemoved(id, reason) for id in own]
+    gone += without_workspace(state, command.workspace_id, reason)
     return Ruling([*gone, WorkspaceRemoved(command.workspace_id, reason)])
 
 

@@ -48,8 +48,7 @@ def _keep_an_administrator(state: State, known: UserSet, wanted: UserSet) -> Non
     """Nobody could make another one."""
     if not (known.admin and known.active) or (wanted.admin and wanted.active):
         return
-    others = (user for user in users.everybody(state) if user.id != known.user_id)
-    if not any(user.admin and user.active for user in others):
+    if all(id == known.user_id for id in users.administrators(state)):
         raise precondition(
             f"user '{known.username}' is the last active administrator: make somebody else one first"
         )

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
-from services.gateway.domain import allocations, experiments, hosts, models, people, registry, trials
+from services.gateway.domain import allocations, experiments, groups, hosts, models, people, registry, trials
 from services.gateway.domain.state import State
 from services.kit.once import keep
 from services.kit.rules import Key
@@ -78,6 +78,10 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.PasswordSet: people.password_set,
     gateway.PasswordRenewed: people.password_renewed,
     gateway.SettingsSet: people.settings_set,
+    gateway.GroupSet: groups.group_set,
+    gateway.GroupRemoved: groups.group_removed,
+    gateway.RolesSet: groups.roles_set,
+    gateway.AuthzSet: groups.authz_set,
     gateway.WorkspaceSet: people.workspace_set,
     gateway.WorkspaceRemoved: people.workspace_removed,
     gateway.ProjectSet: people.project_set,

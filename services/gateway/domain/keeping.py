@@ -60,9 +60,14 @@ def index(state: State) -> None:
     for key, share in state.shares.items():
         allocation_id, _, number = key.rpartition("#")
         state.joined[request_key(allocation_id, share.request_id)] = int(number)
+    state.administrators = SortedKeys(_places(_admin_place(one) for one in state.users.values()))
     state.user_names = {}
     for user in state.users.values():
         _name_user(state, user)
+    state.group_names = {one.name.lower(): id for id, one in state.groups.items()}
+    state.granted_in = SortedKeys(
+        (id, holder) for holder, one in state.roles.items() for id in {g.workspace_id for g in one.grants}
+    )
     state.workspace_names = {one.name.lower(): id for id, one in state.workspaces.items()}
     state.project_names = {(p.workspace_id, p.name.lower()): id for id, p in state.projects.items()}
 
@@ -298,10 +303,16 @@ def drop_gathering(state: State, allocation_id: str) -> Iterable[Key]:
 
 def put_user(state: State, changed: User) -> Iterable[Key]:
     """Keep a user."""
+    known = state.users.get(changed.id)
+    state.administrators.swap(_admin_place(known) if known else None, _admin_place(changed))
     state.users[changed.id] = changed
     _name_user(state, changed)
     yield "users", changed.id
-    yield from _given(state, "users", changed.id)
+    yield from given(state, "users", changed.id)
+
+
+def _admin_place(user: User) -> Place | None:
+    return (user.id,) if user.admin and user.active else None
 
 
 def _name_user(state: State, user: User) -> None:
@@ -309,7 +320,8 @@ def _name_user(state: State, user: User) -> None:
         state.user_names.setdefault(name, user.id)
 
 
-def _given(state: State, kind: str, id: int) -> Iterable[Key]:
+def given(state: State, kind: str, id: int) -> Iterable[Key]:
+    """Note the highest id that was given out."""
     if id > state.highest.get(kind, Highest()).id:
         state.highest[kind] = Highest(id)
         yield "highest", kind
@@ -320,7 +332,7 @@ def put_workspace(state: State, changed: WorkspaceSet) -> Iterable[Key]:
     yield from drop_workspace(state, changed.workspace_id)
     state.workspaces[changed.workspace_id] = changed
     state.workspace_names.setdefault(changed.name.lower(), changed.workspace_id)
-    yield from _given(state, "workspaces", changed.workspace_id)
+    yield from given(state, "workspaces", changed.workspace_id)
 
 
 def drop_workspace(state: State, id: int) -> Iterable[Key]:
@@ -337,7 +349,7 @@ def put_project(state: State, changed: ProjectSet) -> Iterable[Key]:
     state.projects[changed.project_id] = changed
     state.projects_in.add(changed.workspace_id, changed.project_id)
     state.project_names.setdefault((changed.workspace_id, changed.name.lower()), changed.project_id)
-    yield from _given(state, "projects", changed.project_id)
+    yield from given(state, "projects", changed.project_id)
 
 
 def drop_project(state: State, id: int) -> Iterable[Key]:

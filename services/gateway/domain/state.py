@@ -17,6 +17,7 @@ from det_contracts.events.scheduler import Outcome, OwnKind, Part, TaskKind
 from det_contracts.events.worker import Slot
 from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
+from services.kit.authz.roles import Roles
 from services.kit.once import Made
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
@@ -347,7 +348,7 @@ class Highest(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class State:
+class State(Roles):
     """Everything that the gateway folds out of the log."""
 
     submissions: dict[int, Submission] = field(default_factory=dict)
@@ -391,7 +392,7 @@ class State:
     creations: dict[str, Made] = field(default_factory=dict)
     """Of all owners."""
     highest: dict[str, Highest] = field(default_factory=dict)
-    """Of "users", "workspaces" and "projects"."""
+    """Of "users", "groups", "workspaces" and "projects"."""
 
     trials_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial)"""
@@ -431,6 +432,12 @@ class State:
     """Number of a share by its allocation and request: see `request_key`."""
     user_names: dict[str, int] = derived()  # noqa: RUF009
     """User by each name that they have or had."""
+    administrators: SortedKeys = derived()  # noqa: RUF009
+    """(user who is one, and active)"""
+    group_names: dict[str, int] = derived()  # noqa: RUF009
+    """Group by its name in small letters."""
+    granted_in: SortedKeys = derived()  # noqa: RUF009
+    """(workspace, or 0 for the cluster, holder of a role there)"""
     workspace_names: dict[str, int] = derived()  # noqa: RUF009
     """Workspace by its name in small letters."""
     project_names: dict[tuple[int, str], int] = derived()  # noqa: RUF009

@@ -24,15 +24,9 @@ MISSING = (
     ("GET", "/workspaces/{id}/available-resource-pools"),
     ("GET", "/resource-pools/{name}/workspace-bindings"),
 )
-MISSING_NOUNS = ("groups", "roles", "webhooks")
+MISSING_NOUNS = ("webhooks",)
 
 router = APIRouter()
-
-
-@router.get("/permissions/summary")
-async def permissions(visit: Asked) -> Response:
-    """Everybody may do everything."""
-    return visit.answer({"roles": [], "assignments": []})
 
 
 def _add_empty_list(noun: str) -> None:

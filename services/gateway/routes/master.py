@@ -12,6 +12,7 @@ from det_contracts.problems import invalid
 from services.gateway import journal, store
 from services.gateway.cluster_health import DOWN
 from services.gateway.web.visit import Anybody, Asked
+from services.kit.authz.roles import is_rbac
 
 API_VERSION = "0.25.0"
 """Of the API that we speak: clients compare it with their own."""
@@ -37,7 +38,7 @@ async def master(visit: Anybody) -> Response:
             "externalLoginUri": "",
             "externalLogoutUri": "",
             "branding": "determined",
-            "rbacEnabled": False,
+            "rbacEnabled": is_rbac(visit.catalogue.state),
             "product": PRODUCT,
             "featureSwitches": [],
             "userManagementEnabled": False,

@@ -13,7 +13,7 @@ from det_contracts.problems import invalid, not_found
 from services.gateway import sessions, tokens, users
 from services.gateway.domain import User
 from services.gateway.present.user import access_token, session
-from services.gateway.rights import judge
+from services.gateway.rights import judge, may
 from services.gateway.web.bodies import TokenBody
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit.authz.judge import Wish
@@ -92,7 +92,10 @@ async def create_token(visit: Asked, body: TokenBody) -> Response:
 async def revoke_token(visit: Asked, token_id: str) -> Response:
     """Refuse an API token from now on: one of oneself, or as an administrator anybody's."""
     known = visit.catalogue.state.tokens.get(token_id)
-    if known is None or (known.user_id != visit.person().id and not visit.user.admin):
+    visit.person()
+    if known is None or not may(
+        visit.catalogue.state, visit.session(), Wish("own_account", "token", token_id)
+    ):
         raise not_found("API token", token_id)
     await visit.peers.command(RevokeToken(token_id=token_id, user=visit.user.username))
     return visit.answer({})

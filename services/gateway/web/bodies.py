@@ -139,6 +139,72 @@ class SettingsBody(Body):
     setting: SettingBody | None = None
 
 
+class GroupBody(Body):
+    """POST /groups, PUT /groups/{group_id}"""
+
+    name: str | None = None
+    add_users: list[Long] = []
+    remove_users: list[Long] = []
+
+
+class GroupSearch(Body):
+    """POST /groups/search"""
+
+    user_id: Long = 0
+    name: str = ""
+    offset: Long = 0
+    limit: Long = 0
+
+
+class RoleSearch(Body):
+    """POST /roles/search, POST /roles/search/by-assignability"""
+
+    offset: Long = 0
+    limit: Long = 0
+    workspace_id: Long = 0
+
+
+class RoleIds(Body):
+    """POST /roles/search/by-ids"""
+
+    role_ids: list[Long] = []
+
+
+class RoleBody(Body):
+    """A role, as clients name it."""
+
+    role_id: Long
+
+
+class GivenRole(Body):
+    """A role in a workspace, or in the whole cluster."""
+
+    role: RoleBody
+    scope_workspace_id: Long = 0
+    scope_cluster: bool = False
+
+
+class UserRole(Body):
+    """A role for a user."""
+
+    user_id: Long
+    role_assignment: GivenRole
+
+
+class GroupRole(Body):
+    """A role for a group."""
+
+    group_id: Long
+    role_assignment: GivenRole
+
+
+class AssignmentsBody(Body):
+    """POST /roles/add-assignments, POST /roles/remove-assignments"""
+
+    user_role_assignments: list[UserRole] = []
+    group_role_assignments: list[GroupRole] = []
+
+
 class WorkspaceBody(Body):
     """POST /workspaces, PATCH /workspaces/{id}"""
 

@@ -61,6 +61,12 @@ def _user_set(event: gateway.UserSet) -> str:
     return f"user '{event.username}' was described: {rights}, {'active' if event.active else 'not active'}"
 
 
+def _grants(grants: tuple[gateway.Grant, ...]) -> str:
+    told = [f"{g.role} in workspace {g.workspace_id}" if g.workspace_id else g.role for g in grants[:20]]
+    more = f" and {len(grants) - 20} more" if len(grants) > 20 else ""
+    return f"{', '.join(told) or 'no role'}{more}"
+
+
 def _slots(count: int) -> str:
     return "1 slot" if count == 1 else f"{count} slots"
 
@@ -224,6 +230,10 @@ SENTENCES: dict[type, Sentence] = {
     gateway.SettingsSet: lambda e, _: f"pages keep {len(e.settings)} setting(s) for user {e.user_id}",
     gateway.PasswordRenewed: lambda e, _: f"the password of user {e.user_id} is kept at today's cost",
     gateway.PasswordSet: lambda e, _: f"user {e.user_id} got another password",
+    gateway.GroupSet: lambda e, _: f"group '{e.name}' was described: {len(e.members)} members",
+    gateway.GroupRemoved: lambda e, _: f"group {e.group_id} was removed",
+    gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
+    gateway.AuthzSet: lambda e, _: f"rights are judged by {'roles' if e.mode == 'rbac' else 'ownership'}",
     gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was {_described(e)}",
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",
     gateway.ProjectSet: lambda e, _: f"project '{e.name}' was {_described(e)}",

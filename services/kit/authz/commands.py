@@ -13,6 +13,7 @@ import msgspec
 
 from det_contracts import commands
 from services.kit.authz.judge import Known, Wish, require
+from services.kit.authz.permissions import EVERYBODY, OF_ROLE
 from services.kit.rules import Call, Ruling
 
 S = TypeVar("S")
@@ -81,6 +82,21 @@ def _move_experiment(command: commands.MoveExperiment) -> Iterable[Wish]:
     yield Wish("create", "project", command.project_id)
 
 
+def _change_job(command: commands.ChangeJob) -> Iterable[Wish]:
+    permission: Any = "control" if command.experiment_id > 0 else "control_task"
+    return (Wish(permission, "experiment", command.experiment_id),)
+
+
+def _assign_roles(command: commands.AssignRoles) -> Iterable[Wish]:
+    """Nobody gives more than they have: whoever gives a role needs each of its permissions there."""
+    for one in (*command.add, *command.remove):
+        kind: Any = "workspace" if one.grant.workspace_id else "cluster"
+        yield Wish("assign_roles", kind, one.grant.workspace_id)
+        for permission in sorted(OF_ROLE.get(one.grant.role, ())):  # type: ignore[call-overload]
+            if permission not in EVERYBODY:
+                yield Wish(permission, kind, one.grant.workspace_id)
+
+
 def _set_template(command: commands.SetTemplate) -> Iterable[Wish]:
     yield Wish("edit", "template", command.name)
     if command.workspace_id is not None:
@@ -110,9 +126,9 @@ COMMANDS: dict[str, Needs] = {
     "OpenRun": _trial("speak"),
     "EndTrial": _trial("speak"),
     "KillTrial": _trial("control"),
-    "ChangeJob": _experiment("control"),
-    "SubmitTask": lambda command: (Wish("create", "workspace", command.workspace_id),),
-    "StopTask": lambda command: (Wish("control", "task", command.task_id),),
+    "ChangeJob": _change_job,
+    "SubmitTask": lambda command: (Wish("create_task", "workspace", command.workspace_id),),
+    "StopTask": lambda command: (Wish("control_task", "task", command.task_id),),
     "MarkDaemon": _run,
     "AskToLeave": _run,
     "SwitchWorker": _cluster("administer_cluster"),
@@ -131,6 +147,9 @@ COMMANDS: dict[str, Needs] = {
     "CreateToken": _account,
     "RevokeToken": lambda command: (Wish("own_account", "token", command.token_id),),
     "CloseSession": lambda command: (Wish("own_account", "session", command.session_id),),
+    "SetGroup": _cluster("administer_users"),
+    "RemoveGroup": _cluster("administer_users"),
+    "AssignRoles": _assign_roles,
     "SetWorkspace": _set_workspace,
     "RemoveWorkspace": lambda command: (Wish("control_workspace", "workspace", command.workspace_id),),
     "SetProject": _set_project,
@@ -143,6 +162,7 @@ COMMANDS: dict[str, Needs] = {
     "OpenSession": _cluster("service"),
     "RenewSession": _cluster("service"),
     "SetFirstPassword": _cluster("service"),
+    "SetAuthz": _cluster("service"),
     "RenewPassword": _cluster("service"),
     "ConfigurePools": _cluster("service"),
     "ReportSilence": _cluster("service"),

@@ -7,8 +7,18 @@ from typing import Any, Protocol
 
 import msgspec
 
-from det_contracts.problems import Problem, Refused
-from services.kit.authz.permissions import ADMINISTRATION, EVERYBODY, NOT_FOR_SCRIPTS, OWNED, Kind, Permission
+from det_contracts.events.gateway import Grant
+from det_contracts.problems import Problem, Refused, not_found
+from services.kit.authz.permissions import (
+    ADMINISTRATION,
+    EVERYBODY,
+    NOT_FOR_SCRIPTS,
+    OF_ROLE,
+    OWNED,
+    ROLES,
+    Kind,
+    Permission,
+)
 
 
 class Person(msgspec.Struct, frozen=True):
@@ -25,6 +35,8 @@ class Thing(msgspec.Struct, frozen=True):
 
     owner: str
     """The name under which it was made; empty: it is nobody's own."""
+    workspace_id: int = 0
+    """Where it is filed; 0: in none."""
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -37,6 +49,13 @@ class Wish(msgspec.Struct, frozen=True):
 
 class Known(Protocol):
     """What a judge looks up."""
+
+    @property
+    def rbac(self) -> bool:
+        """Whether roles decide, or whom a thing belongs to."""
+
+    def grants(self, user_id: int) -> Iterable[Grant]:
+        """The roles that a user holds, by themselves and through groups."""
 
     def person(self, name: str) -> Person | None:
         """Whoever has or had the name."""
@@ -63,7 +82,10 @@ def require(known: Known, name: str, wishes: Iterable[Wish], *, script: str = ""
             )
         if script and _is_anothers_run(known, wish, script):
             raise forbidden(f"the token is that of {script}, which does not belong to run {wish.id}")
-        _basic(known, name, person, wish)
+        if known.rbac:
+            _by_roles(known, name, person, wish, script)
+        else:
+            _basic(known, name, person, wish)
 
 
 def _is_anothers_run(known: Known, wish: Wish, script: str) -> bool:
@@ -71,12 +93,51 @@ def _is_anothers_run(known: Known, wish: Wish, script: str) -> bool:
     return of_run and wish.id != script and known.thing("run", wish.id) is not None
 
 
+def _of_account(known: Known, name: str, person: Person | None, wish: Wish) -> Wish:
+    """What it takes to change an account: nothing for one's own."""
+    if wish.permission != "own_account" or wish.kind == "cluster":
+        return wish
+    owner = known.thing(wish.kind, wish.id)
+    own = owner is None or _same(known, owner.owner, name, person)
+    return Wish("logged_in") if own else Wish("administer_users")
+
+
+def permitted(grants: Iterable[Grant], workspace_id: int) -> frozenset[Permission]:
+    """What roles permit in a workspace; of 0, in the cluster as a whole."""
+    found: frozenset[Permission] = frozenset()
+    for grant in grants:
+        if grant.workspace_id in (0, workspace_id) and grant.role in OF_ROLE:
+            found |= OF_ROLE[grant.role]
+    return found
+
+
+def _by_roles(known: Known, name: str, person: Person | None, wish: Wish, script: str) -> None:
+    wish = _of_account(known, name, person, wish)
+    if wish.permission in EVERYBODY or wish.kind in ("listed", "body") or (person and person.admin):
+        return
+    thing = known.thing(wish.kind, wish.id) if wish.kind != "cluster" else Thing("")
+    if thing is None:
+        return
+    may = permitted(known.grants(person.id) if person is not None else (), thing.workspace_id)
+    if wish.permission in may:
+        return
+    # Whoever lost their role is heard to the end of what they began.
+    if script and wish.permission in ("view", "speak") and _same(known, thing.owner, name, person):
+        return
+    if wish.kind != "cluster" and "view" not in may:
+        raise not_found("task" if wish.kind == "page" else wish.kind, wish.id)
+    raise forbidden(_lacking(name, wish, thing.workspace_id))
+
+
+def _lacking(name: str, wish: Wish, workspace_id: int) -> str:
+    who = [role for role in ROLES if wish.permission in OF_ROLE[role]]
+    where = f"in workspace {workspace_id}" if workspace_id else "in the cluster"
+    what = _WORDS.get(wish.permission, f"'{wish.permission}'")
+    return f"user '{name}' lacks a role: to {what} it takes {' or '.join(who)} {where}"
+
+
 def _basic(known: Known, name: str, person: Person | None, wish: Wish) -> None:
-    if wish.permission == "own_account" and wish.kind != "cluster":
-        owner = known.thing(wish.kind, wish.id)
-        if owner is None or _same(known, owner.owner, name, person):
-            return
-        wish = Wish("administer_users")
+    wish = _of_account(known, name, person, wish)
     if person is not None and person.admin:
         return
     if wish.permission in ADMINISTRATION:
@@ -96,10 +157,19 @@ _WORDS: dict[str, str] = {
     "administer_users": "change other users",
     "administer_cluster": "change or see how the cluster is set up",
     "assign_roles": "give roles",
+    "read_log": "read the log of the whole cluster",
+    "view": "see it",
+    "create": "make something there",
+    "create_task": "start a task there",
+    "edit": "describe it otherwise",
     "control": "change what it does",
+    "control_task": "change what it does",
     "delete": "delete it",
     "speak": "speak for it",
+    "create_project": "make a project there",
+    "edit_project": "describe it otherwise",
     "control_project": "change it",
+    "create_workspace": "make a workspace",
     "control_workspace": "change it",
 }
 

@@ -11,12 +11,18 @@ import msgspec
 from det_contracts import ids
 from det_contracts.envelope import Recorded
 from det_contracts.events import gateway, scheduler, searcher
+from det_contracts.events.gateway import Grant
 from services.kit.authz.judge import Person, Thing
 from services.kit.authz.permissions import Kind
+from services.kit.authz.roles import FOLDS as OF_ROLES
+from services.kit.authz.roles import Roles, grants_of, is_rbac
 from services.kit.rules import Key
 
 BUILT_IN = {"admin": Person(1, "admin", admin=True), "determined": Person(2, "determined")}
 """Users that are there from the beginning."""
+FIRST = 1
+NOWHERE = -1
+"""The workspace of a project that is not known: nobody but an administrator was given a role there."""
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -35,8 +41,14 @@ class NameOf(msgspec.Struct, frozen=True):
     user_id: int
 
 
+class Filed(msgspec.Struct, frozen=True):
+    """Where a project is."""
+
+    workspace_id: int
+
+
 @dataclass
-class People:
+class People(Roles):
     """Base of the states of owners that people command."""
 
     people: dict[int, Person] = field(default_factory=dict)
@@ -44,6 +56,7 @@ class People:
     people_names: dict[str, NameOf] = field(default_factory=dict)
     homes: dict[int, Home] = field(default_factory=dict)
     """By experiment; by the number below 0 that stands for it, of a task."""
+    project_homes: dict[int, Filed] = field(default_factory=dict)
 
 
 P = TypeVar("P", bound=People)
@@ -57,6 +70,15 @@ class Directory:
         self._state = state
         self._find = find
 
+    @property
+    def rbac(self) -> bool:
+        """Whether roles decide."""
+        return is_rbac(self._state)
+
+    def grants(self, user_id: int) -> Iterable[Grant]:
+        """The roles that a user holds."""
+        return grants_of(self._state, user_id)
+
     def person(self, name: str) -> Person | None:
         """Whoever has or had the name."""
         named = self._state.people_names.get(name)
@@ -64,11 +86,22 @@ class Directory:
 
     def thing(self, kind: Kind, id: Any) -> Thing | None:
         """None where there is no such thing."""
+        if kind == "workspace":
+            return Thing("", id)
+        if kind == "project":
+            return Thing("", self._workspace_of(id))
         found = id if kind == "experiment" else self._find(kind, id)
         if isinstance(found, Thing):
             return found
         home = self._state.homes.get(found or 0)
-        return Thing(home.owner) if home is not None else None
+        if home is None:
+            return None
+        return Thing(home.owner, home.workspace_id or self._workspace_of(home.project_id))
+
+    def _workspace_of(self, project_id: int) -> int:
+        """The first project is there from the beginning, in the first workspace."""
+        filed = self._state.project_homes.get(project_id)
+        return filed.workspace_id if filed is not None else FIRST if project_id == FIRST else NOWHERE
 
 
 def with_people(
@@ -116,10 +149,23 @@ def _experiment_deleted(state: People, event: searcher.ExperimentDeleted) -> Ite
         yield "homes", event.experiment_id
 
 
+def _project_set(state: People, event: gateway.ProjectSet) -> Iterable[Key]:
+    state.project_homes[event.project_id] = Filed(event.workspace_id)
+    yield "project_homes", event.project_id
+
+
+def _project_removed(state: People, event: gateway.ProjectRemoved) -> Iterable[Key]:
+    if state.project_homes.pop(event.project_id, None) is not None:
+        yield "project_homes", event.project_id
+
+
 _FOLDS: dict[type, Callable[[Any, Any], Iterable[Key]]] = {
+    **OF_ROLES,
     gateway.UserSet: _user_set,
     searcher.ExperimentCreated: _experiment_created,
     scheduler.TaskSubmitted: _task_submitted,
     gateway.ExperimentMoved: _experiment_moved,
     searcher.ExperimentDeleted: _experiment_deleted,
+    gateway.ProjectSet: _project_set,
+    gateway.ProjectRemoved: _project_removed,
 }

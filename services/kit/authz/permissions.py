@@ -11,8 +11,10 @@ Permission = Literal[
     "own_account",
     "view",
     "create",
+    "create_task",
     "edit",
     "control",
+    "control_task",
     "delete",
     "speak",
     "create_project",
@@ -36,7 +38,7 @@ Kind = Literal[
 - `listed`: any number of things, of which the answer holds those that may be viewed;
 - `body`: what the request's body names: judged when that is read, by the owner of the fact at the latest.
 """
-Role = Literal["Viewer", "EditorProjectRestricted", "Editor", "WorkspaceAdmin", "ClusterAdmin"]
+Role = Literal["Viewer", "EditorRestricted", "Editor", "WorkspaceAdmin", "WorkspaceCreator", "ClusterAdmin"]
 
 MEANINGS: dict[Permission, str] = {
     "anybody": "no login is needed",
@@ -44,9 +46,11 @@ MEANINGS: dict[Permission, str] = {
     "logged_in": "look at agents, pools, the queue, users; whatever concerns no workspace",
     "own_account": "one's own password, name, settings, sessions and API tokens",
     "view": "read experiments, trials, metrics, logs, checkpoints, models, tasks, projects; fork them",
-    "create": "submit experiments and tasks, make models",
+    "create": "submit experiments, make models",
+    "create_task": "start commands and TensorBoards",
     "edit": "names, descriptions, labels, notes and metadata of what is there; versions of models; templates",
     "control": "activate, pause, cancel, kill, archive, move, give priorities, keep or collect checkpoints",
+    "control_task": "kill commands and TensorBoards, give them priorities",
     "delete": "delete experiments, checkpoints, models and their versions",
     "speak": "state what a run's script states: results, checkpoints, log lines",
     "create_project": "make projects in a workspace",
@@ -67,17 +71,63 @@ EVERYBODY: frozenset[Permission] = frozenset({"anybody", "logged_in", "own_accou
 ADMINISTRATION: frozenset[Permission] = frozenset({"assign_roles", "administer_users", "administer_cluster"})
 """In basic mode of administrators alone; never of a script."""
 OWNED: frozenset[Permission] = frozenset(
-    {"control", "delete", "speak", "control_project", "control_workspace"}
+    {"control", "control_task", "delete", "speak", "control_project", "control_workspace"}
 )
 """In basic mode of whom the thing belongs to, and of administrators."""
 NOT_FOR_SCRIPTS: frozenset[Permission] = ADMINISTRATION | {"own_account"}
 
-_EDITS: frozenset[Permission] = frozenset({"view", "create", "edit", "control", "delete", "speak"})
-_PROJECTS: frozenset[Permission] = frozenset({"create_project", "edit_project", "control_project"})
+CLUSTER_ROLES: frozenset[Role] = frozenset({"WorkspaceCreator", "ClusterAdmin"})
+"""Given for the whole cluster only."""
+
+_EDITS: frozenset[Permission] = frozenset(
+    {
+        "view",
+        "create",
+        "edit",
+        "control",
+        "delete",
+        "speak",
+        "create_project",
+        "edit_project",
+        "control_project",
+    }
+)
+_TASKS: frozenset[Permission] = frozenset({"create_task", "control_task"})
 OF_ROLE: dict[Role, frozenset[Permission]] = {
     "Viewer": frozenset({"view"}),
-    "EditorProjectRestricted": _EDITS,
-    "Editor": _EDITS | _PROJECTS,
-    "WorkspaceAdmin": _EDITS | _PROJECTS | {"control_workspace", "assign_roles"},
+    "EditorRestricted": _EDITS,
+    "Editor": _EDITS | _TASKS,
+    "WorkspaceAdmin": _EDITS | _TASKS | {"control_workspace", "assign_roles"},
+    "WorkspaceCreator": frozenset({"create_workspace"}),
     "ClusterAdmin": frozenset(PERMISSIONS) - {"service"},
 }
+ROLE_IDS: dict[Role, int] = {
+    "ClusterAdmin": 1,
+    "WorkspaceAdmin": 2,
+    "WorkspaceCreator": 3,
+    "Viewer": 4,
+    "Editor": 5,
+    "EditorRestricted": 6,
+}
+"""As clients name them."""
+API_TYPES: dict[Permission, str] = {
+    "view": "VIEW_EXPERIMENT_ARTIFACTS VIEW_EXPERIMENT_METADATA VIEW_NSC VIEW_WORKSPACE VIEW_PROJECT "
+    "VIEW_MODEL_REGISTRY VIEW_TEMPLATES",
+    "create": "CREATE_EXPERIMENT CREATE_MODEL_REGISTRY",
+    "create_task": "CREATE_NSC",
+    "edit": "UPDATE_EXPERIMENT_METADATA EDIT_MODEL_REGISTRY "
+    "CREATE_TEMPLATES UPDATE_TEMPLATES DELETE_TEMPLATES",
+    "control": "UPDATE_EXPERIMENT",
+    "control_task": "UPDATE_NSC",
+    "delete": "DELETE_EXPERIMENT DELETE_MODEL_REGISTRY DELETE_MODEL_VERSION",
+    "create_project": "CREATE_PROJECT",
+    "edit_project": "UPDATE_PROJECT",
+    "control_project": "DELETE_PROJECT",
+    "create_workspace": "CREATE_WORKSPACE",
+    "control_workspace": "UPDATE_WORKSPACE DELETE_WORKSPACE",
+    "read_log": "VIEW_MASTER_LOGS",
+    "assign_roles": "ASSIGN_ROLES",
+    "administer_users": "ADMINISTRATE_USER UPDATE_GROUP",
+    "administer_cluster": "UPDATE_AGENTS VIEW_MASTER_CONFIG UPDATE_MASTER_CONFIG EDIT_WEBHOOKS",
+}
+"""How the REST API calls what roles permit, finer than we tell it apart."""

@@ -2,16 +2,29 @@
 
 `~` is `/api/v1`. Below each permission and kind of thing stand the routes; the thing is the one that the path
 names. What a body names is judged by the route, and by the owner of the fact (`commands.py`).
+
+What asks by GET reads; of other methods those that do, too, have `reads` behind them.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from services.kit.authz.permissions import Kind, Permission
+
+
+class Row(NamedTuple):
+    """What a route needs, of what kind of thing, and whether a token may ask that only reads."""
+
+    permission: Permission
+    kind: Kind
+    reads: bool
+
 
 API = "/api/v1"
 PARAMETER: dict[Kind, tuple[str, ...]] = {
     "user": ("user_id",),
-    "workspace": ("id",),
+    "workspace": ("id", "workspace_id"),
     "project": ("id",),
     "experiment": ("experiment_id",),
     "trial": ("trial_id",),
@@ -78,17 +91,20 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/resources/allocation/raw
         GET ~/resources/allocation/aggregated
         GET ~/job-queues/stats
-        POST ~/preview-hp-search
-        POST /searcher/preview
+        POST ~/preview-hp-search reads
+        POST /searcher/preview reads
         POST ~/trial-source-info
         POST ~/allocations/{id}/notify_container_running
         GET /debug/prom/metrics
         GET /prom/det-state-metrics
         GET /det/live
-        GET ~/groups
-        GET ~/groups/{rest:path}
-        GET ~/roles
-        GET ~/roles/{rest:path}
+        POST ~/groups/search reads
+        GET ~/groups/{group_id}
+        POST ~/roles/search reads
+        POST ~/roles/search/by-ids reads
+        POST ~/roles/search/by-assignability reads
+        GET ~/roles/search/by-user/{user_id}
+        GET ~/roles/search/by-group/{group_id}
         GET ~/webhooks
         GET ~/webhooks/{rest:path}
     """,
@@ -106,12 +122,12 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     """,
     ("administer_users", "cluster"): """
         POST ~/users
-        POST,PUT,PATCH,DELETE ~/groups
-        POST,PUT,PATCH,DELETE ~/groups/{rest:path}
+        POST ~/groups
+        PUT,DELETE ~/groups/{group_id}
     """,
-    ("assign_roles", "cluster"): """
-        POST,PUT,PATCH,DELETE ~/roles
-        POST,PUT,PATCH,DELETE ~/roles/{rest:path}
+    ("assign_roles", "body"): """
+        POST ~/roles/add-assignments
+        POST ~/roles/remove-assignments
     """,
     ("administer_cluster", "cluster"): """
         GET,PATCH ~/master/config
@@ -160,6 +176,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     ("view", "workspace"): """
         GET ~/workspaces/{id}
         GET ~/workspaces/{id}/projects
+        GET ~/roles/workspace/{workspace_id}
         GET ~/workspaces/{id}/available-resource-pools
         POST ~/workspaces/{id}/pin
         POST ~/workspaces/{id}/unpin
@@ -174,7 +191,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/experiments/{experiment_id}/searcher_events
         GET ~/experiments/{experiment_id}/model_def
         GET ~/experiments/{experiment_id}/file_tree
-        POST ~/experiments/{experiment_id}/file
+        POST ~/experiments/{experiment_id}/file reads
         GET ~/experiments/{experiment_id}/searcher/best_searcher_validation_metric
         GET ~/experiments/{experiment_id}/validation-history
         GET ~/experiments/{experiment_id}/metrics-stream/batches
@@ -211,8 +228,8 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/tensorboards/{id}
     """,
     ("view", "page"): """
-        DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id}
-        DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id}/{rest:path}
+        DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id} reads
+        DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT /proxy/{task_id}/{rest:path} reads
     """,
     ("view", "checkpoint"): """
         GET ~/checkpoints/{uuid}
@@ -229,11 +246,13 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     ("create", "body"): """
         POST ~/experiments
         PUT ~/experiments/by-external-id/{external_id:path}
+        POST ~/models
+    """,
+    ("create_task", "body"): """
         POST ~/commands
         POST ~/tensorboards
         POST ~/notebooks
         POST ~/shells
-        POST ~/models
     """,
     ("edit", "body"): """
         POST ~/templates
@@ -275,7 +294,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     ("control", "trial"): """
         POST ~/trials/{trial_id}/kill
     """,
-    ("control", "task"): """
+    ("control_task", "task"): """
         POST ~/commands/{id}/kill
         POST ~/commands/{id}/set_priority
         POST ~/tensorboards/{id}/kill
@@ -353,16 +372,19 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
 }
 
 
-def _rows() -> dict[tuple[str, str], tuple[Permission, Kind]]:
-    found: dict[tuple[str, str], tuple[Permission, Kind]] = {}
-    for needed, block in ROUTES.items():
-        for line in block.split("\n"):
-            methods, _, path = line.strip().partition(" ")
-            for method in methods.split(",") if methods else ():
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def _rows() -> dict[tuple[str, str], Row]:
+    found: dict[tuple[str, str], Row] = {}
+    for (permission, kind), block in ROUTES.items():
+        for line in filter(None, map(str.split, block.split("\n"))):
+            methods, path, reads = line[0], line[1], line[2:] == ["reads"]
+            for method in methods.split(","):
                 route = method, path.replace("~", API, 1)
                 if route in found:
                     raise ValueError(f"{method} {path} stands twice in the permission table")
-                found[route] = needed
+                found[route] = Row(permission, kind, reads or method in SAFE)
     return found
 
 
@@ -370,7 +392,7 @@ ROWS = _rows()
 """(method, path template) -> what the route needs, and of what kind of thing."""
 
 
-def needed(method: str, template: str) -> tuple[Permission, Kind]:
+def needed(method: str, template: str) -> Row:
     """What a route needs; raises `LookupError` for one without a row: nobody may ask for that."""
     try:
         return ROWS[method, template]

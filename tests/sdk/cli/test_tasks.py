@@ -165,7 +165,7 @@ def test_a_tensorboard_that_is_left_opened_or_ends(boards, det):
 
 @pytest.mark.parametrize(
     "words",
-    ["shell start", "notebook", "dev curl -x /a", "rbac list", "oauth client list", "user-group create g",
+    ["shell start", "notebook", "dev curl -x /a", "oauth client list",
      "res raw", "auth login -p x", "resources aggregated 1 2 --daily"],
 )  # fmt: skip
 def test_what_is_not_supported_says_so(det, words):

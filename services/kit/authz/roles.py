@@ -1,0 +1,141 @@
+"""Groups and the roles that are given, as each judge folds them from the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from det_contracts.events import gateway
+from det_contracts.events.gateway import AuthzMode, Grant
+from services.kit.rules import Key
+
+ALL = "all"
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Users who hold roles together."""
+
+    name: str
+    members: tuple[int, ...]
+    changed_at: float = 0.0
+
+
+class GroupsOf(msgspec.Struct, frozen=True):
+    """Which groups a user is in."""
+
+    ids: tuple[int, ...]
+
+
+class Held(msgspec.Struct, frozen=True):
+    """The roles of one holder."""
+
+    grants: tuple[Grant, ...]
+
+
+class Judging(msgspec.Struct, frozen=True):
+    """How rights are judged."""
+
+    mode: AuthzMode
+
+
+@dataclass
+class Roles:
+    """Part of the state of everybody who judges."""
+
+    groups: dict[int, Group] = field(default_factory=dict)
+    groups_of: dict[int, GroupsOf] = field(default_factory=dict)
+    """By user."""
+    roles: dict[str, Held] = field(default_factory=dict)
+    """By holder: see `holder`."""
+    judging: dict[str, Judging] = field(default_factory=dict)
+    """Under "all"."""
+
+
+def holder(kind: Literal["user", "group"], id: int) -> str:
+    """Who holds roles, as events name them."""
+    return f"{kind}-{id}"
+
+
+def is_rbac(state: Roles) -> bool:
+    """Whether roles say who may do what."""
+    known = state.judging.get(ALL)
+    return known is not None and known.mode == "rbac"
+
+
+def groups_of(state: Roles, user_id: int) -> tuple[int, ...]:
+    """The groups that a user is in, by id."""
+    known = state.groups_of.get(user_id)
+    return known.ids if known is not None else ()
+
+
+def held(state: Roles, name: str) -> tuple[Grant, ...]:
+    """What a holder was given."""
+    known = state.roles.get(name)
+    return known.grants if known is not None else ()
+
+
+def grants_of(state: Roles, user_id: int) -> Iterator[Grant]:
+    """What a user holds, by themselves and as a member of groups."""
+    yield from held(state, holder("user", user_id))
+    for id in groups_of(state, user_id):
+        yield from held(state, holder("group", id))
+
+
+def group_set(state: Roles, event: gateway.GroupSet, at: float = 0.0) -> Iterable[Key]:
+    """A group is there, or has other members."""
+    known = state.groups.get(event.group_id)
+    before, after = set(known.members) if known is not None else set(), set(event.members)
+    state.groups[event.group_id] = Group(event.name, event.members, at)
+    yield "groups", event.group_id
+    yield from _join(state, event.group_id, sorted(after - before))
+    yield from _leave(state, event.group_id, sorted(before - after))
+
+
+def group_removed(state: Roles, event: gateway.GroupRemoved) -> Iterable[Key]:
+    """A group is gone."""
+    known = state.groups.pop(event.group_id, None)
+    if known is not None:
+        yield "groups", event.group_id
+        yield from _leave(state, event.group_id, known.members)
+
+
+def _join(state: Roles, group_id: int, users: Iterable[int]) -> Iterable[Key]:
+    for id in users:
+        state.groups_of[id] = GroupsOf(tuple(sorted({*groups_of(state, id), group_id})))
+        yield "groups_of", id
+
+
+def _leave(state: Roles, group_id: int, users: Iterable[int]) -> Iterable[Key]:
+    for id in users:
+        left = tuple(one for one in groups_of(state, id) if one != group_id)
+        if left:
+            state.groups_of[id] = GroupsOf(left)
+        else:
+            state.groups_of.pop(id, None)
+        yield "groups_of", id
+
+
+def roles_set(state: Roles, event: gateway.RolesSet) -> Iterable[Key]:
+    """Somebody holds other roles."""
+    if event.grants:
+        state.roles[event.holder] = Held(event.grants)
+    else:
+        state.roles.pop(event.holder, None)
+    yield "roles", event.holder
+
+
+def authz_set(state: Roles, event: gateway.AuthzSet) -> Iterable[Key]:
+    """Rights are judged otherwise."""
+    state.judging[ALL] = Judging(event.mode)
+    yield "judging", ALL
+
+
+FOLDS: dict[type, Callable[[Any, Any], Iterable[Key]]] = {
+    gateway.GroupSet: group_set,
+    gateway.GroupRemoved: group_removed,
+    gateway.RolesSet: roles_set,
+    gateway.AuthzSet: authz_set,
+}
