@@ -475,6 +475,20 @@ class OpenSession(msgspec.Struct, frozen=True, kw_only=True, tag="open_session")
     user: str
 
 
+class SignIn(msgspec.Struct, frozen=True, kw_only=True, tag="sign_in"):
+    """To the gateway: somebody proved to a provider who they are. `value` of the answer: the user's id."""
+
+    issuer: str
+    subject: str
+    username: str
+    """What they are called here who have no account yet, if `provision` says that they get one."""
+    display_name: str
+    groups: tuple[str, ...]
+    admin: bool | None
+    """Whether they administer the cluster; None: that stays as it is."""
+    provision: bool
+
+
 class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session"):
     """To the gateway: a session is used, and so lives longer."""
 
@@ -555,5 +569,6 @@ OWNER_OF: dict[type, str] = {
     CloseSession: "gateway",
     CreateToken: "gateway",
     RevokeToken: "gateway",
+    SignIn: "gateway",
     JoinGather: "gateway",
 }

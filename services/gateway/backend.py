@@ -17,6 +17,8 @@ from services.gateway.follow import Following
 from services.gateway.limits import Limits
 from services.gateway.live import Live
 from services.gateway.logins import Logins
+from services.gateway.oidc.asking import Asking
+from services.gateway.oidc.settings import checked
 from services.gateway.peers import Peers
 from services.gateway.renewals import Renewals
 from services.gateway.settings import Settings
@@ -33,6 +35,7 @@ from services.kit.sealing import Sealer
 from services.kit.sqlite_files import sqlite_file
 
 if TYPE_CHECKING:
+    from services.gateway.oidc.provider import Provider
     from services.kit.spans import Tracer
 
 
@@ -92,6 +95,18 @@ class Backend:
     def logins(self) -> Logins:
         """Who tried to log in, and failed."""
         return Logins()
+
+    @cached_property
+    def provider(self) -> Provider | None:
+        """Where people sign in instead of here; raises `BadSettings`."""
+        known = checked(self.settings)
+        if known is None:
+            return None
+        # Libraries for signatures that most gateways never need.
+        from services.gateway.oidc.provider import Provider
+
+        addresses = Addresses([known.oidc_issuer], self.settings.reachable)
+        return Provider(known, Asking(addresses, known.tls_ca))
 
     @cached_property
     def beats(self) -> Beats:

@@ -38,6 +38,7 @@ from services.gateway.routes import (
     metrics,
     models,
     observing,
+    oidc,
     own_tasks,
     page,
     preview,
@@ -90,6 +91,7 @@ def surface() -> APIRouter:
     # Metrics before trials: `/trials/metrics/...` is no trial.
     for part in (
         auth,
+        oidc,
         sessions,
         users,
         groups,

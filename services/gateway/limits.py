@@ -72,14 +72,15 @@ class Limits:
         self.passwords = Lane(
             "checks of passwords", threads=2, each=1, waiting=64, each_waiting=8, nicer=NICER
         )
+        self.sign_ins = Lane("sign-ins with a provider", threads=4, each=2, waiting=64, each_waiting=8)
         self.probes = Lane("checks of storage", threads=4, each=2, waiting=64, each_waiting=16)
         self.contexts = Lane("contexts", threads=4, each=2, waiting=64, each_waiting=16)
         self.downloads = Lane("downloads of checkpoints", threads=16, each=4, waiting=0, each_waiting=0)
+        self._lanes = (self.passwords, self.sign_ins, self.probes, self.contexts, self.downloads)
 
     def readings(self) -> Iterable[Reading]:
         """For operators: places taken and wanted, by kind of work."""
-        lanes = (self.passwords, self.probes, self.contexts, self.downloads)
-        kinds = [self.streams, self.uploads, self.previews, *(lane.places for lane in lanes)]
+        kinds = [self.streams, self.uploads, self.previews, *(lane.places for lane in self._lanes)]
         for name, help, counts in (
             ("places_taken", "Places taken, by kind of work", {(one.what,): one.inside for one in kinds}),
             ("places_wanted", "Those who wait for one, by kind", {(one.what,): one.queued for one in kinds}),
@@ -88,5 +89,5 @@ class Limits:
 
     def close(self) -> None:
         """Take nothing more."""
-        for lane in (self.passwords, self.probes, self.contexts, self.downloads):
+        for lane in self._lanes:
             lane.close()

@@ -62,14 +62,20 @@ class Logins:
 
     def begin(self, name: str, address: str, now: float) -> Attempt:
         """One more try, which counts until it succeeds; raises `Busy`. `now`: monotonic seconds."""
-        attempt = Attempt(self, name[:LONGEST_NAME], site_of(address))
+        return self._begin(Attempt(self, name[:LONGEST_NAME], site_of(address)), now)
+
+    def _begin(self, attempt: Attempt, now: float) -> Attempt:
         wait_s = max(tries.wait_s(key, now) for tries, key in attempt.counts)
         if wait_s:
             self.limited += 1
-            raise Busy("exhausted", "too many tries to log in with a wrong password", math.ceil(wait_s))
+            raise Busy("exhausted", "too many tries to log in that failed", math.ceil(wait_s))
         for tries, key in attempt.counts:
             tries.take(key, now)
         return attempt
+
+    def begin_elsewhere(self, address: str, now: float) -> Attempt:
+        """One more try to sign in with a provider, where only the address is known; raises `Busy`."""
+        return self._begin(Attempt(self, "", site_of(address), by_address_alone=True), now)
 
     def counts_of(self, name: str, site: str, both: str) -> list[tuple[Tries, str]]:
         """What a try of a name from a site counts in."""
@@ -93,10 +99,11 @@ class Logins:
 class Attempt:
     """One try to log in."""
 
-    def __init__(self, logins: Logins, name: str, site: str) -> None:
+    def __init__(self, logins: Logins, name: str, site: str, *, by_address_alone: bool = False) -> None:
         self._logins = logins
         self._both = f"{site} {name}"
-        self.counts = logins.counts_of(name, site, self._both)
+        counts = logins.counts_of(name, site, self._both)
+        self.counts = counts[:1] if by_address_alone else counts
 
     def succeeded(self, now: float) -> None:
         """It was the right password."""

@@ -11,10 +11,11 @@ import structlog
 
 from det_contracts.commands import Password
 from services.gateway import yamlfile
+from services.gateway.oidc.settings import OidcSettings
 from services.kit import blobs, passwords
 from services.kit.disk_space import Disks
 from services.kit.hosts_named import is_loopback
-from services.kit.reach import ReachSettings, directory_of
+from services.kit.reach import directory_of
 from services.kit.settings import BadSettings
 from services.kit.sqlite_files import sqlite_file
 
@@ -22,7 +23,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Settings(ReachSettings):
+class Settings(OidcSettings):
     """Read from the environment."""
 
     host: str = "127.0.0.1"

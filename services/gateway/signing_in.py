@@ -39,9 +39,9 @@ async def with_password(backend: Backend, username: str, sent: str, address: str
     return user
 
 
-async def begin(backend: Backend, user: User, address: str, client: str) -> str:
-    """The token of a new session of a user who has proved who they are."""
-    session = tokens.begin(user.username, time.time())
+async def begin(backend: Backend, user: User, address: str, client: str, id: str = "") -> str:
+    """The token of a new session of a user who has proved who they are; `id`: as in `tokens.begin`."""
+    session = tokens.begin(user.username, time.time(), id)
     await backend.peers.command(
         OpenSession(
             session_id=session.id,

@@ -53,9 +53,9 @@ class BadToken(Exception):
     """A token is not ours, was tampered with, or is too old; the text says which."""
 
 
-def begin(user: str, now: float) -> Session:
-    """A new session of a user who has logged in."""
-    return Session(secrets.token_hex(16), user, now + VALID_S, at=now)
+def begin(user: str, now: float, id: str = "") -> Session:
+    """A new session of a user who has logged in; with an id of its own unless one is given."""
+    return Session(id or secrets.token_hex(16), user, now + VALID_S, at=now)
 
 
 def issue(key: bytes, session: Session) -> str:

@@ -230,6 +230,8 @@ class Background(Users):
             ask = self.cluster.ask
             user = ask(commands.SetUser(username=f"user{number}", user="admin", once=once[number - 1]))
             ask(commands.SetPassword(user_id=user, password=Password("00", "00"), user="admin"))
+            said = {"username": f"elsewhere{number}", "display_name": "", "groups": (), "admin": None}
+            ask(commands.SignIn(issuer="https://i", subject=str(number), provision=True, **said))
             setting = gateway.Setting("path", "key", "value")
             ask(commands.KeepSettings(user_id=user, settings=(setting,), user="admin"))
             group = ask(commands.SetGroup(name=f"group{number}", add=(user,), user="admin"))

@@ -226,6 +226,9 @@ class Story(Users):
         made = {"user_id": user, "scope": "all", "lives_s": 1e6, "user": "admin"}
         ask(commands.CreateToken(token_id="token", name="fresh", digest="00", **made))
         ask(commands.RevokeToken(token_id="token", user="admin"))
+        said = {"username": "fresh elsewhere", "display_name": "", "groups": (), "admin": None}
+        for provision in (True, False):
+            ask(commands.SignIn(issuer="https://i", subject="fresh", provision=provision, **said))
 
     def registry(self):
         model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))

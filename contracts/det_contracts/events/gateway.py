@@ -175,6 +175,22 @@ class UserSet(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+@event("gateway.user.signed_in", key="user_id")
+class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
+    """A user proved to a provider of identities who they are; from now on they are known by that, too."""
+
+    user_id: int
+    issuer: str
+    """The provider."""
+    subject: str
+    """What the provider knows them by for ever."""
+    username: str
+    """What the provider calls them at present."""
+    groups: tuple[str, ...] = ()
+    """In which they are there, of those that mean something here."""
+    reason: str
+
+
 @event("gateway.user.password_set", key="user_id")
 class PasswordSet(msgspec.Struct, frozen=True, kw_only=True):
     """A user's password is another one; sessions that were opened before end."""

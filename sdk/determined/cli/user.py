@@ -19,6 +19,14 @@ from determined.transport.token_store import TokenStore
 
 def log_in(session: Session, args: argparse.Namespace) -> None:
     """Ask for the password, keep the token, and be this user from now on."""
+    if args.provider:
+        # A web server and a browser: needed for nothing else.
+        from determined.cli import provider_login
+
+        name, token = provider_login.sign_in(session)
+        TokenStore(session.master).save(name, token, activate=True)
+        print(f"Logged in as user '{name}'")
+        return
     name = args.username or session.user or os.environ.get("DET_USER") or identity.DEFAULT_USER
     token = identity.log_in(session, name, ask_password(name))
     TokenStore(session.master).save(name, token, activate=True)
@@ -65,7 +73,10 @@ NOUN = Noun(
             "login",
             "log in",
             log_in,
-            (arg("username", nargs="?", help=f"default: {identity.DEFAULT_USER}"),),
+            (
+                arg("username", nargs="?", help=f"default: {identity.DEFAULT_USER}"),
+                arg("--provider", action="store_true", help="in a browser, with the cluster's provider"),
+            ),
             login=False,
         ),
         Verb(

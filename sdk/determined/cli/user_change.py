@@ -56,6 +56,18 @@ def rename(session: Session, args: argparse.Namespace) -> None:
     print(f"Renamed user '{args.target_user}' to '{args.new_username}'")
 
 
+def link_with_provider(session: Session, args: argparse.Namespace) -> None:
+    """Have the user sign in with the provider from now on: whoever has the name there first is linked."""
+    session.patch(_path(session, args.username), {"remote": True})
+    print(f"User '{args.username}' signs in with the provider from now on, and no longer with a password")
+
+
+def unlink_from_provider(session: Session, args: argparse.Namespace) -> None:
+    """Have the user log in with a password from now on."""
+    session.patch(_path(session, args.username), {"remote": False})
+    print(f"User '{args.username}' logs in with a password: det user change-password {args.username}")
+
+
 def link(session: Session, args: argparse.Namespace) -> None:
     """Say who the user is on the hosts of agents."""
     told = {
@@ -105,6 +117,13 @@ VERBS = (
         rename,
         (arg("target_user", help="name until now"), arg("new_username", help="name from now on")),
     ),
+    Verb(
+        "link-with-provider",
+        "let a user sign in with the provider, and with no password",
+        link_with_provider,
+        (_NAME,),
+    ),
+    Verb("unlink-from-provider", "let a user log in with a password again", unlink_from_provider, (_NAME,)),
     Verb(
         "link-with-agent-user",
         "link a user with one of the agents' hosts",

@@ -29,15 +29,26 @@ from det_contracts.commands import (
     SetTemplate,
     SetUser,
     SetWorkspace,
+    SignIn,
 )
 from det_contracts.events.gateway import CreationKept
-from services.gateway.commands import gathers, groups, places, roles, sessions, templates, users
+from services.gateway.commands import (
+    gathers,
+    groups,
+    identities,
+    places,
+    roles,
+    sessions,
+    templates,
+    users,
+)
 from services.gateway.domain import State
 from services.kit.once import once
 from services.kit.rules import Call, Ruling
 
 COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {
     OpenSession: sessions.open_session,
+    SignIn: identities.sign_in,
     RenewSession: sessions.renew_session,
     CloseSession: sessions.close_session,
     CreateToken: sessions.create_token,

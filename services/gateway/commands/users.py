@@ -37,14 +37,14 @@ def set_user(state: State, command: SetUser, call: Call) -> Ruling:
     _check_shown_name(id, known.display_name, command.display_name)
     _check_agent_user(command.agent_user)
     wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
-    _keep_an_administrator(state, known, wanted)
+    keep_an_administrator(state, known, wanted)
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
     if command.password is not None:
         events.append(_password(id, command.password, wanted.reason))
     return Ruling(events, id)
 
 
-def _keep_an_administrator(state: State, known: UserSet, wanted: UserSet) -> None:
+def keep_an_administrator(state: State, known: UserSet, wanted: UserSet) -> None:
     """Nobody could make another one."""
     if not (known.admin and known.active) or (wanted.admin and wanted.active):
         return

@@ -75,6 +75,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.TemplateSet: people.template_set,
     gateway.TemplateRemoved: people.template_removed,
     gateway.UserSet: people.user_set,
+    gateway.SignedIn: people.signed_in,
     gateway.PasswordSet: people.password_set,
     gateway.PasswordRenewed: people.password_renewed,
     gateway.SettingsSet: people.settings_set,

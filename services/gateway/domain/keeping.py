@@ -15,6 +15,7 @@ from services.gateway.domain.state import (
     Gathered,
     Gathering,
     Highest,
+    KnownAs,
     Live,
     Model,
     ModelVersion,
@@ -55,6 +56,7 @@ def index(state: State) -> None:
     state.sessions_of = SortedKeys(_session_place(id, one) for id, one in state.open_sessions.items())
     state.tokens_of = SortedKeys((one.user_id, one.at, id) for id, one in state.tokens.items())
     state.token_digests = {one.digest: id for id, one in state.tokens.items()}
+    state.subjects = {(one.issuer, one.subject): id for id, one in state.identities.items()}
     state.task_trials = {one.task_id: one.id for one in trials}
     state.joined = {}
     for key, share in state.shares.items():
@@ -313,6 +315,17 @@ def put_user(state: State, changed: User) -> Iterable[Key]:
 
 def _admin_place(user: User) -> Place | None:
     return (user.id,) if user.admin and user.active else None
+
+
+def put_identity(state: State, user_id: int, known: KnownAs | None) -> Iterable[Key]:
+    """Keep what a user is known by elsewhere, or that they are known by nothing."""
+    before = state.identities.pop(user_id, None)
+    if before is not None:
+        del state.subjects[before.issuer, before.subject]
+    if known is not None:
+        state.identities[user_id] = known
+        state.subjects[known.issuer, known.subject] = user_id
+    yield "identities", user_id
 
 
 def _name_user(state: State, user: User) -> None:

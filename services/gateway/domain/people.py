@@ -13,6 +13,7 @@ from services.gateway.domain.keeping import (
     drop_project,
     drop_token,
     drop_workspace,
+    put_identity,
     put_project,
     put_session,
     put_token,
@@ -22,6 +23,7 @@ from services.gateway.domain.keeping import (
 from services.gateway.domain.state import (
     ClosedSession,
     Kept,
+    KnownAs,
     OpenSession,
     SessionFloor,
     State,
@@ -121,7 +123,15 @@ def user_set(state: State, recorded: Recorded) -> Iterable[Key]:
         agent_user=event.agent_user,
         changed_at=recorded.at,
     )
-    return put_user(state, changed)
+    yield from put_user(state, changed)
+    if not event.remote and event.user_id in state.identities:
+        yield from put_identity(state, event.user_id, None)
+
+
+def signed_in(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A user is known by this at a provider."""
+    event: gateway.SignedIn = recorded.event
+    return put_identity(state, event.user_id, KnownAs(event.issuer, event.subject, event.groups))
 
 
 def password_set(state: State, recorded: Recorded) -> Iterable[Key]:

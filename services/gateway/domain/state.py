@@ -261,6 +261,15 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     changed_at: float = 0.0
 
 
+class KnownAs(msgspec.Struct, frozen=True):
+    """What a user is known by at a provider of identities."""
+
+    issuer: str
+    subject: str
+    groups: tuple[str, ...] = ()
+    """In which they were at their last sign-in."""
+
+
 class Kept(msgspec.Struct, frozen=True):
     """What pages keep for a user."""
 
@@ -382,6 +391,8 @@ class State(Roles):
     """By the id that is made of the name."""
     users: dict[int, User] = field(default_factory=dict)
     """Made or changed ones; see `services.gateway.users`."""
+    identities: dict[int, KnownAs] = field(default_factory=dict)
+    """By user."""
     settings: dict[int, Kept] = field(default_factory=dict)
     """By user."""
     workspaces: dict[int, WorkspaceSet] = field(default_factory=dict)
@@ -430,6 +441,8 @@ class State(Roles):
     """Trial by its task."""
     joined: dict[str, int] = derived()  # noqa: RUF009
     """Number of a share by its allocation and request: see `request_key`."""
+    subjects: dict[tuple[str, str], int] = derived()  # noqa: RUF009
+    """User by the provider that knows them, and by what it knows them."""
     user_names: dict[str, int] = derived()  # noqa: RUF009
     """User by each name that they have or had."""
     administrators: SortedKeys = derived()  # noqa: RUF009

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import CloseSession
-from services.gateway import signing_in, tokens
+from services.gateway import signing_in
 from services.gateway.present.user import user
 from services.gateway.web.bodies import Login
 from services.gateway.web.visit import COOKIE, Anybody, Asked
@@ -23,15 +23,7 @@ async def log_in(visit: Anybody, body: Login) -> Response:
     client = visit.request.headers.get("user-agent", "")
     token = await signing_in.begin(visit.backend, who, visit.address, client)
     answer = visit.answer({"token": token, "user": user(who)})
-    # It is kept for as long as a session can live: when it ends is decided here.
-    answer.set_cookie(
-        COOKIE,
-        token,
-        max_age=int(tokens.LONGEST_S),
-        httponly=True,
-        samesite="strict",
-        secure=visit.backend.proxies.is_encrypted(visit.request),
-    )
+    visit.remember(answer, token)
     return answer
 
 

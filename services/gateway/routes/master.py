@@ -11,6 +11,8 @@ from det_contracts.expconf import masked
 from det_contracts.problems import invalid
 from services.gateway import journal, store
 from services.gateway.cluster_health import DOWN
+from services.gateway.routes.oidc import START
+from services.gateway.settings import Settings
 from services.gateway.web.visit import Anybody, Asked
 from services.kit.authz.roles import is_rbac
 
@@ -34,7 +36,7 @@ async def master(visit: Anybody) -> Response:
             "clusterId": settings.cluster_id,
             "clusterName": settings.cluster_name,
             "telemetryEnabled": False,
-            "ssoProviders": [],
+            "ssoProviders": _providers(settings),
             "externalLoginUri": "",
             "externalLogoutUri": "",
             "branding": "determined",
@@ -45,6 +47,12 @@ async def master(visit: Anybody) -> Response:
             "strictJobQueueControl": False,
         }
     )
+
+
+def _providers(settings: Settings) -> list[dict[str, Any]]:
+    if not settings.oidc_issuer:
+        return []
+    return [{"name": settings.oidc_name, "ssoUrl": START, "type": "OIDC", "alwaysRedirect": False}]
 
 
 @router.get("/master/config")

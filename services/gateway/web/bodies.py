@@ -75,6 +75,13 @@ class Login(Body):
     is_hashed: bool = False
 
 
+class TicketBody(Body):
+    """POST /auth/oidc/token"""
+
+    ticket: str
+    verifier: str
+
+
 class TokenBody(Body):
     """POST /tokens"""
 

@@ -69,11 +69,26 @@ class Visit:
                 return token.strip()
         return self.request.cookies.get(COOKIE)
 
+    def remember(self, answer: Response, token: str) -> None:
+        """Have a browser keep a token for as long as a session can live: when it ends is decided here."""
+        answer.set_cookie(
+            COOKIE,
+            token,
+            max_age=int(tokens.LONGEST_S),
+            httponly=True,
+            samesite="strict",
+            secure=self.backend.proxies.is_encrypted(self.request),
+        )
+
     def session(self) -> tokens.Session:
         """Whose request this is; raises `Refused` (401)."""
         token = self.token()
         if token is None:
             raise errors.unauthenticated("nobody is logged in; run 'det user login'")
+        return self.session_of(token)
+
+    def session_of(self, token: str) -> tokens.Session:
+        """What a token stands for; raises `Refused` (401)."""
         if task_tokens.is_task_token(token):
             return self._task_session(token)
         state, now = self.catalogue.state, time.time()

@@ -219,6 +219,9 @@ SENTENCES: dict[type, Sentence] = {
         f"{'are' if e.emptied else 'could not all be'} deleted"
     ),
     gateway.SessionOpened: lambda e, _: f"user {e.user_id} logged in from {e.address or 'here'}",
+    gateway.SignedIn: lambda e, _: (
+        f"user {e.user_id} proved who they are at {e.issuer}, which calls them '{e.username}'"
+    ),
     gateway.SessionRenewed: lambda e, _: "a session that is used goes on",
     gateway.SessionsForgotten: lambda e, _: f"{len(e.session_ids)} session(s) of user {e.user_id} are over",
     gateway.AccessToken: lambda e, _: f"user {e.user_id} got the API token '{e.name}' ({e.scope})",

@@ -157,9 +157,11 @@ COMMANDS: dict[str, Needs] = {
     "MoveExperiment": _move_experiment,
     "Serve": _run,
     "JoinGather": _run,
-    # Among services. The gateway has looked at the token of the deletion task, and at passwords.
+    # Among services. The gateway has looked at the token of the deletion task, at passwords, and at what a
+    # provider of identities signed.
     "ListFiles": _cluster("service"),
     "OpenSession": _cluster("service"),
+    "SignIn": _cluster("service"),
     "RenewSession": _cluster("service"),
     "SetFirstPassword": _cluster("service"),
     "SetAuthz": _cluster("service"),

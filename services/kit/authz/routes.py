@@ -40,6 +40,9 @@ PARAMETER: dict[Kind, tuple[str, ...]] = {
 ROUTES: dict[tuple[Permission, Kind], str] = {
     ("anybody", "cluster"): """
         POST ~/auth/login
+        GET ~/auth/oidc/start
+        GET ~/auth/oidc/callback
+        POST ~/auth/oidc/token
         GET ~/master
         GET ~/master/health
         GET ~/openapi.json

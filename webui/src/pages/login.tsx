@@ -2,10 +2,17 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 
-import { ApiError, send } from "../api/client";
+import { ApiError, query, send } from "../api/client";
+import { useData } from "../api/data";
 import { Failure } from "../parts/basics";
 
+interface Provider {
+  name: string;
+  ssoUrl: string;
+}
+
 export function Login() {
+  const master = useData<{ ssoProviders: Provider[] }>("master", []);
   const [error, setError] = useState<unknown>(null);
   const navigate = useNavigate();
   const client = useQueryClient();
@@ -42,6 +49,11 @@ export function Login() {
         >
           Sign in
         </button>
+        {(master.data?.ssoProviders ?? []).map((one) => (
+          <a key={one.ssoUrl} className="button" href={one.ssoUrl + query({ return: `/det${from}` })}>
+            Sign in with {one.name}
+          </a>
+        ))}
         {error instanceof ApiError && error.status < 500 ? (
           <div className="failure" role="alert">
             <p>{error.message}. An administrator can set another password: det user change-password.</p>

@@ -1,0 +1,68 @@
+"""From what a provider says of somebody to who signs in here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from services.gateway.oidc.asking import NotProven
+from services.gateway.oidc.settings import OidcSettings, groups_of
+
+LONGEST_NAME = 128
+LONGEST_GROUP = 256
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody, as the provider knows them."""
+
+    issuer: str
+    subject: str
+    """What they are known by for ever, whatever they are called."""
+    username: str
+    display_name: str
+    groups: tuple[str, ...]
+    """Of their groups those that mean something here."""
+    admin: bool | None
+    """Whether they administer this cluster; None: that is decided here."""
+
+
+def identity(settings: OidcSettings, claims: dict[str, Any], known_groups: frozenset[str]) -> Identity:
+    """Who signs in; raises `NotProven`. `known_groups`: those that mean something beside the settings'."""
+    groups = _groups(claims.get(settings.oidc_groups_claim))
+    allowed, admins = groups_of(settings.oidc_allowed_groups), groups_of(settings.oidc_admin_groups)
+    if allowed and not allowed & groups:
+        raise NotProven("you are in none of the provider's groups that may use this cluster")
+    return Identity(
+        issuer=settings.oidc_issuer,
+        subject=claims["sub"],
+        username=_username(settings, claims),
+        display_name=_display_name(claims.get(settings.oidc_display_name_claim)),
+        groups=tuple(sorted(groups & (allowed | admins | known_groups))),
+        admin=bool(admins & groups) if admins else None,
+    )
+
+
+def _username(settings: OidcSettings, claims: dict[str, Any]) -> str:
+    claim = settings.oidc_username_claim
+    name = claims.get(claim)
+    if not isinstance(name, str) or not name.strip():
+        raise NotProven(
+            f"the provider does not say '{claim}' of you: an administrator may choose another claim with "
+            "STEADFAST_OIDC_USERNAME_CLAIM, or ask for more with STEADFAST_OIDC_SCOPES"
+        )
+    if claim == "email" and claims.get("email_verified") is not True:
+        raise NotProven("the provider does not say that your e-mail address is yours")
+    return name
+
+
+def _display_name(said: Any) -> str:
+    """What of it can be shown; it is of no importance otherwise."""
+    text = said if isinstance(said, str) else ""
+    shown = "".join(char for char in text if char.isprintable())[:LONGEST_NAME].strip()
+    return "" if shown.casefold() == "admin" else shown
+
+
+def _groups(said: Any) -> frozenset[str]:
+    listed = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+    return frozenset(one for one in listed if isinstance(one, str) and 0 < len(one) <= LONGEST_GROUP)
