@@ -3,9 +3,11 @@
 import importlib
 from typing import Any
 
+from determined import _absent
 from determined.__version__ import __version__
 from determined._import import import_from_path
 from determined._info import ClusterInfo, RendezvousInfo, ResourcesInfo, TrialInfo, get_cluster_info
+from determined._legacy import EnvContext, ExperimentConfig, TrialContext, TrialController
 from determined._trial import Trial
 from determined.errors import InvalidHP
 
@@ -13,15 +15,23 @@ from determined import core, errors, util  # isort: skip
 
 LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
 
-_LAZY = frozenset({"experimental", "pytorch", "searcher", "transformers"})
+_LAZY = frozenset(
+    {"common", "constants", "experimental", "pytorch", "searcher", "tensorboard", "transformers"}
+)
+
+_absent.install()
 
 __all__ = [
     "LOG_FORMAT",
     "ClusterInfo",
+    "EnvContext",
+    "ExperimentConfig",
     "InvalidHP",
     "RendezvousInfo",
     "ResourcesInfo",
     "Trial",
+    "TrialContext",
+    "TrialController",
     "TrialInfo",
     "__version__",
     "core",
@@ -39,4 +49,4 @@ def __getattr__(name: str) -> Any:
         except ModuleNotFoundError as e:
             if e.name != f"determined.{name}":
                 raise
-    raise AttributeError(f"module 'determined' has no attribute {name!r}")
+    raise _absent.attribute(__name__, name)

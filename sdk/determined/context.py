@@ -54,19 +54,24 @@ class _Entry(NamedTuple):
 
 
 def pack(
-    model_dir: Path, includes: Iterable[Path] = (), on_file: OnFile | None = None
+    model_dir: Path | None,
+    includes: Iterable[Path] = (),
+    on_file: OnFile | None = None,
+    *,
+    limit: int | None = None,
 ) -> list[dict[str, Any]]:
     """All files of a directory, and of `includes` under their own base names, ready to be sent.
 
     Files that cannot be read are left out with a warning. `on_file` hears bytes and files packed so far.
-    Raises `ContextError` for what is not a directory, for names that meet, and beyond 95 MiB.
+    Raises `ContextError` for what is not a directory, for names that meet, and beyond `limit` bytes (95 MiB).
     """
-    if not model_dir.is_dir():
+    limit = LIMIT_BYTES if limit is None else limit
+    if model_dir is not None and not model_dir.is_dir():
         raise ContextError(f"'{model_dir}' must be a directory, maybe use an include instead?")
-    entries = list(_walk(model_dir, ""))
+    entries = list(_walk(model_dir, "")) if model_dir is not None else []
     entries += _included(list(includes), taken={entry.path.split("/")[0] for entry in entries})
-    _check_size(sum(entry.status.st_size for entry in entries if not _is_dir(entry)))
-    return list(_packed(entries, on_file))
+    _check_size(sum(entry.status.st_size for entry in entries if not _is_dir(entry)), limit)
+    return list(_packed(entries, on_file, limit))
 
 
 def _included(includes: list[Path], taken: set[str]) -> Iterator[_Entry]:
@@ -154,15 +159,16 @@ def _is_dir(entry: _Entry) -> bool:
     return stat.S_ISDIR(entry.status.st_mode)
 
 
-def _check_size(size: int) -> None:
-    if size > LIMIT_BYTES:
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        mebibytes = f" ({limit >> 20} MiB)" if limit == LIMIT_BYTES else ""
         raise ContextError(
-            f"the files to send have {size:,} bytes, the limit is {LIMIT_BYTES:,} (95 MiB); "
+            f"the files to send have {size:,} bytes, the limit is {limit:,}{mebibytes}; "
             f"name files that the code does not need in {IGNORE_FILE}, and keep data sets elsewhere"
         )
 
 
-def _packed(entries: Iterable[_Entry], on_file: OnFile | None) -> Iterator[dict[str, Any]]:
+def _packed(entries: Iterable[_Entry], on_file: OnFile | None, limit: int) -> Iterator[dict[str, Any]]:
     size = count = 0
     for entry in entries:
         if _is_dir(entry):
@@ -175,7 +181,7 @@ def _packed(entries: Iterable[_Entry], on_file: OnFile | None) -> Iterator[dict[
             continue
         size += len(content)
         count += 1
-        _check_size(size)  # a file may have grown since it was listed
+        _check_size(size, limit)  # a file may have grown since it was listed
         if on_file is not None:
             on_file(size, count)
         yield _item(entry, FILE, content)

@@ -29,9 +29,9 @@ class InvalidExperimentException(BaseException):
 class InvalidDataTypeException(InvalidExperimentException):
     """User code handed over an object of a type that cannot be used."""
 
-    def __init__(self, type_received: object, message: str = "") -> None:
-        super().__init__(f"invalid data type {type_received}: {message}")
-        self.type_received = type_received
+    def __init__(self, typ: object, message: str = "") -> None:
+        super().__init__(f"invalid data type {typ}: {message}")
+        self.type_received = typ
 
 
 class InvalidConfigurationException(InvalidExperimentException):

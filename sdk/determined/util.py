@@ -1,12 +1,36 @@
 """Small functions that published example scripts import by this module's name."""
 
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import logging
+import math
+import os
+import pathlib
+import random
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from determined import _absent
+from determined.errors import InvalidExperimentException
 
-def merge_dicts(base: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
-    """Return `base` overlaid by `source`, key by key where both hold dicts; neither is changed."""
-    merged = dict(base)
-    for key, value in source.items():
+__path__: list[str] = []
+__getattr__ = _absent.getter(__name__)
+
+_SECRETS = ("access_key", "secret_key", "connection_string", "credential")
+_LEGACY = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")
+logger = logging.getLogger("determined")
+
+
+def merge_dicts(base_dict: dict[str, Any], source_dict: dict[str, Any]) -> dict[str, Any]:
+    """Return the first overlaid by the second, key by key where both hold dicts; neither is changed."""
+    merged = dict(base_dict)
+    for key, value in source_dict.items():
         below = merged.get(key)
         both = isinstance(below, dict) and isinstance(value, dict)
         merged[key] = merge_dicts(below, value) if both else value  # type: ignore[arg-type]
@@ -22,3 +46,149 @@ def make_metrics(num_inputs: int | None, batch_metrics: list[dict[str, Any]]) ->
         averages[name] = sum(values) / len(values) if values else None
     made: dict[str, Any] = {"batch_metrics": batch_metrics, "avg_metrics": averages}
     return made if num_inputs is None else {**made, "num_inputs": num_inputs}
+
+
+def validate_batch_metrics(batch_metrics: Sequence[dict[str, Any]]) -> None:
+    """Raise InvalidExperimentException unless all batches have metrics of the same names."""
+    for place, metrics in enumerate(batch_metrics):
+        if metrics.keys() != batch_metrics[0].keys():
+            raise InvalidExperimentException(
+                f"batch {place} has the metrics {sorted(metrics)}, the first one {sorted(batch_metrics[0])}"
+            )
+
+
+def calculate_batch_sizes(hparams: dict[str, Any], slots_per_trial: int, trialname: str) -> tuple[int, int]:
+    """Records in a batch (of a slot, of all slots) by the hyperparameter `global_batch_size`.
+
+    InvalidExperimentException if that is missing, no whole number, or below the number of slots.
+    """
+    size = hparams.get("global_batch_size")
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise InvalidExperimentException(
+            f"training of a {trialname} needs global_batch_size, a whole number, not {size!r}"
+        )
+    if size < slots_per_trial:
+        raise InvalidExperimentException(
+            f"global_batch_size {size} is below the number of slots, {slots_per_trial}"
+        )
+    per_slot = size // slots_per_trial
+    if per_slot * slots_per_trial != size:
+        logger.warning("global_batch_size %d is lowered to %d", size, per_slot * slots_per_trial)
+    return per_slot, per_slot * slots_per_trial
+
+
+def is_numerical_scalar(n: Any) -> bool:
+    """Whether a value is one number, a tensor or array without dimensions included."""
+    if isinstance(n, int | float):
+        return True
+    return getattr(n, "ndim", None) == 0 and not isinstance(n, str)
+
+
+def humanize_float(n: float) -> float:
+    """A number rounded to four digits, where it has no more before the point."""
+    if isinstance(n, int) or not math.isfinite(n):
+        return n
+    return round(n) if abs(n) >= 1e4 else float(f"{n:.4g}")
+
+
+def make_timing_log(verb: str, duration: float, num_inputs: int, num_batches: int) -> str:
+    """How much was done in how many seconds, as trainers log it."""
+    records, batches = (n / duration if duration else float("inf") for n in (num_inputs, num_batches))
+    return (
+        f"{verb}: {num_inputs} records in {humanize_float(duration)}s ({humanize_float(records)} records/s), "
+        f"in {num_batches} batches ({humanize_float(batches)} batches/s)"
+    )
+
+
+def filter_duplicates(
+    in_list: Iterable[Any], sorter: Callable[[Iterable[Any]], list[Any]] = sorted
+) -> set[Any]:
+    """What a list holds more than once."""
+    items = sorter(in_list)
+    return {one for one, following in itertools.pairwise(items) if one == following}
+
+
+def has_param(fn: Callable[..., Any], name: str, pos: int | None = None) -> bool:
+    """Whether a function takes an argument by this name, or has more than `pos` positional ones."""
+    parameters = list(inspect.signature(fn).parameters.values())
+    if any(one.name == name for one in parameters):
+        return True
+    positional = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    return pos is not None and pos < len(positional)
+
+
+def get_member_func(obj: Any, func_name: str) -> Any:
+    """A method of an object; None if it has none of this name."""
+    found = getattr(obj, func_name, None)
+    return found if callable(found) else None
+
+
+def is_overridden(full_method: Any, parent_class: Any) -> bool:
+    """Whether a bound method is not the one of a base class."""
+    return full_method.__func__ is not getattr(parent_class, full_method.__name__)
+
+
+def json_encode(obj: Any, indent: int | None = None, sort_keys: bool = False) -> str:
+    """A value as JSON, arrays and tensors as lists; TypeError for what has no such form."""
+    from determined.core._encode import encode
+
+    return json.dumps(encode(obj), indent=indent, sort_keys=sort_keys)
+
+
+def match_legacy_trial_class(arg: str) -> bool:
+    """Whether an entrypoint names a class of trials: `module:Class`."""
+    return bool(_LEGACY.match(arg))
+
+
+def legacy_trial_entrypoint_to_script(trial_entrypoint: str) -> list[str]:
+    """The command that trains a class of trials."""
+    return ["python3", "-m", "determined.exec.harness", trial_entrypoint]
+
+
+def mask_checkpoint_storage(d: dict[str, Any]) -> dict[str, Any]:
+    """A configuration of storage without its secrets."""
+    return {name: "********" if name in _SECRETS and value else value for name, value in d.items()}
+
+
+def mask_config_dict(d: dict[str, Any]) -> dict[str, Any]:
+    """An experiment's configuration without the secrets of its storage."""
+    storage = d.get("checkpoint_storage")
+    return {**d, "checkpoint_storage": mask_checkpoint_storage(storage)} if isinstance(storage, dict) else d
+
+
+def force_create_symlink(src: str, dst: str) -> None:
+    """Make a link at `dst`, in the place of whatever is there."""
+    path = pathlib.Path(dst)
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        shutil.rmtree(path)
+    os.symlink(src, dst, target_is_directory=os.path.isdir(src))
+
+
+def rmtree_nfs_safe(
+    path: str | os.PathLike[str], ignore_errors: bool = False, onerror: Callable[..., Any] | None = None
+) -> None:
+    """Remove a tree; what NFS still shows of files that are open elsewhere is no error."""
+    try:
+        shutil.rmtree(path, ignore_errors=ignore_errors, onerror=onerror)
+    except OSError as error:
+        left = [one for one in pathlib.Path(path).rglob("*") if one.is_file()]
+        if not left or any(not one.name.startswith(".nfs") for one in left):
+            raise
+        logger.warning("files of %s are open elsewhere and stay: %s", path, error)
+
+
+def download_gcs_blob_with_backoff(blob: Any, n_retries: int = 32, max_backoff: float = 32) -> bytes:
+    """The content of a blob of `google.cloud.storage`; a failure is tried again, ever later."""
+    for attempt in range(n_retries):
+        try:
+            content: bytes = blob.download_as_bytes()
+            return content
+        except Exception as error:
+            if attempt + 1 == n_retries:
+                raise
+            pause = min(2**attempt + random.random(), max_backoff)  # noqa: S311 - spreads clients out
+            logger.warning("a download failed (%s), once more in %.0f s", error, pause)
+            time.sleep(pause)
+    raise ValueError(f"n_retries must be at least 1, not {n_retries}")

@@ -94,8 +94,14 @@ global options, before the command:
 """
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line (without the program's name); returns the exit status."""
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run one command line (without the program's name); SystemExit with its status unless that is 0."""
+    status = _main(argv)
+    if status:
+        raise SystemExit(status)
+
+
+def _main(argv: Sequence[str] | None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -1,6 +1,8 @@
 """The name under which published scripts import checkpoint storage."""
 
+from determined import _absent
 from determined.storage import (
+    CloudStorageManager,
     S3StorageManager,
     SharedFSStorageManager,
     StorageManager,
@@ -10,7 +12,11 @@ from determined.storage import (
     validate_manager,
 )
 
+__path__: list[str] = []
+__getattr__ = _absent.getter(__name__)
+
 __all__ = [
+    "CloudStorageManager",
     "S3StorageManager",
     "SharedFSStorageManager",
     "StorageManager",

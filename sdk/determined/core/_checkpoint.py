@@ -72,7 +72,8 @@ class CheckpointContext:
     ) -> Iterator[tuple[pathlib.Path, str]]:
         """Give (directory, storage id): what is written into the directory becomes the checkpoint.
 
-        `metadata` must hold `steps_completed`, else ValueError at entry. RuntimeError on ranks
+        `metadata` must hold `steps_completed`, at the latest when the body ends, else ValueError, and nothing
+        is stored; without any metadata, or with others than a number, at entry already. RuntimeError on ranks
         other than the chief, unless all call with `shard`: the ranks of a node then share a directory.
         """
         self._check_caller("store_path", shard)
@@ -160,6 +161,8 @@ class CheckpointContext:
     def _required(self, plain: dict[str, Any]) -> dict[str, Any]:
         """Return the metadata; ValueError if something needed is missing."""
         steps = plain.get("steps_completed")
+        if isinstance(steps, float) and steps.is_integer():
+            return {**plain, "steps_completed": int(steps)}
         if isinstance(steps, bool) or not isinstance(steps, int):
             raise ValueError(
                 f"metadata of a checkpoint must hold the integer 'steps_completed', it holds {steps!r}; "

@@ -31,7 +31,8 @@ class ShardedWriter(Writer):
 
     @contextlib.contextmanager
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
-        storage_id, _ = self._enter(None, metadata)
+        storage_id, merged, given = self._enter(None, metadata)
+        self._check_early(merged, given)
         path = self._open(storage_id)
         owner = self._storage.store_path_is_direct_access() or self._dist.local_rank == 0
         throw = self._storage.discard if owner else _leave_it
@@ -39,10 +40,11 @@ class ShardedWriter(Writer):
         try:
             try:
                 yield path, storage_id
-                written = Outcome(lambda: plain_metadata(metadata))
+                written: Outcome[Metadata] = Outcome(lambda: plain_metadata(metadata))
             except Exception as error:
                 written = Outcome(functools.partial(_raise, error))
-            merged = self._merged(values_of_all(self._dist, written))
+            everybody = values_of_all(self._dist, written)
+            merged = self._required(common_metadata(everybody))
             store = self._filled(storage_id, path, merged, discard, background)
             group = self._group(background)
         except BaseException:
@@ -58,26 +60,25 @@ class ShardedWriter(Writer):
         background: bool,
     ) -> str:
         directory = None if ckpt_dir is None else pathlib.Path(ckpt_dir)
-        storage_id, merged = self._enter(directory, metadata)
+        storage_id, merged, _ = self._enter(directory, metadata)
+        merged = self._required(merged)
         discard = functools.partial(self._storage.delete_quietly, storage_id)
         store = self._divided(storage_id, directory, selector, merged, discard, background)
         self._complete(store, self._group(background), background)
         return storage_id
 
-    def _enter(self, directory: pathlib.Path | None, metadata: Metadata | None) -> tuple[str, Metadata]:
-        """Meet, and agree on storage id and metadata before anything is touched."""
+    def _enter(self, directory: pathlib.Path | None, metadata: Metadata | None) -> tuple[str, Metadata, bool]:
+        """Meet, and agree on storage id, metadata and whether anybody has any, before anything is touched."""
 
-        def check() -> tuple[str, Metadata]:
+        def check() -> tuple[str, Metadata, bool]:
             self._uploads.wait()
             if directory is not None:
                 existing_directory(directory)
-            return str(uuid.uuid4()), plain_metadata(metadata)
+            return str(uuid.uuid4()), plain_metadata(metadata), metadata is not None
 
         found = values_of_all(self._dist, Outcome(check))
-        return found[0][0], self._merged([plain for _, plain in found])
-
-    def _merged(self, all_metadata: list[Metadata]) -> Metadata:
-        return self._required(common_metadata(all_metadata))
+        anybody = any(given for _, _, given in found)
+        return found[0][0], common_metadata([plain for _, plain, _ in found]), anybody
 
     def _group(self, background: bool) -> Group | Collectives:
         # In the background not the one that training uses at the same time.

@@ -89,6 +89,11 @@ class Writer(abc.ABC):
     ) -> str:
         """Store a directory, or what the selector wants of it, and return the storage id."""
 
+    def _check_early(self, plain: Metadata, given: bool) -> None:
+        """What the body of a `with` cannot mend is told before it runs: it may train, and take hours."""
+        if not given or plain.get("steps_completed") is not None:
+            self._required(plain)
+
     def _sender(
         self, directory: pathlib.Path, storage_id: str, resources: Resources, background: bool
     ) -> Callable[[Resources], None]:
@@ -128,7 +133,7 @@ class SingleWriter(Writer):
     @contextlib.contextmanager
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
         self._uploads.wait()
-        self._required(plain_metadata(metadata))
+        self._check_early(plain_metadata(metadata), given=metadata is not None)
         storage_id = str(uuid.uuid4())
         path = self._storage.pre_store_path(storage_id)
         discard = functools.partial(self._storage.discard, path, storage_id)

@@ -57,22 +57,31 @@ class Context:
         """Begin to watch for preemption; a second start is a RuntimeError."""
         self.preempt.start()
 
-    def close(self) -> None:
+    def close(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_val: BaseException | None = None,
+        exc_tb: TracebackType | None = None,
+    ) -> None:
         """Stop watching, leave the group of ranks, and wait until all checkpoints and reports are stored.
 
-        Raises what no call has raised yet: a failed background upload, the refusal of a report.
+        Raises what no call has raised yet: a failed background upload, the refusal of a report. After an
+        exception of the script, whose parts are given, it only logs them.
         """
-        self._close(None)
+        self._close(exc_val)
 
     def __enter__(self) -> "Context":
         self.start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        exc_type: type[BaseException] | None,
+        exc_val: BaseException | None,
+        exc_tb: TracebackType | None,
     ) -> None:
-        self._close(error)
-        if isinstance(error, InvalidHP):
+        self._close(exc_val)
+        if isinstance(exc_val, InvalidHP):
             raise SystemExit(0)
 
     def _close(self, error: BaseException | None) -> None:

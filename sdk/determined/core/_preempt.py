@@ -2,7 +2,6 @@
 
 import enum
 import logging
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from determined.core._checkpoint_background import BackgroundUpload
@@ -58,9 +57,7 @@ class PreemptContext:
     def __enter__(self) -> "PreemptContext":
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def should_preempt(self, auto_ack: bool = True) -> bool:

@@ -165,7 +165,7 @@ def _valid_validation(metrics: dict[str, Any]) -> dict[str, Any]:
 
 
 class DummyTrainContext(TrainContext):
-    """Write reports to the log; nothing is checked."""
+    """Write reports to the log; what has no JSON form is refused as on a cluster."""
 
     def __init__(self, tensorboard_path: pathlib.Path | None = None) -> None:
         super().__init__(OfflineTransport(), DummyDistributedContext(), tensorboard_path=tensorboard_path)
@@ -174,15 +174,6 @@ class DummyTrainContext(TrainContext):
         """Write metrics of a validation to the log."""
         self._report_trial_metrics(VALIDATION, steps_completed, metrics)
         self._last_validation = steps_completed
-
-    def _report_trial_metrics(
-        self,
-        group: str,
-        total_batches: int,
-        metrics: dict[str, Any],
-        batch_metrics: Sequence[dict[str, Any]] | None = None,
-    ) -> None:
-        self._transport.report(MetricReport(group, total_batches, metrics))
 
     def upload_tensorboard_files(
         self,

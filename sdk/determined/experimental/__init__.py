@@ -1,5 +1,6 @@
 """The cluster from Python: `client` as functions, `Determined` as an object (client spec, section 2)."""
 
+from determined.common.api import Session
 from determined.experimental import client
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._determined import Determined
@@ -8,7 +9,6 @@ from determined.experimental._experiment import ExperimentReference
 from determined.experimental._local import test_one_batch
 from determined.experimental._model import Model, ModelVersion
 from determined.experimental._trial import TrialReference
-from determined.transport.rest import Session
 
 Experiment = ExperimentReference
 Trial = TrialReference

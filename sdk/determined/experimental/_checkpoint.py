@@ -12,7 +12,7 @@ from typing import Any
 from determined import errors
 from determined.experimental import _download
 from determined.experimental._enums import CheckpointState, DownloadMode
-from determined.transport.rest import Session
+from determined.transport.rest import AnySession, Session, speaking
 
 _READABLE = (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED)
 
@@ -34,7 +34,7 @@ class Checkpoint:
 
     def __init__(
         self,
-        session: Session,
+        session: AnySession,
         task_id: str | None,
         allocation_id: str | None,
         uuid: str,
@@ -44,7 +44,7 @@ class Checkpoint:
         state: CheckpointState,
         training: CheckpointTrainingMetadata | None = None,
     ) -> None:
-        self._session = session
+        self._session = speaking(session)
         self.task_id, self.allocation_id, self.uuid = task_id, allocation_id, uuid
         self.report_time, self.resources, self.metadata = report_time, resources, metadata
         self.state, self.training = state, training

@@ -8,9 +8,9 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from determined import context, yamlfile
+from determined import context, errors, yamlfile
 from determined.experimental import _checkpoint, _metrics, _model, _user
 from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import ModelOrderBy, ModelSortBy
@@ -47,11 +47,11 @@ class _Users:
 
     def whoami(self) -> User:
         """The user of this connection."""
-        return User(self._session, self._session.get("/api/v1/me")["user"])
+        return _user.from_wire(self._session, self._session.get("/api/v1/me")["user"])
 
     def list_users(self) -> list[User]:
         """All users."""
-        return [User(self._session, one) for one in self._session.get("/api/v1/users")["users"]]
+        return [_user.from_wire(self._session, one) for one in self._session.get("/api/v1/users")["users"]]
 
     def get_session_username(self) -> str:
         """The name of the user of this connection."""
@@ -120,7 +120,29 @@ class _Models:
         return list(self._session.get("/api/v1/model/labels")["labels"])
 
 
-class Determined(_Users, _Models):
+class _OAuthClients:
+    """What the enterprise edition of Determined had; calling says that it is not there."""
+
+    def add_oauth_client(self, domain: str, name: str) -> NoReturn:
+        """Raises `EnterpriseOnlyError`."""
+        raise _enterprise_only()
+
+    def list_oauth_clients(self) -> NoReturn:
+        """Raises `EnterpriseOnlyError`."""
+        raise _enterprise_only()
+
+    def remove_oauth_client(self, client_id: str) -> NoReturn:
+        """Raises `EnterpriseOnlyError`."""
+        raise _enterprise_only()
+
+
+def _enterprise_only() -> errors.EnterpriseOnlyError:
+    return errors.EnterpriseOnlyError(
+        "OAuth clients belonged to the enterprise edition: programs use API tokens (det token create)"
+    )
+
+
+class Determined(_Users, _Models, _OAuthClients):
     """A connection to a master, as one user.
 
     `master` and `user` default as those of the `det` command do. `cert_path` is a file with the certificates

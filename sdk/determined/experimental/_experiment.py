@@ -11,7 +11,7 @@ from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import CheckpointState, ExperimentState, TrialOrderBy, TrialSortBy
 from determined.experimental._trial import TrialReference
 from determined.transport.pages import read_all
-from determined.transport.rest import Session
+from determined.transport.rest import AnySession, Session, speaking
 
 _ENDED = (
     ExperimentState.COMPLETED,
@@ -63,9 +63,9 @@ class _Control:
 class ExperimentReference(_Control):
     """An experiment; only its id is known until something is asked."""
 
-    def __init__(self, experiment_id: int, session: Session) -> None:
+    def __init__(self, experiment_id: int, session: AnySession) -> None:
         self._id = experiment_id
-        self._session = session
+        self._session = speaking(session)
 
     @property
     def id(self) -> int:

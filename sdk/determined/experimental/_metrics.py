@@ -10,40 +10,13 @@ from typing import Any, TypeVar
 from determined.transport import instant
 from determined.transport.rest import Session
 
-_UNSET: Any = object()
+_FIELDS = ("trial_id", "trial_run_id", "total_batches", "end_time", "metrics")
 
 
-@dataclass(init=False)
-class TrialMetrics:
-    """One report of metrics; `steps_completed` is another name of `total_batches`."""
+class StepsBackwardCompat:
+    """`steps_completed` is another name of `total_batches`."""
 
-    trial_id: int
-    trial_run_id: int
     total_batches: int
-    end_time: datetime
-    """UTC, whole seconds."""
-    metrics: dict[str, Any]
-    batch_metrics: list[dict[str, Any]] | None
-
-    def __init__(
-        self,
-        trial_id: int,
-        trial_run_id: int,
-        total_batches: int = _UNSET,
-        end_time: datetime = _UNSET,
-        metrics: dict[str, Any] = _UNSET,
-        batch_metrics: list[dict[str, Any]] | None = None,
-        *,
-        steps_completed: int = _UNSET,
-    ) -> None:
-        if (total_batches is _UNSET) == (steps_completed is _UNSET):
-            raise TypeError("give exactly one of total_batches and steps_completed, they are the same")
-        for name, value in (("end_time", end_time), ("metrics", metrics)):
-            if value is _UNSET:
-                raise TypeError(f"{type(self).__name__} needs {name}")
-        self.trial_id, self.trial_run_id = trial_id, trial_run_id
-        self.total_batches = steps_completed if total_batches is _UNSET else total_batches
-        self.end_time, self.metrics, self.batch_metrics = end_time, metrics, batch_metrics
 
     @property
     def steps_completed(self) -> int:
@@ -51,15 +24,41 @@ class TrialMetrics:
         return self.total_batches
 
 
-class TrainingMetrics(TrialMetrics):
+@dataclass(init=False)
+class _TrialMetrics:
+    """One report of metrics."""
+
+    trial_id: int
+    trial_run_id: int
+    total_batches: int
+    end_time: datetime
+    """UTC, whole seconds."""
+    metrics: dict[str, Any]
+    batch_metrics: list[dict[str, Any]] | None = None
+
+    def __init__(self, steps_completed: int | None = None, **kwargs: Any) -> None:
+        """Takes its fields by name; TypeError unless all are there, and the steps by one of their names."""
+        if ("total_batches" in kwargs) == (steps_completed is not None):
+            raise TypeError("give exactly one of total_batches and steps_completed, they are the same")
+        given = {"total_batches": steps_completed, "batch_metrics": None, **kwargs}
+        missing, unknown = set(_FIELDS) - set(given), set(given) - {*_FIELDS, "batch_metrics"}
+        if missing or unknown:
+            what = (
+                f"needs {', '.join(sorted(missing))}" if missing else f"has no {', '.join(sorted(unknown))}"
+            )
+            raise TypeError(f"{type(self).__name__} {what}")
+        vars(self).update(given)
+
+
+class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):
     """A report of training metrics."""
 
 
-class ValidationMetrics(TrialMetrics):
+class ValidationMetrics(_TrialMetrics, StepsBackwardCompat):
     """A report of validation metrics."""
 
 
-_Kind = TypeVar("_Kind", bound=TrialMetrics)
+_Kind = TypeVar("_Kind", bound=_TrialMetrics)
 
 
 def stream_training(session: Session, trial_ids: Iterable[int]) -> Iterator[TrainingMetrics]:

@@ -7,26 +7,34 @@ from typing import Any
 
 from determined.common.api.errors import NotFoundException
 from determined.experimental import _checkpoint
+from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import ModelOrderBy
 from determined.transport.identity import in_path
 from determined.transport.pages import read_all
-from determined.transport.rest import Session
+from determined.transport.rest import AnySession, Session, speaking
 
 
 class ModelVersion:
     """A checkpoint under a number; every change is seen in the object once the master has made it."""
 
-    def __init__(self, session: Session, told: dict[str, Any]) -> None:
-        self._session = session
-        model = told["model"]
-        self.model_version_id = int(told.get("id") or 0)
-        self.model_version = int(told["version"])
-        self.model_id = int(model["id"])
-        self.model_name: str = model["name"]
-        self.checkpoint = (
-            _checkpoint.from_wire(session, told["checkpoint"]) if told.get("checkpoint") else None
-        )
-        self._take(told)
+    def __init__(
+        self,
+        session: AnySession,
+        model_version_id: int,
+        checkpoint: Checkpoint | None,
+        metadata: dict[str, Any],
+        name: str,
+        comment: str,
+        notes: str,
+        model_id: int,
+        model_name: str,
+        model_version: int,
+    ) -> None:
+        self._session = speaking(session)
+        self.model_version_id, self.model_version = model_version_id, model_version
+        self.model_id, self.model_name = model_id, model_name
+        self.checkpoint, self.metadata = checkpoint, metadata
+        self.name, self.comment, self.notes = name, comment, notes
 
     def __repr__(self) -> str:
         return f"ModelVersion(model_name={self.model_name!r}, model_version={self.model_version})"
@@ -48,13 +56,25 @@ class ModelVersion:
         return f"/api/v1/models/{self.model_id}/versions/{self.model_version}"
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        self._take(self._session.patch(self._path, changes)["modelVersion"])
+        told = self._session.patch(self._path, changes)["modelVersion"]
+        self.name, self.comment = told.get("name") or "", told.get("comment") or ""
+        self.notes, self.metadata = told.get("notes") or "", told.get("metadata") or {}
 
-    def _take(self, told: dict[str, Any]) -> None:
-        self.name: str = told.get("name") or ""
-        self.comment: str = told.get("comment") or ""
-        self.notes: str = told.get("notes") or ""
-        self.metadata: dict[str, Any] = told.get("metadata") or {}
+
+def version_from_wire(session: Session, told: dict[str, Any]) -> ModelVersion:
+    """A version as the REST API writes it."""
+    return ModelVersion(
+        session,
+        int(told.get("id") or 0),
+        _checkpoint.from_wire(session, told["checkpoint"]) if told.get("checkpoint") else None,
+        told.get("metadata") or {},
+        told.get("name") or "",
+        told.get("comment") or "",
+        told.get("notes") or "",
+        int(told["model"]["id"]),
+        told["model"]["name"],
+        int(told["version"]),
+    )
 
 
 class _Description:
@@ -87,27 +107,32 @@ class _Description:
         return f"/api/v1/models/{self.model_id}"
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        self._take(self._session.patch(self._path, changes)["model"])
-
-    def _take(self, told: dict[str, Any]) -> None:
-        self.name = told["name"]
-        self.description: str = told.get("description") or ""
-        self.creation_time: str | None = told.get("creationTime")
-        self.last_updated_time: str | None = told.get("lastUpdatedTime")
-        self.metadata = told.get("metadata") or {}
-        self.labels: list[str] = list(told.get("labels") or [])
-        self.username: str = told.get("username") or ""
-        self.archived = bool(told.get("archived"))
-        self.workspace_id: int | None = told.get("workspaceId")
+        told = self._session.patch(self._path, changes)["model"]
+        vars(self).update(vars(from_wire(self._session, told)))
 
 
 class Model(_Description):
     """A named model."""
 
-    def __init__(self, session: Session, told: dict[str, Any]) -> None:
-        self._session = session
-        self.model_id = int(told["id"])
-        self._take(told)
+    def __init__(
+        self,
+        session: AnySession,
+        model_id: int,
+        name: str,
+        description: str,
+        creation_time: str | None,
+        last_updated_time: str | None,
+        metadata: dict[str, Any],
+        labels: list[str],
+        username: str,
+        archived: bool,
+        workspace_id: int | None = None,
+    ) -> None:
+        self._session = speaking(session)
+        self.model_id, self.name, self.description = model_id, name, description
+        self.creation_time, self.last_updated_time = creation_time, last_updated_time
+        self.metadata, self.labels, self.username = metadata, labels, username
+        self.archived, self.workspace_id = archived, workspace_id
 
     def __repr__(self) -> str:
         return f"Model(id={self.model_id}, name={self.name!r})"
@@ -115,20 +140,20 @@ class Model(_Description):
     def register_version(self, checkpoint_uuid: str) -> ModelVersion:
         """Make a completed checkpoint the next version."""
         told = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
-        return ModelVersion(self._session, told["modelVersion"])
+        return version_from_wire(self._session, told["modelVersion"])
 
     def get_version(self, version: int = -1) -> ModelVersion | None:
         """The version of this number or `NotFoundException`; by default the latest, None if there is none."""
         if version == -1:
             return next(iter(self.get_versions()), None)
         told = self._session.get(f"{self._path}/versions/{version}")
-        return ModelVersion(self._session, told["modelVersion"])
+        return version_from_wire(self._session, told["modelVersion"])
 
     def get_versions(self, order_by: ModelOrderBy = ModelOrderBy.DESC) -> list[ModelVersion]:
         """All versions by number."""
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": order_by.value}
         found = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
-        return [ModelVersion(self._session, one) for one in found]
+        return [version_from_wire(self._session, one) for one in found]
 
     def archive(self) -> None:
         """Keep it from being changed."""
@@ -157,21 +182,38 @@ class Model(_Description):
         return {"id": self.model_id, **shown}
 
 
+def from_wire(session: Session, told: dict[str, Any]) -> Model:
+    """A model as the REST API writes it."""
+    return Model(
+        session,
+        int(told["id"]),
+        told["name"],
+        told.get("description") or "",
+        told.get("creationTime"),
+        told.get("lastUpdatedTime"),
+        told.get("metadata") or {},
+        list(told.get("labels") or []),
+        told.get("username") or "",
+        bool(told.get("archived")),
+        told.get("workspaceId"),
+    )
+
+
 def get(session: Session, name_or_id: str | int) -> Model:
     """Raises `NotFoundException`."""
-    return Model(session, session.get(f"/api/v1/models/{in_path(str(name_or_id))}")["model"])
+    return from_wire(session, session.get(f"/api/v1/models/{in_path(str(name_or_id))}")["model"])
 
 
 def create(session: Session, body: dict[str, Any]) -> Model:
     """Make a model; fields that are None are left out."""
     given = {name: value for name, value in body.items() if value is not None}
-    return Model(session, session.post("/api/v1/models", given)["model"])
+    return from_wire(session, session.post("/api/v1/models", given)["model"])
 
 
 def find(session: Session, params: dict[str, Any]) -> list[Model]:
     """All models that fit."""
     given = {name: value for name, value in params.items() if value is not None}
-    return [Model(session, one) for one in read_all(session, "/api/v1/models", "models", given)]
+    return [from_wire(session, one) for one in read_all(session, "/api/v1/models", "models", given)]
 
 
 def workspace_id(session: Session, name: str) -> int:

@@ -10,15 +10,15 @@ from determined.experimental._checkpoint import Checkpoint
 from determined.experimental._enums import CheckpointOrderBy, CheckpointSortBy, CheckpointState, LogLevel
 from determined.transport import log_stream
 from determined.transport.pages import read_all
-from determined.transport.rest import Session
+from determined.transport.rest import AnySession, speaking
 
 
 class TrialReference:
     """A trial; only its id is known until something is asked."""
 
-    def __init__(self, trial_id: int, session: Session) -> None:
+    def __init__(self, trial_id: int, session: AnySession) -> None:
         self._id = trial_id
-        self._session = session
+        self._session = speaking(session)
 
     @property
     def id(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 
 from det_contracts import expconf
 from det_contracts.expconf.hyperparameters import is_group
+from determined._legacy import EnvContext
 
 _STAND_INS: dict[str, Any] = {
     "entrypoint": "local:Trial",
@@ -78,3 +79,31 @@ def _nothing_kept() -> Iterator[None]:
                 del os.environ["XDG_DATA_HOME"]
             else:
                 os.environ["XDG_DATA_HOME"] = before
+
+
+def environment(config: Mapping[str, Any]) -> EnvContext:
+    """What a trial of this whole configuration would be told here, off cluster."""
+    seed = int(config["reproducibility"]["experiment_seed"])
+    return EnvContext(
+        master_url="",
+        master_cert_file=None,
+        master_cert_name=None,
+        experiment_config=dict(config),
+        hparams=drawn(config.get("hyperparameters") or {}, random.Random(seed)),
+        latest_checkpoint=None,
+        steps_completed=0,
+        use_gpu=False,
+        container_gpus=[],
+        slot_ids=[],
+        debug=False,
+        det_trial_id="1",
+        det_experiment_id="1",
+        det_agent_id="",
+        det_cluster_id="",
+        trial_seed=seed,
+        trial_run_id=1,
+        allocation_id="",
+        managed_training=False,
+        test_mode=False,
+        on_cluster=False,
+    )

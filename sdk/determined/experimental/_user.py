@@ -5,15 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from determined.transport import identity
-from determined.transport.rest import Session
+from determined.transport.rest import AnySession, Session, speaking
 
 
 class User:
     """A user; every change is seen in the object once the master has made it."""
 
-    def __init__(self, session: Session, told: dict[str, Any]) -> None:
-        self._session = session
-        self._take(told)
+    def __init__(
+        self,
+        user_id: int,
+        username: str,
+        admin: bool,
+        session: AnySession,
+        active: bool = True,
+        remote: bool = False,
+        display_name: str | None = None,
+        agent_uid: int | None = None,
+        agent_gid: int | None = None,
+        agent_user: str | None = None,
+        agent_group: str | None = None,
+    ) -> None:
+        self._session = speaking(session)
+        self.user_id, self.username, self.admin = user_id, username, admin
+        self.active, self.remote, self.display_name = active, remote, display_name or ""
+        self.agent_uid, self.agent_gid = agent_uid, agent_gid
+        self.agent_user, self.agent_group = agent_user, agent_group
 
     def __repr__(self) -> str:
         return f"User(user_id={self.user_id}, username={self.username!r})"
@@ -38,45 +54,57 @@ class User:
         """Give another password."""
         self._session.post(f"/api/v1/users/{self.user_id}/password", identity.hashed(new_password))
 
-    def link_with_agent(self, agent_gid: int, agent_uid: int, agent_group: str, agent_user: str) -> None:
-        """Say who this user is on the hosts of agents."""
-        told = {
-            "agentGid": agent_gid,
+    def link_with_agent(
+        self,
+        agent_uid: int | None = None,
+        agent_gid: int | None = None,
+        agent_user: str | None = None,
+        agent_group: str | None = None,
+    ) -> None:
+        """Say who this user is on the hosts of agents; what is left out is not sent."""
+        given = {
             "agentUid": agent_uid,
-            "agentGroup": agent_group,
+            "agentGid": agent_gid,
             "agentUser": agent_user,
+            "agentGroup": agent_group,
         }
-        self._patch({"agentUserGroup": told})
+        self._patch({"agentUserGroup": {name: value for name, value in given.items() if value is not None}})
 
     def _patch(self, changes: dict[str, Any]) -> None:
-        self._take(self._session.patch(f"/api/v1/users/{self.user_id}", changes)["user"])
+        told = self._session.patch(f"/api/v1/users/{self.user_id}", changes)["user"]
+        vars(self).update(vars(from_wire(self._session, told)))
 
-    def _take(self, told: dict[str, Any]) -> None:
-        agent = told.get("agentUserGroup") or {}
-        self.user_id = int(told["id"])
-        self.username: str = told["username"]
-        self.admin = bool(told.get("admin"))
-        self.active = bool(told.get("active"))
-        self.remote = bool(told.get("remote"))
-        self.display_name: str = told.get("displayName") or ""
-        self.agent_uid: int | None = agent.get("agentUid")
-        self.agent_gid: int | None = agent.get("agentGid")
-        self.agent_user: str | None = agent.get("agentUser")
-        self.agent_group: str | None = agent.get("agentGroup")
+
+def from_wire(session: Session, told: dict[str, Any]) -> User:
+    """A user as the REST API writes it."""
+    agent = told.get("agentUserGroup") or {}
+    return User(
+        int(told["id"]),
+        told["username"],
+        bool(told.get("admin")),
+        session,
+        bool(told.get("active")),
+        bool(told.get("remote")),
+        told.get("displayName"),
+        agent.get("agentUid"),
+        agent.get("agentGid"),
+        agent.get("agentUser"),
+        agent.get("agentGroup"),
+    )
 
 
 def by_id(session: Session, user_id: int) -> User:
     """Raises `NotFoundException`."""
-    return User(session, session.get(f"/api/v1/users/{user_id}")["user"])
+    return from_wire(session, session.get(f"/api/v1/users/{user_id}")["user"])
 
 
 def by_name(session: Session, username: str) -> User:
     """Raises `NotFoundException`."""
-    return User(session, session.get(f"/api/v1/users/{identity.in_path(username)}/by-username")["user"])
+    return from_wire(session, session.get(f"/api/v1/users/{identity.in_path(username)}/by-username")["user"])
 
 
 def create(session: Session, username: str, admin: bool, password: str | None, remote: bool) -> User:
     """Make a user, who may log in at once."""
     user = {"username": username, "admin": admin, "active": True, "remote": remote}
     body = {"user": user, "password": identity.hashed(password or ""), "isHashed": True}
-    return User(session, session.post("/api/v1/users", body)["user"])
+    return from_wire(session, session.post("/api/v1/users", body)["user"])

@@ -9,8 +9,10 @@ import functools
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from determined import _absent
+from determined.common.api import Session
 from determined.experimental._checkpoint import Checkpoint, CheckpointTrainingMetadata
 from determined.experimental._determined import Determined
 from determined.experimental._enums import (
@@ -30,7 +32,6 @@ from determined.experimental._metrics import TrainingMetrics, ValidationMetrics
 from determined.experimental._model import Model, ModelVersion
 from determined.experimental._trial import TrialReference
 from determined.experimental._user import User
-from determined.transport.rest import Session
 
 __all__ = [
     "Checkpoint",
@@ -56,6 +57,7 @@ __all__ = [
     "TrialSortBy",
     "User",
     "ValidationMetrics",
+    "add_oauth_client",
     "create_experiment",
     "create_model",
     "create_user",
@@ -69,13 +71,18 @@ __all__ = [
     "get_trial",
     "get_user_by_id",
     "get_user_by_name",
+    "list_oauth_clients",
     "list_users",
     "login",
     "logout",
+    "remove_oauth_client",
     "stream_trials_training_metrics",
     "stream_trials_validation_metrics",
     "whoami",
 ]
+
+__path__: list[str] = []
+__getattr__ = _absent.getter(__name__)
 
 Experiment = ExperimentReference
 Trial = TrialReference
@@ -181,11 +188,11 @@ def get_model_by_id(model_id: int) -> Model:
 def get_models(
     sort_by: ModelSortBy = ModelSortBy.NAME,
     order_by: ModelOrderBy = ModelOrderBy.ASCENDING,
-    name: str | None = None,
-    description: str | None = None,
+    name: str | None = "",
+    description: str | None = "",
 ) -> list[Model]:
     """All models that fit; `name` and `description` are parts of the texts."""
-    return _connection().get_models(sort_by, order_by, name, description)
+    return _connection().get_models(sort_by, order_by, name or None, description or None)
 
 
 @_connected
@@ -240,3 +247,21 @@ def list_users() -> list[User]:
 def get_session_username() -> str:
     """The name of the user of the connection."""
     return _connection().get_session_username()
+
+
+@_connected
+def add_oauth_client(domain: str, name: str) -> NoReturn:
+    """Raises `EnterpriseOnlyError`."""
+    _connection().add_oauth_client(domain, name)
+
+
+@_connected
+def list_oauth_clients() -> NoReturn:
+    """Raises `EnterpriseOnlyError`."""
+    _connection().list_oauth_clients()
+
+
+@_connected
+def remove_oauth_client(client_id: str) -> NoReturn:
+    """Raises `EnterpriseOnlyError`."""
+    _connection().remove_oauth_client(client_id)

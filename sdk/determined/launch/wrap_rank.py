@@ -16,8 +16,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from determined import _absent
 from determined.launch import _child, _grammar
 from determined.launch._node import stop
+
+__path__: list[str] = []
+__getattr__ = _absent.getter(__name__)
 
 USAGE = "usage: wrap_rank [--no-redirect-stdio] RANK [--] CMD [ARG...]"
 NODE_STREAMS = Path("/run/determined/train/logs")

@@ -16,6 +16,9 @@ from determined.pytorch._trial import PyTorchTrial
 from determined.pytorch._units import Batch, Epoch, TrainUnit
 from determined.pytorch.samplers import adapt_batch_sampler
 
+PyTorchTrial.trial_context_class = PyTorchTrialContext
+PyTorchTrial.trial_controller_class = Trainer
+
 __all__ = [
     "Batch",
     "CheckpointLoadContext",

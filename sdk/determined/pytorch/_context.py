@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import pathlib
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -17,7 +16,7 @@ from determined.pytorch._data import TorchData, to_device
 from determined.pytorch._experimental import PyTorchExperimentalContext
 from determined.pytorch._hparams import Settings
 from determined.pytorch._lr_scheduler import LRScheduler
-from determined.pytorch._metric_reducers import MetricReducer, Reducers
+from determined.pytorch._reducing import _PyTorchReducerContext
 from determined.pytorch._stepping import Clip, Stepping
 from determined.pytorch._tensorboard import EventFiles
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("determined.pytorch")
 
 
-class PyTorchTrialContext:
+class PyTorchTrialContext(_PyTorchReducerContext):
     """Wraps models, optimizers, schedulers and reducers, steps them, and knows where training is."""
 
     def __init__(
@@ -43,11 +42,11 @@ class PyTorchTrialContext:
         enable_tensorboard_logging: bool = True,
     ) -> None:
         """`replicated`: several ranks train the same model."""
+        super().__init__()
         self._core = core_context
         self._settings = settings
         self._replicated = replicated
         self._stepping = Stepping(aggregation_frequency, average_aggregated_gradients)
-        self._reducers = Reducers()
         self._steps_completed = steps_completed
         self._epoch_len: int | None = None
         self._stop_requested = False
@@ -109,15 +108,10 @@ class PyTorchTrialContext:
         self.lr_schedulers.append(wrapped)
         return lr_scheduler
 
-    def wrap_reducer(
-        self,
-        reducer: Callable[[list[Any]], Any] | MetricReducer,
-        name: str | None = None,
-        for_training: bool = True,
-        for_validation: bool = True,
-    ) -> MetricReducer:
-        """Have a metric of one's own; a function becomes a reducer with `update(value)`."""
-        return self._reducers.wrap(reducer, name, for_training, for_validation)
+    def autocast_forward_pass(self, to_wrap: nn.Module) -> nn.Module:
+        """Have a model's forward pass run in mixed precision, for scripts that scale gradients themselves."""
+        _models.autocast_forward(to_wrap, self.device.type)
+        return to_wrap
 
     def wrap_scaler(self, scaler: Any) -> Any:
         """Keep a gradient scaler of the user's in checkpoints; before `wrap_model`, once."""
@@ -136,8 +130,24 @@ class PyTorchTrialContext:
         self._use_scaler(scaler)
         self._stepping.scaler, self._stepping.automatic = scaler, True
 
-    def configure_apex_amp(self, models: Any, optimizers: Any, enabled: bool = True, **options: Any) -> Any:
-        """Apex is not supported: torch's own mixed precision does the same."""
+    def configure_apex_amp(
+        self,
+        models: Any,
+        optimizers: Any,
+        enabled: bool = True,
+        opt_level: str = "O1",
+        cast_model_type: Any = None,
+        patch_torch_functions: bool | None = None,
+        keep_batchnorm_fp32: Any = None,
+        master_weights: bool | None = None,
+        loss_scale: Any = None,
+        cast_model_outputs: Any = None,
+        num_losses: int = 1,
+        verbosity: int = 1,
+        min_loss_scale: float | None = None,
+        max_loss_scale: float = 2.0**24,
+    ) -> Any:
+        """Apex is not supported: torch's own mixed precision does the same. Nothing unless `enabled`."""
         if not enabled:
             return models, optimizers
         raise InvalidExperimentException(

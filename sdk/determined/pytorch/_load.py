@@ -40,11 +40,12 @@ def load_trial_from_checkpoint_path(
     trial_kwargs: dict[str, Any] | None = None,
     torch_load_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
-) -> PyTorchTrial:
-    """The trial of a downloaded checkpoint, with its weights.
+) -> Any:
+    """The trial of a downloaded checkpoint, with its weights: a `PyTorchTrial`.
 
     Without `trial_class` it is imported from the checkpoint's own code. Files are read as torch reads
     untrusted ones; `torch_load_kwargs={"weights_only": False}` is for those whose origin you trust.
+    A class from before 0.14, which has `build_model`, wraps no model: the model itself is returned.
     """
     if kwargs and torch_load_kwargs:
         raise ValueError("give torch_load_kwargs, or its parts as arguments, not both")
@@ -56,6 +57,10 @@ def load_trial_from_checkpoint_path(
     context = CheckpointLoadContext(told.get("hparams"), told.get("experiment_config"))
     trial = kind(context, **(trial_kwargs or {}))
     state = _checkpoint._modern(_read(folder, torch_load_kwargs or kwargs))
+    if not context.models and hasattr(trial, "build_model"):
+        model = trial.build_model()
+        _checkpoint.load_models([model], state["models_state_dict"])
+        return model
     _checkpoint.load_models(context.models, state["models_state_dict"])
     return trial
 
@@ -70,7 +75,7 @@ def _load_data(folder: pathlib.Path) -> dict[str, Any]:
     )
 
 
-def _trial_class(folder: pathlib.Path, told: dict[str, Any]) -> type[PyTorchTrial]:
+def _trial_class(folder: pathlib.Path, told: dict[str, Any]) -> Any:
     config = told.get("experiment_config") or {}
     name = told.get("trial_cls_spec") or config.get("entrypoint") or ""
     module, _, path = str(name).partition(":")
@@ -83,7 +88,8 @@ def _trial_class(folder: pathlib.Path, told: dict[str, Any]) -> type[PyTorchTria
         raise ValueError(
             f"the trial class '{name}' of the checkpoint cannot be imported ({error}): pass trial_class"
         ) from error
-    if not (isinstance(found, type) and issubclass(found, PyTorchTrial)):
+    before_0_14 = isinstance(found, type) and hasattr(found, "build_model")
+    if not before_0_14 and not (isinstance(found, type) and issubclass(found, PyTorchTrial)):
         raise ValueError(f"'{name}' of the checkpoint is no PyTorchTrial: pass trial_class")
     return found
 
@@ -111,4 +117,6 @@ def _random_state_types() -> list[Any]:
     """What the state of numpy's generator is pickled with, beside numbers and text."""
     rebuild = np.ndarray(0).__reduce__()[0]
     dtypes = [type(np.dtype(name)) for name in ("uint32", "float64", "int64")]
-    return [rebuild, np.ndarray, np.dtype, *dtypes]
+    # Under its name in numpy 1.x as well: the module was moved, the function is the same.
+    names = [f"numpy.{core}.multiarray._reconstruct" for core in ("core", "_core")]
+    return [*((rebuild, name) for name in names), np.ndarray, np.dtype, *dtypes]

@@ -83,23 +83,33 @@ class Reducers:
         for one in self._wrapped:
             _call(one, "reset", one.reducer.reset)
 
+    def chosen(self, for_training: bool) -> list[Wrapped]:
+        """Those for training, or those for validation."""
+        return [one for one in self._wrapped if (one.for_training if for_training else one.for_validation)]
+
     def reduce_training(self, all_gather: AllGather) -> dict[str, Any]:
         """Metrics of the window; every slot calls."""
-        return self._reduce([one for one in self._wrapped if one.for_training], all_gather)
+        return self.reduce(self.chosen(for_training=True), all_gather)
 
     def reduce_validation(self, all_gather: AllGather) -> dict[str, Any]:
         """Metrics of the validation; every slot calls."""
-        return self._reduce([one for one in self._wrapped if one.for_validation], all_gather)
+        return self.reduce(self.chosen(for_training=False), all_gather)
 
-    def _reduce(self, chosen: Sequence[Wrapped], all_gather: AllGather) -> dict[str, Any]:
+    def reduce(self, chosen: Sequence[Wrapped], all_gather: AllGather) -> dict[str, Any]:
+        """Metrics of some of them; every slot calls."""
         if not chosen:
             return {}
         mine = [_call(one, "per_slot_reduce", one.reducer.per_slot_reduce) for one in chosen]
-        found: dict[str, Any] = {}
-        for one, parts in zip(chosen, zip(*all_gather(mine), strict=True), strict=True):
-            value = _call(one, "cross_slot_reduce", one.reducer.cross_slot_reduce, list(parts))
-            found |= _named(one, value)
-        return found
+        return across(chosen, all_gather(mine))
+
+
+def across(chosen: Sequence[Wrapped], gathered: Sequence[Sequence[Any]]) -> dict[str, Any]:
+    """Metrics of what each slot gathered, in the order of the reducers."""
+    found: dict[str, Any] = {}
+    for one, parts in zip(chosen, zip(*gathered, strict=True), strict=True):
+        value = _call(one, "cross_slot_reduce", one.reducer.cross_slot_reduce, list(parts))
+        found |= _named(one, value)
+    return found
 
 
 def _named(one: Wrapped, value: Any) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -54,7 +56,18 @@ def _full_precision(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.float() if value.dtype in (torch.float16, torch.bfloat16) else value
     if isinstance(value, dict):
-        return {name: _full_precision(one) for name, one in value.items()}
+        # Of its own class again: outputs of Transformers are dicts whose entries are attributes, too.
+        made = copy.copy(value)
+        for name, one in value.items():
+            made[name] = _full_precision(one)
+        return made
     if isinstance(value, list | tuple):
-        return type(value)(_full_precision(one) for one in value)
+        parts = [_full_precision(one) for one in value]
+        # A named tuple takes its fields one by one.
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        same: Any = copy.copy(value)
+        for field in dataclasses.fields(value):
+            object.__setattr__(same, field.name, _full_precision(getattr(value, field.name)))
+        return same
     return value

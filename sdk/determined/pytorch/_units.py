@@ -32,6 +32,12 @@ class TrainUnit:
             return self.value < 1 or count % self.value == 0
         return count in self.value
 
+    def should_stop(self, step_num: int) -> bool:
+        """Whether a loop of one's own has a boundary after `step_num` steps; none before the first."""
+        return self.reached(step_num) and not (
+            step_num == 0 and isinstance(self.value, int) and self.value > 0
+        )
+
     def length(self) -> int:
         """The number; TypeError for a container, which is no length."""
         if not isinstance(self.value, int):

@@ -35,6 +35,10 @@ class _Wrapping(Sampler[T]):
         return itertools.islice(iter(self._inner), rank, None, num_workers)
 
 
+class _WrappingBatches(_Wrapping[list[int]], BatchSampler):
+    """A batch sampler also by its class, as some frameworks ask."""
+
+
 class RepeatSampler(_Wrapping[int]):
     """Begins again whenever the other one ends."""
 
@@ -45,7 +49,7 @@ class RepeatSampler(_Wrapping[int]):
         return self._endless()
 
 
-class RepeatBatchSampler(_Wrapping[list[int]]):
+class RepeatBatchSampler(_WrappingBatches):
     """The same for batches."""
 
     def __init__(self, batch_sampler: Any) -> None:
@@ -74,7 +78,7 @@ class DistributedSampler(_Wrapping[int]):
         return self._share(self._num_workers, self._rank)
 
 
-class DistributedBatchSampler(_Wrapping[list[int]]):
+class DistributedBatchSampler(_WrappingBatches):
     """The same for batches; ValueError for a rank that does not exist."""
 
     def __init__(self, batch_sampler: Any, num_workers: int, rank: int) -> None:
@@ -92,18 +96,18 @@ class DistributedBatchSampler(_Wrapping[list[int]]):
         return self._share(self._num_workers, self._rank)
 
 
-class SkipSampler(_Wrapping[int]):
+class SkipSampler(_Wrapping[Any], BatchSampler):
     """Leaves out the first items, each time; its length is that of all."""
 
     def __init__(self, sampler: Any, skip: int) -> None:
         super().__init__(sampler)
         self._skip = skip
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Iterator[Any]:
         return itertools.islice(iter(self._inner), self._skip, None)
 
 
-class SkipBatchSampler(_Wrapping[list[int]]):
+class SkipBatchSampler(_WrappingBatches):
     """The same for batches."""
 
     def __init__(self, batch_sampler: Any, skip: int) -> None:

@@ -26,15 +26,18 @@ class ExitedReason(enum.Enum):
 class SearcherState:
     """What a runner knows of its search; methods read it."""
 
+    last_event_id: int | None = None
+    experiment_completed: bool = False
+    experiment_failed: bool = False
+
     def __init__(self) -> None:
         self.failures: set[uuid.UUID] = set()
         self.trial_progress: dict[uuid.UUID, float] = {}
         """Units trained, by trial."""
         self.trials_closed: set[uuid.UUID] = set()
         self.trials_created: set[uuid.UUID] = set()
-        self.last_event_id: int | None = None
-        self.experiment_completed = False
-        self.experiment_failed = False
+        self.last_event_id = None
+        self.experiment_completed = self.experiment_failed = False
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -48,15 +51,15 @@ class SearcherState:
             "experimentFailed": self.experiment_failed,
         }
 
-    def from_dict(self, found: dict[str, Any]) -> None:
+    def from_dict(self, d: dict[str, Any]) -> None:
         """Become what `to_dict` told."""
-        self.failures = set(map(uuid.UUID, found["failures"]))
-        self.trial_progress = {uuid.UUID(id): units for id, units in found["trialProgress"].items()}
-        self.trials_closed = set(map(uuid.UUID, found["trialsClosed"]))
-        self.trials_created = set(map(uuid.UUID, found["trialsCreated"]))
-        self.last_event_id = found.get("lastEventId")
-        self.experiment_completed = found.get("experimentCompleted", False)
-        self.experiment_failed = found.get("experimentFailed", False)
+        self.failures = set(map(uuid.UUID, d["failures"]))
+        self.trial_progress = {uuid.UUID(id): units for id, units in d["trialProgress"].items()}
+        self.trials_closed = set(map(uuid.UUID, d["trialsClosed"]))
+        self.trials_created = set(map(uuid.UUID, d["trialsCreated"]))
+        self.last_event_id = d.get("lastEventId")
+        self.experiment_completed = d.get("experimentCompleted", False)
+        self.experiment_failed = d.get("experimentFailed", False)
 
 
 class SearchMethod(abc.ABC):

@@ -18,10 +18,14 @@ class Operation:
 
 @dataclass(frozen=True)
 class Create(Operation):
-    """Make a trial with these hyperparameters."""
+    """Make a trial with these hyperparameters.
+
+    `checkpoint` is taken and has no effect, as in Determined 0.25: trials begin with the experiment's source.
+    """
 
     request_id: uuid.UUID
     hparams: dict[str, Any]
+    checkpoint: Any = None
 
     def to_wire(self) -> dict[str, Any]:
         return {"createTrial": {"requestId": str(self.request_id), "hyperparams": json.dumps(self.hparams)}}

@@ -24,7 +24,7 @@ from determined.searcher._method import ExitedReason, SearcherState, SearchMetho
 from determined.searcher._operations import Operation, Progress
 from determined.transport import identity
 from determined.transport.address import master_url
-from determined.transport.rest import Session
+from determined.transport.rest import AnySession, Session, speaking
 
 if TYPE_CHECKING:
     from determined.core import Context
@@ -53,27 +53,52 @@ class SearchRunner(abc.ABC):
     def save_state(self, experiment_id: int, operations: Wire) -> None:
         """Keep state and operations, before they are posted."""
 
-    def run_experiment(self, experiment_id: int, session: Session, prior_operations: Wire | None) -> None:
-        """Search until the experiment is over; `prior_operations` may not have been posted yet."""
-        path = f"/api/v1/experiments/{experiment_id}"
+    def get_events(self, session: AnySession, experiment_id: int) -> list[Event]:
+        """All events of the search that have not been answered; waits for one, a minute at most."""
+        path = f"/api/v1/experiments/{experiment_id}/searcher_events"
+        events: list[Event] = speaking(session).get(path)["searcherEvents"]
+        return events
+
+    def post_operations(
+        self,
+        session: AnySession,
+        experiment_id: int,
+        event: Event,
+        operations: Sequence[Operation | dict[str, Any]],
+    ) -> None:
+        """Answer an event; done before, it has no effect."""
+        _post(speaking(session), f"/api/v1/experiments/{experiment_id}", event, _as_wire(operations))
+
+    def run_experiment(
+        self,
+        experiment_id: int,
+        session: AnySession,
+        prior_operations: Sequence[Operation | dict[str, Any]] | None,
+        sleep_time: float = PAUSED_POLL_S,
+    ) -> None:
+        """Search until the experiment is over; `prior_operations` may not have been posted yet.
+
+        While the experiment is paused it is asked again every `sleep_time` seconds.
+        """
+        prior = None if prior_operations is None else _as_wire(prior_operations)
         while not (self.state.experiment_completed or self.state.experiment_failed):
-            for event in session.get(f"{path}/searcher_events")["searcherEvents"]:
+            for event in self.get_events(session, experiment_id):
                 if event["id"] == INACTIVE:
-                    self._wait_for(event["experimentInactive"]["experimentState"])
+                    self._wait_for(event["experimentInactive"]["experimentState"], sleep_time)
                     break
-                operations = self._operations_for(event, prior_operations)
+                operations = self._operations_for(event, prior)
                 if event["id"] != self.state.last_event_id:
                     self.state.last_event_id = event["id"]
                     self.save_state(experiment_id, operations)
-                prior_operations = None
-                _post(session, path, event, operations)
+                prior = None
+                self.post_operations(session, experiment_id, event, operations)
 
-    def _wait_for(self, experiment_state: str) -> None:
+    def _wait_for(self, experiment_state: str, sleep_time: float) -> None:
         if experiment_state in _ENDED:
             self.state.experiment_completed = _ENDED[experiment_state]
             self.state.experiment_failed = not _ENDED[experiment_state]
         else:
-            time.sleep(PAUSED_POLL_S)
+            time.sleep(sleep_time)
 
     def _operations_for(self, event: Event, prior: Wire | None) -> Wire:
         if event["id"] == self.state.last_event_id:
@@ -133,6 +158,10 @@ _TOLD: dict[str, Callable[[SearchRunner, Event], list[Operation]]] = {
 }
 
 
+def _as_wire(operations: Sequence[Operation | dict[str, Any]]) -> Wire:
+    return [one.to_wire() if isinstance(one, Operation) else one for one in operations]
+
+
 def _post(session: Session, path: str, event: Event, operations: Wire) -> None:
     body = {"searcherOperations": operations, "triggeredByEvent": event}
     try:
@@ -155,14 +184,12 @@ class LocalSearchRunner(SearchRunner):
         self,
         exp_config: dict[str, Any] | str,
         model_dir: str | None = None,
-        includes: Sequence[str | Path] = (),
+        includes: Sequence[str | Path] | None = None,
     ) -> int:
         """Search until the experiment is over; returns its id. `exp_config`: a configuration, or its file."""
         with _session() as session:
-            folder = next((one for one in self._folders() if one.exists()), None)
-            if folder is not None:
-                self.state, id = self.search_method.load(folder)
-                prior = json.loads((folder / "operations.json").read_text())
+            if any(one.exists() for one in self._folders()):
+                id, prior = self._loaded()
             else:
                 id, prior = _create(session, exp_config, model_dir, includes), None
                 self.save_state(id, [])
@@ -178,6 +205,23 @@ class LocalSearchRunner(SearchRunner):
             shutil.rmtree(old, ignore_errors=True)
             folder.rename(old)
         fresh.rename(folder)
+
+    def load_state(self, experiment_id: int) -> Wire:
+        """Take up what was saved; returns the operations that may not have been posted yet.
+
+        FileNotFoundError where nothing was saved, ValueError if it is another experiment's.
+        """
+        found, operations = self._loaded()
+        if found != experiment_id:
+            raise ValueError(
+                f"{self.searcher_dir} holds the search of experiment {found}, not of {experiment_id}"
+            )
+        return operations
+
+    def _loaded(self) -> tuple[int, Wire]:
+        newest = next((one for one in self._folders() if one.exists()), self._folders()[0])
+        self.state, id = self.search_method.load(newest)
+        return id, json.loads((newest / "operations.json").read_text())
 
     def _folders(self) -> tuple[Path, Path]:
         """The newest whole state is in the first of these that exists."""
@@ -195,7 +239,7 @@ class RemoteSearchRunner(SearchRunner):
         self,
         exp_config: dict[str, Any] | str,
         model_dir: str | None = None,
-        includes: Sequence[str | Path] = (),
+        includes: Sequence[str | Path] | None = None,
     ) -> int:
         """Search until the experiment is over; returns its id."""
         from determined import get_cluster_info
@@ -205,14 +249,18 @@ class RemoteSearchRunner(SearchRunner):
             raise RuntimeError("RemoteSearchRunner runs inside a task; use LocalSearchRunner elsewhere")
         with _session() as session:
             if info.latest_checkpoint is not None:
-                with self.context.checkpoint.restore_path(info.latest_checkpoint) as path:
-                    self.state, id = self.search_method.load(path)
-                    prior = json.loads((path / "operations.json").read_text())
+                id, prior = self.load_state(info.latest_checkpoint)
             else:
                 id, prior = _create(session, exp_config, model_dir, includes), None
                 self.save_state(id, [])
             self.run_experiment(id, session, prior)
         return id
+
+    def load_state(self, storage_id: str) -> tuple[int, Wire]:
+        """Take up what a checkpoint holds: the experiment, and what may not have been posted yet."""
+        with self.context.checkpoint.restore_path(storage_id) as path:
+            self.state, id = self.search_method.load(path)
+            return id, json.loads((path / "operations.json").read_text())
 
     def save_state(self, experiment_id: int, operations: Wire) -> None:
         steps = self.state.last_event_id or 0
@@ -232,10 +280,12 @@ def _create(
     session: Session,
     exp_config: dict[str, Any] | str,
     model_dir: str | None,
-    includes: Sequence[str | Path],
+    includes: Sequence[str | Path] | None,
 ) -> int:
     config = yamlfile.read(Path(exp_config)) if isinstance(exp_config, str) else yamlfile.dump(exp_config)
-    files = packing.pack(Path(model_dir), [Path(one) for one in includes]) if model_dir is not None else []
+    files = (
+        packing.pack(Path(model_dir), [Path(one) for one in includes or ()]) if model_dir is not None else []
+    )
     body = {"config": config, "modelDefinition": files, "activate": True}
     headers = {"Idempotency-Key": str(uuid.uuid4())}
     id = int(session.post("/api/v1/experiments", body, headers=headers)["experiment"]["id"])

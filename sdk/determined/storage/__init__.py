@@ -1,12 +1,13 @@
 """Where checkpoints lie: directories and object stores behind one interface."""
 
-from determined.storage.base import StorageManager
+from determined.storage.base import CloudStorageManager, StorageManager
 from determined.storage.build import build, from_string, validate_config, validate_manager
 from determined.storage.directory import SharedFSStorageManager
 from determined.storage.s3 import S3StorageManager
 from determined.storage.tree import Resources, Selector
 
 __all__ = [
+    "CloudStorageManager",
     "Resources",
     "S3StorageManager",
     "Selector",

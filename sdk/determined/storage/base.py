@@ -5,8 +5,9 @@ import contextlib
 import logging
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from typing import Any
 
 from determined.storage.progress import Progress
 from determined.storage.tree import Resources, Selector, list_directory
@@ -23,6 +24,16 @@ class StorageManager(abc.ABC):
     outside the storage, and an OSError whose text names the place when the storage refuses.
     Nothing is kept between calls, so one object serves several threads.
     """
+
+    TYPE = ""
+    """As `type` in a configuration."""
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], container_path: str | None = None) -> "StorageManager":
+        """The storage of a configuration without its `type`, which is that of the class."""
+        from determined.storage.build import build
+
+        return build({**config, "type": cls.TYPE}, container_path)
 
     @abc.abstractmethod
     def upload(
@@ -105,3 +116,7 @@ class StorageManager(abc.ABC):
     @staticmethod
     def _list_directory(root: "str | os.PathLike[str]") -> Resources:
         return list_directory(root)
+
+
+class CloudStorageManager(StorageManager):
+    """One whose files lie behind a network, and are fetched before they can be opened."""

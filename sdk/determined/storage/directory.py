@@ -58,6 +58,8 @@ def _remove_tree(path: pathlib.Path) -> None:
 class SharedFSStorageManager(StorageManager):
     """Keep each checkpoint as a directory below `base_path`; stored files are opened in place."""
 
+    TYPE = "shared_fs"
+
     def __init__(self, base_path: "str | os.PathLike[str]") -> None:
         self._base = pathlib.Path(base_path)
 

@@ -14,7 +14,7 @@ from urllib.parse import urlparse
 
 from determined import errors
 from determined.storage import globs as _globs
-from determined.storage.base import StorageManager
+from determined.storage.base import CloudStorageManager
 from determined.storage.progress import Meter, Progress
 from determined.storage.tree import Resources, Selector, choose, inside, list_directory, only, with_parents
 
@@ -64,12 +64,14 @@ def _check_places(names: Iterable[str]) -> None:
             raise ValueError(f"objects {other!r} and {name!r} would both become {place!r}; select one")
 
 
-class S3StorageManager(StorageManager):
+class S3StorageManager(CloudStorageManager):
     """Keep the files of a checkpoint as objects `[prefix/]<storage id>/<relative path>`.
 
     Without keys the usual AWS and MinIO variables, files and roles are asked. Empty directories are not
     kept. `temp_dir` is where checkpoints lie between training and store.
     """
+
+    TYPE = "s3"
 
     def __init__(
         self,
@@ -91,6 +93,10 @@ class S3StorageManager(StorageManager):
     def __getstate__(self) -> dict[str, object]:
         # Another process makes its own connections.
         return {name: value for name, value in self.__dict__.items() if name not in ("_client", "_provider")}
+
+    def get_storage_prefix(self, storage_id: str) -> str:
+        """What the names of a checkpoint's objects begin with, without the last `/`."""
+        return posixpath.join(self._prefix, storage_id)
 
     def __repr__(self) -> str:
         return f"s3://{self._bucket}/{self._prefix} at {self._endpoint_url}"

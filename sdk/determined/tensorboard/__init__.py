@@ -1,1 +1,15 @@
 """TensorBoard files of trials (core API spec, section 11)."""
+
+from determined import _absent
+from determined.tensorboard.metric_writers.callback import BatchMetricWriter, MetricWriter
+
+__all__ = ["BatchMetricWriter", "MetricWriter", "get_metric_writer"]
+
+__getattr__ = _absent.getter(__name__)
+
+
+def get_metric_writer() -> BatchMetricWriter:
+    """A writer of whole reports, by PyTorch's; ImportError where torch or TensorBoard is missing."""
+    from determined.tensorboard.metric_writers.pytorch import TorchWriter
+
+    return BatchMetricWriter(TorchWriter())

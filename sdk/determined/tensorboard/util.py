@@ -26,3 +26,14 @@ def get_rank_aware_path(path: pathlib.Path, rank: int) -> pathlib.Path:
         return path
     host, dot, rest = path.name.partition(".")
     return path.with_name(f"{host}#{rank}{dot}{rest}")
+
+
+def get_pytorch_profiler_file_extension(path: pathlib.Path) -> str | None:
+    """The ending by which a file is one of PyTorch's profiler; None for another file."""
+    return next((end for end in _PROFILER_ENDINGS if pathlib.Path(path).name.endswith(end)), None)
+
+
+def find_tb_files(base_dir: pathlib.Path) -> list[pathlib.Path]:
+    """All files of TensorBoard below a folder: events, and what profilers left; none if it does not exist."""
+    files = (path for path in pathlib.Path(base_dir).rglob("*") if path.is_file())
+    return [path for path in files if "tfevents" in path.name or path.name.endswith(_PROFILER_ENDINGS)]

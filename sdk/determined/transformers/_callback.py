@@ -56,13 +56,22 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self._saved_at = -1
         self._resumed: pathlib.Path | None = None
         self._ops: Iterator[core.SearcherOperation] = iter(())
-        if info is not None and self._trial is not None:
-            self._fetch(args, info.latest_checkpoint, self._trial.trial_id)
+        if self._trial is not None:
+            self.load_last_checkpoint(args)
             self._ops = iter(core_context.searcher.operations())
             self.current_op = next(self._ops, None)
             self._read_searcher(args, self._trial._config.get("searcher") or {})
 
     # -- construction
+
+    def load_last_checkpoint(self, args: transformers.TrainingArguments) -> None:
+        """Fetch the trial's latest checkpoint, and have `args.resume_from_checkpoint` name it.
+
+        Done when the callback is made; to be called again only for other arguments. Every rank calls.
+        """
+        info = self.core_context.info
+        if info is not None and self._trial is not None:
+            self._fetch(args, info.latest_checkpoint, self._trial.trial_id)
 
     def _fetch(self, args: transformers.TrainingArguments, uuid: str | None, mine: int) -> None:
         # Gone in transformers 5.
@@ -115,7 +124,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
 
     # -- events of the Trainer
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Take up what the run before this one logged at this very step."""
         if self._trial is None:
             return
@@ -148,7 +157,7 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         elif kind == TRAINING:
             self._look(control)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Tell progress, look for a preemption, and close the operation when it is long enough."""
         if self._trial is None:
             return
@@ -160,12 +169,12 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         if due and not self._closing:
             self._look(control)
 
-    def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """The same for lengths in epochs."""
         if self._trial is not None and self.searcher_unit == "epochs":
             self._close_if_reached(args, state, control)
 
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Store the Trainer's checkpoint; after it a preempted run stops."""
         if self._trial is None:
             return

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, cast
 
 from determined.common.api import errors
 from determined.transport import certificates
@@ -145,6 +145,10 @@ class Session:
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
                 raise self._broken_off(error) from error
 
+    def answer(self, method: str, path: str, **options: Any) -> requests.Response:
+        """The answer of any request as it came, checked; options are those of `requests`."""
+        return self._send(method, path, **options)
+
     def _send(self, method: str, path: str, **options: Any) -> requests.Response:
         deadline = time.monotonic() + _ANSWER_S
         for pause in self.pauses:
@@ -205,6 +209,22 @@ class Session:
 
     def _broken_off(self, error: Exception) -> errors.MasterNotFoundException:
         return errors.MasterNotFoundException(f"{self.master} broke off its answer: {_root(error)}")
+
+
+class Carrier(Protocol):
+    """What scripts hold as their session: it carries one of these (see `determined.common.api.Session`)."""
+
+    @property
+    def speaking(self) -> Session:
+        """The one that requests go through."""
+
+
+AnySession = Session | Carrier
+
+
+def speaking(session: AnySession) -> Session:
+    """The session itself, whichever of the two a script passes."""
+    return session if isinstance(session, Session) else session.speaking
 
 
 class _Counted(io.BytesIO):

@@ -34,7 +34,8 @@ def det(client_home, capsys):
 
     def run(*words):
         try:
-            status = main([str(word) for word in words])
+            main([str(word) for word in words])
+            status = 0
         except SystemExit as left:
             status = left.code
         return Result(status, *capsys.readouterr())

@@ -258,8 +258,36 @@ def test_an_exception_inside_of_one_rank_is_raised_by_all(store, transport, mana
 def test_metadata_is_checked_before_the_body_runs(store, transport, manager):
     def body(dist):
         checkpoint = CheckpointContext(dist, manager(store), transport)
-        with checkpoint.store_path({"epoch": 1}, shard=True):
+        with checkpoint.store_path({"epoch": 1, "steps_completed": "many"}, shard=True):
             pytest.fail("the body must not run")
+
+    for outcome in run_ranks(body):
+        assert isinstance(outcome, ValueError)
+        assert "steps_completed" in str(outcome)
+    assert left_of(store) == []
+
+
+@KINDS
+def test_one_rank_may_say_inside_the_body_how_far_it_is(store, transport, manager):
+    def body(dist):
+        checkpoint = CheckpointContext(dist, manager(store), transport)
+        metadata = {} if dist.rank == 0 else None
+        with checkpoint.store_path(metadata, shard=True) as (path, _):
+            (path / f"part{dist.rank}").write_text("x")
+            if metadata is not None:
+                metadata["steps_completed"] = 7.0
+
+    outcomes = run_ranks(body)
+    assert outcomes == [None] * len(outcomes)
+    assert transport.log[0][1].metadata == {"steps_completed": 7}
+
+
+@KINDS
+def test_nobody_says_how_far_it_is(store, transport, manager):
+    def body(dist):
+        checkpoint = CheckpointContext(dist, manager(store), transport)
+        with checkpoint.store_path({}, shard=True) as (path, _):
+            (path / f"part{dist.rank}").write_text("x")
 
     for outcome in run_ranks(body):
         assert isinstance(outcome, ValueError)

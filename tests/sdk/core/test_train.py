@@ -133,11 +133,26 @@ def test_uploading_tensorboard_files_needs_manual_mode(train):
         train.upload_tensorboard_files()
 
 
-def test_off_cluster_reports_go_to_the_log_unchecked(caplog, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "steps", "metrics", "error"),
+    [
+        ("training", 1, {"anything": object()}, TypeError),
+        ("training", 1, {"some": {1, 2}}, TypeError),
+        ("training", "two", {"loss": 1}, TypeError),
+        ("validation", 1, {"accuracy": object()}, TypeError),
+    ],
+)
+def test_what_is_refused_is_refused_on_and_off_cluster(train, kind, steps, metrics, error):
+    for one in (train, DummyTrainContext()):
+        with pytest.raises(error):
+            getattr(one, f"report_{kind}_metrics")(steps, metrics)
+
+
+def test_off_cluster_reports_go_to_the_log(caplog, tmp_path):
     train = DummyTrainContext(tmp_path)
     with caplog.at_level(logging.INFO):
-        train.report_training_metrics(1, {"loss": None, "anything": object()})
-        train.report_validation_metrics("two", {"accuracy": None})
+        train.report_training_metrics(1, {"loss": None, "raw": b"bytes"})
+        train.report_validation_metrics(2.0, {"accuracy": 0.5})
         train.set_status("busy")
         train.report_early_exit(EarlyExitReason.INVALID_HP)
         train.upload_tensorboard_files()

@@ -162,7 +162,12 @@ def test_streams_of_metrics(master, connection, trial):
         "GET", "/api/v1/trials/metrics/training_metrics", Lines([{"result": {"metrics": [REPORT]}}])
     )
     expected = client.TrainingMetrics(
-        3, 1, 8, datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), {"loss": 1.5}, [{"loss": 1}, {"loss": 2}]
+        8,
+        trial_id=3,
+        trial_run_id=1,
+        end_time=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        metrics={"loss": 1.5},
+        batch_metrics=[{"loss": 1}, {"loss": 2}],
     )
     assert list(trial.stream_training_metrics()) == [expected]
     assert list(connection.stream_trials_training_metrics([3, 4])) == [expected]
@@ -180,9 +185,9 @@ def test_metric_records():
     at = datetime(2026, 1, 1, tzinfo=UTC)
     record = client.TrainingMetrics(trial_id=1, trial_run_id=2, steps_completed=3, end_time=at, metrics={})
     assert record.total_batches == record.steps_completed == 3
-    assert record == client.TrainingMetrics(1, 2, 3, at, {})
-    assert record != client.TrainingMetrics(1, 2, 4, at, {})
-    assert record != client.ValidationMetrics(1, 2, 3, at, {})
+    assert record == client.TrainingMetrics(3, trial_id=1, trial_run_id=2, end_time=at, metrics={})
+    assert record != client.TrainingMetrics(4, trial_id=1, trial_run_id=2, end_time=at, metrics={})
+    assert record != client.ValidationMetrics(3, trial_id=1, trial_run_id=2, end_time=at, metrics={})
     assert "total_batches=3" in repr(record)
     with pytest.raises(TypeError, match="exactly one"):
-        client.TrainingMetrics(1, 2, end_time=at, metrics={})
+        client.TrainingMetrics(trial_id=1, trial_run_id=2, end_time=at, metrics={})

@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from determined import searcher
+from determined.common import api
 from determined.searcher import _runner
 from tests.sdk.fake_gateway import Status
 
@@ -154,3 +155,32 @@ def test_a_state_is_what_was_saved():
     again = searcher.SearcherState()
     again.from_dict(json.loads(json.dumps(state.to_dict())))
     assert vars(again) == vars(state)
+
+
+def test_a_trial_may_be_created_as_in_0_25():
+    with_checkpoint = searcher.Create(A, {"lr": 1}, None)
+    assert with_checkpoint.to_wire() == searcher.Create(A, {"lr": 1}).to_wire()
+    assert searcher.Create(request_id=A, hparams={}, checkpoint={"uuid": "x"}).checkpoint == {"uuid": "x"}
+
+
+def test_a_loop_of_ones_own(master, tmp_path):
+    tell(master, [INITIAL], [DONE])
+    runner = searcher.LocalSearchRunner(OneTrial(), tmp_path)
+    session = api.Session(master.url, None, None, None)
+    (event,) = runner.get_events(session, 7)
+    runner.post_operations(session, 7, event, [searcher.Create(A, {}), searcher.Shutdown()])
+    assert posts(master) == [(1, ["createTrial", "shutDown"])]
+    runner.run_experiment(7, session, prior_operations=None, sleep_time=0)
+    assert runner.state.experiment_completed
+
+
+def test_a_saved_state_is_taken_up_again(master, tmp_path):
+    tell(master, [INITIAL, CREATED], [DONE])
+    run(tmp_path)
+    again = searcher.LocalSearchRunner(OneTrial(), tmp_path)
+    assert again.load_state(7) == []
+    assert (again.state.last_event_id, again.state.trials_created) == (2, {A})
+    with pytest.raises(ValueError, match="of experiment 7, not of 8"):
+        again.load_state(8)
+    with pytest.raises(FileNotFoundError):
+        searcher.LocalSearchRunner(OneTrial(), tmp_path / "elsewhere").load_state(7)

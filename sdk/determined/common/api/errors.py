@@ -5,7 +5,10 @@ BadRequestException            the master, or the way to it, refused
 │   └── UntrustedCertificate   somebody answers, with a certificate that nobody vouches for
 └── APIException               an answer with an error status
     └── NotFoundException (404), ForbiddenException (403), UnauthenticatedException (401)
-BadResponseException, CorruptTokenCacheException, DeleteFailedException, EmptyResultException
+    └── DeleteFailedException  the answer was well, and says that something is still there
+BadResponseException           the answer cannot be understood
+└── EmptyResultException       it holds nothing
+CorruptTokenCacheException, CorruptCertificateCacheException
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from __future__ import annotations
 class BadRequestException(Exception):
     """The master refused; `message` says why."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *args: object) -> None:
+        super().__init__(message, *args)
         self.message = message
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class MasterNotFoundException(BadRequestException):
@@ -59,8 +65,29 @@ class UnauthenticatedException(APIException):
         super().__init__(f"Unauthenticated{reason}{advice}", status_code, response_error)
 
 
+class DeleteFailedException(APIException):
+    """Something could not be deleted, although the request for it was answered well."""
+
+    def __init__(self, error_message: str) -> None:
+        super().__init__(error_message, 200)
+
+
 class BadResponseException(Exception):
     """The master's answer cannot be understood."""
+
+    def __init__(self, message: str, *args: object) -> None:
+        super().__init__(message, *args)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class EmptyResultException(BadResponseException):
+    """An answer was expected to hold something and was empty."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class CorruptTokenCacheException(Exception):
@@ -70,9 +97,8 @@ class CorruptTokenCacheException(Exception):
         super().__init__("Attempted to read a corrupted token cache; it was removed, please try again")
 
 
-class DeleteFailedException(Exception):
-    """Something could not be deleted."""
+class CorruptCertificateCacheException(Exception):
+    """The file of trusted certificates is unreadable."""
 
-
-class EmptyResultException(Exception):
-    """An answer was expected to hold something and was empty."""
+    def __init__(self) -> None:
+        super().__init__("Attempted to read a corrupted certificate cache; remove it and try again")

@@ -1,0 +1,161 @@
+"""What Determined 0.25 had and this library has not: importing it says so, and what to do instead.
+
+The compatibility page (docs/compatibility.md) says more; tests hold the table against the surface of 0.25.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+_CORE = "use determined.core in a script of your own"
+_STORAGE = "store checkpoints in a directory or behind an S3 interface"
+_INSIDE = "it was an inner part of the library and nothing replaces it"
+_REST = "ask the REST API with determined.common.api.Session, whose answers are those of requests"
+_EVENT_FILES = (
+    "event files are stored by themselves; core_context.train.upload_tensorboard_files() stores them by hand"
+)
+
+TABLE: dict[str, str] = {
+    "determined.common.api.NTSC_Kind": _REST,
+    "determined.common.api.PageOpts": "client objects read all pages",
+    "determined.common.api.TrialProfilerMetricsBatch": _INSIDE,
+    "determined.common.api.WebSocket": "there are no web sockets for tasks; " + _REST,
+    "determined.common.api.analytics": "nothing is sent to anybody",
+    "determined.common.api.bindings": _REST,
+    "determined.common.api.checkpoint": "use determined.experimental.client.get_checkpoint()",
+    "determined.common.api.default_retry": "pass a number as max_retries, or set DET_RETRY_CONFIG",
+    "determined.common.api.get_ntsc_details": _REST,
+    "determined.common.api.get_trial_profiler_available_series": _REST,
+    "determined.common.api.logs": "use determined.experimental.client.get_trial(id).logs()",
+    "determined.common.api.metric": "use determined.experimental.client.stream_trials_training_metrics()",
+    "determined.common.api.post_trial_profiler_metrics_batches": _INSIDE,
+    "determined.common.api.pprint_logs": "print the lines of client.get_trial(id).logs()",
+    "determined.common.api.profiler": _INSIDE,
+    "determined.common.api.read_paginated": "client objects read all pages",
+    "determined.common.api.task_is_ready": _REST,
+    "determined.common.api.task_logs": "run det task logs, or " + _REST,
+    "determined.common.api.trial_logs": "use determined.experimental.client.get_trial(id).logs()",
+    "determined.common.api.wait_for_ntsc_state": _REST,
+    "determined.common.api.ws": "there are no web sockets for tasks; " + _REST,
+    "determined.common.check": "use assert, or raise what fits",
+    "determined.common.context.read_v1_context": "use read_legacy_context(), whose files are dicts",
+    "determined.common.context.v1File_from_local_dir": _INSIDE,
+    "determined.common.context.v1File_from_local_file": _INSIDE,
+    "determined.common.context.v1File_size": _INSIDE,
+    "determined.common.context.v1File_to_dict": _INSIDE,
+    "determined.common.declarative_argparse": "use argparse",
+    "determined.common.experimental.oauth2_scim_client": "it belonged to the enterprise edition",
+    "determined.common.experimental.resource_pool": _REST,
+    "determined.common.experimental.workspace": _REST,
+    "determined.common.requests": "use the package requests",
+    "determined.common.storage.AzureStorageManager": _STORAGE,
+    "determined.common.storage.GCSStorageManager": (
+        "use Google's S3 interface: type s3, endpoint_url https://storage.googleapis.com, HMAC keys"
+    ),
+    "determined.common.storage.azure": _STORAGE,
+    "determined.common.storage.gcs": _STORAGE,
+    "determined.estimator": "it had left Determined before 0.25; " + _CORE,
+    "determined.experimental.client.Oauth2ScimClient": "it belonged to the enterprise edition",
+    "determined.gpu": "torch.cuda, or nvidia-smi, tells which GPUs there are",
+    "determined.ipc": "use core_context.distributed: gather, allgather, broadcast",
+    "determined.keras": (
+        "TFKerasTrial is not offered: call model.fit() in a script that uses determined.core, and report "
+        "from a callback of Keras (docs/compatibility.md has one)"
+    ),
+    "determined.launch.wrap_rank.forward_stream": _INSIDE,
+    "determined.launch.wrap_rank.run_all": _INSIDE,
+    "determined.layers": _INSIDE,
+    "determined.lightning": (
+        "the adapter is not offered: call Lightning's Trainer.fit() in a script that uses determined.core, "
+        "and report from a callback of Lightning"
+    ),
+    "determined.load": _INSIDE,
+    "determined.monkey_patch": _INSIDE,
+    "determined.profiler": "call Trainer.configure_profiler(), or context.set_profiler() for torch's own",
+    "determined.pytorch.deepspeed": (
+        "DeepSpeedTrial is not offered: call deepspeed.initialize() in a script that uses determined.core, "
+        "start it by python3 -m determined.launch.deepspeed, and join its ranks by "
+        "DistributedContext.from_deepspeed()"
+    ),
+    "determined.pytorch.dsat": "write a search method (determined.searcher), or search over the settings",
+    "determined.pytorch.lightning": "see determined.lightning",
+    "determined.tensorboard.AzureTensorboardManager": _EVENT_FILES,
+    "determined.tensorboard.S3TensorboardManager": _EVENT_FILES,
+    "determined.tensorboard.SharedFSTensorboardManager": _EVENT_FILES,
+    "determined.tensorboard.TensorboardManager": _EVENT_FILES,
+    "determined.tensorboard.azure": _EVENT_FILES,
+    "determined.tensorboard.base": _EVENT_FILES,
+    "determined.tensorboard.build": _EVENT_FILES,
+    "determined.tensorboard.fetchers": "run det tensorboard start",
+    "determined.tensorboard.gcs": _EVENT_FILES,
+    "determined.tensorboard.get_base_path": _EVENT_FILES,
+    "determined.tensorboard.get_experiment_sync_path": _EVENT_FILES,
+    "determined.tensorboard.get_sync_path": _EVENT_FILES,
+    "determined.tensorboard.metric_writers.tensorflow": (
+        "write with tf.summary into core_context.train.get_tensorboard_path()"
+    ),
+    "determined.tensorboard.s3": _EVENT_FILES,
+    "determined.tensorboard.shared": _EVENT_FILES,
+    "determined.util.check_sshd": _INSIDE,
+    "determined.util.forward_signals": _INSIDE,
+    "determined.util.signal_process_tree": _INSIDE,
+    "determined.util.write_user_code": "the PyTorch Trainer stores the code, elsewhere copy it",
+    "determined.workload": _INSIDE,
+}
+
+
+def told(name: str) -> str | None:
+    """Why a name is not there, and what to do; None for one that 0.25 had not either."""
+    if name not in TABLE:
+        return None
+    return f"{name} of Determined 0.25 is not part of this library: {TABLE[name]}"
+
+
+def attribute(module: str, name: str) -> AttributeError:
+    """What the `__getattr__` of a module raises."""
+    return AttributeError(
+        told(f"{module}.{name}") or f"module {module!r} has no attribute {name!r}", name=name
+    )
+
+
+def getter(module: str) -> Callable[[str], Any]:
+    """A `__getattr__` for a module that has nothing to look up.
+
+    A module that is no package sets `__path__` to an empty list beside it: `from module import name` says
+    no more than that the name is missing, unless Python may look for a submodule, which then is found here.
+    """
+
+    def missing(name: str) -> Any:
+        raise attribute(module, name)
+
+    return missing
+
+
+class _Refusing(importlib.abc.Loader):
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        raise ImportError(told(module.__name__), name=module.__name__)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds what is missing, after everybody else has looked for it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in TABLE:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, _Refusing(), is_package=True)
+
+
+def install() -> None:
+    """Have imports say it; once per process."""
+    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+        sys.meta_path.append(_Finder())

@@ -1,0 +1,241 @@
+"""Classes that the trainers of 0.25 were built from: scripts name them in annotations and subclass them."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from determined import core
+
+NEVER: dict[str, int] = {}
+
+
+class ExperimentConfig(dict[str, Any]):
+    """An experiment configuration that answers questions; KeyError where it lacks what has no default."""
+
+    def average_training_metrics_enabled(self) -> bool:
+        """Whether training metrics are averaged over slots."""
+        return bool(self["optimizations"]["average_training_metrics"])
+
+    def debug_enabled(self) -> bool:
+        """`debug`."""
+        return bool(self.get("debug", False))
+
+    def experiment_seed(self) -> int:
+        """What all chance of the search follows from."""
+        return int((self.get("reproducibility") or {}).get("experiment_seed", 0))
+
+    def get_checkpoint_storage(self) -> dict[str, Any]:
+        """`checkpoint_storage`."""
+        return dict(self.get("checkpoint_storage") or {})
+
+    def get_entrypoint(self) -> Any:
+        """`entrypoint`, a text or a list of words."""
+        return self["entrypoint"]
+
+    def get_min_checkpoint_period(self) -> dict[str, int]:
+        """`min_checkpoint_period`, as a unit and its number; empty for never."""
+        return dict(self.get("min_checkpoint_period") or NEVER)
+
+    def get_min_validation_period(self) -> dict[str, int]:
+        """`min_validation_period`, as a unit and its number; empty for never."""
+        return dict(self.get("min_validation_period") or NEVER)
+
+    def get_optimizations_config(self) -> dict[str, Any]:
+        """`optimizations`."""
+        return dict(self.get("optimizations") or {})
+
+    def get_records_per_epoch(self) -> int | None:
+        """`records_per_epoch`."""
+        found = self.get("records_per_epoch")
+        return None if found is None else int(found)
+
+    def get_searcher_metric(self) -> str:
+        """What the search goes by; AssertionError if there is none."""
+        found = (self.get("searcher") or {}).get("metric")
+        if not isinstance(found, str):
+            raise AssertionError(f"searcher.metric ({found!r}) is not a string")
+        return found
+
+    def native_parallel_enabled(self) -> bool:
+        """`resources.native_parallel`."""
+        return bool(self["resources"]["native_parallel"])
+
+    def profiling_enabled(self) -> bool:
+        """`profiling.enabled`."""
+        return bool(self._profiling.get("enabled", False))
+
+    def profiling_interval(self) -> tuple[int, int | None]:
+        """The first batch to measure and the last; (0, 0) where nothing is measured."""
+        if not self.profiling_enabled():
+            return 0, 0
+        return int(self._profiling.get("begin_on_batch", 0)), self._profiling.get("end_after_batch")
+
+    def profiling_sync_timings(self) -> bool:
+        """`profiling.sync_timings`."""
+        return bool(self._profiling.get("sync_timings", True))
+
+    def scheduling_unit(self) -> int:
+        """Batches between two looks at the cluster."""
+        return int(self.get("scheduling_unit", 100))
+
+    def slots_per_trial(self) -> int:
+        """`resources.slots_per_trial`."""
+        return int(self["resources"]["slots_per_trial"])
+
+    @property
+    def _profiling(self) -> dict[str, Any]:
+        return self.get("profiling") or {}
+
+
+class EnvContext:
+    """What a trial is told of its surroundings, field by field."""
+
+    def __init__(
+        self,
+        master_url: str,
+        master_cert_file: str | None,
+        master_cert_name: str | None,
+        experiment_config: dict[str, Any],
+        hparams: dict[str, Any],
+        latest_checkpoint: str | None,
+        steps_completed: int,
+        use_gpu: bool,
+        container_gpus: list[str],
+        slot_ids: list[int],
+        debug: bool,
+        det_trial_id: str,
+        det_experiment_id: str,
+        det_agent_id: str,
+        det_cluster_id: str,
+        trial_seed: int,
+        trial_run_id: int,
+        allocation_id: str,
+        managed_training: bool,
+        test_mode: bool,
+        on_cluster: bool,
+    ) -> None:
+        self.master_url, self.master_cert_file, self.master_cert_name = (
+            master_url,
+            master_cert_file,
+            master_cert_name,
+        )
+        self.experiment_config = ExperimentConfig(experiment_config)
+        self.hparams, self.latest_checkpoint, self.steps_completed = (
+            hparams,
+            latest_checkpoint,
+            steps_completed,
+        )
+        self.use_gpu, self.container_gpus, self.slot_ids, self.debug = (
+            use_gpu,
+            container_gpus,
+            slot_ids,
+            debug,
+        )
+        self.det_trial_id, self.det_experiment_id = det_trial_id, det_experiment_id
+        self.det_agent_id, self.det_cluster_id = det_agent_id, det_cluster_id
+        self.trial_seed, self.trial_run_id, self.allocation_id = trial_seed, trial_run_id, allocation_id
+        self.managed_training, self.test_mode, self.on_cluster = managed_training, test_mode, on_cluster
+
+
+class TrialContext:
+    """What a trial asks while it trains, by an `EnvContext`; base of contexts of one's own."""
+
+    def __init__(self, core_context: core.Context, env: EnvContext) -> None:
+        self._core, self.env = core_context, env
+        self.distributed = core_context.distributed
+        self._stop_requested = False
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> TrialContext:
+        """One off cluster: constants are the hyperparameters, of others one value is drawn."""
+        from determined import core
+        from determined.experimental import _tryout
+
+        whole = _tryout.whole(config)
+        return cls(core._dummy_init(), _tryout.environment(whole))
+
+    def get_experiment_config(self) -> dict[str, Any]:
+        """The experiment's configuration."""
+        return self.env.experiment_config
+
+    def get_data_config(self) -> dict[str, Any]:
+        """The configuration's `data`."""
+        return self.env.experiment_config.get("data") or {}
+
+    def get_experiment_id(self) -> int:
+        """Id of the experiment."""
+        return int(self.env.det_experiment_id)
+
+    def get_trial_id(self) -> int:
+        """Id of the trial."""
+        return int(self.env.det_trial_id)
+
+    def get_trial_seed(self) -> int:
+        """Seed of the trial."""
+        return self.env.trial_seed
+
+    def get_hparams(self) -> dict[str, Any]:
+        """All hyperparameters."""
+        return self.env.hparams
+
+    def get_hparam(self, name: str) -> Any:
+        """One hyperparameter; ValueError for an unknown name."""
+        if name not in self.env.hparams:
+            known = ", ".join(sorted(self.env.hparams))
+            raise ValueError(f"there is no hyperparameter '{name}', there are: {known}")
+        return self.env.hparams[name]
+
+    def get_initial_batch(self) -> int:
+        """Batches that had been trained when this process began."""
+        return self.env.steps_completed
+
+    def get_tensorboard_path(self) -> pathlib.Path:
+        """Where event files belong."""
+        return self._core.train.get_tensorboard_path()
+
+    def get_stop_requested(self) -> bool:
+        """Whether the script asked for the end."""
+        return self._stop_requested
+
+    def set_stop_requested(self, stop_requested: bool) -> None:
+        """Ask for the end."""
+        if not isinstance(stop_requested, bool):
+            raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
+        self._stop_requested = stop_requested
+
+
+class TrialController:
+    """The loop of a trainer of one's own; this library's own trainers are not built on it."""
+
+    def __init__(self, context: Any, env: EnvContext, workloads: Sequence[Any] | None = None) -> None:
+        self.context, self.env, self.workloads = context, env, workloads
+
+    @classmethod
+    def pre_execute_hook(cls, env: EnvContext, distributed_backend: Any) -> None:
+        """Called before the trial is made."""
+
+    @classmethod
+    def from_trial(
+        cls, trial_inst: Any, context: Any, env: EnvContext, workloads: Sequence[Any] | None = None
+    ) -> TrialController:
+        """One for this trial; a trainer defines it."""
+        raise NotImplementedError(f"{cls.__name__}.from_trial() is not defined")
+
+    @classmethod
+    def supports_mixed_precision(cls) -> bool:
+        """Whether it can train in mixed precision."""
+        return False
+
+    def run(self) -> None:
+        """Train; a trainer defines it."""
+        raise NotImplementedError(f"{type(self).__name__}.run() is not defined")
+
+    def upload_tb_files(self) -> None:
+        """Store event files."""
+        self.context._core.train.upload_tensorboard_files()
+
+    def close(self) -> None:
+        """Leave what was opened."""

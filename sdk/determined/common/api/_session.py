@@ -1,0 +1,135 @@
+"""A session as client scripts use it: answers are those of `requests`, already checked."""
+
+from __future__ import annotations
+
+import json as json_
+from typing import TYPE_CHECKING, Any
+
+from determined.common.api import authentication
+from determined.common.api.certs import Cert
+from determined.transport import rest
+from determined.transport.address import master_url
+
+if TYPE_CHECKING:
+    import requests
+
+_CONNECT_S = 10.0
+Json = Any
+
+
+class Session:
+    """Requests to one master as one user; see `determined.common.api.errors` for what they raise.
+
+    `auth` None: as `authentication.cli_auth`, else without a token. `max_retries`: how often a request that
+    may be repeated is tried again, or a Retry of urllib3.
+    """
+
+    def __init__(
+        self,
+        master: str | None,
+        user: str | None,
+        auth: authentication.Authentication | None,
+        cert: Cert | None,
+        max_retries: Any = None,
+    ) -> None:
+        self._master, self._user, self._auth = master_url(master), user, auth or authentication.cli_auth
+        self._cert, self._max_retries = cert, max_retries
+        self.speaking = rest.Session(
+            self._master,
+            pauses=_pauses(max_retries),
+            verify=cert.bundle if cert else None,
+            cert_name=cert.name if cert else None,
+        )
+        self.speaking.user = user
+        if self._auth is not None:
+            self.speaking.token = self._auth.get_session_token(must=False) or None
+            self.speaking.user = self._auth.get_session_user()
+
+    def with_retry(self, retry: Any) -> Session:
+        """The same session with other retries."""
+        return Session(self._master, self._user, self._auth, self._cert, retry)
+
+    def get(
+        self,
+        path: str,
+        params: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        timeout: Any = None,
+        stream: bool = False,
+    ) -> requests.Response:
+        """GET; with `stream` the body comes as it is read."""
+        return self._ask("GET", path, params, headers, timeout, stream=stream)
+
+    def delete(
+        self,
+        path: str,
+        params: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
+        timeout: Any = None,
+    ) -> requests.Response:
+        """DELETE."""
+        return self._ask("DELETE", path, params, headers, timeout)
+
+    def post(
+        self,
+        path: str,
+        params: dict[str, Any] | None = None,
+        json: Json = None,
+        data: str | bytes | None = None,
+        headers: dict[str, str] | None = None,
+        timeout: Any = None,
+    ) -> requests.Response:
+        """POST a value as JSON, or `data` as it is."""
+        return self._ask("POST", path, params, headers, timeout, data=_body(json, data))
+
+    def patch(
+        self,
+        path: str,
+        params: dict[str, Any] | None = None,
+        json: Json = None,
+        data: str | bytes | None = None,
+        headers: dict[str, str] | None = None,
+        timeout: Any = None,
+    ) -> requests.Response:
+        """PATCH a value as JSON, or `data` as it is."""
+        return self._ask("PATCH", path, params, headers, timeout, data=_body(json, data))
+
+    def put(
+        self,
+        path: str,
+        params: dict[str, Any] | None = None,
+        json: Json = None,
+        data: str | bytes | None = None,
+        headers: dict[str, str] | None = None,
+        timeout: Any = None,
+    ) -> requests.Response:
+        """PUT a value as JSON, or `data` as it is."""
+        return self._ask("PUT", path, params, headers, timeout, data=_body(json, data))
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        params: dict[str, Any] | None,
+        headers: dict[str, str] | None,
+        timeout: Any,
+        **options: Any,
+    ) -> requests.Response:
+        if timeout is not None:
+            options["timeout"] = timeout if isinstance(timeout, tuple) else (_CONNECT_S, timeout)
+        path = path if path.startswith("/") else f"/{path}"
+        return self.speaking.answer(method, path, params=params, headers=headers, **options)
+
+
+def _body(json: Json, data: str | bytes | None) -> bytes | None:
+    if data is not None:
+        return data.encode() if isinstance(data, str) else data
+    return None if json is None else json_.dumps(json).encode()
+
+
+def _pauses(retries: Any) -> tuple[float, ...] | None:
+    if retries is None:
+        return None
+    total = retries if isinstance(retries, int) else int(retries.total or 0)
+    first = 0.5 if isinstance(retries, int) else float(retries.backoff_factor or 0)
+    return tuple(first * 2**retry for retry in range(total))

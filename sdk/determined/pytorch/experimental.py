@@ -1,0 +1,228 @@
+"""Going over a data set once, batch by batch, on all slots: inference, statistics (Trainer spec, 17)."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import json
+import pathlib
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
+
+from determined import core
+from determined._info import ClusterInfo, get_cluster_info
+from determined.pytorch._data import to_device
+from determined.pytorch._init import _device, _group
+from determined.pytorch._reducing import _PyTorchReducerContext
+from determined.pytorch.samplers import adapt_batch_sampler, share_length
+
+FILE = "batch_completed.json"
+_OURS = ("shuffle", "sampler", "batch_sampler")
+
+
+def get_default_device(core_context: core.Context) -> torch.device:
+    """The GPU of this rank, else the CPU."""
+    return _device(core_context.distributed)
+
+
+class TorchBatchProcessorContext(_PyTorchReducerContext):
+    """What a processor works with. Metrics of reducers for validation are reported when all is done."""
+
+    def __init__(self, core_context: core.Context, storage_path: str) -> None:
+        """`storage_path`: the storage id under which files of `upload_path` lie."""
+        super().__init__()
+        self._core = core_context
+        self._storage_path = storage_path
+        self._warned_types: set[type] = set()
+        self.distributed = core_context.distributed
+        self.device = get_default_device(core_context)
+
+    def to_device(self, data: Any, warned_types: set[type] | None = None) -> Any:
+        """A batch on the device; what cannot move stays, with one warning for its type."""
+        return to_device(data, self.device, self._warned_types if warned_types is None else warned_types)
+
+    def prepare_model_for_inference(self, model: torch.nn.Module) -> torch.nn.Module:
+        """A model on the device, as for evaluation."""
+        model.eval()
+        return model.to(self.device)
+
+    def get_tensorboard_path(self) -> pathlib.Path:
+        """Where event files belong."""
+        return self._core.train.get_tensorboard_path()
+
+    @contextlib.contextmanager
+    def upload_path(self) -> Iterator[pathlib.Path]:
+        """Give a directory whose files go to the checkpoint storage; every rank may, as often as it likes.
+
+        All lie under one id, which checkpoints name as `default_output_uuid`: give files names of their own.
+        """
+        with tempfile.TemporaryDirectory() as scratch:
+            yield pathlib.Path(scratch)
+            self._core.checkpoint._storage.upload(scratch, self._storage_path, checksums=False)
+
+
+class TorchBatchProcessor(abc.ABC):
+    """Subclass it; each rank makes one and gives it its batches."""
+
+    @abc.abstractmethod
+    def __init__(self, context: TorchBatchProcessorContext) -> None:
+        """Load what is needed."""
+
+    @abc.abstractmethod
+    def process_batch(self, batch: Any, batch_idx: int) -> None:
+        """One batch as the loader gives it; `batch_idx` counts the batches of this rank."""
+
+    def on_checkpoint_start(self) -> None:  # noqa: B027
+        """What was processed will not be repeated: store results that are still in memory."""
+
+    def on_finish(self) -> None:  # noqa: B027
+        """All batches of this rank are processed."""
+
+
+def torch_batch_process(
+    batch_processor_cls: type[TorchBatchProcessor],
+    dataset: Any,
+    batch_size: int | None = None,
+    max_batches: int | None = None,
+    checkpoint_interval: int = 5,
+    dataloader_kwargs: dict[str, Any] | None = None,
+    distributed_context: core.DistributedContext | None = None,
+) -> None:
+    """Go over a data set on all slots of a trial, each batch once, and go on there after a pause.
+
+    Ranks take batches in turns, at most `max_batches` each. After every `checkpoint_interval` of them a small
+    checkpoint says how far all are. `dataloader_kwargs` are those of torch's DataLoader but for what decides
+    on the order. RuntimeError off cluster, ValueError and TypeError for arguments that cannot be met.
+    """
+    info = get_cluster_info()
+    if info is None or info.task_type != "TRIAL":
+        raise RuntimeError("torch_batch_process() runs in a trial on a cluster only: submit the script")
+    options = _checked(dataset, batch_size, checkpoint_interval, dict(dataloader_kwargs or {}))
+    given = contextlib.nullcontext(distributed_context) if distributed_context else _group(info, None)
+    with given as group, core.init(distributed=group) as core_context:
+        start, output = _resumed(core_context, info)
+        context = TorchBatchProcessorContext(core_context, output)
+        processor = batch_processor_cls(context)
+        batches = _Batches(dataset, options, max_batches, group, start)
+        run = _Run(core_context, context, processor, output, checkpoint_interval, info.trial.trial_id)
+        for op in core_context.searcher.operations():
+            if not run.over(batches, op):
+                return
+            metrics = run.finish(batches)
+            if group.rank == 0:
+                name = (info.trial._config.get("searcher") or {}).get("metric")
+                op.report_completed(metrics.get(str(name), batches.most))
+
+
+def _checked(dataset: Any, batch_size: int | None, interval: int, options: dict[str, Any]) -> dict[str, Any]:
+    if not hasattr(dataset, "__len__"):
+        raise TypeError(f"the data set must have a length, a {type(dataset).__name__} has none")
+    taken = [name for name in _OURS if name in options]
+    if taken:
+        raise ValueError(f"dataloader_kwargs cannot have {', '.join(taken)}: ranks take batches in turns")
+    if batch_size is not None and "batch_size" in options:
+        raise ValueError("give batch_size once, not in dataloader_kwargs as well")
+    if interval < 1:
+        raise ValueError(f"checkpoint_interval must be at least 1, not {interval}")
+    if batch_size is not None:
+        options["batch_size"] = batch_size
+    return options
+
+
+def _resumed(core_context: core.Context, info: ClusterInfo) -> tuple[int, str]:
+    """How many batches each rank has behind it, and the storage id of what they gave."""
+    found: dict[str, Any] = {}
+    if info.latest_checkpoint is not None:
+        with core_context.checkpoint.restore_path(info.latest_checkpoint) as path:
+            file = path / FILE
+            found = json.loads(file.read_text()) if file.exists() else {}
+    # Another trial's checkpoint is no beginning: this one has all its batches before it.
+    if found.get("trial_id", info.trial.trial_id) != info.trial.trial_id:
+        found = {}
+    output: str = core_context.distributed.broadcast(found.get("default_output_uuid") or str(uuid.uuid4()))
+    return int(found.get("steps_completed", 0)), output
+
+
+class _Batches:
+    """The batches of one rank."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        options: dict[str, Any],
+        most: int | None,
+        group: core.DistributedContext,
+        start: int,
+    ) -> None:
+        size, drop_last = options.pop("batch_size", None) or 1, options.pop("drop_last", False)
+        order = BatchSampler(SequentialSampler(dataset), size, drop_last)
+        mine = share_length(len(order), group.size, group.rank)
+        self.most = share_length(len(order), group.size, 0)
+        """Of the rank that has most."""
+        if most is not None:
+            mine, self.most = min(mine, most), min(self.most, most)
+        self.start, self.mine = start, mine
+        sampler = adapt_batch_sampler(order, skip=start, num_replicas=group.size, rank=group.rank)
+        self._loader: DataLoader[Any] = DataLoader(dataset, batch_sampler=sampler, **options)
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        if self.start < self.mine:
+            yield from zip(range(self.start, self.mine), self._loader, strict=False)
+
+
+class _Run:
+    """All batches of a rank, in portions after which all ranks meet."""
+
+    def __init__(
+        self,
+        core_context: core.Context,
+        context: TorchBatchProcessorContext,
+        processor: TorchBatchProcessor,
+        output: str,
+        interval: int,
+        trial_id: int,
+    ) -> None:
+        self._core, self._context, self._processor = core_context, context, processor
+        self._output, self._interval, self._trial_id = output, interval, trial_id
+        self._done = -1
+
+    def over(self, batches: _Batches, op: core.SearcherOperation) -> bool:
+        """Process all that is left; False when the trial is to leave before that."""
+        if self._done >= batches.most:
+            return True
+        pending = iter(batches)
+        self._done = batches.start
+        while self._done < batches.most:
+            until = min(self._done + self._interval, batches.most)
+            for _ in range(min(until, batches.mine) - min(self._done, batches.mine)):
+                index, batch = next(pending)
+                self._processor.process_batch(batch, index)
+            self._done = until
+            self._meet(lambda: op.report_progress(op.length * self._done / batches.most))
+            if self._core.preempt.should_preempt():
+                return False
+        return True
+
+    def _meet(self, report_progress: Callable[[], None]) -> None:
+        """Store how far all are. A rank with fewer batches comes as well: it has none before this point."""
+        self._processor.on_checkpoint_start()
+        self._core.distributed.gather(None)
+        if self._core.distributed.rank != 0:
+            return
+        steps = {"steps_completed": self._done, "default_output_uuid": self._output}
+        with self._core.checkpoint.store_path(dict(steps)) as (path, _):
+            (path / FILE).write_text(json.dumps({**steps, "trial_id": self._trial_id}))
+        report_progress()
+
+    def finish(self, batches: _Batches) -> dict[str, Any]:
+        """The metrics of all reducers, reported."""
+        self._processor.on_finish()
+        metrics = self._context.reduce_metrics(for_training=False)
+        if metrics and self._core.distributed.rank == 0:
+            self._core.train.report_validation_metrics(batches.most, metrics)
+        return metrics

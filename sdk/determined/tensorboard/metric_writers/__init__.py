@@ -1,0 +1,1 @@
+"""Writers of event files, under the names that scripts import."""

@@ -1,0 +1,55 @@
+"""Metrics as events: what a writer can do, and one that writes whole reports."""
+
+from __future__ import annotations
+
+import abc
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+
+class MetricWriter(abc.ABC):
+    """Writes numbers into the event files of this process."""
+
+    @abc.abstractmethod
+    def add_scalar(self, name: str, value: Any, step: int) -> None:
+        """Write a number of a step."""
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Have everything in the files; the next number begins a new one."""
+
+
+class BatchMetricWriter:
+    """Writes reports with a writer of single numbers; values that are no numbers are left out."""
+
+    def __init__(self, writer: MetricWriter) -> None:
+        self.writer = writer
+
+    def on_train_step_end(
+        self,
+        steps_completed: int,
+        metrics: dict[str, Any],
+        batch_metrics: Sequence[dict[str, Any]] | None = None,
+    ) -> None:
+        """Each metric at each of its batches; without those at the end."""
+        first = steps_completed - len(batch_metrics or ())
+        for place, one in enumerate(batch_metrics or ()):
+            self._write(one, "Determined/{}", first + place)
+        whole = set(batch_metrics[0]) if batch_metrics else set()
+        self._write({n: v for n, v in metrics.items() if n not in whole}, "Determined/{}", steps_completed)
+        self.writer.reset()
+
+    def on_validation_step_end(self, steps_completed: int, metrics: dict[str, Any]) -> None:
+        """Each metric, under a name that begins with `val`."""
+        for name, value in metrics.items():
+            shape = "Determined/{}" if name.startswith("val") else "Determined/val_{}"
+            self._write({name: value}, shape, steps_completed)
+        self.writer.reset()
+
+    def _write(self, metrics: dict[str, Any], shape: str, step: int) -> None:
+        for name, value in metrics.items():
+            if getattr(value, "ndim", None) == 0:
+                value = value.item()
+            if isinstance(value, numbers.Number) and not isinstance(value, complex):
+                self.writer.add_scalar(shape.format(name), value, step)

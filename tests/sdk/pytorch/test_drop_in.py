@@ -1,0 +1,182 @@
+"""Calls of scripts of 0.25 beside the trainer: loops of their own, foreign frameworks, old checkpoints."""
+
+import collections
+import dataclasses
+import functools
+import importlib
+import sys
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import BatchSampler, Sampler
+
+from determined import pytorch
+from determined.pytorch import Batch, Epoch, _models, samplers
+from tests.sdk.pytorch.trials import OneVar
+
+
+@pytest.mark.parametrize(
+    ("unit", "reached"),
+    [(Batch(1), [1, 2, 3, 4]), (Epoch(3), [3]), (Batch(0), [0, 1, 2, 3, 4]), (Batch([2, 4]), [2, 4])],
+)
+def test_when_a_loop_of_ones_own_stops(unit, reached):
+    assert [step for step in range(5) if unit.should_stop(step)] == reached
+
+
+def test_samplers_are_those_of_torch():
+    inner = BatchSampler(range(10), 2, drop_last=False)
+    batched = [
+        samplers.RepeatBatchSampler(inner),
+        samplers.DistributedBatchSampler(inner, 2, 0),
+        samplers.SkipBatchSampler(inner, 1),
+        samplers.SkipSampler(range(3), 1),
+        pytorch.adapt_batch_sampler(inner, repeat=True, skip=1, num_replicas=2, rank=1),
+    ]
+    assert all(isinstance(one, BatchSampler) for one in batched)
+    single = [samplers.RepeatSampler(inner), samplers.ReproducibleShuffleBatchSampler(inner, 1)]
+    assert all(isinstance(one, Sampler) for one in single)
+    loader = torch.utils.data.DataLoader(range(10), batch_sampler=samplers.SkipBatchSampler(inner, 3))
+    assert [batch.tolist() for batch in loader] == [[6, 7], [8, 9]]
+
+
+def test_reducers_in_a_loop_of_ones_own(folder):
+    with pytorch.init(hparams={}, exp_conf={}, enable_tensorboard_logging=False) as context:
+        total = context.wrap_reducer(sum, "total", for_training=False)
+        count = context.wrap_reducer(len, "count")
+        for value in (1.0, 2.0):
+            total.update(value)
+            count.update(value)
+        assert context.reduce_metrics(for_training=True) == {"count": 2}
+        assert context.reduce_metrics(for_training=False) == {"total": 3.0, "count": 2}
+        chosen = context._reducers.chosen(for_training=False)
+        assert context.run_cross_slot_reduction(chosen, [[[1.0], [1.0]], [[5.0], [5.0]]]) == {
+            "total": 6.0,
+            "count": 2,
+        }
+        context.reset_reducers()
+        assert context.reduce_metrics(for_training=True) == {"count": 0}
+
+
+Named = collections.namedtuple("Named", ["loss", "parts"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Structured:
+    loss: torch.Tensor
+    note: str = "kept"
+
+
+class Attributed(collections.OrderedDict):
+    """A dict whose entries are attributes, too, as outputs of Transformers are."""
+
+    def __setitem__(self, name, value):
+        super().__setitem__(name, value)
+        object.__setattr__(self, name, value)
+
+
+class Gives(torch.nn.Module):
+    def __init__(self, make):
+        super().__init__()
+        self.linear = torch.nn.Linear(2, 1)
+        self.make = make
+
+    def forward(self, x):
+        return self.make(self.linear(x))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda y: y,
+        lambda y: [y],
+        lambda y: (y, None),
+        lambda y: {"loss": y},
+        lambda y: Named(y, [y]),
+        lambda y: Structured(y),
+        lambda y: Attributed(loss=y),
+        functools.partial(lambda y: Attributed(loss=Named(y, (y,)))),
+    ],
+)
+def test_mixed_precision_keeps_what_a_model_returns(make):
+    model = Gives(make)
+    _models.autocast_forward(model, "cpu")
+    found = model(torch.ones(1, 2))
+    expected = make(torch.zeros(1))
+    assert type(found) is type(expected)
+    parts = [found] if isinstance(found, torch.Tensor) else found
+    parts = vars(found).values() if isinstance(found, Structured) else parts
+    parts = found.values() if isinstance(found, dict) else parts
+    tensors = [one for one in parts if isinstance(one, torch.Tensor)]
+    assert all(one.dtype is torch.float32 for one in tensors)
+    if hasattr(expected, "loss"):
+        first = found.loss.loss if isinstance(found.loss, Named) else found.loss
+        assert first.dtype is torch.float32
+
+
+def test_outputs_of_transformers_stay_what_they_are():
+    outputs = pytest.importorskip("transformers.modeling_outputs")
+    model = Gives(lambda y: outputs.SequenceClassifierOutput(loss=y, logits=y))
+    _models.autocast_forward(model, "cpu")
+    found = model(torch.ones(1, 2))
+    assert type(found) is outputs.SequenceClassifierOutput
+    assert found.loss.dtype is found["logits"].dtype is found[0].dtype is torch.float32
+
+
+def test_autocast_for_scripts_that_scale_themselves(folder):
+    with pytorch.init(hparams={}, exp_conf={}, enable_tensorboard_logging=False) as context:
+        inside = []
+        model = Gives(lambda y: inside.append(y.dtype) or y)
+        assert context.autocast_forward_pass(model) is model
+        assert model(torch.ones(1, 2)).dtype is torch.float32
+        assert inside == [torch.bfloat16]
+
+
+def test_what_a_trial_is_made_with():
+    assert OneVar.trial_context_class is pytorch.PyTorchTrialContext
+    assert OneVar.trial_controller_class is pytorch.Trainer
+
+
+OLD = """
+import torch
+
+class Old:
+    def __init__(self, context):
+        self.context = context
+
+    def build_model(self):
+        return torch.nn.Linear(self.context.get_hparam("width"), 1)
+"""
+
+
+def test_a_class_from_before_0_14_gives_the_bare_model(folder):
+    path = folder / "checkpoint"
+    (path / "code").mkdir(parents=True)
+    (path / "code" / "old_def.py").write_text(OLD)
+    told = '{"hparams": {"width": 3}, "experiment_config": {"entrypoint": "old_def:Old"}}'
+    (path / "metadata.json").write_text(told)
+    weights = torch.nn.Linear(3, 1)
+    torch.save({"model_state_dict": weights.state_dict()}, path / "state_dict.pth")
+    model = pytorch.load_trial_from_checkpoint_path(str(path))
+    assert type(model) is torch.nn.Linear
+    assert torch.equal(model.weight, weights.weight)
+
+
+def test_random_states_of_numpy_1_are_safe_to_load(folder, monkeypatch):
+    path = folder / "checkpoint"
+    (path / "code").mkdir(parents=True)
+    (path / "code" / "old_def.py").write_text(OLD)
+    told = '{"hparams": {"width": 3}, "experiment_config": {"entrypoint": "old_def:Old"}}'
+    (path / "metadata.json").write_text(told)
+    state = {"model_state_dict": torch.nn.Linear(3, 1).state_dict()}
+    state["rng_state"] = {"np_rng_state": np.random.RandomState(1).get_state()}
+    # What numpy 1.x wrote: the same function, in the module where it was.
+    rebuild = np.ndarray(0).__reduce__()[0]
+    monkeypatch.setattr(rebuild, "__module__", "numpy.core.multiarray", raising=False)
+    old = importlib.import_module("types").ModuleType("numpy.core.multiarray")
+    old._reconstruct = rebuild
+    monkeypatch.setitem(sys.modules, "numpy.core.multiarray", old)
+    torch.save(state, path / "state_dict.pth")
+    assert b"numpy.core.multiarray" in (path / "state_dict.pth").read_bytes()
+    monkeypatch.undo()
+    assert type(pytorch.load_trial_from_checkpoint_path(str(path))) is torch.nn.Linear
