@@ -26,6 +26,15 @@ INTAKE = "intake"
 """Owner of the decisions about what is admitted from WITNESS to CONTROL."""
 
 
+EDGE = "edge."
+"""Of several brokers: where what strangers say for a stream comes out, and the intake passes it on."""
+
+
+def at_edge(subject: str) -> str:
+    """Where the intake hears what a stranger says on a subject, before a stream does."""
+    return EDGE + subject
+
+
 def stream_of(subject: str) -> str:
     """The stream that stores what is said on a subject; empty for none."""
     first = subject.partition(".")[0] + "."

@@ -14,6 +14,7 @@ from nats.errors import ConnectionClosedError
 
 from det_contracts import subjects
 from det_contracts.events import Decision
+from services.intake.edge import Edge
 from services.intake.measures import IntakeMeasures
 from services.intake.relay import Relay
 from services.kit.cluster_look import ClusterLook
@@ -52,6 +53,9 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
         await _make_streams(settings, connection, journal)
         replica = uuid.uuid4().hex[:8]
         lease = Lease(connection, OWNER, replica, replicas=settings.stream_replicas)
+        # What strangers say may be too much for a connection: the log is read and written over another.
+        outer = await connect(settings, "edge")
+        stack.push_async_callback(leave, outer)
         relay = Relay(journal, leading=lambda: lease.active, replica=replica, measures=measures)
         look = ClusterLook(connection)
         measures.read(lambda: _readings(relay, lease, connection))
@@ -59,6 +63,8 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(until_closed(connection))
+                tasks.create_task(until_closed(outer))
+                tasks.create_task(Edge(outer).run())
                 tasks.create_task(lease.hold())
                 tasks.create_task(_follow(lease, relay))
                 tasks.create_task(relay.run())

@@ -121,7 +121,7 @@ def write_config(
         },
     }
     if authority is not None:
-        settings |= authority.server_settings()
+        settings |= authority.server_settings(edge=member is not None)
     if member is not None:
         settings |= member.server_settings()
         if tls is not None:

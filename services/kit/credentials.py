@@ -39,6 +39,9 @@ FOR_WORKERS = (
     f"{NEXT_ORDERS}.>",
     f"{ORDERS_ACTED_ON}.>",
 )
+INTO_STREAMS = ("witness.trial.>", "reports.>", "witness.worker.>", "logs.>", "orders.heard.>")
+"""Those of both that streams take: from the intake's hands where several brokers keep copies of them, as what
+a sender's headers demand of a stream can end it there (`services/intake/edge.py`)."""
 STREAMED = (f"{NEXT_ORDERS}.>",)
 """Services that answer one request many times."""
 BY_REST = [subjects.witness_by_rest("*"), "reports.>", "logs.>"]
@@ -74,6 +77,7 @@ OF_OWNER = {
         subjects.witnessed("*"),
         subjects.stated_by_worker("*"),
         f"$JS.API.STREAM.PURGE.{subjects.WITNESS}",
+        *INTO_STREAMS,
     ],
     "scheduler": [subjects.orders("*")],
     "gateway": BY_REST,
@@ -131,20 +135,23 @@ class Authority:
         """The public key of the workers' account."""
         return _public(self.workers_seed)
 
-    def server_settings(self) -> dict[str, Any]:
-        """What the broker must know: public tokens, no secret."""
+    def server_settings(self, *, edge: bool = False) -> dict[str, Any]:
+        """What the broker must know: public tokens, no secret.
+
+        With an `edge` the intake hears first what scripts and workers say for streams.
+        """
         system = _public(self.system_seed)
-        exported = [_export(subject) for subject in (*FOR_SCRIPTS, *FOR_WORKERS)]
+        exported = [_export(_heard_on(subject, edge)) for subject in (*FOR_SCRIPTS, *FOR_WORKERS)]
         platform = _account(signing_keys=[_public(self.signing_seed)], exports=exported)
         accounts = {
             self.account: ("platform", platform),
             self.scripts: (
                 "scripts",
-                self._outside(FOR_SCRIPTS, _scope("trial", self.trial_signing_seed, _trial_says)),
+                self._outside(FOR_SCRIPTS, edge, _scope("trial", self.trial_signing_seed, _trial_says)),
             ),
             self.workers: (
                 "workers",
-                self._outside(FOR_WORKERS, _scope("worker", self.worker_signing_seed, _worker_says)),
+                self._outside(FOR_WORKERS, edge, _scope("worker", self.worker_signing_seed, _worker_says)),
             ),
             system: ("system", _account(_NO_STREAMS)),
         }
@@ -163,11 +170,12 @@ class Authority:
             },
         }
 
-    def _outside(self, imported: Iterable[str], scope: dict[str, Any]) -> dict[str, Any]:
+    def _outside(self, imported: Iterable[str], edge: bool, scope: dict[str, Any]) -> dict[str, Any]:
         """An account without streams, of which all reach these services of the platform, each its own."""
         imports = [
-            {"name": subject, "subject": subject, "account": self.account, "type": "service"}
-            for subject in imported
+            {"name": subject, "subject": heard, "account": self.account, "type": "service"}
+            | ({"local_subject": subject} if heard != subject else {})
+            for subject, heard in ((subject, _heard_on(subject, edge)) for subject in imported)
         ]
         return _account(_NO_STREAMS, signing_keys=[scope], imports=imports)
 
@@ -216,6 +224,10 @@ _NO_STREAMS = dict.fromkeys(("mem_storage", "disk_storage", "streams", "consumer
 
 def _account(limits: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:
     return {"type": "account", "version": 2, "limits": _ACCOUNT_LIMITS | (limits or {})} | more
+
+
+def _heard_on(subject: str, edge: bool) -> str:
+    return subjects.at_edge(subject) if edge and subject in INTO_STREAMS else subject
 
 
 def _export(subject: str) -> dict[str, Any]:
