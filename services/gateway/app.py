@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.gateway import first_password
+from services.gateway import first_password, judging
 from services.gateway.backend import Backend
 from services.gateway.catalogue import Catalogue
 from services.gateway.cluster_health import ClusterHealth
@@ -81,6 +81,8 @@ async def serve_http(parts: Parts) -> None:
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
     parts.starting = "giving the first users a password"
     await first_password.settle(settings, catalogue, backend.peers)
+    parts.starting = "stating how rights are judged"
+    await judging.settle(settings, catalogue, backend.peers)
     live.begin()
     parts.saver.watch(live.note)
     parts.measures.read(backend.limits.readings)

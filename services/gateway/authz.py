@@ -37,7 +37,8 @@ class Guard:
         # What is commanded for this request is the script's doing: the owners of facts hear so.
         acting.SCRIPT.set(session.allocation)
         id = _named(request, kind)
-        judge(visit.catalogue.state, session, Wish(permission, kind, id))
+        request.state.wishes = [Wish(permission, kind, id)]
+        judge(visit.catalogue.state, session, *request.state.wishes)
         if permission == "speak" and session.allocation:
             _own_run(visit.catalogue.state, session, kind, id)
 

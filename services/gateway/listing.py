@@ -40,6 +40,8 @@ class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
     project_id: int = 0
     ids: list[int] = []
     """When given, only these."""
+    projects: list[int] | None = None
+    """Those whose experiments may be seen; None: all."""
 
 
 EXPERIMENT_SORTS: Sorts = {
@@ -149,6 +151,8 @@ def _conditions(wanted: ExperimentFilter) -> list[Column]:
         conditions.append(columns.id.in_(wanted.ids))
     if wanted.archived is not None:
         conditions.append(columns.archived.is_(wanted.archived))
+    if wanted.projects is not None:
+        conditions.append(columns.project_id.in_(wanted.projects))
     if wanted.project_id:
         conditions.append(columns.project_id == wanted.project_id)
     return conditions

@@ -48,6 +48,8 @@ class Settings(OidcSettings):
     """Answers that go on, such as open pages and followed logs, and requests that wait for something."""
     streams_each: int = 2_000
     """Of these, of one user."""
+    authz: str = ""
+    """How rights are judged: `basic` or `rbac`. Empty: as was stated last; at first `basic`."""
     cluster_id: str = "local"
     """Unique; clients keep tokens apart by it."""
     cluster_name: str = "local"

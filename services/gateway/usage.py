@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +14,9 @@ from services.gateway.present.values import instant, maybe_instant
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
 NOBODY = "(none)"
+HIDDEN = "in another workspace"
+Seen = Callable[[str], bool]
+"""Whether a run may be seen, by its allocation."""
 
 
 def _since(state: State, since: float) -> Iterable[Allocation]:
@@ -23,11 +26,15 @@ def _since(state: State, since: float) -> Iterable[Allocation]:
             yield one
 
 
-def strips(state: State, since: float) -> list[dict[str, Any]]:
+def _everything(_: str) -> bool:
+    return True
+
+
+def strips(state: State, since: float, seen: Seen = _everything) -> list[dict[str, Any]]:
     """What ran on each slot, in order of time; a slot that nothing ran on has no strip."""
     found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
     for one in sorted(_since(state, since), key=lambda one: one.started_at or 0.0):
-        shown = _ran(state, one)
+        shown = _ran(state, one, seen)
         for part in one.members:
             for slot in part.slots:
                 found[part.worker_id, slot].append(shown)
@@ -36,8 +43,9 @@ def strips(state: State, since: float) -> list[dict[str, Any]]:
     ]
 
 
-def _ran(state: State, one: Allocation) -> dict[str, Any]:
-    return {
+def _ran(state: State, one: Allocation, seen: Seen) -> dict[str, Any]:
+    """That a slot was held is no secret; by what is, where that may not be seen."""
+    told = {
         "name": _name(state, one),
         "experimentId": one.experiment_id if one.trial_id is not None else None,
         "trialId": one.trial_id,
@@ -46,6 +54,8 @@ def _ran(state: State, one: Allocation) -> dict[str, Any]:
         "outcome": one.outcome or "",
         "reason": one.reason,
     }
+    hidden = {"name": HIDDEN, "experimentId": None, "trialId": None, "outcome": "", "reason": ""}
+    return told if seen(one.id) else told | hidden
 
 
 def _name(state: State, one: Allocation) -> str:
@@ -87,7 +97,7 @@ def _days(start: float, end: float) -> Iterable[tuple[str, float]]:
         start = midnight
 
 
-def away(state: State, since: float) -> list[dict[str, Any]]:
+def away(state: State, since: float, seen: Seen = _everything) -> list[dict[str, Any]]:
     """Workers that left or were lost since then, with what became of what they ran last; the newest first."""
     gone = sorted(
         (one for one in state.away.values() if one.gone_at is not None and one.gone_at > since),
@@ -101,7 +111,7 @@ def away(state: State, since: float) -> list[dict[str, Any]]:
             "goneTime": instant(one.gone_at or 0.0),
             "reason": one.gone_why,
             "runs": [
-                _ran(state, run)
+                _ran(state, run, seen)
                 for run in _since(state, (one.gone_at or 0.0) - 1.0)
                 if any(part.worker_id == one.id for part in run.members)
                 and (run.started_at or 0.0) <= (one.gone_at or 0.0)

@@ -44,7 +44,7 @@ async def watched(
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(every_s):
                 await visit.catalogue.until(is_over)
-        visit.session()
+        visit.recheck()
 
 
 def experiments_over(ids: list[int]) -> Fact:

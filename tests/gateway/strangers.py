@@ -14,6 +14,7 @@ from det_contracts.problems import Problem, Refused, unavailable
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway import tokens
 from services.gateway.app import RULES as GATEWAY
+from services.gateway.commands.templates import template_id
 from services.kit import task_tokens
 from services.kit.log import NotConfirmed
 from services.kit.rules import Call
@@ -24,7 +25,7 @@ from tests.gateway.harness import KEY, TASK_KEY
 
 replace = msgspec.structs.replace
 RULES = {rules.owner: rules for rules in (SEARCHER, SCHEDULER, CHECKPOINTS, GATEWAY)}
-USERS = {"olga": 3, "egon": 4, "vera": 5, "wanda": 6, "gone": 7}
+USERS = {"olga": 3, "egon": 4, "vera": 5, "wanda": 6, "gone": 7, "victor": 8}
 DECIDED = "may be decided"
 """What a command is answered that its owner would take up: nothing changes while strangers come and go."""
 VALUES = {
@@ -66,7 +67,7 @@ QUERY = {
 }
 
 
-def furnish(world):
+def furnish(world, *more):
     """Experiment 1 with a running trial, the unmanaged experiment 2, tasks, a model, a workspace: Olga's."""
     people = [
         gateway.UserSet(user_id=id, username=name, reason="made by admin") for name, id in USERS.items()
@@ -77,9 +78,10 @@ def furnish(world):
         gateway.WorkspaceSet(workspace_id=2, name="Vision", **place),
         gateway.GroupSet(group_id=2, name="crew", members=(3,), reason="made by admin"),
         gateway.ProjectSet(project_id=2, workspace_id=2, name="Digits", **place),
-        gateway.TemplateSet(template_id="f" * 16, name="digits", config={}, workspace_id=2, reason="made"),
+        _template(),
         story.worker_here(slots=8),
         *olgas_experiments(),
+        *more,
         *(_task(number, kind) for number, kind in enumerate(("COMMAND", "TENSORBOARD"), 1)),
     )
     given_model(world)
@@ -96,6 +98,11 @@ def furnish(world):
     }
     del world.client.headers["Authorization"]
     nothing_happens(world)
+
+
+def _template():
+    id = template_id("digits")
+    return gateway.TemplateSet(template_id=id, name="digits", config={}, workspace_id=2, reason="made")
 
 
 def olgas_experiments():
@@ -164,7 +171,7 @@ def nothing_happens(world):
         try:
             RULES[owner].commands[type(asked)](states[owner], asked, Call("c", 0.0))
         except Refused as refusal:
-            if refusal.problem.code == "permission_denied":
+            if refusal.problem.code in ("permission_denied", "not_found"):
                 raise
         raise Refused(Problem("failed_precondition", DECIDED))
 

@@ -9,6 +9,7 @@ from det_contracts.events.gateway import TemplateRemoved, TemplateSet
 from det_contracts.problems import Problem, Refused, invalid, not_found
 from services.gateway import places
 from services.gateway.domain import State
+from services.kit.authz.roles import is_rbac
 from services.kit.rules import Call, Ruling
 
 LONGEST_NAME = 256
@@ -28,6 +29,8 @@ def set_template(state: State, command: SetTemplate, call: Call) -> Ruling:
         raise not_found("template", command.name)
     if known is not None and command.replaces is False:
         raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
+    if known is None and command.workspace_id is None and is_rbac(state):
+        raise invalid(f"template '{command.name}': say which workspace it is for")
     space = command.workspace_id or (known.workspace_id if known is not None else places.FIRST)
     places.workspace(state, space)
     if known is not None and (known.config, known.workspace_id) == (command.config, space):

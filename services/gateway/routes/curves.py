@@ -31,6 +31,7 @@ async def time_series(visit: Asked) -> Response:
     if not ids:
         raise invalid("trialIds must name at least one trial")
     trials = [visit.catalogue.trial(id) for id in ids]
+    visit.see("trial", *ids)
     first, last, limit = curves.window(visit.params)
     found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
     for group, names in _names(visit):
@@ -74,6 +75,7 @@ async def metric_names(visit: Asked) -> Response:
     ids = visit.params.integers("ids")
     if not ids:
         raise invalid("ids must name at least one experiment")
+    visit.see("experiment", *ids)
     searched = sorted({visit.catalogue.experiment(id).metric for id in ids})
 
     async def ask() -> dict[str, Any]:

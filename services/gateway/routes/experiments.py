@@ -37,7 +37,7 @@ async def submitted(visit: UserVisit, external_id: str) -> Response:
     """The answer to a submission; an external id leads to the experiment of that name, once there is one."""
     try:
         async with submit.received(visit, "experiment") as (wish, code):
-            ready = await submit.checked(visit.backend, wish, code, visit.user.username)
+            ready = await submit.checked(visit, wish, code)
     except archive.TooLarge as error:
         raise HTTPException(413, str(error)) from None
     if wish.validate_only:
@@ -47,6 +47,7 @@ async def submitted(visit: UserVisit, external_id: str) -> Response:
     # No name of a user is empty: a key like this comes of no history in which users' keys stood here.
     key = f":{external_id}" if external_id else ""
     id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
+    visit.see("experiment", id)
     shown, config = await show(visit, id), masked(visit.catalogue.submission(id).config)
     return visit.answer({"experiment": shown, "config": config, "warnings": ready.warnings})
 
@@ -96,6 +97,7 @@ def _filter(visit: UserVisit) -> ExperimentFilter:
         states=params.names("states", "STATE_", STATES),
         users=users.names_of(state, params.texts("users"), params.integers("user_ids")),
         project_id=params.integer("project_id"),
+        projects=visit.sight.projects(),
         ids=params.integers("experiment_id_filter.incl") or params.integers("experiment_id_filter"),
     )
 

@@ -7,10 +7,14 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.gateway.live.channel import LONGEST
+from services.gateway.live.topics import SERIES
 from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked
+from services.kit.authz.permissions import Kind
 
 router = APIRouter()
+KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}
+"""What a topic is about that not everybody may see."""
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
@@ -24,8 +28,12 @@ async def live(visit: Asked) -> Response:
     topics = [one for text in visit.params.texts("topics") for one in text.split(",") if one]
     if not topics or len(topics) > LONGEST:
         raise invalid(f"topics: name 1 to {LONGEST}, such as topics=experiments,experiment.7,trial.12.series")
+    for one in topics:
+        kind, _, id = one.removesuffix(SERIES).partition(".")
+        if kind in KINDS and id:
+            visit.see(KINDS[kind], id)
     last = visit.request.headers.get("last-event-id", "")
     known = last.isascii() and last.isdecimal() and len(last) < 19
     after = int(last) if known else visit.params.integer("after", -1)
-    events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.session)
+    events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.recheck)
     return Stream(events, visit=visit, media_type="text/event-stream", headers=HEADERS)

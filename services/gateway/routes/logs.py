@@ -77,7 +77,7 @@ def _stream(visit: UserVisit, task_id: str, trial_id: int | None, is_over: Fact)
         query,
         state=lambda: visit.catalogue.state,
         is_over=is_over,
-        recheck=visit.session,
+        recheck=visit.recheck,
         render=_written(trial_id),
         kind=trial_id,
     )

@@ -20,6 +20,7 @@ def _stream(visit: UserVisit, group: str | None) -> Response:
         raise invalid("trialIds must name at least one trial")
     for id in ids:
         visit.catalogue.trial(id)
+    visit.see("trial", *ids)
 
     async def pages() -> AsyncIterator[list[object]]:
         async for rows in visit.peers.reports(ids, group):

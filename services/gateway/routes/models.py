@@ -59,11 +59,16 @@ async def models(visit: Asked) -> Response:
     """A page of models."""
     state, params = visit.catalogue.state, visit.params
     sort = params.sort(SORTS)
-    found = [present.model(one, state) for one in state.models.values()]
+    found = [present.model(one, state) for one in _seen(visit)]
     found = [one for one in found if all(check(one) for check in _checks(visit))]
     found.sort(key=lambda one: (one[SORTS[sort]], one["id"]))
     page, pagination = paging.cut(found, params.window())
     return visit.answer({"models": page, "pagination": pagination})
+
+
+def _seen(visit: UserVisit) -> list[Model]:
+    sight = visit.sight
+    return sight.only(lambda one: sight.workspace(one.workspace_id), visit.catalogue.state.models.values())
 
 
 def _checks(visit: UserVisit) -> list[Any]:
@@ -87,7 +92,7 @@ def _checks(visit: UserVisit) -> list[Any]:
 @router.get("/model/labels")
 async def labels(visit: Asked) -> Response:
     """All labels of models, the most used first."""
-    used = Counter(label for one in visit.catalogue.state.models.values() for label in one.labels)
+    used = Counter(label for one in _seen(visit) for label in one.labels)
     found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
     page, pagination = paging.cut(found, visit.params.window())
     return visit.answer({"labels": page, "pagination": pagination})
@@ -96,7 +101,9 @@ async def labels(visit: Asked) -> Response:
 @router.get("/model/checkpoints")
 async def registered(visit: Asked) -> Response:
     """Checkpoints that are versions of models (our addition)."""
-    found = {one.checkpoint for one in visit.catalogue.state.versions.values()}
+    state = visit.catalogue.state
+    held = (state.versions[id] for model in _seen(visit) for id in state.numbers.ids(model.id))
+    found = {one.checkpoint for one in held}
     return visit.answer({"checkpoints": sorted(found)})
 
 
@@ -172,6 +179,8 @@ async def _shown_version(visit: UserVisit, id: int) -> Response:
     if one is None:
         raise not_found("version with the id", id)
     known = state.checkpoints.get(one.checkpoint)
+    if known is not None and not visit.sight.experiment(known.experiment_id):
+        known = None
     told = await checkpoints.show(visit, known) if known is not None else {}
     return visit.answer({"modelVersion": present.version(one, state, told)})
 
@@ -184,6 +193,8 @@ async def versions(visit: Asked, name: str) -> Response:
     found = [state.versions[id] for id in state.numbers.ids(one.id)]
     page, pagination = paging.cut(found, visit.params.window())
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
+    sight = visit.sight
+    held = sight.only(lambda known: sight.experiment(known.experiment_id), held)
     told = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
     shown = [present.version(version, state, told.get(version.checkpoint, {})) for version in page]
     answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}

@@ -49,6 +49,12 @@ async def _start(visit: UserVisit, kind: OwnKind) -> Response:
 
 async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit.Code) -> Response:
     state = visit.catalogue.state
+    if body.template_name:
+        visit.see("template", body.template_name)
+    visit.see("experiment", *body.experiment_ids)
+    visit.see("trial", *body.trial_ids)
+    space = places.workspace(state, body.workspace_id or places.FIRST).workspace_id
+    visit.need("create_task", "workspace", space)
     wish: Wish = completed(body, kind, visit.backend)
     if kind == "TENSORBOARD":
         wish.config["tensorboard"] = tensorboard(body, visit.backend)
@@ -64,7 +70,7 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
         slots=wish.slots,
         pool=wish.pool,
         priority=wish.priority,
-        workspace_id=places.workspace(state, body.workspace_id or places.FIRST).workspace_id,
+        workspace_id=space,
         agent_user=visit.user.agent_user,
     )
     return _shown(visit, kind, await visit.create(command), warnings=[])
@@ -84,6 +90,8 @@ def _add(kind: OwnKind) -> None:
         names, numbers = params.texts("users"), params.integers("user_ids")
         wanted = users.names_of(state, names, numbers)
         own = [one for one in state.tasks.values() if one.kind == kind]
+        sight = visit.sight
+        own = sight.only(lambda one: sight.workspace(one.workspace_id), own)
         own = [one for one in own if not wanted or one.user in wanted]
         space = params.integer("workspace_id")
         own = [one for one in own if space in (0, one.workspace_id)]

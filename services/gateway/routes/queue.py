@@ -36,6 +36,8 @@ async def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]
     rows = await visit.peers.jobs(visit.params.text("resource_pool") or None)
     states = visit.params.names("states", "STATE_", JOB_STATES)
     wanted = [row for row in rows if not states or row.state in states]
+    sight = visit.sight
+    wanted = sight.only(lambda row: sight.experiment(row.experiment_id), wanted)
     found = job.jobs(wanted, visit.catalogue.state)
     return paging.cut(found, visit.params.window())
 

@@ -202,6 +202,7 @@ async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
         users=users.names_of(visit.catalogue.state, [], filters.user_ids),
         project_id=filters.project_id,
         ids=wish.experiment_ids,
+        projects=visit.sight.projects(),
     )
 
     def read(connection: sa.Connection) -> list[int]:

@@ -42,8 +42,10 @@ async def find(visit: Asked) -> Response:
     project = params.integer("project_id")
     if project:
         places.project(state, project)
+        visit.see("project", project)
     lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*wish.names, *wanted})
-    ids = sorted(state.experiments)
+    sight = visit.sight
+    ids = sorted(sight.only(sight.experiment, state.experiments))
     if project:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # In a thread: what takes 100 ms with 100,000 experiments would let everybody else wait.
@@ -85,9 +87,8 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
 async def labels(visit: Asked) -> Response:
     """All labels of experiments, the most used first."""
     state, project = visit.catalogue.state, visit.params.integer("project_id")
-    used = Counter(
-        label for one in state.experiments.values() if project in (0, one.project_id) for label in one.labels
-    )
+    held = (state.experiments[id] for id in _held(visit, project))
+    used = Counter(label for one in held for label in one.labels)
     return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 
 
@@ -98,17 +99,17 @@ async def columns(visit: Asked, id: int) -> Response:
     if id:
         places.project(state, id)
     found = [_column(name, kind, "EXPERIMENT") for name, (kind, _) in FIELDS.items() if name not in HIDDEN]
-    held = _held(state, id)
+    held = _held(visit, id)
     found += [_column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS") for name in _hparams(state, held)]
     metrics = await _metrics(visit, held[:LOOKED_AT])
     return visit.answer({"columns": [*found, *metrics]})
 
 
-def _held(state: State, project_id: int) -> list[int]:
-    """Ids of a project's experiments, the newest first; of all for the id 0."""
-    return sorted(
-        (one.id for one in state.experiments.values() if project_id in (0, one.project_id)), reverse=True
-    )
+def _held(visit: UserVisit, project_id: int) -> list[int]:
+    """Ids of a project's experiments that may be seen, the newest first; of all for the id 0."""
+    state, sight = visit.catalogue.state, visit.sight
+    found = (one.id for one in state.experiments.values() if project_id in (0, one.project_id))
+    return sorted(sight.only(sight.experiment, found), reverse=True)
 
 
 @router.get("/projects/{id}/experiments/metric-ranges")
@@ -117,7 +118,7 @@ async def metric_ranges(visit: Asked, id: int) -> Response:
     state = visit.catalogue.state
     if id:
         places.project(state, id)
-    trials = [telling(state.experiments[one]) for one in _held(state, id)[:LOOKED_AT]]
+    trials = [telling(state.experiments[one]) for one in _held(visit, id)[:LOOKED_AT]]
     asked = [trial for trial in trials if trial is not None]
     found: dict[str, list[float]] = {}
     for start in range(0, len(asked), AT_ONCE):

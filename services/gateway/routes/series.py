@@ -31,6 +31,7 @@ async def series(visit: Asked) -> Response:
     """
     ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(visit.params.integers("trial_ids"))]
     names = list(dict.fromkeys(visit.params.texts("names")))
+    visit.see("trial", *ids)
     if not ids or not names:
         raise invalid("trialIds must name at least one trial, and names at least one metric")
     width = visit.params.integer("width", 1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -20,20 +21,26 @@ root = APIRouter()
 async def list_tasks(visit: Asked) -> Response:
     """What waits or runs."""
     ranks = await visit.peers.ranks()
-    return visit.answer({"allocationIdToSummary": task.summaries(visit.catalogue.state, ranks)})
+    return visit.answer({"allocationIdToSummary": _seen(visit, task.summaries(visit.catalogue.state, ranks))})
+
+
+def _seen(visit: UserVisit, found: dict[str, Any]) -> dict[str, Any]:
+    sight = visit.sight
+    return {id: found[id] for id in sight.only(sight.run, found)}
 
 
 @root.get("/tasks")
 async def list_raw(visit: Asked) -> Response:
     """The same in the older form: a map, in snake_case."""
-    return visit.answer(task.raw_summaries(visit.catalogue.state, await visit.peers.ranks()))
+    ranks = await visit.peers.ranks()
+    return visit.answer(_seen(visit, task.raw_summaries(visit.catalogue.state, ranks)))
 
 
 @router.get("/tasks/count")
 async def count(visit: Asked) -> Response:
     """Tasks that people started, of those that wait or run."""
-    state = visit.catalogue.state
-    live = Counter(state.allocations[id].kind for id in state.live)
+    state, sight = visit.catalogue.state, visit.sight
+    live = Counter(state.allocations[id].kind for id in sight.only(sight.run, state.live))
     found = {"commands": live["COMMAND"], "tensorboards": live["TENSORBOARD"], "notebooks": 0, "shells": 0}
     return visit.answer(found)
 

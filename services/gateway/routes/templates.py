@@ -10,7 +10,7 @@ from starlette.responses import Response
 from det_contracts import expconf
 from det_contracts.commands import RemoveTemplate, SetTemplate
 from det_contracts.problems import not_found
-from services.gateway import paging
+from services.gateway import paging, places
 from services.gateway.backend import Backend
 from services.gateway.commands.templates import template_id
 from services.gateway.domain import Template
@@ -34,6 +34,8 @@ async def templates(visit: Asked) -> Response:
     """All templates, by name."""
     part = visit.params.text("name").lower()
     known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
+    sight = visit.sight
+    known = sight.only(lambda one: sight.workspace(one.workspace_id), known)
     found = [_shown(one) for one in known if part in one.name.lower()]
     page, pagination = paging.cut(found, visit.params.window())
     return visit.answer({"templates": page, "pagination": pagination})
@@ -66,6 +68,7 @@ def _with_secrets(backend: Backend, name: str, config: dict[str, Any]) -> dict[s
 async def _set(
     visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
 ) -> Response:
+    known = template_id(name) in visit.catalogue.state.templates
     whole = await configuration.of_template(visit.backend, visit.user.username, name, config)
     whole = _with_secrets(visit.backend, name, whole)
     command = SetTemplate(
@@ -73,7 +76,7 @@ async def _set(
         config=whole,
         user=visit.user.username,
         replaces=replaces,
-        workspace_id=workspace_id or None,
+        workspace_id=workspace_id or (None if known else places.FIRST),
     )
     return visit.answer(_template(visit, await visit.create(command)))
 

@@ -25,7 +25,7 @@ def _since(visit: UserVisit, default_days: int) -> float:
 @router.get("/cluster/slots")
 async def strips(visit: Asked) -> Response:
     """What ran on each slot in the last days."""
-    return visit.answer({"slots": usage.strips(visit.catalogue.state, _since(visit, 1))})
+    return visit.answer({"slots": usage.strips(visit.catalogue.state, _since(visit, 1), visit.sight.run)})
 
 
 @router.get("/cluster/usage")
@@ -38,4 +38,4 @@ async def by_day(visit: Asked) -> Response:
 @router.get("/cluster/away")
 async def away(visit: Asked) -> Response:
     """Workers that left or were lost in the last days."""
-    return visit.answer({"agents": usage.away(visit.catalogue.state, _since(visit, 7))})
+    return visit.answer({"agents": usage.away(visit.catalogue.state, _since(visit, 7), visit.sight.run)})

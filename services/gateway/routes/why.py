@@ -38,12 +38,18 @@ def reader_of(visit: UserVisit) -> Reader:
 
 async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subject:
     try:
-        return find(visit.catalogue.state, kind, id)
+        found = find(visit.catalogue.state, kind, id)
     except Refused:
-        deleted = await reader.deleted(int(id)) if kind == "experiment" and id.isdecimal() else None
+        gone = kind == "experiment" and id.isdecimal() and visit.sight.everything
+        deleted = await reader.deleted(int(id)) if gone else None
         if deleted is None:
             raise
         return deleted
+    if found.experiment_id > 0:
+        visit.see("experiment", found.experiment_id)
+    else:
+        visit.see("run", *found.allocation_ids)
+    return found
 
 
 def limit_of(visit: UserVisit) -> int:

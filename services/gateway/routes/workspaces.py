@@ -47,7 +47,9 @@ def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
 async def workspaces(visit: Asked) -> Response:
     """All workspaces, pinned ones first."""
     state, viewer = visit.catalogue.state, visit.user.username
-    found = [present.workspace(one, state, viewer) for one in places.workspaces(state).values()]
+    sight = visit.sight
+    seen = sight.only(lambda one: sight.workspace(one.workspace_id), places.workspaces(state).values())
+    found = [present.workspace(one, state, viewer) for one in seen]
     return _page(visit, "workspaces", found)
 
 

@@ -115,6 +115,12 @@ def template_here(config: Any) -> dict[str, Any]:
         raise invalid(str(errors)) from None
 
 
+def given(config: dict[str, Any], name: str) -> list[Any]:
+    """What a configuration's searcher names, if it does."""
+    value = config["searcher"].get(name)
+    return [] if value is None else [value]
+
+
 def source_checkpoint(config: dict[str, Any], state: State) -> str | None:
     """The checkpoint that every trial starts from; raises `Refused` (400) when there is none such.
 

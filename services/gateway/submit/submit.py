@@ -84,18 +84,25 @@ async def received(visit: UserVisit, kind: str) -> AsyncIterator[tuple[Any, Code
             yield shape.model_validate(found["wish"]), code
 
 
-async def checked(backend: Backend, wish: CreateExperiment, code: Code, user: str) -> Checked:
+async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Checked:
     """Complete a wish and, unless it is only to be checked, store its code.
 
     Raises `Refused`, or `archive.TooLarge`.
     """
-    state = backend.catalogue.state
+    backend, user = visit.backend, visit.user.username
+    if wish.template:
+        visit.see("template", wish.template)
+    if wish.parent_id:
+        visit.see("experiment", wish.parent_id)
     config, text = await configuration.complete(
         backend, user, wish.config, _template(wish, backend), unmanaged=wish.unmanaged
     )
     state = backend.catalogue.state
     config = secrets.filled_from_parent(backend, config, wish.parent_id, user)
     project_id = _project(wish, config, state)
+    visit.need("create", "project", project_id)
+    visit.see("trial", *configuration.given(config, "source_trial_id"))
+    visit.see("checkpoint", *configuration.given(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
     # What runs elsewhere uses neither the workers' storage nor their slots.
     warnings = [] if wish.unmanaged else await _check_cluster(backend, config, user)

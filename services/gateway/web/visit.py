@@ -20,10 +20,14 @@ from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import sessions, tokens, users
 from services.gateway.backend import Backend
 from services.gateway.domain import User
+from services.gateway.rights import judge
+from services.gateway.sight import Sight
 from services.gateway.web import errors
 from services.gateway.web.params import Params
 from services.gateway.web.streaming import Stream
 from services.kit import task_tokens
+from services.kit.authz.judge import Wish
+from services.kit.authz.permissions import Kind, Permission
 from services.kit.once import made
 
 COOKIE = "auth"
@@ -137,6 +141,25 @@ class UserVisit(Visit):
     def user(self) -> User:
         """Who asks."""
         return users.by_id(self.catalogue.state, self._user_id)
+
+    @property
+    def sight(self) -> Sight:
+        """What of the catalogue may be shown to whoever asks."""
+        return Sight(self.catalogue.state, self.session())
+
+    def see(self, kind: Kind, *ids: object) -> None:
+        """Raises `Refused` (404) for what may not be seen, now and whenever the rights are asked for anew."""
+        wishes = [Wish("view", kind, id) for id in ids]
+        judge(self.catalogue.state, self.session(), *wishes)
+        self.request.state.wishes += wishes
+
+    def need(self, permission: Permission, kind: Kind, id: object) -> None:
+        """Raises `Refused` early for what the owner of the fact would refuse, before a body is kept."""
+        judge(self.catalogue.state, self.session(), Wish(permission, kind, id))
+
+    def recheck(self) -> None:
+        """Raises `Refused` once an answer that goes on may go on no longer."""
+        judge(self.catalogue.state, self.session(), *self.request.state.wishes)
 
     async def create(self, command: Creation) -> Any:
         """Have something made, once for each `Idempotency-Key`; returns the value of the answer.

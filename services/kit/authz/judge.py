@@ -80,12 +80,12 @@ def require(known: Known, name: str, wishes: Iterable[Wish], *, script: str = ""
                 f"a script may not do this, whoever it belongs to: it takes '{wish.permission}', "
                 "which is for people: det user login"
             )
-        if script and _is_anothers_run(known, wish, script):
-            raise forbidden(f"the token is that of {script}, which does not belong to run {wish.id}")
         if known.rbac:
             _by_roles(known, name, person, wish, script)
         else:
             _basic(known, name, person, wish)
+        if script and _is_anothers_run(known, wish, script):
+            raise forbidden(f"the token is that of {script}, which does not belong to run {wish.id}")
 
 
 def _is_anothers_run(known: Known, wish: Wish, script: str) -> bool:

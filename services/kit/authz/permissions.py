@@ -58,7 +58,7 @@ MEANINGS: dict[Permission, str] = {
     "control_project": "rename, archive, move and delete a project",
     "create_workspace": "make workspaces",
     "control_workspace": "rename, archive and delete a workspace",
-    "read_log": "what was decided in the cluster, by whom and why",
+    "read_log": "what was decided in the cluster, by whom and why, and how it was used",
     "assign_roles": "give roles to users and groups, and take them back",
     "administer_users": "make users and groups, change and deactivate them, set others' passwords",
     "administer_cluster": "enable, disable and drain agents and slots; read the cluster's configuration",

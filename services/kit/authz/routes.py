@@ -87,7 +87,6 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/agents/{agent_id}/slots
         GET ~/agents/{agent_id}/slots/{slot_id}
         GET ~/cluster/slots
-        GET ~/cluster/usage
         GET ~/cluster/away
         GET ~/resource-pools
         GET ~/resource-pools/{name}/workspace-bindings
@@ -142,13 +141,13 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST,PUT,PATCH,DELETE ~/webhooks/{rest:path}
     """,
     ("read_log", "cluster"): """
+        GET ~/cluster/usage
         GET ~/master/logs
         GET ~/master/parked
         GET ~/master/audit
         GET ~/master/audit/export
         GET ~/events
         GET ~/events/{position}
-        GET ~/why/{kind}/{id}
     """,
     ("view", "listed"): """
         GET ~/experiments
@@ -175,6 +174,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/templates
         GET ~/workspaces
         GET ~/live
+        GET ~/why/{kind}/{id}
     """,
     ("view", "workspace"): """
         GET ~/workspaces/{id}
