@@ -11,6 +11,8 @@ from services.gateway.domain import Experiment, State, Worker
 from services.gateway.plain_pages import plain_page
 from services.gateway.present.agent import live_allocations
 from services.gateway.shown import experiment_state, trial_state
+from services.gateway.sight import Sight
+from services.gateway.usage import HIDDEN
 
 PAGE = Template(plain_page("status.html"))
 NEWEST = 20
@@ -26,20 +28,21 @@ def page(cluster: str, live: str) -> str:
     return PAGE.substitute(cluster=escape(cluster), live=live)
 
 
-def fragment(state: State, progress: Mapping[int, float], wrong: Iterable[str] = ()) -> str:
+def fragment(state: State, sight: Sight, progress: Mapping[int, float], wrong: Iterable[str] = ()) -> str:
     """The part that changes; `wrong`: what is wrong with the cluster, a sentence each."""
     lines = "".join(f"<li>{escape(one)}" for one in wrong)
     head = f"<section class=ERROR><h2>Something is wrong</h2><ul>{lines}</ul></section>" if lines else ""
-    return head + _content(state, progress)
+    return head + _content(state, sight, progress)
 
 
-def _content(state: State, progress: Mapping[int, float]) -> str:
-    newest = sorted(state.experiments.values(), key=lambda one: -one.id)[:NEWEST]
+def _content(state: State, sight: Sight, progress: Mapping[int, float]) -> str:
+    seen = sight.only(lambda one: sight.experiment(one.id), state.experiments.values())
+    newest = sorted(seen, key=lambda one: -one.id)[:NEWEST]
     if not newest:
-        return NOTHING_YET + _workers(state)
+        return NOTHING_YET + _workers(state, sight)
     ranked = next((one for one in newest if one.best_trial is not None), None)
     best = _best_trials(state, ranked) if ranked is not None else ""
-    return _experiments(newest, state, progress) + best + _workers(state)
+    return _experiments(newest, state, progress) + best + _workers(state, sight)
 
 
 def _experiments(newest: Iterable[Experiment], state: State, progress: Mapping[int, float]) -> str:
@@ -80,9 +83,9 @@ def _best_trials(state: State, experiment: Experiment) -> str:
     return f"<section><h2>{title}</h2>{_table(head, rows)}</section>"
 
 
-def _workers(state: State) -> str:
+def _workers(state: State, sight: Sight) -> str:
     users = {
-        (part.worker_id, slot): one.trial_id
+        (part.worker_id, slot): f"trial {one.trial_id}" if sight.run(one.id) else HIDDEN
         for one in live_allocations(state)
         for part in one.members
         for slot in part.slots
@@ -94,11 +97,11 @@ def _workers(state: State) -> str:
     return f"<section><h2>Workers</h2>{_table(head, rows)}</section>"
 
 
-def _worker(worker: Worker, users: Mapping[tuple[str, int], int | None]) -> tuple[str, str, str]:
+def _worker(worker: Worker, users: Mapping[tuple[str, int], str]) -> tuple[str, str, str]:
     cells = []
     for slot in worker.slots:
         busy = (worker.id, slot.id) in users
-        what = f"trial {users[worker.id, slot.id]}" if busy else "free"
+        what = users.get((worker.id, slot.id), "free")
         title = escape(f"{slot.kind} {slot.id}: {what}")
         cells.append(f'<span class="slot{" busy" * busy}" title="{title}"></span>')
     used = sum((worker.id, slot.id) in users for slot in worker.slots)

@@ -59,6 +59,7 @@ OF_NOUN = {
     "allocations": "1.r1.1",
 }
 """What `{id}` is, by the first word of the path."""
+HPARAMS = {"olgas_lr": {"type": "const", "val": 1}}
 QUERY = {
     # Streams that would go on want a metric by name, and say so.
     "timeoutSeconds": "0",
@@ -107,7 +108,8 @@ def _template():
 
 def olgas_experiments():
     """And one of Egon, whose script visits."""
-    filed = story.created(1, user="olga")
+    marked = {"name": "olgas-net", "labels": ["olgas-label"]}
+    filed = story.created(1, user="olga", hyperparameters=HPARAMS, **marked)
     outside = story.created(2, user="olga")
     return (
         replace(filed, project_id=2),

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from services.gateway.domain import State
+from services.gateway.sight import Sight
 from services.gateway.web.visit import Asked
 from services.kit.measures import Measures, Reading
 
@@ -28,12 +29,14 @@ async def own(visit: Asked) -> Response:
 async def cluster_state(visit: Asked) -> Response:
     """Which run holds how many slots of which agent: to be joined with what exporters tell of the hosts."""
     measures = Measures("cluster")
-    measures.read(lambda: _readings(visit.catalogue.state))
+    sight = visit.sight
+    measures.read(lambda: _readings(visit.catalogue.state, sight))
     return Response(await measures.text(), media_type=TEXT)
 
 
-def _readings(state: State) -> Iterable[Reading]:
+def _readings(state: State, sight: Sight) -> Iterable[Reading]:
     running = [one for one in state.allocations.values() if one.members and one.ended_at is None]
+    running = sight.only(lambda one: sight.run(one.id), running)
     held = {
         (one.id, one.task_id, str(one.experiment_id), str(one.trial_id or ""), one.pool, part.worker_id): len(
             part.slots

@@ -30,11 +30,11 @@ PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "c
 
 
 async def _live(visit: Visit) -> str:
-    state = visit.catalogue.state
+    state, sight = visit.catalogue.state, visit.sight
     open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
     reasons = visit.backend.health.report(visit.catalogue.position)["reasons"]
     wrong = [f"{one['message']}, since {one['since']}" for one in reasons]
-    return status_page.fragment(state, await visit.peers.progress(open_ids), wrong)
+    return status_page.fragment(state, sight, await visit.peers.progress(open_ids), wrong)
 
 
 @root.get("/det/live")

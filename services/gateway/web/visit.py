@@ -107,6 +107,11 @@ class Visit:
             self.backend.renewals.begin(session.id, sessions.prolonged(session.began_at, now))
         return session
 
+    @property
+    def sight(self) -> Sight:
+        """What of the catalogue may be shown to whoever asks."""
+        return Sight(self.catalogue.state, self.session())
+
     def _task_session(self, token: str) -> tokens.Session:
         """What runs in a task acts for its owner, as long as it runs."""
         key = self.backend.task_key
@@ -141,11 +146,6 @@ class UserVisit(Visit):
     def user(self) -> User:
         """Who asks."""
         return users.by_id(self.catalogue.state, self._user_id)
-
-    @property
-    def sight(self) -> Sight:
-        """What of the catalogue may be shown to whoever asks."""
-        return Sight(self.catalogue.state, self.session())
 
     def see(self, kind: Kind, *ids: object) -> None:
         """Raises `Refused` (404) for what may not be seen, now and whenever the rights are asked for anew."""
