@@ -24,6 +24,8 @@ STREAM_SUBJECTS = {
 }
 INTAKE = "intake"
 """Owner of the decisions about what is admitted from WITNESS to CONTROL."""
+ARCHIVE = "archive"
+"""Who keeps old parts of CONTROL outside of the broker."""
 
 
 EDGE = "edge."
@@ -50,6 +52,18 @@ def control(name: str, key: object) -> str:
 def decision(owner: str) -> str:
     """The one subject on which an owner's decisions are fenced."""
     return f"control.{owner}.decision"
+
+
+def root_of(subject: str) -> str:
+    """Of a subject of CONTROL, or of a filter, the part that says whom it concerns; empty for many.
+
+    `control.searcher.trial.7` of what the searcher decided about trial 7, `control.trial.7` of what its
+    script stated. The archive finds messages by it.
+    """
+    tokens = subject.split(".")
+    length = 3 if tokens[1:2] in (["trial"], ["worker"]) or tokens[2:3] == ["decision"] else 4
+    root = tokens[:length]
+    return ".".join(root) if len(root) == length and not {"*", ">"} & set(root) else ""
 
 
 def about_trial(trial_id: int) -> str:
@@ -166,6 +180,11 @@ def health_look() -> str:
 def health_sign(program: str, replica: str) -> str:
     """What one process says is wrong with it; `*` for both hears all. See `services.kit.health_signs`."""
     return f"health.sign.{program}.{replica}"
+
+
+def saved(owner: str) -> str:
+    """Where a service is asked how far its database is."""
+    return f"query.{owner}.saved"
 
 
 def story_of_experiment(experiment_id: int) -> tuple[str, ...]:

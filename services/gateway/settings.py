@@ -61,10 +61,6 @@ class Settings(OidcSettings):
     """File with the key that secrets are sealed with in the log; workers have it, too. None: no sealing."""
     blobs: str = ""
     """Where contexts are stored: an absolute directory, or s3://bucket[/prefix]."""
-    s3_endpoint_url: str | None = None
-    """Of the blob store's S3 service."""
-    s3_access_key: str = ""
-    s3_secret_key: str = ""
     reachable: str = ""
     """Networks and `host[:port]`, with commas, where people's object stores may be, beside public ones."""
     checkpoints_probe: bool = True

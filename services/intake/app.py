@@ -17,6 +17,7 @@ from det_contracts.events import Decision
 from services.intake.edge import Edge
 from services.intake.measures import IntakeMeasures
 from services.intake.relay import Relay
+from services.kit.archive.settings import whole_log
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import closed_for_good, connect, leave, until_closed
 from services.kit.disk_space import stream_limit
@@ -56,7 +57,9 @@ async def serve(settings: ServiceSettings, tracer: Tracer | None) -> None:
         # What strangers say may be too much for a connection: the log is read and written over another.
         outer = await connect(settings, "edge")
         stack.push_async_callback(leave, outer)
-        relay = Relay(journal, leading=lambda: lease.active, replica=replica, measures=measures)
+        relay = Relay(
+            whole_log(journal, settings), leading=lambda: lease.active, replica=replica, measures=measures
+        )
         look = ClusterLook(connection)
         measures.read(lambda: _readings(relay, lease, connection))
         stack.enter_context(watch.watching_loop())

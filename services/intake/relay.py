@@ -35,6 +35,8 @@ BYTES = 4 * 1024 * 1024
 """Of a batch, beside one fact that is larger by itself."""
 STATED_EVERY_S = 1.0
 """At the latest so long after a fact was admitted, or refused, a decision says so."""
+RENEW_EVERY_S = 3600.0
+"""So long after the last decision an empty one follows: the log is never cut behind it (decision 42)."""
 FORGET_AFTER = 250
 """As soon as so many are admitted they are let go of in WITNESS; at the latest with the next decision."""
 AGAIN_S = 0.2
@@ -227,7 +229,7 @@ class Relay:
 
     async def _state(self) -> None:
         """Say how far this replica is, where that is not in a decision yet, and let go of what is behind."""
-        if self.position > self._stated:
+        if self.position > self._stated or self._since_decision() > RENEW_EVERY_S:
             await self._decide(self.position)
         if self.position > self._forgotten:
             await self._forget()

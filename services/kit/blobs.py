@@ -36,8 +36,8 @@ class BlobStore(Protocol):
     def put(self, key: str, file: BinaryIO) -> None:
         """Store everything from `file`'s present position on; nothing to do when the key is there."""
 
-    def open(self, key: str) -> BinaryIO:
-        """The content, to be closed by the caller; raises `BlobMissing`."""
+    def open(self, key: str, offset: int = 0) -> BinaryIO:
+        """The content from a byte on, to be closed by the caller; raises `BlobMissing`."""
 
     def exists(self, key: str) -> bool:
         """Whether the key is stored, whole."""
@@ -146,11 +146,13 @@ class DirectoryBlobs:
         finally:
             draft.unlink(missing_ok=True)
 
-    def open(self, key: str) -> BinaryIO:
+    def open(self, key: str, offset: int = 0) -> BinaryIO:
         try:
-            return self._path(key).open("rb")
+            file = self._path(key).open("rb")
         except FileNotFoundError:
             raise BlobMissing(f"there is no blob {key} in {self!r}") from None
+        file.seek(offset)
+        return file
 
     def exists(self, key: str) -> bool:
         return self._path(key).exists()
@@ -179,10 +181,10 @@ class S3Blobs:
         with naming_the_place(f"the blob store {self!r}"):
             self._client.put_object(self._bucket, self._name(key), file, length, part_size=_PART_BYTES)
 
-    def open(self, key: str) -> BinaryIO:
+    def open(self, key: str, offset: int = 0) -> BinaryIO:
         with naming_the_place(f"the blob store {self!r}"):
             try:
-                return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key)))
+                return cast(BinaryIO, self._client.get_object(self._bucket, self._name(key), offset))
             except Exception:
                 # Some stores answer a GET for what is not there in ways that the client cannot read.
                 if not self.exists(key):

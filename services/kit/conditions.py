@@ -25,6 +25,7 @@ BROKER_AWAY = "broker_away"
 DATABASE_FAILS = "database_fails"
 DECISIONS_PARKED = "decisions_parked"
 DISK_LOW = "disk_low"
+ARCHIVE_FAILS = "archive_fails"
 
 NONE: Mapping[str, str] = {}
 
@@ -85,6 +86,10 @@ KINDS: dict[str, Kind] = {
     ),
     DISK_LOW: Kind(
         "Make room there, or take away what is not needed. What runs goes on; nothing new is taken before.",
+    ),
+    ARCHIVE_FAILS: Kind(
+        "Look at the archive's directory or bucket: its space, its rights, whether all is there. Nothing is "
+        "removed from the broker meanwhile, and everything else goes on."
     ),
 }
 

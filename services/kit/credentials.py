@@ -25,7 +25,7 @@ from det_contracts import subjects
 from services.kit import base64url
 
 UNLIMITED = -1
-OWNERS = (subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "gateway")
+OWNERS = (subjects.INTAKE, "searcher", "scheduler", "metrics", "checkpoints", "gateway", subjects.ARCHIVE)
 NEXT_ORDERS = f"$JS.API.CONSUMER.MSG.NEXT.{subjects.ORDERS}"
 ORDERS_ACTED_ON = f"$JS.ACK.{subjects.ORDERS}"
 FOR_SCRIPTS = ("witness.trial.>", "reports.>", "ask.trial.>")
@@ -80,6 +80,7 @@ OF_OWNER = {
         *INTO_STREAMS,
     ],
     "scheduler": [subjects.orders("*")],
+    subjects.ARCHIVE: [f"$JS.API.STREAM.PURGE.{subjects.CONTROL}"],
     "gateway": BY_REST,
 }
 

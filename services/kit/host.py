@@ -19,6 +19,8 @@ from sqlalchemy.exc import OperationalError
 
 from det_contracts import commands, subjects
 from services.kit import conditions, migrate
+from services.kit.archive.saved import tell_saved
+from services.kit.archive.settings import whole_log
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import closed_for_good, connect, leave, until_closed
@@ -92,14 +94,14 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         database = await _opened_database(settings.database_url, service.rules.owner, watch)
         stack.callback(database.close)
         watch.begin("waiting for the streams of the broker")
-        journal = await _open_log(service, settings, connection, database)
+        stream = await _open_log(service, settings, connection, database)
         lease = Lease(
             connection, service.rules.owner, uuid.uuid4().hex[:8], replicas=settings.stream_replicas
         )
-        parts = _joined(service, settings, connection, journal, database, lease, measures, watch, tracer)
+        parts = _joined(service, settings, connection, stream, database, lease, measures, watch, tracer)
         stack.push_async_callback(parts.offload.close)
         rebuild = Rebuild(service.rules.owner, database.damaged)
-        await rebuild.look(journal, database, service.rules.state, service.rules.streams)
+        await rebuild.look(stream, database, service.rules.state, service.rules.streams)
         parts.measures.read(rebuild.readings)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watch.watching_loop())
@@ -156,14 +158,14 @@ def _joined(
     service: Service,
     settings: ServiceSettings,
     connection: Client,
-    journal: JetStreamLog,
+    stream: JetStreamLog,
     database: Database,
     lease: Lease,
     measures: Measures,
     watch: SelfWatch,
     tracer: Tracer | None,
 ) -> Parts:
-    rules = service.rules
+    rules, journal = service.rules, whole_log(stream, settings)
 
     def leads() -> bool:
         return lease.active
@@ -176,11 +178,12 @@ def _joined(
         leading=(lambda: True) if service.always_saves else leads,
         backlog=service.backlog,
         measures=measures,
-        marks=lambda: journal.marks,
+        marks=lambda: stream.marks,
     )
     return Parts(
         settings=settings,
         connection=connection,
+        stream=stream,
         journal=journal,
         database=database,
         saver=saver,
@@ -221,7 +224,7 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
         starting=starting,
         behind=lambda: runner.behind() | {SAVING: saver.behind},
         position=position,
-        refusals=parts.journal.refusals,
+        refusals=parts.stream.refusals,
         failing=lambda: parts.database.failure,
         parked=runner.parked_records,
         saves=lambda: service.always_saves or parts.leading(),
@@ -263,6 +266,11 @@ async def _hear(service: Service, parts: Parts, lease: Lease) -> None:
     async def rule(command: Any, call: Call) -> tuple[int, Any]:
         return await runner.command(command, call, within_s=PATIENCE_S)
 
+    def saved() -> int | None:
+        writes = service.always_saves or lease.active
+        return parts.saver.saved.get(subjects.CONTROL, 0) if writes else None
+
+    await tell_saved(parts.connection, rules.owner, saved)
     await parts.answerer.hear_queries({k: answer(k) for k in rules.answers if k not in service.heavy})
     await parts.answerer.hear_queries({k: work_out(job) for k, job in service.heavy.items()})
     if service.always_saves:

@@ -24,13 +24,13 @@ from det_contracts import subjects as names
 from services.kit.ending import end
 from services.kit.jetstream_api import AWAY
 from services.kit.lag import Behind
-from services.kit.log import Batch, LogTruncated, Mark, OutcomeUnknown, Stored
+from services.kit.log import BadSegment, Batch, Gone, LogTruncated, Mark, OutcomeUnknown, Stored
 from services.kit.stream_check import Broken, StreamCheck
 from services.kit.trail import HEADER
 
 __all__ = ["CANNOT_READ", "JetStreamFeed"]
 
-CANNOT_READ = (*AWAY, Broken, OutcomeUnknown)
+CANNOT_READ = (*AWAY, Broken, BadSegment, OutcomeUnknown)
 """What those who ask a log where it ends, and read it, must expect while the broker is away."""
 
 ASK = 500
@@ -275,7 +275,7 @@ class JetStreamFeed:
 
     def _check_hole(self, position: int) -> None:
         if self._stream == names.CONTROL and not self._subjects and position != self.position + 1:
-            self._failure = LogTruncated(
+            self._failure = Gone(
                 f"stream {self._stream} has a hole: after position {self.position} comes {position}"
             )
 

@@ -90,11 +90,20 @@ class LogTruncated(LogError):
     """The log ends before a position that was folded already, or has a hole: it lost what it acknowledged."""
 
 
+class BadSegment(LogTruncated):
+    """A segment of the archive is missing, damaged, or not what the log vouches for; the text names it."""
+
+
+class Gone(LogTruncated):
+    """What follows the position is not in the stream any more; it may lie in the archive."""
+
+
 class Feed(Protocol):
     """A running read."""
 
-    behind: Behind
-    """What is known to be in the stream; done is what was handed out before one asked for more."""
+    @property
+    def behind(self) -> Behind:
+        """What is known to be in the stream; done is what was handed out before one asked for more."""
 
     async def batch(self) -> Batch:
         """Wait for the next messages, or for the news that there are none yet (an empty batch).

@@ -46,6 +46,7 @@ from services.kit.log import (
 from services.kit.stream_check import WAY_OUT
 from services.kit.trail import HEADER
 
+NEVER_PURGED = 10110
 REFUSED = (10071, 10164, 10201)
 """Wrong last sequence, on a stream or a subject; a batch that repeats a stored message."""
 HEADERS_BYTES = 512
@@ -63,6 +64,7 @@ FORMING = (10005, 10008, 10009, 10118)
 FORMING_PATIENCE_S = 30.0
 NANOSECONDS = 1_000_000_000
 MADE_LAZY = "was made by an earlier version, which had it flushed lazily; the broker cannot change that"
+MADE_FOR_EVER = "was made by an earlier version so that nothing is ever removed from it."
 REMAKE = "Stop the services and run `python -m services.local.remake`, which keeps all that it holds"
 
 log = structlog.get_logger()
@@ -188,6 +190,8 @@ class JetStreamLog:
 
     async def forget(self, stream: str, through: int) -> None:
         answer = await self._ask(f"STREAM.PURGE.{stream}", {"seq": through + 1})
+        if answer.get("error", {}).get("err_code") == NEVER_PURGED:
+            raise NotStored(f"stream {stream} {MADE_FOR_EVER} {REMAKE}")
         if "error" in answer:
             raise OutcomeUnknown(f"stream {stream}: {answer['error'].get('description')}")
 
@@ -238,11 +242,11 @@ async def ensure_streams(
     """Make all streams, or bring them to these settings.
 
     Each is flushed before an ack (the broker's `sync_interval: always`), and none is compressed: replicas of
-    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept for ever, of ORDERS
-    the newest message per worker, REPORTS and LOGS are bounded by age and size; without `shrink` one that
-    holds more than `keep_bytes` keeps what it holds. WITNESS forgets nothing by itself: where it is full it
-    refuses, and who states something waits. `known` is how far each was read before: raises `LogTruncated`
-    for one that is gone, as a new one in its place would hide that.
+    compressed streams did not come back after a kill (nats-server 2.15). CONTROL is kept until the archive
+    has it, of ORDERS the newest message per worker, REPORTS and LOGS are bounded by age and size; without
+    `shrink` one that holds more than `keep_bytes` keeps what it holds. WITNESS forgets nothing by itself:
+    where it is full it refuses, and who states something waits. `known` is how far each was read before:
+    raises `LogTruncated` for one that is gone, as a new one in its place would hide that.
     """
     for stream, pattern in names.STREAM_SUBJECTS.items():
         config: dict[str, Any] = {
@@ -260,7 +264,8 @@ async def ensure_streams(
             "max_age": 0,
         }
         if stream == names.CONTROL:
-            config |= {"allow_atomic": True, "deny_delete": True, "deny_purge": True}
+            # Who may purge it is the broker's to say; `deny_purge` is never taken back (decision 42).
+            config |= {"allow_atomic": True, "deny_delete": True}
         elif stream == names.ORDERS:
             config |= {"max_msgs_per_subject": 1}
         elif stream == names.WITNESS:

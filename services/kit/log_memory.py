@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from det_contracts import subjects as names
 from det_contracts.limits import EVENT_BYTES, WITNESS_MESSAGES
@@ -16,6 +16,7 @@ from services.kit.log import (
     Draft,
     Fence,
     FenceLost,
+    Gone,
     LogTruncated,
     NotStored,
     Stored,
@@ -79,7 +80,7 @@ class MemoryLog:
             _check_size(draft)
         if len(drafts) == 1 and drafts[0].id in self._ids:
             return self._ids[drafts[0].id]
-        newest = self._last.get(fence.subject)
+        newest = await self.last(fence.subject)
         if (newest.position if newest else 0) != fence.last:
             raise FenceLost(f"{fence.subject} has moved past position {fence.last}")
         position = 0
@@ -113,11 +114,16 @@ class MemoryLog:
         end = len(self.streams[stream])
         if after > end:
             raise LogTruncated(f"{stream} ends at position {end}, but {after} was folded already")
+        # Of other streams whoever reads lacks what nobody keeps.
+        gone = partial(self.forgotten.__getitem__, stream) if stream == names.CONTROL else int
+        _check_not_gone(after, gone())
         after = max(after, self.forgotten[stream])
-        yield MemoryFeed(self.streams[stream], self._grown, after, subjects)
+        yield MemoryFeed(self.streams[stream], self._grown, after, subjects, gone)
 
     async def last(self, subject: str) -> Stored | None:
-        return self._last.get(subject)
+        found = self._last.get(subject)
+        gone = self.forgotten[stream_of(subject)]
+        return None if found is None or found.position <= gone else found
 
     async def bounds(self, stream: str) -> tuple[int, int]:
         return self.forgotten[stream] + 1, len(self.streams[stream])
@@ -129,7 +135,16 @@ class MemoryLog:
 class MemoryFeed:
     """A read of a list that grows."""
 
-    def __init__(self, kept: list[Stored], grown: _Grown, after: int, filters: Sequence[str]) -> None:
+    def __init__(
+        self,
+        kept: list[Stored],
+        grown: _Grown,
+        after: int,
+        filters: Sequence[str],
+        gone: Callable[[], int],
+    ) -> None:
+        """`gone` tells the position up to which nothing is there any more."""
+        self._gone = gone
         self._kept = kept
         self._grown = grown
         self._at = after
@@ -139,6 +154,8 @@ class MemoryFeed:
 
     async def batch(self) -> Batch:
         while True:
+            if not self._filters:
+                _check_not_gone(self._at, self._gone())
             found = self._take()
             caught_up = self._at == len(self._kept)
             if found or not self._told:
@@ -151,6 +168,11 @@ class MemoryFeed:
         new = self._kept[self._at : self._at + READ_LIMIT]
         self._at += len(new)
         return [m for m in new if not self._filters or any(matches(f, m.subject) for f in self._filters)]
+
+
+def _check_not_gone(after: int, forgotten: int) -> None:
+    if after < forgotten:
+        raise Gone(f"it begins at position {forgotten + 1}: {after + 1} is gone")
 
 
 def _check_size(draft: Draft) -> None:

@@ -28,7 +28,7 @@ class Surroundings:
     async def _look_at(self, stream: str) -> None:
         # While the broker is away, which `broker_connected` tells, what was known stays.
         with contextlib.suppress(OutcomeUnknown):
-            self._streams[stream] = await self._parts.journal.state(stream)
+            self._streams[stream] = await self._parts.stream.state(stream)
 
     def readings(self) -> Iterable[Reading]:
         """What was found, and what the service itself knows."""

@@ -12,6 +12,7 @@ from services.kit.bus import Answerer, Asker
 from services.kit.cluster_look import ClusterLook
 from services.kit.conditions import Conditions
 from services.kit.database import Database
+from services.kit.log import Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures
 from services.kit.offload import Offload
@@ -29,7 +30,10 @@ class Parts:
 
     settings: ServiceSettings
     connection: Client
-    journal: JetStreamLog
+    stream: JetStreamLog
+    """What is in the broker."""
+    journal: Log
+    """The whole log, with what was moved to the archive."""
     database: Database
     saver: DatabaseSaver
     runner: Runner[Any]

@@ -29,7 +29,7 @@ class Rebuild:
     ) -> None:
         """Tell of each stream that is to be read from its beginning, and has none of its beginning any more.
 
-        CONTROL is kept for ever: a hole there is refused by who reads it.
+        CONTROL is kept for ever, in the broker or the archive: a hole there is refused by who reads it.
         """
         known: Mapping[str, int] = await database.read(Snapshot(self._owner, state).positions)
         for stream in set(streams) - known.keys() - {subjects.CONTROL}:

@@ -20,6 +20,7 @@ import structlog
 from det_contracts import codec, subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
+from det_contracts.events.archive import SegmentSealed
 from det_contracts.problems import invalid, unavailable
 from services.kit.inbox import Inbox
 from services.kit.lag import Behind
@@ -103,6 +104,8 @@ class Runner(Generic[S]):
         self._trail = Trail()
         self._fence = 0
         self._fence_subject = subjects.decision(rules.owner)
+        self._archived = 0
+        """Up to where the log lies in the archive; a decision that does may be removed from the broker."""
         self._appended = 0
         self._caught_up: dict[str, bool] = dict.fromkeys(rules.streams, False)
         self._touched: dict[Key, str] = {}
@@ -232,6 +235,8 @@ class Runner(Generic[S]):
         if type(event) is Decision:
             self._read_back(recorded)
             return
+        if type(event) is SegmentSealed:
+            self._archived = max(self._archived, event.last)
         if type(event) is Unknown:
             self._measures.skipped(event.name)
             if event.version == 0:
@@ -303,6 +308,9 @@ class Runner(Generic[S]):
                 return False
             for outcome in made.outcomes:
                 outcome.tell(position)
+        if 0 < self._fence <= self._archived:
+            # Nothing behind it may be removed before there is a newer one.
+            return await self._append(Round(self._new_id(), self._clock()))
         await asyncio.sleep(0)
         return bool(self._waiting)
 

@@ -47,6 +47,13 @@ class ServiceSettings:
     """Copies of each stream: 1, or 3 in a NATS cluster."""
     stream_keep_mib: int = 0
     """Most that REPORTS and LOGS may each take; 0: 16 GiB. Never more than an eighth of `log_disk`."""
+    archive: str = ""
+    """Where old parts of CONTROL lie: an absolute directory, or s3://bucket[/prefix]; empty: all of it stays
+    in the broker. All services need the same one."""
+    s3_endpoint_url: str | None = None
+    """Of the S3 service of archive and contexts."""
+    s3_access_key: str = ""
+    s3_secret_key: str = ""
     log_disk: Path | None = None
     """Where the broker keeps the log, if this host can see it: its free space is watched."""
     disk_reserve_mib: int = 0

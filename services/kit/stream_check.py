@@ -14,7 +14,7 @@ from nats.aio.client import Client
 
 from det_contracts import subjects as names
 from services.kit.jetstream_api import MISSING_STREAM, NO_MESSAGE, ask, is_leaders
-from services.kit.log import LogTruncated, Mark
+from services.kit.log import Gone, LogTruncated, Mark
 
 CERTAIN_S = 5.0
 """For how long a stream must look as if it lost something, or be gone, until that is believed."""
@@ -57,6 +57,8 @@ class StreamCheck:
         if not is_leaders(answer):
             raise Broken(f"stream {self._stream} has no leader that would know its end")
         found = await self._fault(answer, position)
+        if not found and (begins := begins_later(self._stream, answer["state"], position)):
+            raise Gone(begins)
         if not found:
             self._since = None
             return
@@ -107,9 +109,17 @@ def fault(stream: str, state: dict[str, Any], position: int) -> str:
             f"stream {stream} ends at position {state['last_seq']}, but {position} was read already: "
             f"the log has lost its tail. {WAY_OUT}"
         )
-    if stream == names.CONTROL and state["first_seq"] > position + 1:
-        return f"stream {stream} begins at position {state['first_seq']}: {position + 1} is gone"
     return ""
+
+
+def begins_later(stream: str, state: dict[str, Any], position: int) -> str:
+    """Why CONTROL alone is not enough for whoever has read up to `position`; empty where it is."""
+    if stream != names.CONTROL or state["first_seq"] <= position + 1:
+        return ""
+    return (
+        f"stream {stream} begins at position {state['first_seq']}: {position + 1} is gone. If it was "
+        "archived, set STEADFAST_ARCHIVE to where the archive lies; else restore the broker's data"
+    )
 
 
 def _with_holes(stream: str, state: dict[str, Any]) -> str:

@@ -1,10 +1,11 @@
-"""Makes streams anew, with all that they hold, that an earlier version had flushed lazily.
+"""Makes streams anew, with all that they hold, that an earlier version made in ways the broker never changes.
 
     python -m services.local.remake --nats nats://127.0.0.1:4222 --credentials operator.creds [--replicas 3]
 
-The broker changes neither how a stream is flushed nor, for a lazy one, how many replicas it has. So it is
-copied: positions and times stay. Services must be stopped; workers and scripts may run on, and send what they
-have afterwards. It takes a second for some thousand messages, and may be run again when it was interrupted.
+The broker changes neither how a stream is flushed nor, for a lazy one, how many replicas it has; nor does it
+take back that nothing is removed from CONTROL, which the archive does. So the stream is copied: positions
+and times stay. Services must be stopped; workers and scripts may run on, and send what they have afterwards.
+It takes a second for some thousand messages, and may be run again when it was interrupted.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ async def _go_on(connection: Client, stream: str) -> bool:
     elif of_stream["config"].get("mirror"):
         await _promote(connection, stream, copy, [names.STREAM_SUBJECTS[stream]])
         await _call(connection, f"STREAM.DELETE.{copy}", {})
-    elif of_stream["config"].get("persist_mode") == "async":
+    elif _is_old(of_stream["config"]):
         await _copy(connection, stream, copy, of_stream, of_copy)
     elif of_copy is not None:
         await _call(connection, f"STREAM.DELETE.{copy}", {})
@@ -93,8 +94,12 @@ async def _copy(
         await _call(connection, f"STREAM.DELETE.{stream}", {})
 
 
+def _is_old(config: dict[str, Any]) -> bool:
+    return config.get("persist_mode") == "async" or bool(config.get("deny_purge"))
+
+
 def _usual(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    left_out = ("persist_mode", "compression", "subjects", "mirror", "metadata")
+    left_out = ("persist_mode", "compression", "subjects", "mirror", "metadata", "deny_purge", "allow_atomic")
     return {key: value for key, value in config.items() if key not in left_out} | {"name": name}
 
 

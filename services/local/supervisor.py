@@ -20,7 +20,9 @@ from services.local.processes import Child, Program, tell
 
 RUN_AS = "STEADFAST_WORKER_RUN_AS"
 SERVICES = ("intake", "searcher", "scheduler", "metrics", "checkpoints", "gateway")
-WITHOUT_DATABASE = ("intake",)
+ARCHIVE = "archive"
+"""Runs where `STEADFAST_ARCHIVE` names a place."""
+WITHOUT_DATABASE = ("intake", ARCHIVE)
 
 
 class Cluster:
@@ -29,6 +31,9 @@ class Cluster:
     def __init__(self, plan: Plan, home: Home) -> None:
         self.plan = plan
         self.home = home
+        wanted = plan.settings.get("STEADFAST_ARCHIVE") or os.environ.get("STEADFAST_ARCHIVE")
+        self.services = (*SERVICES, ARCHIVE) if wanted else SERVICES
+        """The programs of the control plane, by name."""
         self._ports = self._choose_ports()
         self._authority = write_keys(home.folder("secrets"))
         self._certificates = home.certificates(plan)
@@ -44,7 +49,7 @@ class Cluster:
 
     def programs(self) -> list[Program]:
         """The broker first, then the services, then the workers."""
-        names = [*SERVICES, *worker_ids(self.plan)]
+        names = [*self.services, *worker_ids(self.plan)]
         return [self._broker(), *(self._python(name) for name in names)]
 
     def worker(self, id: str) -> Program:
@@ -62,7 +67,7 @@ class Cluster:
         # Kept: running scripts must find the broker again after a restart, and Prometheus everything else.
         ports = self.home.read("ports.json") or {}
         with contextlib.ExitStack() as chosen:
-            for name in ("broker", "monitor", *SERVICES, *worker_ids(self.plan)):
+            for name in ("broker", "monitor", *self.services, *worker_ids(self.plan)):
                 if name not in ports:
                     # Held until all are chosen: the system hands out a port that was let go at any time.
                     ports[name] = broker.port_of(chosen.enter_context(broker.held_port()))
@@ -72,7 +77,7 @@ class Cluster:
 
     def _tell_prometheus(self, ports: dict[str, int]) -> None:
         """Leave a file that names all pages with numbers, for Prometheus' `file_sd_configs`."""
-        names = (*SERVICES, *worker_ids(self.plan))
+        names = (*self.services, *worker_ids(self.plan))
         targets = [{"targets": [f"127.0.0.1:{ports[name]}"], "labels": {"program": name}} for name in names]
         self.home.write("prometheus-targets.json", targets)
 
@@ -88,7 +93,7 @@ class Cluster:
         return Program("broker", broker.command(config), dict(os.environ), self._log("broker"))
 
     def _python(self, name: str) -> Program:
-        module = f"services.{name}" if name in SERVICES else "worker"
+        module = f"services.{name}" if name in self.services else "worker"
         # -P: a folder called `services` or `worker` where the cluster was started is not the platform.
         command = [sys.executable, "-P", "-m", module]
         return Program(name, command, self._environment(name), self._log(name))
@@ -106,9 +111,9 @@ class Cluster:
             found["STEADFAST_TLS_CA"] = str(self._certificates.authority)
         if name in self._ports:
             found["STEADFAST_HEALTH_PORT"] = str(self._ports[name])
-        if name in SERVICES and name not in WITHOUT_DATABASE:
+        if name in self.services and name not in WITHOUT_DATABASE:
             found["STEADFAST_DATABASE_URL"] = f"sqlite:///{home.folder('databases') / name}.db"
-        if name in SERVICES:
+        if name in self.services:
             found["STEADFAST_LOG_DISK"] = str(self.log_folder)
         if name == "gateway":
             found |= self._gateway()
@@ -116,13 +121,13 @@ class Cluster:
             found["STEADFAST_TASK_KEY"] = str(self.home.secret("task-key"))
         if name == "scheduler" and plan.pools_file:
             found["STEADFAST_POOLS"] = plan.pools_file
-        if name not in SERVICES:
+        if name not in self.services:
             found |= self._worker(name)
         return found | self._reach() | plan.settings
 
     def _credentials(self, name: str) -> Path:
         secrets = self.home.folder("secrets")
-        if name in SERVICES:
+        if name in self.services:
             return secrets / f"{name}.creds"
         return write_worker(self._authority, secrets / "workers" / f"{name}.creds", name)
 
@@ -214,8 +219,8 @@ async def supervise(plan: Plan, home: Home) -> None:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
             # Workers first: they end trials and say so while the broker still listens.
-            workers = len(children) - 1 - len(SERVICES)
-            for group in (children[len(children) - workers :], children[1 : 1 + len(SERVICES)], children[:1]):
+            first = 1 + len(cluster.services)
+            for group in (children[first:], children[1:first], children[:1]):
                 await asyncio.gather(*(child.stop() for child in group))
             (home.path / "processes.json").unlink(missing_ok=True)
             raise

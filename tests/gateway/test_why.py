@@ -8,6 +8,7 @@ from det_contracts import codec, queries
 from det_contracts.events import scheduler, searcher, trial, worker
 from services.gateway.why import reader
 from services.kit.log import Draft
+from tests.archive.places import Place
 from tests.gateway import stories
 
 UUID = "b57be4ea-a09c-486d-8dc7-2fa4170e0994"
@@ -230,3 +231,33 @@ def test_what_would_take_too_many_reads_is_cut_and_says_so(cluster, monkeypatch)
     answer = cluster.get("/api/v1/why/experiment/1")
     assert said(answer) == WHOLE[:3]
     assert answer["more"]
+
+
+def test_what_was_moved_to_the_archive_is_told_as_before(cluster, tmp_path):
+    """Why, events, the timeline and the master's log; and a damaged segment by its name."""
+    last = len(cluster.journal.streams["CONTROL"])
+
+    def told():
+        things = [("experiment", 1), ("trial", 1), ("trial", 2), ("allocation", "1.r1.1")]
+        return [
+            *(cluster.get(f"/api/v1/why/{kind}/{id}") for kind, id in things),
+            *(cluster.get(f"/api/v1/why/{kind}/{id}", all=True, before=last) for kind, id in things),
+            cluster.get("/api/v1/experiments/1/timeline")["stretches"],
+            cluster.get("/api/v1/events/9"),
+            cluster.get("/api/v1/events", before=last + 1),
+            cluster.get("/api/v1/events", before=last + 1, owner="searcher", limit=3),
+            cluster.lines("/api/v1/master/logs", limit=last)[: last - 1],
+        ]
+
+    before = told()
+    place = Place(tmp_path / "archive", stream=cluster.journal, count=5)
+    headers = cluster.run(place.seal())
+    assert cluster.run(place.cutter.cut({"gateway": 10**9})) == headers[-1].last
+    object.__setattr__(cluster.backend, "journal", place.log)
+    for one, other in zip(told(), before, strict=True):
+        assert one == other
+    stands = cluster.get("/api/v1/master/archive")
+    assert (stands["first"], stands["archived"]) == (headers[-1].last + 1, headers[-1].last)
+    content = place.folder / headers[1].content[:2] / headers[1].content
+    content.write_bytes(b"x" + content.read_bytes()[1:])
+    assert "from 6 to 10" in cluster.refused(503, "GET", "/api/v1/why/experiment/1")

@@ -12,6 +12,7 @@ import pytest
 from det_contracts import codec, subjects
 from det_contracts.envelope import Unknown
 from det_contracts.events import Decision, metrics, scheduler, trial
+from det_contracts.events.archive import SegmentSealed
 from det_contracts.limits import STATED_BYTES
 from det_contracts.problems import Refused, invalid
 from services.kit import runner as runner_module
@@ -516,3 +517,27 @@ def test_what_no_database_would_take_is_no_event(change):
     for found, kind in ((fact, trial.CheckpointStored), (msgspec.structs.replace(fact, **change), Unknown)):
         body = codec.encode(found, id="x", actor="trial:1", at=1.0)
         assert type(read_event(Stored(codec.subject_of(fact), 1, body), subjects.CONTROL).event) is kind
+
+
+def test_whoever_decided_nothing_behind_what_is_archived_makes_an_empty_decision():
+    """Else the log could never be cut behind a quiet owner: its newest decision has to stay."""
+
+    async def work():
+        log = MemoryLog()
+        await log.append(ask(1))
+        async with running(log) as runner:
+            await until(lambda: answered(runner) == 1)
+            through = len(log.streams[subjects.CONTROL])
+            for _ in range(2):
+                sealed = SegmentSealed(stream="CONTROL", first=1, last=through, header="x", size=1)
+                await log.append(draft(sealed, f"sealed-{len(log.streams[subjects.CONTROL])}"))
+                end = len(log.streams[subjects.CONTROL])
+                await until(lambda end=end: runner.positions[subjects.CONTROL] >= end)
+            await until(lambda: runner._fence > through)
+            await log.forget(subjects.CONTROL, through)
+            await log.append(ask(2))
+            await until(lambda: answered(runner, 2) == 1)
+        kinds = [type(codec.decode(m.body, 1).event) for m in log.streams[subjects.CONTROL]]
+        assert kinds.count(Decision) == 3, "one of them empty, and no more than one"
+
+    asyncio.run(work())

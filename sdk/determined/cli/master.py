@@ -71,6 +71,22 @@ def parked(session: Session, args: argparse.Namespace) -> None:
     output.table(("Service", "Since", "Message"), [_parked_row(one) for one in found["parked"]])
 
 
+def archive(session: Session, args: argparse.Namespace) -> None:
+    """Which part of the log was moved out of the broker."""
+    found = session.get("/api/v1/master/archive")
+    if args.json:
+        output.print_json(found)
+        return
+    print(f"in the broker: events {found['first']} to {found['last']}")
+    if not found["place"]:
+        print("There is no archive: the broker keeps all of it (STEADFAST_ARCHIVE).")
+        return
+    print(
+        f"in the archive: events up to {found['archived']}, {found['segments']} segments, "
+        f"{found['bytes']:,} bytes in {found['place']}"
+    )
+
+
 def audit(session: Session, args: argparse.Namespace) -> None:
     """Whose commands changed what."""
     given = {"users": args.user, "event": args.event, "about": args.about}
@@ -117,6 +133,12 @@ NOUN = Noun(
             "parked",
             "list what the cluster could not read or decide about",
             parked,
+            (arg("--json", action="store_true", help="write JSON"),),
+        ),
+        Verb(
+            "archive",
+            "show which part of the log was moved out of the broker",
+            archive,
             (arg("--json", action="store_true", help="write JSON"),),
         ),
         Verb(

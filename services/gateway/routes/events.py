@@ -19,7 +19,7 @@ from services.gateway.why.timeline import totals
 from services.kit.records import read_event
 
 router = APIRouter()
-OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial")
+OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial", "archive")
 SECRETS = ("password", "salt", "hashed", "token", "secret_key", "access_key", "original_config")
 """Fields of events that nobody is shown; the configuration hides its own."""
 

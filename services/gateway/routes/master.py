@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.expconf import masked
-from det_contracts.problems import invalid
+from det_contracts.problems import invalid, unavailable
 from services.gateway import journal, store
 from services.gateway.cluster_health import DOWN
 from services.gateway.routes.oidc import START
 from services.gateway.settings import Settings
 from services.gateway.web.visit import Anybody, Asked
+from services.kit.archive.log import standing
 from services.kit.authz.roles import is_rbac
+from services.kit.jetstream_feed import CANNOT_READ
 
 API_VERSION = "0.25.0"
 """Of the API that we speak: clients compare it with their own."""
@@ -95,6 +98,16 @@ async def parked(visit: Asked) -> Response:
     found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))
     parked = visit.backend.health.parked()
     return visit.answer({"unreadable": found[:limit], "more": len(found) > limit, "parked": parked})
+
+
+@router.get("/master/archive")
+async def archive(visit: Asked) -> Response:
+    """Which part of the log was moved out of the broker, and where to (our addition)."""
+    try:
+        found = await standing(visit.backend.journal)
+    except CANNOT_READ as error:
+        raise unavailable(f"the archive cannot be read just now: {error}; try again") from error
+    return visit.answer(msgspec.to_builtins(found))
 
 
 @router.get("/master/telemetry")

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from det_contracts import codec
-from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial, worker
+from det_contracts.events import archive, checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from det_contracts.states import ENDS_IN
 from services.gateway.why.history import History, about
 
@@ -127,6 +127,7 @@ def _number(metric: Any) -> str:
 
 
 SENTENCES: dict[type, Sentence] = {
+    archive.SegmentSealed: lambda e, _: f"positions {e.first} to {e.last} of {e.stream} were archived",
     searcher.ExperimentCreated: lambda e, _: f"experiment {e.experiment_id} was created",
     searcher.ExperimentActivated: lambda e, _: f"experiment {e.experiment_id} was activated",
     searcher.ExperimentPaused: lambda e, _: f"experiment {e.experiment_id} was paused",

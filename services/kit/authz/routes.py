@@ -144,6 +144,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/cluster/usage
         GET ~/master/logs
         GET ~/master/parked
+        GET ~/master/archive
         GET ~/master/audit
         GET ~/master/audit/export
         GET ~/events

@@ -197,6 +197,18 @@ def test_who_did_what_is_taken_away(master, det):
     assert call.query == {"event": ["searcher"], "format": ["json"]}
 
 
+def test_how_the_archive_stands(master, det):
+    found = {"place": "", "segments": 0, "bytes": 0, "archived": 0, "first": 1, "last": 70}
+    master.answer("GET", "/api/v1/master/archive", found)
+    assert "There is no archive" in det("master", "archive").out
+    found |= {"place": "directory /old", "segments": 2, "bytes": 12345, "archived": 50, "first": 31}
+    master.answer("GET", "/api/v1/master/archive", found)
+    out = det("master", "archive").out
+    assert "in the broker: events 31 to 70" in out
+    assert "events up to 50, 2 segments, 12,345 bytes in directory /old" in out
+    assert json.loads(det("master", "archive", "--json").out) == found
+
+
 def test_what_the_cluster_passed_over(master, det):
     unreadable = {"position": 41, "subject": "control.trial.3.progress", "reason": "damaged"}
     record = {"program": "searcher", "since": "2023-08-01T12:00:00Z", "message": "trial 7: too large"}

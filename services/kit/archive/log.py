@@ -1,0 +1,217 @@
+"""The whole log: what is left in the stream, and before it what lies in the archive."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from det_contracts import subjects as names
+from det_contracts.events import archive
+from services.kit.archive.segment import Header
+from services.kit.archive.segments import Segments
+from services.kit.ending import end
+from services.kit.lag import Behind
+from services.kit.log import BadSegment, Batch, Draft, Feed, Fence, Gone, Log, Stored
+from services.kit.records import read_event
+
+SEALED = names.control("archive.segment_sealed", names.CONTROL)
+"""Where the newest segment is told, and whoever seals is fenced."""
+
+
+class ArchivedLog:
+    """Implements `services.kit.log.Log` over a stream whose beginning may have been moved to the archive."""
+
+    def __init__(self, stream: Log, segments: Segments) -> None:
+        self._stream = stream
+        self._segments = segments
+
+    async def append(self, draft: Draft) -> int:
+        return await self._stream.append(draft)
+
+    async def append_batch(self, drafts: Sequence[Draft], *, fence: Fence) -> int:
+        return await self._stream.append_batch(drafts, fence=fence)
+
+    @asynccontextmanager
+    async def read(self, stream: str, *, after: int, subjects: Sequence[str] = ()) -> AsyncIterator[Feed]:
+        if stream != names.CONTROL:
+            async with self._stream.read(stream, after=after, subjects=subjects) as plain:
+                yield plain
+            return
+        feed = _ArchivedFeed(self, self._stream, after, subjects)
+        try:
+            await feed.open()
+            yield feed
+        finally:
+            await feed.close()
+
+    async def last(self, subject: str) -> Stored | None:
+        found = await self._stream.last(subject)
+        if found is not None or names.stream_of(subject) != names.CONTROL or subject == SEALED:
+            return found
+        return await self._segments.last(await self.chain(), subject)
+
+    async def bounds(self, stream: str) -> tuple[int, int]:
+        first, last = await self._stream.bounds(stream)
+        if stream == names.CONTROL and first > 1 and (chain := await self.chain()):
+            first = min(first, chain[0].first)
+        return first, last
+
+    async def forget(self, stream: str, through: int) -> None:
+        await self._stream.forget(stream, through)
+
+    async def chain(self, after: int = 0) -> list[Header]:
+        """The segments that hold something behind a position, in order; raises `BadSegment`."""
+        head = sealed(await self._stream.last(SEALED))
+        return await self._segments.chain(head.header, after) if head is not None else []
+
+    async def standing(self) -> Standing:
+        """How the archive stands."""
+        first, last = await self._stream.bounds(names.CONTROL)
+        chain = await self.chain()
+        return Standing(
+            place=repr(self._segments),
+            segments=len(chain),
+            bytes=sum(header.size for header in chain),
+            archived=chain[-1].last if chain else 0,
+            first=first,
+            last=last,
+        )
+
+    async def archived(self, after: int, filters: Sequence[str]) -> AsyncGenerator[list[Stored], None]:
+        """What the archive has behind a position, in portions."""
+        for header in await self.chain(after):
+            async with contextlib.aclosing(self._segments.messages(header, after, filters)) as blocks:
+                async for block in blocks:
+                    yield block
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How the archive of a log stands, for people."""
+
+    place: str = ""
+    """Empty where there is none."""
+    segments: int = 0
+    bytes: int = 0
+    archived: int = 0
+    """Up to where everything lies there."""
+    first: int
+    """Position of the first message in the broker."""
+    last: int
+
+
+async def standing(log: Log) -> Standing:
+    """How a log's archive stands; raises `LogError`, or OSError where its place does not answer."""
+    if not isinstance(log, ArchivedLog):
+        first, last = await log.bounds(names.CONTROL)
+        return Standing(first=first, last=last)
+    return await log.standing()
+
+
+def sealed(message: Stored | None) -> archive.SegmentSealed | None:
+    """What a message says of the newest segment; None for none. Raises `BadSegment` for what is no such."""
+    if message is None:
+        return None
+    event = read_event(message).event
+    if not isinstance(event, archive.SegmentSealed):
+        raise BadSegment(
+            f"message {message.position} of CONTROL tells of the archive in an unknown way: update Steadfast"
+        )
+    return event
+
+
+class _ArchivedFeed:
+    """One running read: first of the archive, as far as needed, then of the stream."""
+
+    def __init__(self, log: ArchivedLog, stream: Log, after: int, filters: Sequence[str]) -> None:
+        self._log = log
+        self._source = stream
+        self._position = after
+        """Up to where everything was handed out."""
+        self._filters = filters
+        self._opened = contextlib.AsyncExitStack()
+        self._feed: Feed | None = None
+        self._past: AsyncGenerator[list[Stored], None] | None = None
+        self._end = 0
+        self._next: asyncio.Future[list[Stored] | None] | None = None
+        self._behind = Behind()
+
+    @property
+    def behind(self) -> Behind:
+        return self._behind if self._feed is None else self._feed.behind
+
+    async def open(self) -> None:
+        """Begin where the position lies; raises `LogTruncated` where nobody has what follows it."""
+        if self._filters:
+            # The stream alone does not show what is missing among what it is asked for.
+            await self._go_to_archive()
+        if self._past is None:
+            await self._go_to_stream()
+
+    async def close(self) -> None:
+        """Stop reading."""
+        if self._next is not None:
+            await end(self._next)
+        if self._past is not None:
+            await self._past.aclose()
+        await self._opened.aclose()
+
+    async def batch(self) -> Batch:
+        while True:
+            if self._past is not None:
+                found = await self._archived()
+                if found is None:
+                    await self._go_to_stream()
+                elif found:
+                    return Batch(found, False)
+                continue
+            assert self._feed is not None  # noqa: S101 - for the type checker
+            try:
+                batch = await self._feed.batch()
+            except Gone as gone:
+                await self._leave_stream(gone)
+                continue
+            if batch.messages:
+                self._position = batch.messages[-1].position
+            return batch
+
+    async def _archived(self) -> list[Stored] | None:
+        """The next messages of the archive; None when it has no more. Whoever waits may be cancelled."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._following())
+        found = await asyncio.shield(self._next)
+        self._next = None
+        if found:
+            self._position = found[-1].position
+        return found
+
+    async def _following(self) -> list[Stored] | None:
+        assert self._past is not None  # noqa: S101 - for the type checker
+        return await anext(self._past, None)
+
+    async def _go_to_stream(self) -> None:
+        self._past, self._position = None, max(self._position, self._end)
+        try:
+            self._feed = await self._opened.enter_async_context(
+                self._source.read(names.CONTROL, after=self._position, subjects=self._filters)
+            )
+        except Gone as gone:
+            await self._leave_stream(gone)
+
+    async def _leave_stream(self, gone: Gone) -> None:
+        """Go on with the archive; raises `Gone` where that does not have it either."""
+        await self._opened.aclose()
+        self._feed = None
+        await self._go_to_archive()
+        if self._past is None:
+            raise gone
+
+    async def _go_to_archive(self) -> None:
+        chain = await self._log.chain(self._position)
+        if not chain or chain[0].first > self._position + 1:
+            return
+        self._end = chain[-1].last
+        self._past = self._log.archived(self._position, self._filters)

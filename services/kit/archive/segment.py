@@ -1,0 +1,272 @@
+"""The form of a segment: a closed range of CONTROL as three blobs, each under its own SHA-256.
+
+The *content* is a row of zstd frames, one for each block of messages. The *index* says which blocks hold
+messages of a root (`subjects.root_of`). The *header* names both, every block with its digest, and the header
+of the segment before, so that the newest header vouches for everything. None of them holds a clock or chance:
+who seals the same range again makes the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+import msgspec
+import zstandard
+
+from det_contracts import codec, subjects
+from services.kit.log import BadSegment, LogTruncated, Stored
+
+BLOCK_EVENTS = 1_000
+BLOCK_BYTES = 4 << 20
+"""Of a block, before it is compressed, beside one message that is larger by itself."""
+LEVEL = 6
+DIGEST_BYTES = 16
+"""Of a block's digest."""
+ENTRY_BYTES = 8
+"""Of one line of the index: four of the root's checksum, four of the block's number."""
+FORM = 1
+
+
+class Block(msgspec.Struct, frozen=True, array_like=True):
+    """Where some messages lie in the content."""
+
+    first: int
+    """Position of the first message."""
+    offset: int
+    size: int
+    digest: bytes
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a segment without reading it."""
+
+    form: int = FORM
+    stream: str
+    first: int
+    last: int
+    until: float
+    """When its last readable event was stated, in seconds since the epoch; 0 for none."""
+    content: str
+    """SHA-256, as of the others."""
+    size: int
+    """Bytes of the content."""
+    index: str
+    before: str
+    """The header of the segment before; empty for the first one."""
+    blocks: list[Block]
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return f"the segment of {self.stream} from {self.first} to {self.last}"
+
+
+class _Columns(msgspec.Struct, array_like=True, gc=False):
+    """Messages of a block; their positions follow one another."""
+
+    subjects: list[str]
+    bodies: list[bytes]
+    traces: list[str]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Columns).decode
+_headers = msgspec.json.Decoder(Header)
+
+
+def digest_of(content: bytes) -> str:
+    """The key under which a blob lies."""
+    return hashlib.sha256(content).hexdigest()
+
+
+class Writer:
+    """Takes the messages of one segment in order, and writes its content to a file."""
+
+    def __init__(self, stream: str, target: BinaryIO, before: str) -> None:
+        self._stream = stream
+        self._target = target
+        self._before = before
+        self._compress = zstandard.ZstdCompressor(level=LEVEL).compress
+        self._digest = hashlib.sha256()
+        self._told = Told()
+        self._size = 0
+        self._blocks: list[Block] = []
+        self._roots: set[tuple[int, int]] = set()
+        self._open: list[Stored] = []
+        self._open_bytes = 0
+        self._last: Stored | None = None
+        self._first = 0
+        self.bytes = 0
+        """Of all bodies so far."""
+        self.count = 0
+
+    def add(self, messages: Iterable[Stored]) -> None:
+        """Take messages; raises `LogTruncated` where one is missing between them."""
+        for message in messages:
+            if self._last is not None and message.position != self._last.position + 1:
+                raise LogTruncated(
+                    f"stream {self._stream} has a hole: after position {self._last.position} comes "
+                    f"{message.position}; nothing of it is archived"
+                )
+            self._first = self._first or message.position
+            size = len(message.body)
+            if self._open and (len(self._open) >= BLOCK_EVENTS or self._open_bytes + size > BLOCK_BYTES):
+                self._close_block()
+            self._open.append(message)
+            self._open_bytes += size
+            self._last = message
+            self._told.add(message)
+            self.bytes += size
+            self.count += 1
+
+    def finish(self) -> tuple[Header, bytes, str]:
+        """The header and the index of what was taken, and the digest of the messages themselves."""
+        self._close_block()
+        if self._last is None:
+            raise ValueError("a segment holds at least one message")
+        index = _packed_index(self._roots)
+        header = Header(
+            stream=self._stream,
+            first=self._first,
+            last=self._last.position,
+            until=_stated_at(self._last),
+            content=self._digest.hexdigest(),
+            size=self._size,
+            index=digest_of(index),
+            before=self._before,
+            blocks=self._blocks,
+        )
+        return header, index, self._told.digest
+
+    def _close_block(self) -> None:
+        if not self._open:
+            return
+        frame = self._compress(packed(self._open))
+        number = len(self._blocks)
+        self._blocks.append(Block(self._open[0].position, self._size, len(frame), _short(frame)))
+        self._roots |= {(_checksum(subjects.root_of(one.subject)), number) for one in self._open}
+        self._target.write(frame)
+        self._digest.update(frame)
+        self._size += len(frame)
+        self._open, self._open_bytes = [], 0
+
+
+class Told:
+    """The digest of messages, however they are kept."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+
+    def add(self, message: Stored) -> None:
+        """Take one more."""
+        parts = (message.subject.encode(), message.body, message.trace.encode())
+        sizes = ",".join(str(len(part)) for part in parts)
+        self._digest.update(b"".join((f"{message.position}:{sizes};".encode(), *parts)))
+
+    @property
+    def digest(self) -> str:
+        """Of all so far."""
+        return self._digest.hexdigest()
+
+
+def packed(messages: Sequence[Stored]) -> bytes:
+    """A block before it is compressed."""
+    columns = _Columns(
+        [one.subject for one in messages], [one.body for one in messages], [one.trace for one in messages]
+    )
+    return _encode(columns)
+
+
+def unpacked(header: Header, number: int, frame: bytes) -> list[Stored]:
+    """The messages of a block; raises `BadSegment`."""
+    block = header.blocks[number]
+    following = header.blocks[number + 1].first if number + 1 < len(header.blocks) else header.last + 1
+    if len(frame) != block.size or _short(frame) != block.digest:
+        raise BadSegment(
+            f"{header.name} is damaged in the archive: the block of positions {block.first} to "
+            f"{following - 1} (blob {header.content}) is not what was sealed. {RESTORE}"
+        )
+    columns = _decode(zstandard.ZstdDecompressor().decompress(frame, max_output_size=256 << 20))
+    positions = range(block.first, block.first + len(columns.bodies))
+    if positions.stop != following:
+        raise BadSegment(f"{header.name}: a block holds other positions than its header says. {RESTORE}")
+    return list(map(Stored, columns.subjects, positions, columns.bodies, columns.traces))
+
+
+RESTORE = "Put the archive's files back from a backup"
+
+
+def read_header(key: str, content: bytes) -> Header:
+    """A header that lies under its digest; raises `BadSegment`."""
+    if digest_of(content) != key:
+        raise BadSegment(f"the archive's header {key} is damaged. {RESTORE}")
+    try:
+        header = _headers.decode(content)
+    except msgspec.MsgspecError as error:
+        raise BadSegment(f"the blob {key} is no header of a segment: {error}. {RESTORE}") from error
+    if header.form != FORM:
+        raise BadSegment(f"{header.name} has form {header.form}, this version reads {FORM}: update Steadfast")
+    return header
+
+
+def write_header(header: Header) -> bytes:
+    """The bytes of a header."""
+    return msgspec.json.encode(header)
+
+
+class Index:
+    """Which blocks of a segment may hold messages of a root."""
+
+    def __init__(self, packed: bytes) -> None:
+        raw = zstandard.ZstdDecompressor().decompress(packed, max_output_size=1 << 30)
+        self._raw = raw
+        self._count = len(raw) // ENTRY_BYTES
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return len(self._raw)
+
+    def blocks(self, root: str) -> list[int]:
+        """Their numbers, ascending; one or the other may hold nothing of it."""
+        wanted = _checksum(root).to_bytes(4, "big")
+        at = bisect_left(range(self._count), wanted, key=lambda n: self._entry(n)[:4])
+        found = []
+        while at < self._count and (entry := self._entry(at))[:4] == wanted:
+            found.append(int.from_bytes(entry[4:], "big"))
+            at += 1
+        return found
+
+    def _entry(self, number: int) -> bytes:
+        return self._raw[number * ENTRY_BYTES : (number + 1) * ENTRY_BYTES]
+
+
+def _packed_index(roots: Iterable[tuple[int, int]]) -> bytes:
+    raw = b"".join(root.to_bytes(4, "big") + block.to_bytes(4, "big") for root, block in sorted(roots))
+    return zstandard.ZstdCompressor(level=LEVEL).compress(raw)
+
+
+def _checksum(root: str) -> int:
+    return zlib.crc32(root.encode())
+
+
+def _short(frame: bytes) -> bytes:
+    return hashlib.sha256(frame).digest()[:DIGEST_BYTES]
+
+
+def _stated_at(message: Stored) -> float:
+    try:
+        return codec.opened(message.body).at
+    except codec.BadRecord:
+        return 0.0
+
+
+def block_numbers(header: Header, after: int) -> Iterator[int]:
+    """The blocks that hold something behind a position, in order."""
+    firsts = [block.first for block in header.blocks]
+    number = max(bisect_left(firsts, after + 2) - 1, 0)
+    return iter(range(number, len(firsts)))

@@ -1,0 +1,192 @@
+"""The archive of CONTROL as readers see it: the chain of segments, their blocks, and what concerns a root.
+
+Everything in it is immutable and lies under its digest, so what was read once stays true. Which segment is
+the newest is told by the log alone (`archive.segment_sealed`, whose newest is never removed from the stream).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Sequence
+
+import zstandard
+
+from det_contracts import subjects
+from services.kit.archive.segment import (
+    RESTORE,
+    Header,
+    Index,
+    Told,
+    block_numbers,
+    digest_of,
+    read_header,
+    unpacked,
+    write_header,
+)
+from services.kit.blobs import BlobMissing, BlobStore
+from services.kit.log import BadSegment, Stored
+from services.kit.log_memory import matches
+
+INDEX_BYTES = 32 << 20
+"""So many bytes of indexes are kept in memory."""
+MOST_LOOKED_UP = 10_000
+"""Subjects of which it is remembered where their newest message lies."""
+
+_Place = tuple[Header, int]
+
+
+class Segments:
+    """Reads and writes segments. Whatever is not as it was sealed raises `BadSegment`; a place, OSError."""
+
+    def __init__(self, blobs: BlobStore) -> None:
+        self._blobs = blobs
+        self._headers: dict[str, Header] = {}
+        self._indexes: OrderedDict[str, Index] = OrderedDict()
+        self._newest: OrderedDict[str, tuple[int, _Place | None]] = OrderedDict()
+        """By subject, up to which position it was looked for, and the block that has its newest message."""
+
+    def __repr__(self) -> str:
+        return repr(self._blobs)
+
+    async def chain(self, head: str, after: int = 0) -> list[Header]:
+        """The segments that hold positions behind `after`, in order, by the digest of the newest header."""
+        found: list[Header] = []
+        while head:
+            header = await self._header(head)
+            if found and header.last != found[-1].first - 1:
+                raise BadSegment(f"{header.name} is not the one before {found[-1].name}. {RESTORE}")
+            if header.last <= after:
+                break
+            found.append(header)
+            head = header.before
+        return found[::-1]
+
+    async def messages(
+        self, header: Header, after: int, filters: Sequence[str] = ()
+    ) -> AsyncGenerator[list[Stored], None]:
+        """Messages of one segment behind a position, block by block; the next is read while one is used."""
+        numbers = list(block_numbers(header, after))
+        if roots := [subjects.root_of(one) for one in filters]:
+            wanted = set(numbers) if not all(roots) else await self._blocks_of(header, roots)
+            numbers = [number for number in numbers if number in wanted]
+        upcoming = asyncio.ensure_future(self._block(header, numbers[0])) if numbers else None
+        try:
+            for place, _ in enumerate(numbers):
+                assert upcoming is not None  # noqa: S101 - for the type checker
+                block = await upcoming
+                more = place + 1 < len(numbers)
+                upcoming = asyncio.ensure_future(self._block(header, numbers[place + 1])) if more else None
+                yield _chosen(block, after, filters)
+        finally:
+            if upcoming is not None:
+                upcoming.cancel()
+
+    async def last(self, headers: Sequence[Header], subject: str) -> Stored | None:
+        """The newest message on a subject in these segments, which begin with the first one."""
+        end = headers[-1].last if headers else 0
+        through, known = self._newest.pop(subject, (0, None))
+        for header in reversed(headers):
+            if header.last <= through:
+                break
+            if (number := await self._last_in(header, subject)) is not None:
+                known = header, number
+                break
+        self._newest[subject] = end, known
+        if len(self._newest) > MOST_LOOKED_UP:
+            self._newest.popitem(last=False)
+        return None if known is None else _newest_in(await self._block(*known), subject)
+
+    async def store(self, header: Header, index: bytes, content: io.BufferedIOBase) -> str:
+        """Put a segment into the archive; returns the digest of its header. May be repeated."""
+        key = digest_of(written := write_header(header))
+        await asyncio.to_thread(self._store, header, index, content, key, written)
+        return key
+
+    def _store(
+        self, header: Header, index: bytes, content: io.BufferedIOBase, key: str, written: bytes
+    ) -> None:
+        # The header last: where it is, all that it names is.
+        self._blobs.put(header.content, content)  # type: ignore[arg-type]
+        self._blobs.put(header.index, io.BytesIO(index))
+        self._blobs.put(key, io.BytesIO(written))
+
+    async def verify(self, key: str, told: str = "") -> Header:
+        """Read a segment back, whole; with `told`, whether these are the messages of that digest."""
+        self._headers.pop(key, None)
+        header = await self._header(key)
+        self._indexes.pop(header.index, None)
+        await self._index(header)
+        digest = await asyncio.to_thread(self._read_whole, header)
+        if told and digest != told:
+            raise BadSegment(f"{header.name} holds other messages than the stream. {RESTORE}")
+        return header
+
+    def _read_whole(self, header: Header) -> str:
+        content, told = self._read(header.content, header), Told()
+        if digest_of(content) != header.content or len(content) != header.size:
+            raise BadSegment(f"{header.name} is damaged in the archive (blob {header.content}). {RESTORE}")
+        for number, block in enumerate(header.blocks):
+            for message in unpacked(header, number, content[block.offset : block.offset + block.size]):
+                told.add(message)
+        return told.digest
+
+    async def _header(self, key: str) -> Header:
+        if key not in self._headers:
+            self._headers[key] = read_header(key, await asyncio.to_thread(self._read, key))
+        return self._headers[key]
+
+    async def _index(self, header: Header) -> Index:
+        if header.index in self._indexes:
+            self._indexes.move_to_end(header.index)
+            return self._indexes[header.index]
+        content = await asyncio.to_thread(self._read, header.index, header)
+        try:
+            if digest_of(content) != header.index:
+                raise BadSegment(f"the index of {header.name} (blob {header.index}) is damaged. {RESTORE}")
+            index = Index(content)
+        except zstandard.ZstdError as error:
+            raise BadSegment(f"the index of {header.name} cannot be read: {error}") from error
+        self._indexes[header.index] = index
+        while sum(one.size for one in self._indexes.values()) > INDEX_BYTES and len(self._indexes) > 1:
+            self._indexes.popitem(last=False)
+        return index
+
+    async def _blocks_of(self, header: Header, roots: Sequence[str]) -> set[int]:
+        index = await self._index(header)
+        return {number for root in roots for number in index.blocks(root)}
+
+    async def _last_in(self, header: Header, subject: str) -> int | None:
+        """The block of a segment with the newest message on a subject."""
+        for number in reversed((await self._index(header)).blocks(subjects.root_of(subject))):
+            if _newest_in(await self._block(header, number), subject) is not None:
+                return number
+        return None
+
+    async def _block(self, header: Header, number: int) -> list[Stored]:
+        return await asyncio.to_thread(self._read_block, header, number)
+
+    def _read_block(self, header: Header, number: int) -> list[Stored]:
+        block = header.blocks[number]
+        return unpacked(header, number, self._read(header.content, header, block.offset, block.size))
+
+    def _read(self, key: str, header: Header | None = None, offset: int = 0, size: int = -1) -> bytes:
+        name = header.name if header is not None else f"the header {key}"
+        try:
+            with self._blobs.open(key, offset) as file:
+                return file.read() if size < 0 else file.read(size)
+        except BlobMissing as error:
+            raise BadSegment(f"{name} is missing in the archive: {error}. {RESTORE}") from error
+
+
+def _newest_in(block: list[Stored], subject: str) -> Stored | None:
+    return next((one for one in reversed(block) if one.subject == subject), None)
+
+
+def _chosen(block: list[Stored], after: int, filters: Sequence[str]) -> list[Stored]:
+    if block[0].position <= after:
+        block = [one for one in block if one.position > after]
+    if not filters:
+        return block
+    return [one for one in block if any(matches(each, one.subject) for each in filters)]
