@@ -4,7 +4,7 @@ from det_contracts import commands, queries
 from det_contracts.commands import Once, Password
 from det_contracts.custom_search import CreateTrial as CustomTrial
 from det_contracts.custom_search import SetProgress
-from det_contracts.events import gateway, scheduler, searcher, trial, worker
+from det_contracts.events import archive, gateway, scheduler, searcher, trial, worker
 from det_contracts.events.gateway import Grant
 from det_contracts.events.scheduler import PoolSettings
 from det_contracts.ids import TASK_PORTS
@@ -30,6 +30,7 @@ class Story(Users):
             part()
 
     def hosts(self):
+        self.cluster.tell(archive.SegmentSealed(stream="CONTROL", first=1, last=2, header="x", size=3))
         settings = PoolSettings(scheduler="priority", preemption=True)
         self.ask(commands.ConfigurePools(pools={"story": settings}))
         self.here("a", 4, pool="story")
