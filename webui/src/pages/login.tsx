@@ -50,9 +50,11 @@ export function Login() {
           Sign in
         </button>
         {(master.data?.ssoProviders ?? []).map((one) => (
-          <a key={one.ssoUrl} className="button" href={one.ssoUrl + query({ return: `/det${from}` })}>
-            Sign in with {one.name}
-          </a>
+          <p key={one.ssoUrl}>
+            <a className="button" href={one.ssoUrl + query({ return: `/det${from}` })}>
+              Sign in with {one.name}
+            </a>
+          </p>
         ))}
         {error instanceof ApiError && error.status < 500 ? (
           <div className="failure" role="alert">
@@ -61,7 +63,9 @@ export function Login() {
         ) : error ? (
           <Failure error={error} />
         ) : null}
-        <p className="soft">A fresh cluster has the users determined and admin, both without a password: just press Enter.</p>
+        {!master.data?.ssoProviders?.length && (
+          <p className="soft">A fresh cluster has the users determined and admin, both without a password: just press Enter.</p>
+        )}
       </form>
     </main>
   );
