@@ -27,6 +27,7 @@ CREATIONS = {
     "/commands": ({"config": {"entrypoint": "true"}}, {"config": {"entrypoint": "false"}}),
     "/tensorboards": ({"trialIds": [1]}, {"trialIds": [1], "templateName": ""}),
     "/models": ({"name": "m"}, {"name": "n"}),
+    "/groups": ({"name": "m"}, {"name": "n"}),
     "/models/{name}/versions": ({"checkpointUuid": "c-1"}, {"checkpointUuid": "c-1", "comment": "x"}),
     "/templates": ({"name": "t", "config": {}}, {"name": "u", "config": {}}),
     "/templates/{name}": ({"config": {}}, {"config": {"name": "u"}}),
@@ -36,6 +37,7 @@ CREATIONS = {
     "/projects/{id}/notes": ({"name": "a", "contents": "b"}, {"name": "a", "contents": "c"}),
 }
 VERBS = {
+    *("search", "by-ids", "by-assignability", "add-assignments", "remove-assignments"),
     *("activate", "pause", "cancel", "kill", "archive", "unarchive", "move", "pin", "unpin", "enable"),
     *(
         "disable",

@@ -33,9 +33,10 @@ def assign_roles(state: State, command: AssignRoles, call: Call) -> Ruling:
         raise invalid("one and the same role is to be given and to be taken back")
     reason = f"decided by {command.user}"
     events: list[Any] = [*_administrators(state, _chosen(add), _chosen(remove), reason)]
-    for name in sorted({one.holder for one in add | remove}):
+    given, taken = _by_holder(add), _by_holder(remove)
+    for name in sorted(given.keys() | taken.keys()):
         before = set(held(state, name))
-        after = (before | _grants(add, name)) - _grants(remove, name)
+        after = (before | given.get(name, set())) - taken.get(name, set())
         if len(after) > MOST_GRANTS:
             raise invalid(f"{name} may hold at most {MOST_GRANTS} roles, not {len(after)}")
         if after != before:
@@ -43,16 +44,22 @@ def assign_roles(state: State, command: AssignRoles, call: Call) -> Ruling:
     return Ruling(events)
 
 
+def _is_administration(one: Assignment) -> bool:
+    """What is told by `UserSet`."""
+    return one.grant == ADMINISTRATOR and one.holder.startswith("user-")
+
+
 def _chosen(wishes: set[Assignment]) -> set[int]:
     """The users among them who are to be administrators, or none any more."""
-    found = (groups.of_holder(one.holder) for one in wishes if one.grant == ADMINISTRATOR)
-    return {id for kind, id in found if kind == "user"}
+    return {groups.of_holder(one.holder)[1] for one in wishes if _is_administration(one)}
 
 
-def _grants(wishes: set[Assignment], name: str) -> set[Grant]:
-    """Those for one holder that are no user's administration: that is told by `UserSet`."""
-    own = {ADMINISTRATOR} if name.startswith("user-") else set()
-    return {one.grant for one in wishes if one.holder == name} - own
+def _by_holder(wishes: set[Assignment]) -> dict[str, set[Grant]]:
+    found: dict[str, set[Grant]] = {}
+    for one in wishes:
+        if not _is_administration(one):
+            found.setdefault(one.holder, set()).add(one.grant)
+    return found
 
 
 def _administrators(state: State, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:

@@ -28,6 +28,8 @@ def topics_of(state: State, key: Key) -> Iterator[str]:
             yield "cluster"
         case "tasks" | "models" | "users" | "templates":
             yield str(kind)
+        case "groups" | "groups_of" | "roles" | "judging":
+            yield "rights"
         case "open_sessions" | "tokens":
             yield "access"
         case "versions":

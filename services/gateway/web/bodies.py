@@ -16,6 +16,9 @@ from det_contracts.problems import invalid
 
 Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 """What fits into 64 bits: no database takes more."""
+T = TypeVar("T")
+Some = Annotated[list[T], Field(max_length=1000)]
+"""As many as one person gives or takes at a time: each costs a ruling."""
 
 
 _LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
@@ -150,8 +153,8 @@ class GroupBody(Body):
     """POST /groups, PUT /groups/{group_id}"""
 
     name: str | None = None
-    add_users: list[Long] = []
-    remove_users: list[Long] = []
+    add_users: Some[Long] = []
+    remove_users: Some[Long] = []
 
 
 class GroupSearch(Body):
@@ -174,7 +177,7 @@ class RoleSearch(Body):
 class RoleIds(Body):
     """POST /roles/search/by-ids"""
 
-    role_ids: list[Long] = []
+    role_ids: Some[Long] = []
 
 
 class RoleBody(Body):
@@ -208,8 +211,8 @@ class GroupRole(Body):
 class AssignmentsBody(Body):
     """POST /roles/add-assignments, POST /roles/remove-assignments"""
 
-    user_role_assignments: list[UserRole] = []
-    group_role_assignments: list[GroupRole] = []
+    user_role_assignments: Some[UserRole] = []
+    group_role_assignments: Some[GroupRole] = []
 
 
 class WorkspaceBody(Body):

@@ -89,12 +89,12 @@ def _change_job(command: commands.ChangeJob) -> Iterable[Wish]:
 
 def _assign_roles(command: commands.AssignRoles) -> Iterable[Wish]:
     """Nobody gives more than they have: whoever gives a role needs each of its permissions there."""
-    for one in (*command.add, *command.remove):
-        kind: Any = "workspace" if one.grant.workspace_id else "cluster"
-        yield Wish("assign_roles", kind, one.grant.workspace_id)
-        for permission in sorted(OF_ROLE.get(one.grant.role, ())):  # type: ignore[call-overload]
+    for grant in sorted({one.grant for one in (*command.add, *command.remove)}):
+        kind: Any = "workspace" if grant.workspace_id else "cluster"
+        yield Wish("assign_roles", kind, grant.workspace_id)
+        for permission in sorted(OF_ROLE.get(grant.role, ())):  # type: ignore[call-overload]
             if permission not in EVERYBODY:
-                yield Wish(permission, kind, one.grant.workspace_id)
+                yield Wish(permission, kind, grant.workspace_id)
 
 
 def _set_template(command: commands.SetTemplate) -> Iterable[Wish]:

@@ -100,8 +100,10 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET /debug/prom/metrics
         GET /prom/det-state-metrics
         GET /det/live
+        GET ~/groups
         POST ~/groups/search reads
         GET ~/groups/{group_id}
+        GET ~/roles
         POST ~/roles/search reads
         POST ~/roles/search/by-ids reads
         POST ~/roles/search/by-assignability reads

@@ -3,6 +3,7 @@ import { type FormEvent, useState } from "react";
 import { useChange, useData } from "../api/data";
 import { Card, Copyable, Empty, Failure, Loaded, Time } from "../parts/basics";
 import { Popup } from "../parts/popup";
+import { Rows } from "../parts/rows";
 
 interface Session {
   id: string;
@@ -33,42 +34,26 @@ export function Sessions({ user }: { user: number }) {
       <Loaded found={found}>
         {({ sessions }) => (
           <>
-            <table aria-label="Sessions">
-              <thead>
-                <tr>
-                  <th>Since</th>
-                  <th>Ends, if not used</th>
-                  <th>From</th>
-                  <th>With</th>
-                  <th>
-                    <span className="hidden">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {sessions.map((one) => (
-                  <tr key={one.id}>
-                    <td>
-                      <Time at={one.openedAt} />
-                    </td>
-                    <td>
-                      <Time at={one.expiresAt} />
-                    </td>
-                    <td>{one.address}</td>
-                    <td>{one.client}</td>
-                    <td className="actions">
-                      {one.current ? (
-                        "this one"
-                      ) : (
-                        <button type="button" onClick={() => end(one.id)}>
-                          Log out there
-                        </button>
-                      )}
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Rows
+              name="Sessions"
+              rows={sessions}
+              id={(one) => one.id}
+              columns={[
+                { head: "Since", cell: (one) => <Time at={one.openedAt} /> },
+                { head: "Ends, if not used", cell: (one) => <Time at={one.expiresAt} /> },
+                { head: "From", cell: (one) => one.address },
+                { head: "With", cell: (one) => one.client },
+              ]}
+              actions={(one) =>
+                one.current ? (
+                  "this one"
+                ) : (
+                  <button type="button" onClick={() => end(one.id)}>
+                    Log out there
+                  </button>
+                )
+              }
+            />
             {sessions.length > 1 && (
               <button type="button" onClick={() => end("")}>
                 Log out everywhere else
@@ -100,38 +85,22 @@ export function Tokens() {
       <Loaded found={found}>
         {({ tokenInfo }) =>
           tokenInfo.length ? (
-            <table aria-label="API tokens">
-              <thead>
-                <tr>
-                  <th>Name</th>
-                  <th>May</th>
-                  <th>Made</th>
-                  <th>Ends</th>
-                  <th>
-                    <span className="hidden">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {tokenInfo.map((one) => (
-                  <tr key={one.id}>
-                    <td>{one.name}</td>
-                    <td>{one.scope === "read" ? "look only" : "do what you may"}</td>
-                    <td>
-                      <Time at={one.createdAt} />
-                    </td>
-                    <td>
-                      <Time at={one.expiry} />
-                    </td>
-                    <td className="actions">
-                      <button type="button" onClick={() => change.mutate({ method: "DELETE", path: `tokens/${one.id}` })}>
-                        Revoke
-                      </button>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Rows
+              name="API tokens"
+              rows={tokenInfo}
+              id={(one) => one.id}
+              columns={[
+                { head: "Name", cell: (one) => one.name },
+                { head: "May", cell: (one) => (one.scope === "read" ? "look only" : "do what you may") },
+                { head: "Made", cell: (one) => <Time at={one.createdAt} /> },
+                { head: "Ends", cell: (one) => <Time at={one.expiry} /> },
+              ]}
+              actions={(one) => (
+                <button type="button" onClick={() => change.mutate({ method: "DELETE", path: `tokens/${one.id}` })}>
+                  Revoke
+                </button>
+              )}
+            />
           ) : (
             <Empty command="det token create NAME">There are none. A program that shows one acts for you.</Empty>
           )

@@ -5,7 +5,9 @@ import type { User } from "../api/types";
 import { Card, Failure, Loaded } from "../parts/basics";
 import { KeyTable, useDensity, useTheme } from "../parts/layout";
 import { Popup } from "../parts/popup";
+import { Rows } from "../parts/rows";
 import { Sessions, Tokens } from "./access";
+import { Groups } from "./rights";
 
 export function Settings() {
   const me = useMe();
@@ -26,6 +28,7 @@ export function Settings() {
               <KeyTable />
             </Card>
             <Users admin={user.admin} />
+            <Groups admin={user.admin} />
           </>
         )}
       </Loaded>
@@ -122,39 +125,28 @@ function Users({ admin }: { admin: boolean }) {
       {change.error ? <Failure error={change.error} /> : null}
       <Loaded found={found}>
         {({ users }) => (
-          <table aria-label="Users">
-            <thead>
-              <tr>
-                <th className="num">ID</th>
-                <th>User</th>
-                <th>Shown name</th>
-                <th>Role</th>
-                <th>Active</th>
-                <th>
-                  <span className="hidden">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {users.map((user) => (
-                <tr key={user.id}>
-                  <td className="num">{user.id}</td>
-                  <td>{user.username}</td>
-                  <td>{user.displayName}</td>
-                  <td>{user.admin ? "administrator" : "user"}</td>
-                  <td>{user.active ? "yes" : "no"}</td>
-                  <td className="actions">
-                    <button type="button" disabled={!admin} title={not} onClick={() => patch(user, { active: !user.active })}>
-                      {user.active ? "Close" : "Open"} account
-                    </button>
-                    <button type="button" disabled={!admin} title={not} onClick={() => patch(user, { admin: !user.admin })}>
-                      Make {user.admin ? "user" : "administrator"}
-                    </button>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <Rows
+            name="Users"
+            rows={users}
+            id={(one) => one.id}
+            columns={[
+              { head: "ID", num: true, cell: (one) => one.id },
+              { head: "User", cell: (one) => one.username },
+              { head: "Shown name", cell: (one) => one.displayName },
+              { head: "Role", cell: (one) => (one.admin ? "administrator" : "user") },
+              { head: "Active", cell: (one) => (one.active ? "yes" : "no") },
+            ]}
+            actions={(one) => (
+              <>
+                <button type="button" disabled={!admin} title={not} onClick={() => patch(one, { active: !one.active })}>
+                  {one.active ? "Close" : "Open"} account
+                </button>
+                <button type="button" disabled={!admin} title={not} onClick={() => patch(one, { admin: !one.admin })}>
+                  Make {one.admin ? "user" : "administrator"}
+                </button>
+              </>
+            )}
+          />
         )}
       </Loaded>
       {admin && (

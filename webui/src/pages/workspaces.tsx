@@ -5,6 +5,8 @@ import { useChange, useData } from "../api/data";
 import { type Asked, Card, Confirm, Empty, Failure, Loaded } from "../parts/basics";
 import { Markdown } from "../parts/markdown";
 import { Popup } from "../parts/popup";
+import { Rows } from "../parts/rows";
+import { WorkspaceRoles } from "./rights";
 
 interface Workspace {
   id: number;
@@ -42,37 +44,32 @@ export function Workspaces() {
       <Card>
         <Loaded found={found}>
           {({ workspaces }) => (
-            <table aria-label="Workspaces">
-              <thead>
-                <tr>
-                  <th>Workspace</th>
-                  <th className="num">Projects</th>
-                  <th className="num">Experiments</th>
-                  <th>Owner</th>
-                  <th>
-                    <span className="hidden">Actions</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {workspaces.map((one) => (
-                  <tr key={one.id}>
-                    <td>
+            <Rows
+              name="Workspaces"
+              rows={workspaces}
+              id={(one) => one.id}
+              columns={[
+                {
+                  head: "Workspace",
+                  cell: (one) => (
+                    <>
                       <Link to={`/workspaces/${one.id}`}>{one.name}</Link> {one.archived && <span className="label">archived</span>}
-                    </td>
-                    <td className="num">{one.numProjects}</td>
-                    <td className="num">{one.numExperiments}</td>
-                    <td>{one.username}</td>
-                    <td className="actions">
-                      <button type="button" onClick={() => verb(one, one.pinned ? "unpin" : "pin")}>
-                        {one.pinned ? "Unpin" : "Pin"}
-                      </button>
-                      <Manage one={one} path={`workspaces/${one.id}`} held={one.numExperiments} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+                    </>
+                  ),
+                },
+                { head: "Projects", num: true, cell: (one) => one.numProjects },
+                { head: "Experiments", num: true, cell: (one) => one.numExperiments },
+                { head: "Owner", cell: (one) => one.username },
+              ]}
+              actions={(one) => (
+                <>
+                  <button type="button" onClick={() => verb(one, one.pinned ? "unpin" : "pin")}>
+                    {one.pinned ? "Unpin" : "Pin"}
+                  </button>
+                  <Manage one={one} path={`workspaces/${one.id}`} held={one.numExperiments} />
+                </>
+              )}
+            />
           )}
         </Loaded>
       </Card>
@@ -86,26 +83,27 @@ export function WorkspacePage() {
   const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, [...TOPICS, "experiments"]);
   const change = useChange();
   return (
-    <>
-      <Loaded found={space}>
-        {({ workspace }) => (
+    <Loaded found={space}>
+      {({ workspace }) => (
+        <>
           <h1>
             <Link to="/workspaces">Workspaces</Link> / {workspace.name}
           </h1>
-        )}
-      </Loaded>
-      <NewOne noun="project" onMake={(name) => change.mutate({ method: "POST", path: `workspaces/${id}/projects`, body: { name } })} />
-      {change.error ? <Failure error={change.error} /> : null}
-      <Loaded found={found}>
-        {({ projects }) =>
-          projects.length ? (
-            projects.map((one) => <ProjectCard key={one.id} one={one} />)
-          ) : (
-            <Empty command={`det project create WORKSPACE NAME`}>No project yet. Projects group experiments.</Empty>
-          )
-        }
-      </Loaded>
-    </>
+          <NewOne noun="project" onMake={(name) => change.mutate({ method: "POST", path: `workspaces/${id}/projects`, body: { name } })} />
+          {change.error ? <Failure error={change.error} /> : null}
+          <Loaded found={found}>
+            {({ projects }) =>
+              projects.length ? (
+                projects.map((one) => <ProjectCard key={one.id} one={one} />)
+              ) : (
+                <Empty command={`det project create WORKSPACE NAME`}>No project yet. Projects group experiments.</Empty>
+              )
+            }
+          </Loaded>
+          <WorkspaceRoles id={id} />
+        </>
+      )}
+    </Loaded>
   );
 }
 

@@ -1,0 +1,69 @@
+"""Groups on the page of settings, and the roles of a workspace on its page."""
+
+import uuid
+
+import pytest
+import requests
+
+from tests.fixtures.browser import MARKS, SECONDS
+from tests.fixtures.browser import browser as browser
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
+pytestmark = MARKS
+
+
+@pytest.fixture
+def admin(cluster):
+    """Asks as an administrator."""
+    session = requests.Session()
+    login = {"username": "admin", "password": ""}
+    answer = session.post(f"{cluster.address}/api/v1/auth/login", json=login, timeout=60)
+    session.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def page(cluster, admin, browser):
+    """Signed in as an administrator."""
+    context = browser.new_context(base_url=cluster.address, viewport={"width": 1280, "height": 850})
+    context.set_default_timeout(60 * SECONDS)
+    expect.set_options(timeout=60 * SECONDS)
+    token = admin.headers["Authorization"].removeprefix("Bearer ")
+    context.add_cookies([{"name": "auth", "value": token, "url": cluster.address}])
+    yield context.new_page()
+    context.close()
+
+
+def test_a_group_is_filled_given_a_role_and_removed(cluster, admin, page):
+    group, space = f"crew {uuid.uuid4().hex[:8]}", f"space {uuid.uuid4().hex[:8]}"
+    made = admin.post(f"{cluster.address}/api/v1/workspaces", json={"name": space}, timeout=60)
+    workspace = made.json()["workspace"]["id"]
+    page.goto("/det/settings")
+    page.get_by_label("new group").fill(group)
+    page.get_by_label("new group").press("Enter")
+    row = page.get_by_role("table", name="Groups").get_by_role("row", name=group)
+    expect(row).to_be_visible()
+    row.get_by_role("button", name="Members").click()
+    page.locator(".popup select[name=user]").select_option(label="determined")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.get_by_role("button", name="Remove determined")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(row).to_contain_text("1")
+
+    page.goto(f"/det/workspaces/{workspace}")
+    page.get_by_role("button", name="Give a role").click()
+    page.locator(".popup select[name=who]").select_option(label=f"group {group}")
+    page.locator(".popup select[name=role]").select_option(label="Editor")
+    page.get_by_role("button", name="Give", exact=True).click()
+    page.keyboard.press("Escape")
+    given = page.get_by_role("table", name="Roles in this workspace").get_by_role("row", name=group)
+    expect(given).to_contain_text("Editor")
+    given.get_by_role("button", name="Take back").click()
+    expect(given).to_have_count(0)
+
+    page.goto("/det/settings")
+    row.get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+    admin.delete(f"{cluster.address}/api/v1/workspaces/{workspace}", timeout=60)
