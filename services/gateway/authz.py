@@ -7,6 +7,7 @@ from fastapi import Request
 from services.gateway import tickets, tokens
 from services.gateway.domain import State
 from services.gateway.rights import Directory, judge
+from services.gateway.web.paced import PLACE
 from services.gateway.web.visit import Visit
 from services.kit.authz import acting
 from services.kit.authz.judge import Wish, forbidden
@@ -21,7 +22,7 @@ class Guard:
         self._prefix = prefix
 
     async def __call__(self, request: Request) -> None:
-        """Raises `Refused`: nobody known asks (401), or they may not (403)."""
+        """Raises `Refused`: nobody known asks (401), they may not (403), or ask too much at once (429)."""
         path: str = request.scope["route"].path
         # Whether a route knows the prefix that it was included with depends on the framework's version.
         template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
@@ -31,7 +32,9 @@ class Guard:
             return
         visit = Visit(request)
         session = visit.session()
-        request.state.session = session
+        await request.scope[PLACE].take(session)
+        # Meanwhile it may have been closed.
+        request.state.session = session = visit.session()
         if session.scope == "read" and not reads:
             raise forbidden("this API token is for reading only; make one with the scope 'all'")
         # What is commanded for this request is the script's doing: the owners of facts hear so.

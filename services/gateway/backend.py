@@ -116,7 +116,8 @@ class Backend:
     @cached_property
     def limits(self) -> Limits:
         """How much goes on at the same time."""
-        return Limits(self.settings.streams, self.settings.streams_each)
+        known = self.settings
+        return Limits(known.streams, known.streams_each, known.requests_each, known.requests_rate)
 
     @cached_property
     def offload(self) -> Offload:

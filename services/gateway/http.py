@@ -69,6 +69,7 @@ from services.gateway.web.connection import Connections, Patient
 from services.gateway.web.counting import Counting
 from services.gateway.web.framing import Framing
 from services.gateway.web.origins import Origins
+from services.gateway.web.paced import Paced
 from services.kit.authz.routes import needed
 
 log = structlog.get_logger()
@@ -160,6 +161,7 @@ def application(backend: Backend) -> FastAPI:
         from services.gateway.web.traced import Traced
 
         app.add_middleware(Traced, tracer=backend.tracer)
+    app.add_middleware(Paced, pacing=backend.limits.pacing)
     app.add_middleware(Counting, measures=backend.measures)
     app.add_middleware(Framing)
     app.add_middleware(Origins, settings=backend.settings)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from services.gateway.pacing import Pacing
 from services.kit.admission import Admission
 from services.kit.measures import Reading
 
@@ -62,8 +63,12 @@ def _back_in(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given:
 class Limits:
     """All bounds of one gateway."""
 
-    def __init__(self, streams: int, streams_each: int) -> None:
-        """`streams`: answers that go on, such as followed logs and open pages, in all and for one user."""
+    def __init__(self, streams: int, streams_each: int, requests_each: int, requests_rate: float) -> None:
+        """`streams`: answers that go on, such as followed logs and open pages, in all and for one user.
+
+        `requests_each`, `requests_rate`: as in `Pacing`.
+        """
+        self.pacing = Pacing(requests_each, requests_rate)
         self.streams = Admission(
             "streams and waiting requests", at_once=streams, each=streams_each, waiting=0
         )
@@ -80,12 +85,19 @@ class Limits:
 
     def readings(self) -> Iterable[Reading]:
         """For operators: places taken and wanted, by kind of work."""
-        kinds = [self.streams, self.uploads, self.previews, *(lane.places for lane in self._lanes)]
+        kinds = [
+            self.streams,
+            self.uploads,
+            self.previews,
+            self.pacing.places,
+            *(lane.places for lane in self._lanes),
+        ]
         for name, help, counts in (
             ("places_taken", "Places taken, by kind of work", {(one.what,): one.inside for one in kinds}),
             ("places_wanted", "Those who wait for one, by kind", {(one.what,): one.queued for one in kinds}),
         ):
             yield Reading(name, help, ("kind",), counts)
+        yield from self.pacing.readings()
 
     def close(self) -> None:
         """Take nothing more."""

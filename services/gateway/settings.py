@@ -48,6 +48,10 @@ class Settings(OidcSettings):
     """Answers that go on, such as open pages and followed logs, and requests that wait for something."""
     streams_each: int = 2_000
     """Of these, of one user."""
+    requests_each: int = 1_000
+    """Requests that one user, API token or script has in hand until they are answered; as many more wait."""
+    requests_rate: float = 500.0
+    """Requests per second of each of these in the long run; faster ones wait. 0: any number."""
     authz: str = ""
     """How rights are judged: `basic` or `rbac`. Empty: as was stated last; at first `basic`."""
     cluster_id: str = "local"

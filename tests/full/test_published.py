@@ -6,10 +6,12 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.fixtures.local_cluster import wait_for
+from tests.gateway.running import Running
 
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("published")]
 LISTINGS = Path(__file__).parents[1] / "dropin" / "listings"
@@ -180,3 +182,25 @@ def test_the_published_client(local_cluster, guide, theirs):
     told = theirs(cluster, python=CLIENT, cwd=guide)
     assert "state in best by" in told
     assert (guide / "best" / "state").read_text().count(",") == 2
+
+
+ASK_MUCH = """
+from concurrent.futures import ThreadPoolExecutor
+from determined.experimental import client
+client.login(master="{address}", user="determined", password="")
+for _ in range(60):
+    client.get_models()
+with ThreadPoolExecutor(50) as threads:
+    list(threads.map(lambda _: client.get_models(), range(50)))
+print("all answered")
+"""
+
+
+def test_their_client_gets_by_with_little(theirs, tmp_path, monkeypatch):
+    monkeypatch.setenv("STEADFAST_REQUESTS_RATE", "5")
+    running = Running(tmp_path).start()
+    try:
+        place = SimpleNamespace(address=f"http://127.0.0.1:{running.port}")
+        assert "all answered" in theirs(place, python=ASK_MUCH.format(address=place.address))
+    finally:
+        running.close()

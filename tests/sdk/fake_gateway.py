@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -32,6 +32,7 @@ class Status(NamedTuple):
 
     code: int
     body: Any = ""
+    headers: Mapping[str, str] | None = None
 
 
 class Lines(NamedTuple):
@@ -118,18 +119,22 @@ def _handler(gateway: FakeGateway) -> type[BaseHTTPRequestHandler]:
                 self._send_bytes(200, answer.data, promised=len(answer.data) + answer.cut)
                 self.close_connection = answer.cut
             elif isinstance(answer, Status):
-                self._send(answer.code, answer.body)
+                self._send(answer.code, answer.body, answer.headers)
             else:
                 self._send(200, answer)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _handle
 
-        def _send(self, code: int, body: Any) -> None:
+        def _send(self, code: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
             data = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-            self._send_bytes(code, data, promised=len(data))
+            self._send_bytes(code, data, promised=len(data), headers=headers)
 
-        def _send_bytes(self, code: int, data: bytes, promised: int) -> None:
+        def _send_bytes(
+            self, code: int, data: bytes, promised: int, headers: Mapping[str, str] | None = None
+        ) -> None:
             self.send_response(code)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(promised))
             self.end_headers()
             self.wfile.write(data)

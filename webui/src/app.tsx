@@ -10,6 +10,7 @@ const page = <Name extends string>(load: () => Promise<Record<Name, ComponentTyp
   lazy(() => load().then((found) => ({ default: found[name] })));
 
 // Each place comes when it is looked at: the first page stays light.
+const Audit = page(() => import("./pages/audit"), "Audit");
 const Cluster = page(() => import("./pages/cluster"), "Cluster");
 const Compare = page(() => import("./pages/compare"), "Compare");
 const Dashboard = page(() => import("./pages/dashboard"), "Dashboard");
@@ -62,6 +63,7 @@ export const App = () => (
           <Route path="/workspaces" element={<Workspaces />} />
           <Route path="/workspaces/:id" element={<WorkspacePage />} />
           <Route path="/system/events" element={<Events />} />
+          <Route path="/system/audit" element={<Audit />} />
           <Route path="/resourcepool/:pool/:tab?" element={<Queue />} />
           <Route path="/admin" element={<Settings />} />
           <Route path="/experiments/:id/trials/:trial/:tab?" element={<TrialPage />} />

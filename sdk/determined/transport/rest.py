@@ -23,6 +23,9 @@ Params = Mapping[str, Any]
 Progress = Callable[[int], None]
 
 RETRIED_STATUSES = frozenset({502, 503, 504})
+TOO_MANY = 429
+_PATIENCE_S = 15.0
+"""A gateway that asks for a longer pause is not waited for."""
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
 _BY_STATUS = {
     401: errors.UnauthenticatedException,
@@ -94,7 +97,7 @@ class Session:
         headers: Mapping[str, str] | None = None,
         on_sent: Progress | None = None,
     ) -> Any:
-        """The JSON answer of a POST, which is sent once only; `on_sent` hears the bytes sent so far."""
+        """The JSON answer of a POST, which is done once only; `on_sent` hears the bytes sent so far."""
         encoded = _encoded({} if body is None else body)
         data = encoded if on_sent is None else _Counted(encoded, on_sent)
         return _decoded(self._send("POST", path, data=data, params=params, headers=headers))
@@ -161,9 +164,13 @@ class Session:
                 if method not in _REPEATABLE or time.monotonic() >= deadline:
                     raise
             else:
-                if method not in _REPEATABLE or response.status_code not in RETRIED_STATUSES:
+                again_s = _again_after(method, response)
+                if again_s is None:
                     return _checked(response)
                 response.close()
+                pause = max(pause, again_s)
+                if isinstance(options.get("data"), io.BytesIO):
+                    options["data"].seek(0)
             time.sleep(pause)
         return _checked(self._send_once(method, path, **options))
 
@@ -238,6 +245,15 @@ class _Counted(io.BytesIO):
         chunk = super().read(size)
         self._on_sent(self.tell())
         return chunk
+
+
+def _again_after(method: str, response: requests.Response) -> float | None:
+    """How long to wait at least before another try; None where there is to be none."""
+    if response.status_code == TOO_MANY:
+        # Nothing was done, so that any request may be repeated.
+        text = response.headers.get("Retry-After", "")
+        return float(text) if text.isdecimal() and float(text) <= _PATIENCE_S else None
+    return 0.0 if method in _REPEATABLE and response.status_code in RETRIED_STATUSES else None
 
 
 def _encoded(body: Any) -> bytes:

@@ -91,6 +91,31 @@ def test_a_post_is_sent_once(gateway, session):
     assert len(gateway.calls) == 1
 
 
+@pytest.mark.parametrize("method", ["get", "put", "delete", "post", "patch"])
+def test_who_asks_too_much_comes_again_when_told(gateway, session, monkeypatch, method):
+    pauses = []
+    monkeypatch.setattr(rest.time, "sleep", pauses.append)
+    again = Status(429, {"message": "too much"}, {"Retry-After": "7"})
+    gateway.answer(method.upper(), PATH, again, again, {"fine": True})
+    body = [{"a": 1}] if method in ("put", "patch", "post") else []
+    assert getattr(session, method)(PATH, *body) == {"fine": True}
+    assert pauses == [7, 7]
+
+
+def test_an_upload_that_comes_again_is_whole(gateway, session):
+    gateway.answer("POST", PATH, Status(429, "", {"Retry-After": "0"}), {})
+    session.post(PATH, {"a": 1}, on_sent=lambda _: None)
+    assert [call.json for call in gateway.calls] == [{"a": 1}, {"a": 1}]
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "3600"}, {"Retry-After": "soon"}])
+def test_who_is_told_to_wait_for_long_is_told_so(gateway, session, headers):
+    gateway.answer("GET", PATH, Status(429, {"message": "too much"}, headers))
+    with pytest.raises(errors.APIException, match="too much"):
+        session.get(PATH)
+    assert len(gateway.calls) == 1
+
+
 def test_the_pauses_double_and_can_be_changed(monkeypatch):
     monkeypatch.delenv("DET_RETRY_CONFIG", raising=False)
     assert rest.default_pauses() == (0.5, 1, 2, 4, 8)

@@ -147,6 +147,11 @@ export function Cluster() {
       <Usage />
       <p className="soft">
         What was decided, in words: <Link to="/system/events">events</Link> or <Copyable text="det master logs --follow" />
+        {me.data?.user.admin && (
+          <>
+            . Who did what: <Link to="/system/audit">audit</Link> or <Copyable text="det master audit" />
+          </>
+        )}
       </p>
     </>
   );

@@ -1,0 +1,189 @@
+"""What one client asks slows down nobody else, and is answered in the end."""
+
+import asyncio
+
+import pytest
+
+from services.gateway import pacing, tokens
+from services.gateway.pacing import Pacing, client_of
+from services.gateway.web.paced import PLACE, Paced
+from services.kit.admission import Busy
+from tests.gateway.harness import Harness
+
+ME = "/api/v1/me"
+
+
+@pytest.fixture
+def made(tmp_path):
+    harnesses = []
+
+    def make(**settings):
+        harnesses.append(Harness(tmp_path, **settings))
+        harnesses[-1].log_in()
+        return harnesses[-1]
+
+    yield make
+    for one in harnesses:
+        one.close()
+
+
+def many(gateway, count, path=ME, **options):
+    async def ask():
+        asked = [gateway.client.get(path, **options) for _ in range(count)]
+        return [answer.status_code for answer in await asyncio.gather(*asked)]
+
+    return gateway.run(ask())
+
+
+def places(gateway):
+    return gateway.backend.limits.pacing.places
+
+
+def test_so_many_are_in_hand_as_many_wait_and_the_others_come_again(made, monkeypatch):
+    gateway = made(requests_each=3)
+    inside, open_ = [], asyncio.Event()
+
+    async def slow(self, who):
+        inside.append(who)
+        await open_.wait()
+
+    monkeypatch.setattr(Pacing, "_turn", slow)
+
+    async def ask():
+        asked = [asyncio.ensure_future(gateway.client.get(ME)) for _ in range(10)]
+        done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        while len(done) < 4:
+            done, _ = await asyncio.wait(asked, timeout=0.01)
+        held = len(inside), places(gateway).queued
+        open_.set()
+        return held, await asyncio.gather(*asked)
+
+    held, answers = gateway.run(ask())
+    assert held == (3, 3)
+    codes = [answer.status_code for answer in answers]
+    assert (codes.count(200), codes.count(429)) == (6, 4)
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert refused.headers["retry-after"] == "1"
+    assert (places(gateway).inside, places(gateway).queued) == (0, 0)
+
+
+def test_another_client_does_not_wait_for_it(made, monkeypatch):
+    gateway = made(requests_each=1)
+    mine = gateway.client.headers["Authorization"]
+    hers = {"Authorization": f"Bearer {gateway.log_in('admin')}"}
+    open_ = asyncio.Event()
+
+    async def slow(self, who):
+        if who == "determined":
+            await open_.wait()
+
+    monkeypatch.setattr(Pacing, "_turn", slow)
+
+    async def ask():
+        asked = [asyncio.ensure_future(gateway.client.get(ME, headers={"Authorization": mine})) for _ in "ab"]
+        while not places(gateway).queued:
+            await asyncio.sleep(0)
+        found = await gateway.client.get(ME, headers=hers)
+        open_.set()
+        await asyncio.gather(*asked)
+        return found.status_code
+
+    assert gateway.run(ask()) == 200
+
+
+def test_who_asks_faster_than_their_share_waits_and_is_answered(made, monkeypatch):
+    monkeypatch.setattr(pacing, "BURST_S", 0.01)
+    gateway = made(requests_rate=500.0)
+    assert set(many(gateway, 50)) == {200}
+    assert gateway.backend.limits.pacing.refused == 0
+
+
+def test_who_asks_much_faster_is_told_when_to_come_again(made, monkeypatch):
+    monkeypatch.setattr(pacing, "BURST_S", 1.0)
+    monkeypatch.setattr(pacing, "WITHIN_S", 0.0)
+    gateway = made(requests_rate=5.0)
+    codes = many(gateway, 20)
+    assert codes.count(200) <= 6
+    answer = gateway.send("GET", ME)
+    assert answer.status_code == 429
+    assert int(answer.headers["retry-after"]) >= 1
+    assert places(gateway).inside == 0
+
+
+def test_any_number_where_there_is_no_limit(made):
+    gateway = made(requests_rate=0.0)
+    assert set(many(gateway, 300)) == {200}
+
+
+def test_a_stream_holds_no_place_once_it_begins():
+    async def played():
+        rules, begun, over = Pacing(1, 0.0), asyncio.Event(), asyncio.Event()
+
+        async def stream(scope, receive, send):
+            await scope[PLACE].take(tokens.Session("s", "ann", 0.0))
+            held = rules.places.inside
+            await send({"type": "http.response.start"})
+            begun.held = held
+            begun.set()
+            await over.wait()
+
+        async def send(message):
+            """Nobody reads it."""
+
+        going_on = asyncio.ensure_future(Paced(stream, rules)({"type": "http"}, None, send))
+        await begun.wait()
+        assert (begun.held, rules.places.inside) == (1, 0)
+        over.set()
+        await going_on
+        assert rules.places.inside == 0
+
+    asyncio.run(played())
+
+
+@pytest.mark.parametrize("path", ["/api/v1/experiments/99", "/api/v1/users/1/sessions", "/api/v1/nowhere"])
+def test_what_is_refused_gives_its_place_back(made, path):
+    gateway = made()
+    assert gateway.send("GET", path).status_code in (403, 404)
+    assert places(gateway).inside == 0
+
+
+def test_who_hangs_up_gives_back_their_place_wherever_they_were():
+    async def played():
+        rules = Pacing(1, 0.0)
+        await rules.enter("ann")
+        waiting = asyncio.ensure_future(rules.enter("ann"))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        rules.places.leave("ann")
+        assert (rules.places.inside, rules.places.queued) == (0, 0)
+        slow = Pacing(1, 1.0)
+        slow._rate.wait_s = lambda who, now: 5.0
+        waiting = asyncio.ensure_future(slow.enter("ann"))
+        await asyncio.sleep(0)
+        assert slow.places.inside == 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert slow.places.inside == 0
+
+    asyncio.run(played())
+
+
+def test_who_waits_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(pacing, "WITHIN_S", 0.01)
+
+    async def played():
+        rules = Pacing(1, 0.0)
+        await rules.enter("ann")
+        with pytest.raises(Busy):
+            await rules.enter("ann")
+        await rules.enter("bob")
+
+    asyncio.run(played())
+
+
+def test_a_script_and_a_token_have_shares_of_their_own():
+    person = tokens.Session("s", "ann", 0.0)
+    token = tokens.Session("t", "ann", 0.0, api_token="t")
+    script = tokens.Session("1.r1.1", "ann", 0.0, allocation="1.r1.1")
+    assert len({client_of(one) for one in (person, token, script)}) == 3

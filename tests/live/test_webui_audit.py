@@ -1,0 +1,66 @@
+"""Who did what, on a page of its own."""
+
+import pytest
+import requests
+
+from tests.fixtures.browser import MARKS, SECONDS
+from tests.fixtures.browser import browser as browser
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = playwright.expect
+pytestmark = MARKS
+MADE = 60
+
+
+@pytest.fixture
+def page(cluster, browser):
+    """Signed in as an administrator, after somebody has made many workspaces."""
+    login = {"username": "admin", "password": ""}
+    with requests.Session() as session:
+        answer = session.post(f"{cluster.address}/api/v1/auth/login", json=login, timeout=60)
+        session.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+        for number in range(MADE):
+            body = {"name": f"audited {number}"}
+            made = session.post(f"{cluster.address}/api/v1/workspaces", json=body, timeout=60)
+            if not made.ok:
+                assert made.status_code == 409, made.text
+    context = browser.new_context(base_url=cluster.address, viewport={"width": 1280, "height": 850})
+    context.set_default_timeout(60 * SECONDS)
+    expect.set_options(timeout=60 * SECONDS)
+    page = context.new_page()
+    page.goto("/det/clusters")
+    page.get_by_label("User").fill("admin")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="audit").click()
+    expect(page.get_by_role("heading", name="Audit")).to_be_visible()
+    yield page
+    context.close()
+
+
+def test_one_finds_who_did_what(page):
+    table = page.get_by_role("table", name="Audit")
+    expect(table).to_contain_text("admin")
+    page.get_by_role("combobox", name="user").select_option("admin")
+    page.get_by_label("kind").select_option("workspaces")
+    expect(table.get_by_role("row")).to_have_count(51)
+    expect(table.locator("tbody tr").first).to_contain_text(f"workspace 'audited {MADE - 1}'")
+    page.get_by_role("button", name="Older").click()
+    expect(table).to_contain_text("workspace 'audited 9'")
+    expect(table).not_to_contain_text(f"workspace 'audited {MADE - 1}'")
+    # The address holds what is looked at.
+    page.reload()
+    expect(table).to_contain_text("workspace 'audited 9'")
+    page.get_by_role("button", name="Newest").click()
+    expect(table).to_contain_text(f"workspace 'audited {MADE - 1}'")
+    page.get_by_label("until").fill("2001-01-01T00:00")
+    expect(page.get_by_text("Nothing fits.")).to_be_visible()
+
+
+def test_all_of_it_is_taken_away(page):
+    page.get_by_label("kind").select_option("logins and log-outs")
+    expect(page.get_by_role("table", name="Audit")).to_contain_text("logged in")
+    with page.expect_download() as told:
+        page.get_by_role("link", name="All of it as CSV").click()
+    lines = told.value.path().read_text().splitlines()
+    assert lines[0] == "position,time,username,event,about,what,reason"
+    assert all("gateway.session" in line for line in lines[1:])
