@@ -487,6 +487,10 @@ class SignIn(msgspec.Struct, frozen=True, kw_only=True, tag="sign_in"):
     admin: bool | None
     """Whether they administer the cluster; None: that stays as it is."""
     provision: bool
+    managed: tuple[str, ...] = ()
+    """Names of groups here whose members the provider says."""
+    member_of: tuple[str, ...] = ()
+    """Of these the ones that they are in."""
 
 
 class RenewSession(msgspec.Struct, frozen=True, kw_only=True, tag="renew_session"):

@@ -5,10 +5,13 @@ import time
 import pytest
 from joserfc.jwk import RSAKey
 
-from det_contracts.events.gateway import SessionOpened, SignedIn, UserSet
+from det_contracts.commands import CloseSession
+from det_contracts.events.gateway import GroupSet, SessionOpened, SignedIn, UserSet
 from services.gateway.oidc import asking, pending, provider
 from services.gateway.oidc.settings import checked
+from services.gateway.pacing import Pacing
 from services.gateway.settings import Settings
+from services.kit.rules import Call
 from services.kit.settings import BadSettings
 from tests.gateway.harness import Harness
 from tests.gateway.lying_provider import CLIENT, LyingProvider, query_of
@@ -438,6 +441,49 @@ def test_the_last_administrator_stays_one(made, liar):
     assert gateway.get("/api/v1/me")["user"]["admin"]
 
 
+def groups_of(gateway):
+    return {one.name: one.members for one in gateway.catalogue.state.groups.values()}
+
+
+def test_the_provider_fills_the_groups_that_it_manages_and_no_others(made, liar):
+    gateway = made(oidc_groups="ml=Vision, lab=Vision, ops")
+    gateway.given(GroupSet(group_id=1, name="VISION", members=(2,), reason="made"))
+    gateway.given(GroupSet(group_id=2, name="by hand", members=(2, 3), reason="made"))
+    sign_in(gateway, liar, groups=["lab", "ops", "by hand", "other"])
+    assert groups_of(gateway) == {"VISION": (2, 3), "by hand": (2, 3), "ops": (3,)}
+    assert gateway.said(SignedIn)[-1].groups == ("lab", "ops")
+    told = len(gateway.said(GroupSet))
+    sign_in(gateway, liar, groups=["ml", "ops"])
+    assert len(gateway.said(GroupSet)) == told
+    sign_in(gateway, liar, groups=[])
+    assert groups_of(gateway) == {"VISION": (2,), "by hand": (2, 3), "ops": ()}
+
+
+def test_who_has_no_groups_claim_is_in_none(made, liar):
+    gateway = made(oidc_groups="ops")
+    sign_in(gateway, liar, groups=["ops"])
+    sign_in(gateway, liar, groups=None)
+    assert groups_of(gateway) == {"ops": ()}
+
+
+def test_two_groups_that_are_made_at_once_have_two_ids(made, liar):
+    gateway = made(oidc_groups="a, b, x=y=c")
+    sign_in(gateway, liar, groups=["a", "b", "x=y"])
+    assert groups_of(gateway) == {"a": (3,), "b": (3,), "c": (3,)}
+
+
+def test_a_session_that_is_closed_while_it_waits_its_turn_is_refused(gateway, liar, monkeypatch):
+    sign_in(gateway, liar)
+    closing = gateway.peers.close
+
+    async def turn(self, who):
+        [id] = gateway.catalogue.state.open_sessions
+        await closing(CloseSession(session_id=id, user="ann"), Call("close", time.time()))
+
+    monkeypatch.setattr(Pacing, "_turn", turn)
+    assert gateway.send("GET", "/api/v1/me").status_code == 401
+
+
 def test_no_password_lets_a_linked_user_in(gateway, liar):
     sign_in(gateway, liar)
     gateway.client.cookies.clear()
@@ -518,6 +564,7 @@ def test_the_sign_in_page_is_told_where_to_go(gateway):
         {"oidc_issuer": "idp.example"},
         {"oidc_scopes": "profile"},
         {"oidc_redirect_url": "http://lab.example/x"},
+        {"oidc_groups": "ml="},
     ],
 )
 def test_settings_that_do_not_fit_are_told(settings):

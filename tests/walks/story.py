@@ -229,7 +229,8 @@ class Story(Users):
         ask(commands.RevokeToken(token_id="token", user="admin"))
         said = {"username": "fresh elsewhere", "display_name": "", "groups": (), "admin": None}
         for provision in (True, False):
-            ask(commands.SignIn(issuer="https://i", subject="fresh", provision=provision, **said))
+            of = {"managed": ("fresh elsewhere",), "member_of": ("fresh elsewhere",) * provision}
+            ask(commands.SignIn(issuer="https://i", subject="fresh", provision=provision, **said, **of))
 
     def registry(self):
         model = self.ask(commands.SetModel(name="fresh", user="ann", once=Once("y", "y", "d")))

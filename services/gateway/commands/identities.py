@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Iterable
 
 import msgspec
 
 from det_contracts.commands import SignIn
-from det_contracts.events.gateway import SignedIn, UserSet
-from det_contracts.problems import Refused
-from services.gateway import users
+from det_contracts.events.gateway import GroupSet, SignedIn, UserSet
+from det_contracts.problems import Refused, precondition
+from services.gateway import places, users
+from services.gateway.commands.groups import MOST_MEMBERS
 from services.gateway.commands.users import LONGEST_NAME, keep_an_administrator
 from services.gateway.domain import State, User
 from services.gateway.domain.people import BUILT_IN
@@ -40,7 +42,30 @@ def sign_in(state: State, command: SignIn, call: Call) -> Ruling:
         groups=command.groups,
         reason=reason,
     )
-    return Ruling([*([wanted] if wanted != before else []), known], wanted.user_id)
+    described = [wanted] if wanted != before else []
+    return Ruling([*described, known, *_memberships(state, command, wanted)], wanted.user_id)
+
+
+def _memberships(state: State, command: SignIn, user: UserSet) -> Iterable[GroupSet]:
+    """The groups that the provider fills, with this user or without; what is not there yet is made."""
+    fresh = places.next_id(state, "groups")
+    for name in command.managed:
+        id = state.group_names.get(name.lower())
+        before = state.groups[id].members if id is not None else ()
+        inside = name in command.member_of
+        if inside == (user.user_id in before):
+            continue
+        members = {*before, user.user_id} if inside else {*before} - {user.user_id}
+        if len(members) > MOST_MEMBERS:
+            raise precondition(f"group '{name}' has {MOST_MEMBERS} members, and cannot have more")
+        kept = state.groups[id].name if id is not None else name
+        yield GroupSet(
+            group_id=fresh if id is None else id,
+            name=kept,
+            members=tuple(sorted(members)),
+            reason=f"user '{user.username}' {user.reason}",
+        )
+        fresh += id is None
 
 
 def _by_name(state: State, command: SignIn) -> User | None:

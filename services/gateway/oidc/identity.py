@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from services.gateway.oidc.asking import NotProven
-from services.gateway.oidc.settings import OidcSettings, groups_of
+from services.gateway.oidc.settings import OidcSettings, groups_of, mapping_of
 
 LONGEST_NAME = 128
 LONGEST_GROUP = 256
@@ -25,21 +25,29 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     """Of their groups those that mean something here."""
     admin: bool | None
     """Whether they administer this cluster; None: that is decided here."""
+    managed: tuple[str, ...]
+    """Groups of the cluster that the provider fills."""
+    member_of: tuple[str, ...]
+    """Those that they are in."""
 
 
-def identity(settings: OidcSettings, claims: dict[str, Any], known_groups: frozenset[str]) -> Identity:
-    """Who signs in; raises `NotProven`. `known_groups`: those that mean something beside the settings'."""
+def identity(settings: OidcSettings, claims: dict[str, Any]) -> Identity:
+    """Who signs in; raises `NotProven`."""
     groups = _groups(claims.get(settings.oidc_groups_claim))
     allowed, admins = groups_of(settings.oidc_allowed_groups), groups_of(settings.oidc_admin_groups)
     if allowed and not allowed & groups:
         raise NotProven("you are in none of the provider's groups that may use this cluster")
+    mapping = mapping_of(settings.oidc_groups)
+    meant = allowed | admins | {there for there, _ in mapping}
     return Identity(
         issuer=settings.oidc_issuer,
         subject=claims["sub"],
         username=_username(settings, claims),
         display_name=_display_name(claims.get(settings.oidc_display_name_claim)),
-        groups=tuple(sorted(groups & (allowed | admins | known_groups))),
+        groups=tuple(sorted(groups & meant)),
         admin=bool(admins & groups) if admins else None,
+        managed=tuple(sorted({here for _, here in mapping})),
+        member_of=tuple(sorted({here for there, here in mapping if there in groups})),
     )
 
 

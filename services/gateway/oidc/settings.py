@@ -10,6 +10,8 @@ from services.kit.hosts_named import is_loopback, listed
 from services.kit.reach import ReachSettings
 from services.kit.settings import BadSettings
 
+LONGEST_GROUP = 128
+
 
 @dataclass(frozen=True)
 class OidcSettings(ReachSettings):
@@ -37,6 +39,8 @@ class OidcSettings(ReachSettings):
     """Who is in none of these groups, with commas, may not sign in; empty: everybody may."""
     oidc_admin_groups: str = ""
     """Members of one of these are administrators, others are not; empty: that is decided here."""
+    oidc_groups: str = ""
+    """Groups of the cluster that the provider fills, with commas: `name`, or `name there=name here`."""
     oidc_provision: bool = True
     """Whether who has no account is given one when they first sign in."""
     oidc_leeway_s: float = 60.0
@@ -51,6 +55,9 @@ def checked(settings: OidcSettings) -> OidcSettings | None:
         raise BadSettings("STEADFAST_OIDC_ISSUER is set, and STEADFAST_OIDC_CLIENT_ID is not")
     if "openid" not in settings.oidc_scopes.split():
         raise BadSettings(f"STEADFAST_OIDC_SCOPES='{settings.oidc_scopes}' has no 'openid'")
+    for _, here in mapping_of(settings.oidc_groups):
+        if not 0 < len(here) <= LONGEST_GROUP or not here.isprintable():
+            raise BadSettings(f"STEADFAST_OIDC_GROUPS: '{here}' cannot be the name of a group")
     for name in ("oidc_issuer", "oidc_redirect_url"):
         url = getattr(settings, name)
         if url and not is_safe(url):
@@ -82,3 +89,9 @@ def secret_of(settings: OidcSettings) -> str:
 def groups_of(text: str) -> frozenset[str]:
     """The groups that a setting lists."""
     return frozenset(listed(text))
+
+
+def mapping_of(text: str) -> list[tuple[str, str]]:
+    """Pairs of a group at the provider and the group here that its members are in."""
+    pairs = (one.rpartition("=") for one in listed(text))
+    return [((there or here).strip(), here.strip()) for there, _, here in pairs]

@@ -124,7 +124,7 @@ async def _come_back(visit: Visit) -> Response:
 
 async def _who(visit: Visit, claims: dict[str, object]) -> User:
     backend = visit.backend
-    found = identity(backend.settings, claims, frozenset())
+    found = identity(backend.settings, claims)
     command = SignIn(
         issuer=found.issuer,
         subject=found.subject,
@@ -133,6 +133,8 @@ async def _who(visit: Visit, claims: dict[str, object]) -> User:
         groups=found.groups,
         admin=found.admin,
         provision=backend.settings.oidc_provision,
+        managed=found.managed,
+        member_of=found.member_of,
     )
     return users.by_id(visit.catalogue.state, await visit.peers.command(command))
 
