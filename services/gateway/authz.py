@@ -6,6 +6,7 @@ from fastapi import Request
 
 from services.gateway import tickets, tokens
 from services.gateway.domain import State
+from services.gateway.pacing import client_of, stranger_at
 from services.gateway.rights import Directory, judge
 from services.gateway.web.paced import PLACE
 from services.gateway.web.visit import Visit
@@ -28,11 +29,12 @@ class Guard:
         template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
         permission, kind, reads = needed(request.method, template)
         ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.MARK)
+        visit, place = Visit(request), request.scope[PLACE]
         if permission == "anybody" or ticket:
+            await place.take(stranger_at(visit.address))
             return
-        visit = Visit(request)
         session = visit.session()
-        await request.scope[PLACE].take(session)
+        await place.take(client_of(session))
         # Meanwhile it may have been closed.
         request.state.session = session = visit.session()
         if session.scope == "read" and not reads:

@@ -1,7 +1,8 @@
 """How many requests one client has in hand, and how fast they come: nobody slows others down.
 
-A client is a user, an API token, or the script of one run. Who comes faster than their share waits, so that a
-client that asks one thing after the other never notices; who has too many waiting is told to come again.
+A client is a user, an API token, the script of one run, or an address where nobody has logged in. Who comes
+faster than their share waits, so that a client that asks one thing after the other never notices; who has too
+many waiting is told to come again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterable
 
 from services.gateway import tokens
 from services.gateway.logins import Tries
+from services.gateway.web.proxies import site_of
 from services.kit.admission import UNLIMITED, Admission, Busy
 from services.kit.measures import Reading
 
@@ -76,9 +78,8 @@ class Place:
         self._pacing = pacing
         self._who: str | None = None
 
-    async def take(self, session: tokens.Session) -> None:
-        """Wait for one's turn; raises `Busy`."""
-        who = client_of(session)
+    async def take(self, who: str) -> None:
+        """Wait for a client's turn; raises `Busy`."""
         await self._pacing.enter(who)
         self._who = who
 
@@ -92,3 +93,8 @@ class Place:
 def client_of(session: tokens.Session) -> str:
     """Whose share a request uses up: a program that runs wild leaves its owner's web UI alone."""
     return session.allocation or session.api_token or session.user
+
+
+def stranger_at(address: str) -> str:
+    """The same for who need not say who they are."""
+    return f"at {site_of(address)}"

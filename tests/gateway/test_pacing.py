@@ -110,6 +110,16 @@ def test_who_asks_much_faster_is_told_when_to_come_again(made, monkeypatch):
     assert places(gateway).inside == 0
 
 
+def test_who_says_nobody_has_the_share_of_an_address(made, monkeypatch):
+    monkeypatch.setattr(pacing, "BURST_S", 1.0)
+    monkeypatch.setattr(pacing, "WITHIN_S", 0.0)
+    gateway = made(requests_rate=5.0)
+    codes = many(gateway, 20, "/api/v1/master")
+    assert 0 < codes.count(429) < 20
+    assert gateway.send("GET", ME).status_code == 200
+    assert places(gateway).inside == 0
+
+
 def test_any_number_where_there_is_no_limit(made):
     gateway = made(requests_rate=0.0)
     assert set(many(gateway, 300)) == {200}
@@ -120,7 +130,7 @@ def test_a_stream_holds_no_place_once_it_begins():
         rules, begun, over = Pacing(1, 0.0), asyncio.Event(), asyncio.Event()
 
         async def stream(scope, receive, send):
-            await scope[PLACE].take(tokens.Session("s", "ann", 0.0))
+            await scope[PLACE].take("ann")
             held = rules.places.inside
             await send({"type": "http.response.start"})
             begun.held = held

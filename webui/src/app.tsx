@@ -35,7 +35,8 @@ const client = new QueryClient({
     queries: {
       // What is in the cache is told of changes only while a page shows it.
       staleTime: 0,
-      retry: (count, error) => count < 3 && !(error instanceof ApiError && error.status < 500),
+      // Who asks too much at once (429) is answered a moment later.
+      retry: (count, error) => count < 3 && !(error instanceof ApiError && error.status < 500 && error.status !== 429),
       refetchOnWindowFocus: true,
     },
   },
