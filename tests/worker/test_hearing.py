@@ -75,6 +75,10 @@ def test_what_was_not_acted_on_comes_again_and_what_was_does_not(play):
         while read(heard) != 4:
             heard = await hearing.next()
         await hearing.acted_on(heard)
+        # Nothing is left that the broker would send again.
+        async with asyncio.timeout(20):
+            while (await service.jetstream().consumer_info(subjects.ORDERS, "w")).num_ack_pending:
+                await asyncio.sleep(0.01)
 
     play(story)
 
