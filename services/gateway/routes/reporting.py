@@ -24,7 +24,8 @@ class Values(Body):
     """The numbers themselves."""
 
     avg_metrics: dict[str, Any] = Field(default_factory=dict)
-    batch_metrics: list[dict[str, Any]] | None = None
+    # One fault tells enough: to tell hundreds of thousands takes long.
+    batch_metrics: list[dict[str, Any]] | None = Field(default=None, fail_fast=True)
 
 
 class TrialMetrics(Body):

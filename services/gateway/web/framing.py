@@ -1,4 +1,4 @@
-"""What happens to every request before a route sees it: size limit, trailing slashes."""
+"""What happens to every request before a route sees it: limits of size and of values, trailing slashes."""
 
 from __future__ import annotations
 
@@ -26,6 +26,10 @@ CREATE_PATH = f"{errors.API}/experiments"
 EXTERNAL_PATH = f"{CREATE_PATH}/by-external-id/"
 REPORT_LIMIT_BYTES = 12 << 20
 """A report that is larger as JSON is too large for the broker in any form: told before it is parsed."""
+PLAIN_VALUES, REPORT_VALUES = 60_000, 300_000
+"""What is read by the loop itself takes it the longer the more values it holds, however short each is. Those
+of a report are looked at only as numbers."""
+TEXTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 LARGE_PATHS = re.compile(f"{errors.API}/(commands|notebooks|shells|tensorboards)|/proxy/.*")
 REPORT_PATHS = re.compile(f"{errors.API}/trials/[0-9]+/(training_|validation_)?metrics")
 
@@ -63,6 +67,21 @@ class Framing:
         await errors.response(scope["path"], problem, status)(scope, receive, send)
 
 
+class Values:
+    """How many values there are in JSON that comes in parts: at least as many as it says, at most twice."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._open = b""
+        """How a text begins that is not over yet: with its quote, and perhaps half an escape."""
+
+    def take(self, part: bytes) -> None:
+        """The next part."""
+        outside, quote, inside = TEXTS.sub(b"", self._open + part).partition(b'"')
+        self.count += outside.count(b",") + outside.count(b"{") + outside.count(b"[")
+        self._open = quote + b"\\" * ((len(inside) - len(inside.rstrip(b"\\"))) % 2)
+
+
 class _Counted:
     """A body whose size was not announced, or not truly."""
 
@@ -72,6 +91,7 @@ class _Counted:
         self._known = False
         self._limit = limit
         self._seen = 0
+        self._values, self._most = Values(), _most_values(scope["path"])
         self._whole = False
         self._until = 0.0
 
@@ -80,6 +100,10 @@ class _Counted:
         self._seen += len(message.get("body", b""))
         if self._seen > self._limit:
             raise HTTPException(413, _too_large(self._limit))
+        if self._most:
+            self._values.take(message.get("body", b""))
+            if self._values.count > self._most:
+                raise HTTPException(413, _too_many(self._most))
         if self._seen > STRANGERS_LIMIT_BYTES and not self._known:
             if (stranger := _stranger(self._scope)) is not None:
                 raise HTTPException(401, stranger.message)
@@ -119,6 +143,16 @@ def _limit(path: str) -> int:
         return REPORT_LIMIT_BYTES
     plain = LARGE_PATHS.fullmatch(path) is None
     return min(LIMIT_BYTES, PLAIN_LIMIT_BYTES) if plain else LIMIT_BYTES
+
+
+def _most_values(path: str) -> int:
+    """0 where another process reads, or nobody."""
+    limit = _limit(path)
+    return {PLAIN_LIMIT_BYTES: PLAIN_VALUES, REPORT_LIMIT_BYTES: REPORT_VALUES}.get(limit, 0)
+
+
+def _too_many(limit: int) -> str:
+    return f"the request holds too much: at most {limit:,} values are taken; send fewer at once"
 
 
 def _too_large(limit: int) -> str:

@@ -1,0 +1,121 @@
+"""What the loop itself reads is bounded by its values too: the shortest of them are most work a byte."""
+
+import asyncio
+import json
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from det_contracts.queries import ReportVerdict
+from services.gateway.web import framing
+from services.gateway.web.framing import PLAIN_VALUES, REPORT_VALUES, Values
+from tests.gateway import stories as story
+
+LONGEST_S = 0.5
+"""Of processor time that the loop may spend on one thing."""
+RUN = {"trialId": 1, "trialRunId": 1, "stepsCompleted": 1}
+REPORT = "/api/v1/trials/1/training_metrics"
+KILL, NOTES = "/api/v1/experiments/kill", "/api/v1/projects/1/notes"
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet='ab,[{"\\é\n'),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(alphabet='a,{"\\'), inner, max_size=5)
+    ),
+    max_leaves=30,
+)
+
+
+def values_in(value):
+    """The same of what was parsed: a comma between two, and a bracket around."""
+    if isinstance(value, dict):
+        return 1 + max(len(value) - 1, 0) + sum(map(values_in, value.values()))
+    if isinstance(value, list):
+        return 1 + max(len(value) - 1, 0) + sum(map(values_in, value))
+    return 0
+
+
+@given(json_values, st.lists(st.integers(1, 7), min_size=1, max_size=40))
+def test_values_are_counted_wherever_the_parts_end_and_whatever_texts_hold(value, sizes):
+    body = json.dumps(value, ensure_ascii=False).encode()
+    counted, at = Values(), 0
+    for size in [*sizes, len(body)]:
+        counted.take(body[at : at + size])
+        at += size
+    assert counted.count == values_in(value)
+
+
+def test_what_is_no_json_is_counted_as_well():
+    counted = Values()
+    for part in (b'"a', b'\\"', b",[{", b'"', b",,,", b'"\\', b'\\"', b","):
+        counted.take(part)
+    assert counted.count == 4
+
+
+@pytest.fixture
+def gateway(gateway):
+    gateway.log_in("admin")
+    gateway.given(story.worker_here(), story.created(1), story.trial_created(1), *story.running(1))
+    gateway.peers.values[ReportVerdict] = lambda query: ""
+    return gateway
+
+
+@pytest.fixture
+def longest(monkeypatch):
+    """The most processor time that the loop has spent on one thing."""
+    found = [0.0]
+    run = asyncio.Handle._run
+
+    def timed(handle):
+        began = time.thread_time()
+        run(handle)
+        found[0] = max(found[0], time.thread_time() - began)
+
+    monkeypatch.setattr(asyncio.Handle, "_run", timed)
+    return found
+
+
+def sent(gateway, method, path, value):
+    return gateway.send(method, path, json.dumps(value, separators=(",", ":")).encode())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "value", "most"),
+    [
+        ("POST", KILL, {"experimentIds": ["x"] * (PLAIN_VALUES + 1)}, PLAIN_VALUES),
+        ("PUT", NOTES, {"notes": [{}] * 1_000_000}, PLAIN_VALUES),
+        ("POST", REPORT, {**RUN, "metrics": {"batchMetrics": [{}] * REPORT_VALUES}}, REPORT_VALUES),
+    ],
+)
+def test_what_holds_too_many_is_refused_unread(gateway, longest, method, path, value, most):
+    answer = sent(gateway, method, path, value)
+    assert answer.status_code == 413
+    assert f"at most {most:,} values" in answer.json()["error"]["error"]
+    assert longest[0] < LONGEST_S
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "value"),
+    [
+        ("POST", KILL, {"experimentIds": ["x"] * (PLAIN_VALUES - 10)}),
+        ("PUT", NOTES, {"notes": [{}] * (PLAIN_VALUES // 2 - 10)}),
+        ("PUT", NOTES, {"notes": [{"contents": "a, b [" * 600_000}]}),
+        ("POST", REPORT, {**RUN, "metrics": {"avgMetrics": {f"n{n}": n * 1.1 for n in range(100_000)}}}),
+        ("POST", REPORT, {**RUN, "metrics": {"batchMetrics": [{"x": 1.0}] * (REPORT_VALUES // 2 - 10)}}),
+        ("POST", REPORT, {**RUN, "metrics": {"batchMetrics": [1] * (REPORT_VALUES - 10)}}),
+        ("POST", REPORT, {**RUN, "metrics": {"avgMetrics": {"a": "\1" * 1_900_000}}}),
+    ],
+)
+def test_what_holds_as_many_as_it_may_does_not_hold_up_the_loop(gateway, longest, method, path, value):
+    answer = sent(gateway, method, path, value)
+    assert answer.status_code < 500, answer.text[:200]
+    assert longest[0] < LONGEST_S
+
+
+def test_what_another_process_reads_is_not_counted():
+    large = (framing.CREATE_PATH, "/api/v1/commands", "/proxy/1/x")
+    assert [framing._most_values(path) for path in large] == [0, 0, 0]
+    assert re.fullmatch(framing.REPORT_PATHS, REPORT)
