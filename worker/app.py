@@ -17,7 +17,6 @@ from nats.aio.client import Client
 from det_contracts.events.worker import AllocationExited, Slot
 from det_contracts.orders import NEW, Standing, WorkerOrders
 from services.kit import blobs, logging, process, tracing
-from services.kit.cluster_look import ClusterLook
 from services.kit.connection import connect, leave, until_closed
 from services.kit.credentials import worker_inbox
 from services.kit.disk_space import Disks
@@ -63,7 +62,6 @@ class Worker:
         self._connection = connection
         self._journal = JetStreamLog(connection)
         # It hears of the cluster what its orders say, and judges nobody but itself.
-        self.cluster_look = ClusterLook(connection, asks=False)
         self._hearing = Hearing(connection, me.worker_id)
         self._orders = Orders(settings.worker_home)
         store = blobs.connect(
@@ -106,7 +104,7 @@ class Worker:
         """Where to see how this worker does."""
         return Facts(
             connection=self._connection,
-            look=self.cluster_look,
+            look=None,
             starting=lambda: "" if self._current.is_set() else "waiting for its first orders",
             behind=dict,
             position=lambda _: self._position(),

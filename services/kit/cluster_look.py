@@ -93,13 +93,10 @@ class ClusterLook:
         self,
         connection: Client,
         *,
-        asks: bool = True,
         clock: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """`asks`: whether this process may ask, as services may and workers not."""
         self._connection = connection
-        self._asks = asks
         self._clock = clock
         self._patience_s = EVERY_S + TURN_S * chance()
         self._heard_at = clock()
@@ -116,7 +113,7 @@ class ClusterLook:
         try:
             while True:
                 due = self._heard_at + self._patience_s - self._clock()
-                if due > 0 or not self._asks or not self._connection.is_connected:
+                if due > 0 or not self._connection.is_connected:
                     await asyncio.sleep(max(due, 0.2))
                     continue
                 self._note(await take(self._connection))

@@ -43,7 +43,7 @@ from services.kit.log import (
     Stored,
     TooLarge,
 )
-from services.kit.stream_check import WAY_OUT
+from services.kit.stream_check import way_out
 from services.kit.trail import HEADER
 
 NEVER_PURGED = 10110
@@ -325,7 +325,7 @@ async def _problem(js: JetStreamContext, config: dict[str, Any], known: int) -> 
     if error.get("err_code") != MISSING_STREAM:
         return Problem(f"stream {name}: {error.get('description')}", error.get("err_code", 0))
     if known:
-        text = f"stream {name} is gone, but position {known} was read already. {WAY_OUT}"
+        text = f"stream {name} is gone, but position {known} was read already. {way_out(name, known)}"
         return Problem(text, lost=True)
     return await _change(js, f"STREAM.CREATE.{name}", config)
 

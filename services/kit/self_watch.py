@@ -44,7 +44,8 @@ class Facts:
     """Where to see how a process does."""
 
     connection: Client
-    look: ClusterLook
+    look: ClusterLook | None
+    """None for a worker: it may neither ask the broker nor hear what others saw."""
     starting: Callable[[], str]
     """What is waited for before it is ready; empty once it is."""
     behind: Callable[[], Mapping[str, Left]]
@@ -137,7 +138,7 @@ class SelfWatch:
         """Find out what is wrong; `now` in seconds that this process was awake."""
         tell, starting, failing = self.conditions.tell, facts.starting(), facts.failing()
         connected = facts.connection.is_connected
-        look = facts.look.last if connected else None
+        look = facts.look.last if connected and facts.look is not None else None
         tell(names.STARTING, {"": starting} if starting else {})
         tell(names.BROKER_AWAY, {} if connected else {"": "there is no connection to the broker"})
         tell(names.DATABASE_FAILS, {"": "the database does not work"} if failing else {}, {"": failing})

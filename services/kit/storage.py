@@ -57,13 +57,26 @@ def _who() -> str:
 
 def _probe_directory(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f".probe-{uuid.uuid4().hex}"
-    path.write_bytes(CONTENT)
+    if not gives_back(folder, CONTENT):
+        raise StorageRefused(f"{folder} does not hold what was written to it")
+
+
+def gives_back(folder: Path, content: bytes) -> bool:
+    """Whether a small file in a directory holds what is written to it; raises OSError. Leaves nothing there.
+
+    Whatever the path leads to later, by a link that somebody changes, it is one directory that is tried.
+    """
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    name = f".probe-{uuid.uuid4().hex}"
     try:
-        if path.read_bytes() != CONTENT:
-            raise StorageRefused(f"{path} does not hold what was written to it")
+        file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600, dir_fd=place)
+        try:
+            return os.write(file, content) == len(content) and os.pread(file, len(content), 0) == content
+        finally:
+            os.close(file)
+            os.unlink(name, dir_fd=place)
     finally:
-        path.unlink()
+        os.close(place)
 
 
 def _probe_s3(storage: Mapping[str, Any]) -> None:

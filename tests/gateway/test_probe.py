@@ -10,6 +10,7 @@ from det_contracts.problems import Refused
 from det_contracts.roots import Roots
 from services.gateway.submit.probe import probe
 from services.kit.addresses import Addresses
+from services.kit.storage import gives_back
 from services.kit.storage import probe as try_before_start
 from tests.fixtures.s3_server import BUCKET, KEY, SECRET, s3_server
 
@@ -43,6 +44,23 @@ def test_a_refusal_names_path_and_user(tmp_path):
         probe(
             {"type": "directory", "container_path": str(tmp_path / "missing")}, _roots(tmp_path), Addresses()
         )
+
+
+def test_nothing_is_left_where_a_link_led_that_is_changed_meanwhile(tmp_path, monkeypatch):
+    before, after, link = tmp_path / "before", tmp_path / "after", tmp_path / "link"
+    before.mkdir()
+    after.mkdir()
+    link.symlink_to(before)
+    write = os.write
+
+    def changed(file, content):
+        link.unlink()
+        link.symlink_to(after)
+        return write(file, content)
+
+    monkeypatch.setattr(os, "write", changed)
+    assert gives_back(link, b"x")
+    assert list(before.iterdir()) == list(after.iterdir()) == []
 
 
 def test_directories_of_other_hosts_are_not_tried(tmp_path):

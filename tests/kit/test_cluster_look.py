@@ -7,7 +7,7 @@ import pytest
 
 from det_contracts import subjects
 from services.kit import cluster_look
-from services.kit.cluster_look import EVERY_S, FRESH_S, LEASES, STREAMS, TURN_S, ClusterLook, Look, take
+from services.kit.cluster_look import EVERY_S, LEASES, STREAMS, TURN_S, ClusterLook, Look, take
 from services.kit.lease import Lease
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -88,20 +88,6 @@ def test_when_who_asked_is_gone_another_does(monkeypatch):
         before = bus.asked
         await spend(bus, ones[1:], 20.0)
         assert bus.asked - before >= 20.0 / (EVERY_S + TURN_S) - 2
-
-    asyncio.run(work())
-
-
-def test_who_may_not_ask_only_hears(monkeypatch):
-    async def work():
-        bus = Bus(monkeypatch)
-        (worker,) = looks(bus, 1, asks=False)
-        await spend(bus, [worker], 20.0)
-        assert (bus.asked, worker.last) == (0, None)
-        await spend(bus, [worker, *looks(bus, 1)], 20.0)
-        assert worker.last is not None
-        await spend(bus, [worker], FRESH_S + 1)
-        assert worker.last is None
 
     asyncio.run(work())
 

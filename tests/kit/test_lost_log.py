@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from det_contracts import subjects
+from det_contracts import codec, subjects
+from det_contracts.events import trial
+from services.intake.relay import Relay
 from services.kit import jetstream_feed, stream_check
 from services.kit.database import Snapshot
-from services.kit.jetstream_api import is_leaders
+from services.kit.jetstream_api import ask_until_answered, is_leaders
 from services.kit.log import Draft, LogTruncated, Mark
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.read_once import read_once
@@ -339,3 +341,48 @@ def test_a_leader_of_several_must_say_so_for_a_while(check):
 def test_streams_that_forget_by_age_may_begin_anywhere(check):
     assert check(stream(9, first=7, messages=3), None, 5, name=subjects.REPORTS) == "well"
     assert check(stream(9, first=7, messages=3), None, 10, name=subjects.REPORTS) == "LogTruncated"
+
+
+def test_an_intake_whose_inbox_alone_is_lost_says_how_to_go_on_and_that_is_so(broker):
+    """The very command that the refusal names, as NATS' own tool sends it."""
+
+    async def work():
+        async with connected(broker) as connection:
+            js = connection.jetstream()
+            await ensure_streams(js)
+            log, relay = JetStreamLog(connection), Relay(JetStreamLog(connection))
+            working = asyncio.create_task(relay.run())
+            for n in range(3):
+                last = await log.append(stated(n))
+            async with asyncio.timeout(30):
+                while relay.position < last:
+                    await asyncio.sleep(0.01)
+            working.cancel()
+            await asyncio.wait([working])
+            await js.delete_stream(subjects.WITNESS)
+            gone = await refusal(ensure_streams(js, known={subjects.WITNESS: last}))
+            await ensure_streams(js)
+            found = await refusal(Relay(log).run())
+            for text in (gone, found):
+                assert f"nats stream purge WITNESS --seq {last + 1} " in text
+                assert "database" not in text
+            purge = {"seq": last + 1}
+            answer = await ask_until_answered(connection, f"STREAM.PURGE.{subjects.WITNESS}", purge)
+            assert answer["success"]
+            again = Relay(log)
+            working = asyncio.create_task(again.run())
+            assert await log.append(stated(9)) == last + 1
+            async with asyncio.timeout(30):
+                while again.position < last + 1:
+                    await asyncio.sleep(0.01)
+            working.cancel()
+            await asyncio.wait([working])
+            facts = [m for m in await read_to_the_end(log) if m.subject.startswith("control.trial.")]
+            assert [codec.decode(fact.body, 0).event.units for fact in facts] == [0.0, 1.0, 2.0, 9.0]
+
+    asyncio.run(work())
+
+
+def stated(n):
+    body = codec.encode(trial.Progressed(12, 1, float(n)), id=f"s-{n}", actor="trial:12", at=1.0)
+    return Draft(subjects.witness_of_trial(12), body, f"s-{n}")

@@ -14,6 +14,7 @@ from det_contracts.roots import Roots
 from services.kit.addresses import Addresses, AddressRefused
 from services.kit.blobs import refusal_in_words, s3_client
 from services.kit.reach import is_within, storage_folder
+from services.kit.storage import gives_back
 
 WITHIN_S = 30.0
 """For a store of whatever speed: few are tried at the same time."""
@@ -39,27 +40,23 @@ def probe(storage: dict[str, Any], roots: Roots | None, addresses: Addresses) ->
 
 def _try_directory(path: Path, *, make: bool) -> None:
     missing = [one for one in (path, *path.parents) if not one.exists()] if make else []
-    file = path / f".probe-{uuid.uuid4().hex}"
     try:
         if make:
             path.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(TEXT)
-        if file.read_bytes() != TEXT:
+        if not gives_back(path, TEXT):
             raise OSError(None, "it gives back something else than was written")
-        file.unlink()
     except OSError as error:
         raise OSError(
             f"{path} refuses user id {os.getuid()}: {error.strerror or error}; "
             "check that the directory exists, has free space and is writable"
         ) from error
     finally:
-        _tidy(file, missing)
+        _tidy(missing)
 
 
-def _tidy(file: Path, made: list[Path]) -> None:
+def _tidy(made: list[Path]) -> None:
     """Leave nothing behind: what is needed is made again by who stores the first checkpoint."""
     try:
-        file.unlink(missing_ok=True)
         for directory in made:
             directory.rmdir()
     except OSError:
