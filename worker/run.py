@@ -230,6 +230,9 @@ class Run:
             return
         if message:
             await self._shipper.say(2, "ERROR", message)
+        if self.order.assigned.kind == "COMMAND" and code is not None and not (lost or self.order.killed):
+            # The last line that clients of commands wait for, in the words of Determined.
+            await self._shipper.say(3, *_ending(code))
         fact = AllocationExited(
             worker_id=self._worker, allocation_id=self.id, exit_code=code, message=message, lost=lost
         )
@@ -246,3 +249,10 @@ class Run:
                 raise
             except NotConfirmed as error:
                 log.warning("fact.kept_back", what=what, allocation=self.id, error=str(error))
+
+
+def _ending(code: int) -> tuple[str, str]:
+    """Level and text."""
+    if code == 0:
+        return "INFO", "resources exited successfully with a zero exit code"
+    return "ERROR", f"task failed with exit code {code}"

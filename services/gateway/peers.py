@@ -183,9 +183,9 @@ class Peers:
                 return Ranks(schedulers, {job.experiment_id: job.priority for job in jobs})
         return Ranks(schedulers, {})
 
-    async def fits(self, pool: str, slots: int) -> str:
+    async def fits(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
         """Empty when a pool could ever place a trial of that size, else what would fit; raises `Refused`."""
-        answer = await self._asker.query(queries.Fits(pool=pool, slots=slots))
+        answer = await self._asker.query(queries.Fits(pool=pool, slots=slots, single_agent=single_agent))
         return str(answer.value)
 
     async def ask(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:

@@ -62,6 +62,11 @@ class Witness:
             raise precondition(f"trial {self.trial.id} has not started: it has no run to speak for yet")
         return self.trial.run
 
+    @property
+    def reporting_run(self) -> int:
+        """The run whose reports count: 0 before the first, for what was measured elsewhere."""
+        return self.run if self._unmanaged or self.trial.run else 0
+
     async def state(self, event: Any, id: str = "") -> None:
         """State a fact, stored when this returns; with an `id`, repeats of it are one."""
         if self._unmanaged:
@@ -107,7 +112,7 @@ class Witness:
         batch = ReportBatch(
             trial_id=self.trial.id,
             experiment_id=self.trial.experiment_id,
-            run=self.run,
+            run=self.reporting_run,
             number=0,
             searcher_metric=search["metric"],
             smaller_is_better=search.get("smaller_is_better", True),

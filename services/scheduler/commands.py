@@ -20,12 +20,10 @@ from det_contracts.commands import (
 )
 from det_contracts.events import scheduler
 from det_contracts.problems import invalid, not_found, precondition
-from det_contracts.queries import Fits
 from services.kit.once import once
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
-from services.scheduler.jobs import change_job
-from services.scheduler.queries import fits
+from services.scheduler.jobs import change_job, unknown_pool
 from services.scheduler.steps import PREEMPTION_DEADLINE_S
 
 
@@ -126,7 +124,7 @@ def switch_slot(state: State, command: SwitchSlot, call: Call) -> Ruling:
 
 
 def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
-    """Let a task wait for slots; refused when it could never get them."""
+    """Let a task wait for slots, however long: agents may come that have as many."""
     if command.task_id in state.tasks:
         return Ruling(value=command.task_id)
     if not ids.is_token(command.task_id):
@@ -135,9 +133,8 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
         raise invalid(f"resources.slots is {command.slots}: it must be 0 or more")
     if command.priority is not None and not 1 <= command.priority <= 99:
         raise invalid("priority must be between 1 and 99")
-    unfit = fits(state, Fits(pool=command.pool, slots=command.slots, single_agent=True))
-    if unfit:
-        raise invalid(unfit)
+    if command.pool not in state.pools and command.pool != "default":
+        raise unknown_pool(state, command.pool)
     totals = state.totals.get("all")
     number = (totals.tasks if totals else 0) + 1
     submitted = scheduler.TaskSubmitted(

@@ -154,6 +154,17 @@ def test_the_published_command(local_cluster, guide, theirs):
     wait_for(lambda: cluster.experiment(2)["state"] == "STATE_CANCELED", 30, "experiment 2 to be killed")
     theirs(cluster, "e", "delete", "2", "--yes")
     theirs(cluster, "e", "describe", "99", status=1)
+    wide = theirs(
+        cluster, "e", "create", "wait.yaml", ".", "--config", "resources.slots_per_trial=64", cwd=guide
+    )
+    assert "Created experiment 3" in wide
+    theirs(cluster, "e", "kill", "3")
+    numbers = [f"--save-{what}=0" for what in ("experiment-best", "trial-best", "trial-latest")]
+    assert "This policy will delete" in theirs(cluster, "e", "set", "gc-policy", "1", *numbers, typed="y\n")
+    ran = theirs(cluster, "cmd", "run", "sh -c 'echo hello; exit 3'")
+    assert "hello" in ran
+    assert "task failed with exit code 3" in ran
+    assert "resources exited successfully with a zero exit code" in theirs(cluster, "cmd", "run", "true")
     theirs(cluster, "e", "create", "1_metrics.yaml", ".", "-t", cwd=guide)
 
 

@@ -84,6 +84,17 @@ def test_what_retention_would_delete(gateway):
     answer = gateway.send("GET", path).json()
     assert [one["uuid"] for one in answer["checkpoints"]] == ["c-1"]
     assert answer["metric_name"] == "loss"
+    (one,) = answer["checkpoints"]
+    as_before = ("TrialID", "ReportTime", "UUID", "StepsCompleted", "State", "ValidationMetrics", "Resources")
+    assert {name: one[name] for name in as_before} == {
+        "TrialID": 1,
+        "ReportTime": one["reportTime"],
+        "UUID": "c-1",
+        "StepsCompleted": 10,
+        "State": "COMPLETED",
+        "ValidationMetrics": {},
+        "Resources": {name: int(size) for name, size in one["resources"].items()},
+    }
     assert (asked[0].experiment_best, asked[0].trial_best, asked[0].trial_latest) == (1, 2, 3)
     assert gateway.send("GET", path.replace("best=1", "best=-1")).status_code == 400
 

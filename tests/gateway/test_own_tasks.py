@@ -71,6 +71,13 @@ def test_defaults_and_templates(here):
     assert submitted(here, id).name == "Command: echo hi"
 
 
+def test_one_that_fits_nowhere_waits(here):
+    answer = start(here, {"entrypoint": "x", "resources": {"slots": 5}})
+    assert answer["command"]["state"] == "STATE_QUEUED"
+    assert answer["warnings"] == ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"]
+    assert "5 slots" in answer["notices"][0]
+
+
 def test_the_same_key_starts_one(here):
     ids = {
         here.post("/api/v1/commands", {"config": {"entrypoint": "x"}}, headers={"Idempotency-Key": "k"})[
@@ -106,7 +113,6 @@ def test_files_come_along(here):
         ({"config": {"entrypoint": []}}, 400, "config.entrypoint"),
         ({"config": {"entrypoint": "x", "resources": 3}}, 400, "config.resources"),
         ({"config": {"entrypoint": "x", "resources": {"slots": "two"}}}, 400, "config.resources.slots"),
-        ({"config": {"entrypoint": "x", "resources": {"slots": 5}}}, 400, "5 slots"),
         ({"config": {"entrypoint": "x", "resources": {"resource_pool": "moon"}}}, 404, "'moon' not found"),
         ({"config": {"entrypoint": "x", "environment": {"environment_variables": [1]}}}, 400, "NAME=VALUE"),
         ({"config": {"entrypoint": "x"}, "templateName": "none"}, 404, "template 'none' not found"),

@@ -98,7 +98,13 @@ def test_switches_show_and_outlive_an_absence(busy):
     busy.given(scheduler.WorkerLost("w-1", "silent"), story.worker_here())
     (agent,) = busy.get("/api/v1/agents")["agents"]
     assert (agent["enabled"], agent["draining"]) == (False, True)
+    assert [slot["enabled"] for slot in agent["slots"].values()] == [False, False]
+    assert [slot["draining"] for slot in agent["slots"].values()] == [True, True]
+    on = scheduler.WorkerSwitched(worker_id="w-1", enabled=True, draining=False, reason="asked")
+    busy.given(on)
+    (agent,) = busy.get("/api/v1/agents")["agents"]
     assert [slot["enabled"] for slot in agent["slots"].values()] == [True, False]
+    assert [slot["draining"] for slot in agent["slots"].values()] == [False, False]
 
 
 def test_pools_tell_how_they_schedule(busy):
@@ -115,9 +121,10 @@ def test_pools_tell_how_they_schedule(busy):
 def test_a_trial_that_can_never_fit_is_told_at_submit(busy):
     text = f"{SMALL}resources: {{slots_per_trial: 5}}"
     body = {"config": text, "validateOnly": True}
-    warnings = busy.send("POST", "/api/v1/experiments", body).json()["warnings"]
-    assert warnings[0] == "LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"
-    assert "5" in warnings[1]
+    answer = busy.send("POST", "/api/v1/experiments", body).json()
+    assert answer["warnings"] == ["LAUNCH_WARNING_CURRENT_SLOTS_EXCEEDED"]
+    (notice,) = answer["notices"]
+    assert "5" in notice
 
 
 def test_an_unknown_pool_is_refused_with_the_known_ones(busy):

@@ -158,3 +158,11 @@ def test_bulk_actions_answer_per_id(three):
     by_filter = {"filters": {"name": "NAME", "excludedExperimentIds": [3]}}
     answer = three.send("DELETE", "/api/v1/experiments/delete", by_filter)
     assert [one["id"] for one in answer.json()["results"]] == [1, 2]
+
+
+def test_notes_and_labels_may_change_as_often_as_one_likes(three):
+    for text, labels in (("one", []), ("two", ["a"]), ("three", []), ("four", ["b"])):
+        answer = patch(three, {"notes": text, "labels": labels})
+        assert answer.status_code == 200, answer.text
+        found = answer.json()["experiment"]
+        assert (found["notes"], found["labels"]) == (text, labels)

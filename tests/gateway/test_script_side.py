@@ -361,4 +361,6 @@ def test_what_is_over_or_never_was(busy):
     busy.log_in()
     busy.given(stories.trial_created(4))
     text = busy.refused(400, "POST", f"{API}/trials/4/training_metrics", metrics(loss=1))
-    assert "trial 4 has not started" in text
+    assert "invalid run id, 1 (reported) != 0 (expected)" in text
+    early = metrics(loss=1) | {"trialRunId": 0}
+    assert busy.post(f"{API}/trials/4/training_metrics", early) == {}

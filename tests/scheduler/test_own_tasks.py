@@ -65,8 +65,9 @@ def test_one_without_slots_needs_none(cluster):
 def test_it_never_spans_two_workers(cluster):
     cluster.worker("w1", slots=2)
     cluster.worker("w2", slots=2)
-    with pytest.raises(Refused, match="4 slots"):
-        submit(cluster, slots=4)
+    assert of(scheduler.AllocationAssigned, submit(cluster, slots=4)) == []
+    (assigned,) = of(scheduler.AllocationAssigned, cluster.worker("w3", slots=4))
+    assert [part.worker_id for part in assigned.parts] == ["w3"]
 
 
 @pytest.mark.parametrize("started", [False, True])

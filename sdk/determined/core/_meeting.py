@@ -11,10 +11,13 @@ from collections.abc import Callable
 
 from determined.core._collectives import Alone, Group
 from determined.core._links import DATA, LIFE, Gone, Link, introduce, welcome
-from determined.core._star import READY, Chief, Follower
+from determined.core._star import ERROR, READY, Chief, Follower
 
 PATIENCE_S = 1200.0
 TOLD_EVERY_S = 60.0
+GRACE_S = 10.0
+"""A rank that died before all were there may come again, but nobody waits longer for it."""
+_LOOK_S = 1.0
 _HANDSHAKE_S = 5.0
 _PAUSE_S = 0.05
 
@@ -24,9 +27,14 @@ Address = tuple[str, int] | str
 logger = logging.getLogger("determined.core")
 
 
+_OF_A_JOB = ("TORCHELASTIC_RUN_ID", "MASTER_PORT", "PMIX_NAMESPACE")
+"""What launchers tell all processes of a job, and each job otherwise."""
+
+
 def secret() -> bytes:
-    """What all processes of an allocation know, and nobody else; empty off cluster."""
-    return os.environ.get("DET_SESSION_TOKEN", "").encode()
+    """What all processes of a job know: on a cluster nobody else does, elsewhere no other job here."""
+    token = os.environ.get("DET_SESSION_TOKEN")
+    return (token or "\0".join(os.environ.get(name, "") for name in _OF_A_JOB)).encode()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -42,24 +50,52 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def lead(listener: socket.socket, size: int, patience_s: float = PATIENCE_S) -> Chief:
-    """Wait for all others; TimeoutError names those who did not come."""
+    """Wait for all others; TimeoutError names those who did not come, RuntimeError one that came and died."""
     links: dict[tuple[int, int], Link] = {}
     wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
     clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - links.keys())} of {size}")
+    deaths = _Deaths(links, lambda: _named(wanted - links.keys()))
     try:
         with listener:
             while links.keys() != wanted:
-                listener.settimeout(clock.left())
+                listener.settimeout(min(clock.left(), _LOOK_S))
                 with contextlib.suppress(TimeoutError):
                     _admit(listener.accept()[0], size, links)
-    except BaseException:
-        for link in links.values():
-            link.close()
+                deaths.look()
+    except BaseException as error:
+        _give_up(links, str(error) or type(error).__name__)
         raise
     for (_, channel), link in links.items():
         if channel == DATA:
             link.send(READY, 0)
     return Chief(size, _of(links, DATA), _of(links, LIFE))
+
+
+class _Deaths:
+    """Ranks that came and are gone again."""
+
+    def __init__(self, links: dict[tuple[int, int], Link], missing: Callable[[], str]) -> None:
+        self._links, self._missing = links, missing
+        self._since: dict[int, float] = {}
+
+    def look(self) -> None:
+        """RuntimeError when one of them stays away."""
+        now, dead = time.monotonic(), {rank for (rank, _), link in self._links.items() if link.is_dead()}
+        self._since = {rank: self._since.get(rank, now) for rank in dead}
+        gone = [rank for rank, since in self._since.items() if now - since >= GRACE_S]
+        if gone:
+            raise RuntimeError(
+                f"rank {min(gone)} of this job has died before all had joined; {self._missing()} had not come"
+            )
+
+
+def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
+    """Tell all who wait: they need not find out by themselves."""
+    for (_, channel), link in links.items():
+        if channel == DATA:
+            with contextlib.suppress(Gone):
+                link.send(ERROR, 0, why.encode())
+        link.close()
 
 
 def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Link]) -> None:
@@ -86,19 +122,29 @@ def _named(places: set[tuple[int, int]]) -> str:
 
 
 def follow(address: Address, rank: int, size: int, patience_s: float = PATIENCE_S) -> Follower:
-    """Join the chief, who may not be there yet; TimeoutError when all are not there in time."""
+    """Join the chief, who may not be there yet; TimeoutError when all are not there in time.
+
+    RuntimeError when the chief gives up, or was there and is gone.
+    """
     clock = _Clock(patience_s, lambda: f"rank {rank} waiting for the chief at {address} and all {size} ranks")
+    lost_at: float | None = None
     while True:
         clock.left()
+        if lost_at is not None and time.monotonic() - lost_at >= GRACE_S:
+            raise RuntimeError(f"rank 0 of this job, at {address}, has died before all had joined")
         made: list[Link] = []
         try:
             for channel in (DATA, LIFE):
                 made.append(_connect(address, rank, size, channel))  # noqa: PERF401 - closed if one fails
             _await_ready(made[0], clock)
             return Follower(rank, made[0], made[1])
-        except (Gone, OSError):
+        except BaseException as error:
             for link in made:
                 link.close()
+            if not isinstance(error, Gone | OSError):
+                raise
+            if len(made) == 2:
+                lost_at = time.monotonic()
             time.sleep(_PAUSE_S)
 
 
@@ -126,7 +172,9 @@ def _await_ready(link: Link, clock: "_Clock") -> None:
         except TimeoutError:
             continue
     link.socket.settimeout(None)
-    link.receive()
+    kind, _, content = link.receive()
+    if kind == ERROR:
+        raise RuntimeError(content.decode())
 
 
 def join_node(everybody: Group, node: int, rank: int, size: int, force_tcp: bool) -> Group:

@@ -22,5 +22,7 @@ def submit(session: Session, body: dict[str, Any], on_sent: Progress | None = No
 
 
 def warnings_of(answer: dict[str, Any]) -> list[str]:
-    """What the master warns of, in words."""
+    """What the master warns of, in words: its own where it has some."""
+    if answer.get("notices"):
+        return [f"Warning: {notice}" for notice in answer["notices"]]
     return [WARNINGS.get(code, f"Warning: {code}") for code in answer.get("warnings") or []]

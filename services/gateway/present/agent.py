@@ -60,9 +60,9 @@ def _slot(worker: Worker, slot: Slot, user: Allocation | None) -> dict[str, Any]
     return {
         "id": str(slot.id),
         "device": _device(slot),
-        "enabled": switch.enabled,
+        "enabled": switch.enabled and worker.switch.enabled,
         "container": _container(user, worker) if user is not None else None,
-        "draining": switch.draining,
+        "draining": switch.draining or worker.switch.draining,
     }
 
 

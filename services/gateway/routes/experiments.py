@@ -42,14 +42,18 @@ async def submitted(visit: UserVisit, external_id: str) -> Response:
         raise HTTPException(413, str(error)) from None
     if wish.validate_only:
         return visit.answer(
-            {"experiment": EMPTY, "config": masked(ready.command.config), "warnings": ready.warnings}
+            {"experiment": EMPTY, "config": masked(ready.command.config), **_worth_telling(ready)}
         )
     # No name of a user is empty: a key like this comes of no history in which users' keys stood here.
     key = f":{external_id}" if external_id else ""
     id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
     visit.see("experiment", id)
     shown, config = await show(visit, id), masked(visit.catalogue.submission(id).config)
-    return visit.answer({"experiment": shown, "config": config, "warnings": ready.warnings})
+    return visit.answer({"experiment": shown, "config": config, **_worth_telling(ready)})
+
+
+def _worth_telling(ready: submit.Checked) -> dict[str, list[str]]:
+    return {"warnings": ready.warnings, "notices": ready.notices}
 
 
 async def show(visit: UserVisit, id: int) -> dict[str, Any]:

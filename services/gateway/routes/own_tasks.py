@@ -16,7 +16,7 @@ from det_contracts.problems import not_found
 from services.gateway import paging, places, submit, users
 from services.gateway.domain import OwnTask, State
 from services.gateway.present.own_task import own_task
-from services.gateway.submit import archive, secrets
+from services.gateway.submit import archive, configuration, secrets
 from services.gateway.submit.own_task import Wish, completed, tensorboard
 from services.gateway.web.bodies import TaskBody, TaskPriority
 from services.gateway.web.visit import Asked, UserVisit
@@ -73,7 +73,10 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
         workspace_id=space,
         agent_user=visit.user.agent_user,
     )
-    return _shown(visit, kind, await visit.create(command), warnings=[])
+    unfit = await visit.peers.fits(wish.pool, wish.slots, single_agent=True)
+    id = await visit.create(command)
+    told = {"warnings": [configuration.SLOTS_EXCEEDED], "notices": [unfit]} if unfit else {"warnings": []}
+    return _shown(visit, kind, id, **told)
 
 
 def _add(kind: OwnKind) -> None:

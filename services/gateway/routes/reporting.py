@@ -67,8 +67,9 @@ async def report_validation(visit: Asked, trial_id: int, body: TrialMetrics) -> 
 async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetrics) -> Response:
     """Answered when the metrics service has judged the report."""
     witness = Witness(visit, trial_id)
-    if body.trial_run_id != witness.run:
-        raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {witness.run} (expected)")
+    run = witness.reporting_run
+    if body.trial_run_id != run:
+        raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {run} (expected)")
     metrics = body.metrics
     if len(metrics.avg_metrics) > MOST_NAMES:
         raise invalid(f"a report may have at most {MOST_NAMES} metrics, not {len(metrics.avg_metrics)}")

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from det_contracts.queries import PreviewRetention
+from services.gateway.domain import Checkpoint
 from services.gateway.present.checkpoint import checkpoint
+from services.gateway.present.values import instant
 from services.gateway.web.visit import Asked
 
 root = APIRouter()
@@ -27,4 +31,18 @@ async def preview(visit: Asked, experiment_id: int) -> Response:
     )
     state = visit.catalogue.state
     going = [state.checkpoints[uuid] for uuid in await visit.peers.ask(query) if uuid in state.checkpoints]
-    return visit.answer({"checkpoints": [checkpoint(one, state) for one in going], "metric_name": one.metric})
+    shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in going]
+    return visit.answer({"checkpoints": shown, "metric_name": one.metric})
+
+
+def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:
+    """The names that clients of 0.25 read here, and nowhere else."""
+    return {
+        "TrialID": one.trial_id,
+        "ReportTime": instant(one.at),
+        "UUID": one.uuid,
+        "StepsCompleted": one.metadata.get("steps_completed", 0),
+        "State": one.state,
+        "ValidationMetrics": {} if one.metric is None else {"avgMetrics": {"searcherMetric": one.metric}},
+        "Resources": one.resources,
+    }

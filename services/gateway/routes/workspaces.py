@@ -56,6 +56,7 @@ async def workspaces(visit: Asked) -> Response:
 @router.post("/workspaces")
 async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
     """Make a workspace."""
+    wish.check()
     command = SetWorkspace(name=wish.name or "", user=visit.user.username)
     return _workspace(visit, await visit.create(command))
 
@@ -73,6 +74,7 @@ async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
 @router.patch("/workspaces/{id}")
 async def rename_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
     """Give a workspace another name."""
+    wish.check()
     places.workspace(visit.catalogue.state, id)
     if wish.name is not None:
         await _change_workspace(visit, id, name=wish.name)

@@ -152,8 +152,8 @@ def _usable(checkpoint: Checkpoint) -> bool:
     return checkpoint.state == "COMPLETED" and not checkpoint.going
 
 
-def warnings(config: dict[str, Any], state: State) -> list[str]:
-    """What is no error but worth telling."""
+def warnings(config: dict[str, Any], state: State, notices: list[str]) -> list[str]:
+    """What is no error but worth telling, in the words of an enumeration: clients know no others."""
     pool = config["resources"]["resource_pool"]
     slots = sum(len(worker.slots) for worker in state.workers.values() if worker.pool == pool)
-    return [SLOTS_EXCEEDED] if config["resources"]["slots_per_trial"] > slots else []
+    return [SLOTS_EXCEEDED] if notices or config["resources"]["slots_per_trial"] > slots else []

@@ -34,6 +34,9 @@ class Checked(msgspec.Struct, frozen=True):
 
     command: commands.CreateExperiment
     warnings: list[str]
+    """In the words of an enumeration."""
+    notices: list[str]
+    """The same and more in sentences."""
 
 
 class Code:
@@ -105,7 +108,7 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
     visit.see("checkpoint", *configuration.given(config, "source_checkpoint_uuid"))
     source = configuration.source_checkpoint(config, state)
     # What runs elsewhere uses neither the workers' storage nor their slots.
-    warnings = [] if wish.unmanaged else await _check_cluster(backend, config, user)
+    notices = [] if wish.unmanaged else await _check_cluster(backend, config, user)
     if not wish.validate_only:
         storage = None if wish.unmanaged else config["checkpoint_storage"]
         await check_room(backend, "the experiment", code, user, storage)
@@ -122,7 +125,8 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
         unmanaged=wish.unmanaged,
         agent_user=users.agent_user_of(state, user),
     )
-    return Checked(command, warnings)
+    warnings = configuration.warnings(config, state, notices) if not wish.unmanaged else []
+    return Checked(command, warnings, notices)
 
 
 async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> list[str]:
@@ -133,7 +137,7 @@ async def _check_cluster(backend: Backend, config: dict[str, Any], who: str) -> 
     except AddressRefused as error:
         raise invalid(f"<config>.checkpoint_storage cannot be used: {error}") from None
     await backend.limits.probes.run(who, probe, config["checkpoint_storage"], roots, backend.addresses)
-    return configuration.warnings(config, backend.catalogue.state) + await _fit(backend, config)
+    return await _fit(backend, config)
 
 
 def _template(wish: CreateExperiment, backend: Backend) -> dict[str, Any] | None:

@@ -219,6 +219,19 @@ class WorkspaceBody(Body):
     """POST /workspaces, PATCH /workspaces/{id}"""
 
     name: str | None = None
+    checkpoint_storage_config: dict[str, Any] | None = None
+    agent_user_group: AgentUserBody | None = None
+
+    def check(self) -> None:
+        """Raises `Refused` for what workspaces do not have here: in silence it would be missed late."""
+        if self.checkpoint_storage_config:
+            raise invalid(
+                "checkpointStorageConfig: workspaces have no storage of their own here, "
+                "name it in a template that the workspace's experiments use"
+            )
+        given = self.agent_user_group
+        if given is not None and given != AgentUserBody():
+            raise invalid("agentUserGroup: workspaces have none here, link users with agents instead")
 
 
 class NoteBody(Body):

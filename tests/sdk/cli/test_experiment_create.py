@@ -193,15 +193,26 @@ def log(number):
     return {"id": number, "timestamp": f"2023-08-01T12:00:0{number}Z", "message": f"line {number}\n"}
 
 
-def test_follow_shows_the_first_trials_log(accepting, det, files):
+@pytest.mark.parametrize(
+    ("trial", "experiment", "status", "said"),
+    [
+        ("COMPLETED", "COMPLETED", 0, ""),
+        ("CANCELED", "RUNNING", 0, ""),
+        ("ERROR", "RUNNING", 1, "Trial 5 is ERROR: exit code 3\n"),
+        ("COMPLETED", "ERROR", 1, "Experiment 1 is ERROR\n"),
+    ],
+)
+def test_follow_shows_the_first_trials_log(accepting, det, files, trial, experiment, status, said):
     first = {"id": 5, "startTime": "2023-08-01T12:00:00Z"}
     later = {"id": 4, "startTime": "2023-08-01T12:00:09Z"}
     accepting.answer("GET", f"{BASE}/1/trials", {"trials": []}, {"trials": [later, first]})
-    accepting.answer("GET", f"{BASE}/1", {"experiment": {"state": "STATE_QUEUED"}})
-    accepting.answer("GET", "/api/v1/trials/5", {"trial": {"state": "STATE_ERROR"}})
+    states = [{"experiment": {"id": 1, "state": f"STATE_{state}"}} for state in ("QUEUED", experiment)]
+    accepting.answer("GET", f"{BASE}/1", *states)
+    ended = {"trial": {"id": 5, "state": f"STATE_{trial}", "stateReason": "exit code 3"}}
+    accepting.answer("GET", "/api/v1/trials/5", ended)
     accepting.answer("GET", "/api/v1/trials/5/logs", Lines([{"result": log(1)}, {"result": log(2)}]))
     result = det("e", "create", *files, "-f")
-    assert result.status == 0
+    assert (result.status, result.err) == (status, said)
     assert result.out.splitlines()[1:] == [
         "Created experiment 1",
         "Waiting for first trial to begin...",

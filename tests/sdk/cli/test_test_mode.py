@@ -64,11 +64,15 @@ def cluster(master, monkeypatch):
     master.answer("POST", "/api/v1/experiments", {"experiment": {"id": 0}}, {"experiment": {"id": 7}})
     master.answer("GET", f"{ONE}/trials", {"trials": []}, {"trials": [{"id": 3}]})
 
-    def becomes(end, *runner_states):
+    def becomes(end, *runner_states, reported=("avg_metrics", "validation_metrics"), checkpoints=1):
         running = {"experiment": {"id": 7, "state": "STATE_RUNNING"}}
         ended = {"experiment": {"id": 7, "state": end, "stateReason": "exit code 1"}}
         master.answer("GET", ONE, *[running] * (len(runner_states) + 1), ended)
+        groups = {name: {"loss": {}} for name in reported}
         shown = [{"trial": {"id": 3, "runnerState": state}} for state in runner_states]
+        shown.append({"trial": {"id": 3, "runnerState": runner_states[-1], "summaryMetrics": groups}})
+        listed = [{"uuid": "u", "state": "STATE_DELETED"}] * checkpoints
+        master.answer("GET", "/api/v1/trials/3/checkpoints", {"checkpoints": listed})
         master.answer("GET", "/api/v1/trials/3", *shown)
 
     return becomes
@@ -108,6 +112,33 @@ def test_on_the_cluster(master, cluster, det, code):
         "resources": {"slots_per_trial": 2},
         "max_restarts": 0,
     }
+
+
+@pytest.mark.parametrize(
+    ("reported", "checkpoints", "tested", "told"),
+    [
+        (
+            (),
+            0,
+            [],
+            "Not tested: training, validation, checkpointing. The script reported no training metrics, "
+            "reported no validation metrics and stored no checkpoint.",
+        ),
+        (
+            ("avg_metrics", "validation_metrics"),
+            0,
+            ["Testing training...", "Testing validation..."],
+            "Not tested: checkpointing. The script stored no checkpoint.",
+        ),
+    ],
+)
+def test_only_what_was_seen_is_said_to_work(cluster, det, code, reported, checkpoints, tested, told):
+    cluster("STATE_COMPLETED", "", reported=reported, checkpoints=checkpoints)
+    done = det("e", "create", code / "c.yaml", code, "--test")
+    assert done.status == 0
+    shown = done.out.splitlines()[3:]
+    assert shown == ["Scheduling task...", *tested, "The script ran to its end."]
+    assert done.err.strip() == told
 
 
 def test_a_failure_shows_the_log(master, cluster, det, code):

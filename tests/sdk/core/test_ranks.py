@@ -11,7 +11,7 @@ import threading
 
 import pytest
 
-from determined.core import DistributedContext, _meeting
+from determined.core import DistributedContext, _links, _meeting
 from tests.sdk.core.socket_ranks import PATIENCE_S, free_port, numbers, run_ranks
 
 
@@ -167,6 +167,96 @@ def test_strangers_are_not_let_in(caplog):
     for group in groups:
         group.close()
     assert "refused" in caplog.text
+
+
+def in_background(function):
+    """What it gives or raises, once it is joined."""
+    outcomes = []
+
+    def run():
+        try:
+            outcomes.append(function())
+        except RuntimeError as error:
+            outcomes.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, outcomes
+
+
+def test_one_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
+    monkeypatch.setattr(_meeting, "GRACE_S", 0.1)
+    monkeypatch.setattr(_meeting, "_LOOK_S", 0.02)
+    listener = _meeting.listen("127.0.0.1", 0)
+    address = listener.getsockname()[:2]
+    chief, led = in_background(lambda: _meeting.lead(listener, 4))
+    other, followed = in_background(lambda: _meeting.follow(address, 1, 4))
+    victim = [_meeting._connect(address, 2, 4, channel) for channel in (_links.DATA, _links.LIFE)]
+    for link in victim:
+        link.close()
+    for thread in (chief, other):
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive(), "somebody still waits"
+    for (outcome,) in (led, followed):
+        assert "rank 2 of this job has died before all had joined" in str(outcome)
+        assert "3" in str(outcome)
+
+
+def test_a_chief_that_dies_before_all_have_come_ends_the_waiting(monkeypatch):
+    monkeypatch.setattr(_meeting, "GRACE_S", 0.1)
+    listener = _meeting.listen("127.0.0.1", 0)
+    address = listener.getsockname()[:2]
+    other, followed = in_background(lambda: _meeting.follow(address, 1, 3))
+    joined = []
+    for _ in range(2):
+        connection = listener.accept()[0]
+        _links.welcome(connection, 3, set(), _meeting.secret())
+        joined.append(connection)
+    for connection in (*joined, listener):
+        connection.close()
+    other.join(PATIENCE_S)
+    assert not other.is_alive()
+    assert "rank 0 of this job, at" in str(followed[0])
+    assert "has died before all had joined" in str(followed[0])
+
+
+def test_one_that_died_may_come_again(monkeypatch):
+    monkeypatch.setattr(_meeting, "GRACE_S", PATIENCE_S)
+    monkeypatch.setattr(_meeting, "_LOOK_S", 0.02)
+    listener = _meeting.listen("127.0.0.1", 0)
+    address = listener.getsockname()[:2]
+    chief, led = in_background(lambda: _meeting.lead(listener, 3))
+    for link in [_meeting._connect(address, 1, 3, channel) for channel in (_links.DATA, _links.LIFE)]:
+        link.close()
+    others = [in_background(lambda rank=rank: _meeting.follow(address, rank, 3)) for rank in (1, 2)]
+    for thread in (chief, *(thread for thread, _ in others)):
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+    groups = [led[0], *(found[0] for _, found in others)]
+    leaving = [in_background(group.close)[0] for group in groups]
+    for thread in leaving:
+        thread.join(PATIENCE_S)
+
+
+def test_jobs_off_cluster_are_told_apart(monkeypatch, caplog):
+    """Two that start at once on one host, by a launcher that tells each job who it is."""
+    monkeypatch.delenv("DET_SESSION_TOKEN", raising=False)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "job-a")
+    monkeypatch.setenv("MASTER_PORT", "29500")
+    ours = _meeting.secret()
+    monkeypatch.setenv("MASTER_PORT", "29501")
+    assert _meeting.secret() != ours
+    listener = _meeting.listen("127.0.0.1", 0)
+    chief, led = in_background(lambda: _meeting.lead(listener, 2))
+    with socket.create_connection(listener.getsockname()[:2]) as stranger, pytest.raises(_links.Gone):
+        _links.introduce(stranger, 1, 2, _links.DATA, ours)
+    member = _meeting.follow(listener.getsockname()[:2], 1, 2)
+    chief.join(PATIENCE_S)
+    closing = in_background(led[0].close)[0]
+    member.close()
+    closing.join(PATIENCE_S)
+    monkeypatch.setenv("DET_SESSION_TOKEN", "token")
+    assert _meeting.secret() == b"token"
 
 
 def test_a_job_of_another_size_is_refused():
