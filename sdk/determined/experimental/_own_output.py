@@ -1,0 +1,84 @@
+"""What this process prints, shown as before and stored with its trial as well."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import Any, TextIO
+
+MOST_LINES = 500
+Ship = Callable[[list[dict[str, Any]]], None]
+
+
+class _Tee:
+    """A stream that also hands on whole lines."""
+
+    def __init__(self, stream: TextIO, on_line: Callable[[str], None]) -> None:
+        self._stream, self._on_line, self._rest = stream, on_line, ""
+
+    def write(self, text: str) -> int:
+        written = self._stream.write(text)
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._on_line(line)
+        return written
+
+    def finish(self) -> None:
+        """Hand on what is left without an end."""
+        if self._rest:
+            self._on_line(self._rest)
+            self._rest = ""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class OwnOutput:
+    """Takes stdout and stderr over until it is closed. The thread sends a few times a second."""
+
+    EVERY_S = 0.5
+
+    def __init__(self, ship: Ship, rank: int) -> None:
+        self._ship, self._rank = ship, rank
+        self._lock = threading.Lock()
+        self._lines: list[dict[str, Any]] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._send, name="determined-output", daemon=True)
+        self._before = sys.stdout, sys.stderr
+        self._tees = [self._tee("stdout", sys.stdout), self._tee("stderr", sys.stderr)]
+        sys.stdout, sys.stderr = self._tees
+        self._thread.start()
+
+    def close(self) -> None:
+        """Give the streams back and hand on the rest."""
+        if self._over.is_set():
+            return
+        # Somebody may have put another stream around ours meanwhile, and taken it for theirs.
+        for name, tee, before in zip(("stdout", "stderr"), self._tees, self._before, strict=True):
+            if getattr(sys, name) is tee:
+                setattr(sys, name, before)
+            tee.finish()
+        self._over.set()
+        self._thread.join()
+
+    def _tee(self, name: str, stream: TextIO) -> _Tee:
+        def on_line(text: str) -> None:
+            now = datetime.now(timezone.utc).isoformat()
+            line = {"timestamp": now, "log": text, "stdtype": name, "rank": self._rank}
+            with self._lock:
+                self._lines.append(line)
+
+        return _Tee(stream, on_line)
+
+    def _send(self) -> None:
+        while not self._over.wait(self.EVERY_S):
+            self._hand_on()
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        with self._lock:
+            lines, self._lines = self._lines, []
+        for start in range(0, len(lines), MOST_LINES):
+            self._ship(lines[start : start + MOST_LINES])

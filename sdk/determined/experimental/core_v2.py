@@ -1,0 +1,306 @@
+"""The Core API as functions of a module, on a cluster and outside of one (core API spec, section 15).
+
+    from determined.experimental import core_v2
+
+    core_v2.init(defaults=core_v2.DefaultConfig(name="mine"))
+    core_v2.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
+    core_v2.close()
+
+In a task of a cluster it is the task's Core API. Elsewhere the script becomes an unmanaged trial: the cluster
+keeps what it reports and prints, and where its checkpoints are, and neither starts nor stops it
+(docs/unmanaged.md).
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from determined import _info, core, yamlfile
+from determined.core import DistributedContext, DummyDistributedContext, PreemptMode, TensorboardMode
+from determined.core._checkpoint_background import BackgroundUpload
+from determined.core._context import Storage
+from determined.core._outcome import Outcome
+from determined.core._searcher import configured_units
+from determined.core._storage_choice import chosen_storage
+from determined.errors import InvalidHP
+from determined.experimental._own_output import OwnOutput
+from determined.transport.outside import OutsideTransport, Place
+from determined.transport.rest import Session
+
+if TYPE_CHECKING:
+    from determined.experimental._determined import Determined
+
+logger = logging.getLogger("determined.core")
+_SEARCHER = {"name": "single", "metric": "unmanaged", "max_length": 100_000_000}
+"""Of a script that does not say how far it means to train."""
+
+info: _info.ClusterInfo | None = None
+distributed: DistributedContext | None = None
+checkpoint: core.CheckpointContext | None = None
+preempt: core.PreemptContext | None = None
+train: core.TrainContext | None = None
+searcher: core.SearcherContext | None = None
+_context: core.Context | None = None
+_failed = False
+
+
+@dataclasses.dataclass
+class DefaultConfig:
+    """What an experiment is like that the script makes itself; on a cluster it has no effect."""
+
+    name: str | None = None
+    hparams: dict[str, Any] | None = None
+    data: dict[str, Any] | None = None
+    description: str | None = None
+    labels: list[str] | None = None
+    checkpoint_storage: str | dict[str, Any] | None = None
+    searcher: dict[str, Any] | None = None
+
+
+@dataclasses.dataclass
+class UnmanagedConfig:
+    """Where an experiment is filed, and names under which a later run finds experiment and trial again."""
+
+    workspace: str | None = None
+    project: str | None = None
+    external_experiment_id: str | None = None
+    external_trial_id: str | None = None
+
+
+def init(
+    *,
+    defaults: DefaultConfig | None = None,
+    unmanaged: UnmanagedConfig | None = None,
+    client: Determined | None = None,
+    distributed: DistributedContext | None = None,
+    checkpoint_storage: Storage = None,
+    preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
+    tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
+) -> None:
+    """Have `train`, `checkpoint` and the others of this module until `close()`, or the end of the script.
+
+    Raises as `init_context`, and RuntimeError if there are some already.
+    """
+    global _context
+    if _context is not None:
+        raise RuntimeError("core_v2.init() was called before: call core_v2.close() first")
+    _context = init_context(
+        defaults=defaults,
+        unmanaged=unmanaged,
+        client=client,
+        distributed=distributed,
+        checkpoint_storage=checkpoint_storage,
+        preempt_mode=preempt_mode,
+        tensorboard_mode=tensorboard_mode,
+    )
+    _context.start()
+    _show(_context)
+    _watch_for_failure()
+    atexit.register(_at_exit)
+
+
+def close() -> None:
+    """Wait until all is stored, and say that the trial is complete; without `init()` nothing."""
+    _close(None)
+
+
+def url_reverse_webui_exp_view() -> str:
+    """The address of the experiment's page; RuntimeError before `init()`."""
+    if info is None:
+        raise RuntimeError("core_v2.init() comes first")
+    return f"{info.master_url}/det/experiments/{info.trial.experiment_id}"
+
+
+def init_context(
+    *,
+    defaults: DefaultConfig | None = None,
+    unmanaged: UnmanagedConfig | None = None,
+    client: Determined | None = None,
+    distributed: DistributedContext | None = None,
+    checkpoint_storage: Storage = None,
+    preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
+    tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
+) -> core.Context:
+    """The same as an object, for a `with`.
+
+    NotImplementedError outside of a cluster without `defaults`; MasterNotFoundException where nobody answers.
+    """
+    if _info.get_cluster_info() is not None:
+        return core.init(
+            distributed=distributed,
+            checkpoint_storage=checkpoint_storage,
+            preempt_mode=preempt_mode,
+            tensorboard_mode=tensorboard_mode,
+        )
+    if defaults is None:
+        raise NotImplementedError("either give `defaults`, or run the script as an experiment of a cluster")
+    storage = checkpoint_storage if checkpoint_storage is not None else defaults.checkpoint_storage
+    dist = distributed or DummyDistributedContext()
+    if dist.rank != 0:
+        told = dist.broadcast(None).get()
+        context = core._dummy_init(distributed=dist, checkpoint_storage=storage, preempt_mode=preempt_mode)
+        context.info = told
+        return context
+    session = _signed_in(client)
+    # An outcome: the other ranks wait for it, and are to hear of a failure, too.
+    outcome = Outcome(lambda: _registered(session, defaults, unmanaged or UnmanagedConfig()))
+    return _outside(dist.broadcast(outcome).get(), session, dist, storage, preempt_mode)
+
+
+def _registered(session: Session, defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> _info.ClusterInfo:
+    """The experiment and the trial of this script, made or found, and begun."""
+    body = {"config": yamlfile.dump(_config(defaults, unmanaged)), "unmanaged": True}
+    if unmanaged.external_experiment_id:
+        name = quote(unmanaged.external_experiment_id, safe="")
+        answer = session.put(f"/api/v1/experiments/by-external-id/{name}", body)
+    else:
+        answer = session.post("/api/v1/experiments", body)
+    id, resumes = int(answer["experiment"]["id"]), unmanaged.external_trial_id is not None
+    hparams = defaults.hparams or {}
+    wish: dict[str, Any] = {"experimentId": id, "hparams": hparams, "unmanaged": True}
+    if resumes:
+        named = {"externalTrialId": unmanaged.external_trial_id, "createTrialRequest": wish}
+        trial = session.put("/api/v1/trials", named)["trial"]
+    else:
+        trial = session.post("/api/v1/trials", wish)["trial"]
+    begun = session.post(f"/api/v1/trials/{trial['id']}/start", {"trialId": trial["id"], "resume": resumes})
+    return _told(session, answer["config"], id, trial, begun, hparams)
+
+
+def _signed_in(client: Determined | None) -> Session:
+    from determined.experimental._determined import Determined
+
+    return (client or Determined())._session
+
+
+def _config(defaults: DefaultConfig, unmanaged: UnmanagedConfig) -> dict[str, Any]:
+    given = {
+        "name": defaults.name,
+        "data": defaults.data,
+        "description": defaults.description,
+        "labels": defaults.labels,
+        "workspace": unmanaged.workspace,
+        "project": unmanaged.project,
+    }
+    return {
+        **{field: value for field, value in given.items() if value is not None},
+        "searcher": defaults.searcher or _SEARCHER,
+    }
+
+
+def _told(
+    session: Session,
+    config: dict[str, Any],
+    experiment_id: int,
+    trial: dict[str, Any],
+    begun: dict[str, Any],
+    hparams: dict[str, Any],
+) -> _info.ClusterInfo:
+    run, task = int(begun["trialRunId"]), trial["taskId"]
+    return _info.ClusterInfo(
+        master_url=session.master,
+        cluster_id="",
+        agent_id="",
+        slot_ids=[],
+        task_id=task,
+        allocation_id=f"{task}.{run}",
+        session_token="",
+        task_type="TRIAL",
+        latest_checkpoint=begun.get("latestCheckpoint") or None,
+        trial_info=_info.TrialInfo(
+            trial_id=int(trial["id"]),
+            experiment_id=experiment_id,
+            trial_seed=int((config.get("reproducibility") or {}).get("experiment_seed", 0)),
+            hparams=hparams,
+            config=config,
+            steps_completed=int(begun.get("stepsCompleted") or 0),
+            trial_run_id=run,
+            debug=False,
+        ),
+        rendezvous_info=_info.RendezvousInfo(["127.0.0.1"], 0, [1]),
+        resources_info=_info.ResourcesInfo([]),
+    )
+
+
+class _Outside(core.Context):
+    """Says at its end how the trial ended."""
+
+    _output: OwnOutput | None = None
+
+    def start(self) -> None:
+        super().start()
+        self._transport.start()
+        if self.info is not None and isinstance(self._transport, OutsideTransport):
+            self._output = OwnOutput(self._transport.ship, self.distributed.rank)
+
+    def _close(self, error: BaseException | None) -> None:
+        if self._output is not None:
+            self._output.close()
+        if isinstance(self._transport, OutsideTransport):
+            canceled = isinstance(error, KeyboardInterrupt)
+            failed = error is not None and not isinstance(error, InvalidHP)
+            self._transport.ending = "CANCELED" if canceled else "ERROR" if failed else "COMPLETED"
+        super()._close(error)
+
+
+def _outside(
+    told: _info.ClusterInfo, session: Session, dist: DistributedContext, storage: Storage, mode: PreemptMode
+) -> core.Context:
+    trial, manager, uploads = told.trial, chosen_storage(storage), BackgroundUpload()
+
+    def connect() -> Session:
+        made = Session(session.master, verify=session._verify, cert_name=session._cert_name)
+        made.token = session.token
+        return made
+
+    place = Place(trial.experiment_id, trial.trial_id, told.task_id, trial._trial_run_id)
+    transport = OutsideTransport(connect, place)
+    return _Outside(
+        checkpoint=core.CheckpointContext(dist, manager, transport, uploads),
+        distributed=dist,
+        preempt=core.PreemptContext(transport, dist, mode, uploads),
+        train=core.TrainContext(
+            transport, dist, trial_id=trial.trial_id, exp_id=trial.experiment_id, run_id=trial._trial_run_id
+        ),
+        searcher=core.SearcherContext(transport, dist, configured_units(trial._config), uploads),
+        info=told,
+        transport=transport,
+    )
+
+
+def _show(context: core.Context | None) -> None:
+    for name in ("info", "distributed", "checkpoint", "preempt", "train", "searcher"):
+        globals()[name] = getattr(context, name, None)
+
+
+def _close(error: BaseException | None) -> None:
+    global _context
+    context, _context = _context, None
+    if context is None:
+        return
+    atexit.unregister(_at_exit)
+    try:
+        context._close(error)
+    finally:
+        _show(None)
+
+
+def _watch_for_failure() -> None:
+    """A script that ends by an exception is no complete trial, although `atexit` hears nothing of it."""
+    before = sys.excepthook
+
+    def hook(kind: Any, error: Any, trace: Any) -> None:
+        global _failed
+        _failed = True
+        before(kind, error, trace)
+
+    sys.excepthook = hook
+
+
+def _at_exit() -> None:
+    _close(RuntimeError("the script ended by an exception") if _failed else None)

@@ -1,0 +1,224 @@
+"""Carries the facts of a trial that runs outside of the cluster to it, over REST (docs/unmanaged.md)."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from determined.common.api import errors
+from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
+from determined.transport.rest import RETRIED_STATUSES, Session
+
+BEAT_S, LOOK_S, PAUSE_S = 50.0, 10.0, 2.0
+INVALID_HP = "EXITED_REASON_INVALID_HP"
+_REPEATED = "overwriting existing metric keys"
+logger = logging.getLogger("determined.core")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Which run of which trial this process is."""
+
+    experiment_id: int
+    trial_id: int
+    task_id: str
+    run: int
+
+
+class OutsideTransport:
+    """Reports leave in a thread, in order, and wait there while the cluster is away; see `Transport`."""
+
+    def __init__(self, connect: Callable[[], Session], place: Place) -> None:
+        """`connect` gives a session of its own to each thread."""
+        self._connect, self._place = connect, place
+        self._session = connect()
+        self.ending = "COMPLETED"
+        """The state that the trial ends in."""
+        self._leaving: queue.Queue[Callable[[Session], object] | None] = queue.Queue()
+        self._refusal: RuntimeError | None = None
+        self._preempted = threading.Event()
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=work, name=f"determined-{name}", daemon=True)
+            for name, work in (("reports", self._send_all), ("signs", self._give_signs))
+        ]
+        self._started = self._closed = False
+
+    def start(self) -> None:
+        if not self._started:
+            self._started = True
+            for thread in self._threads:
+                thread.start()
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._started:
+            self._leaving.put(None)
+            self._threads[0].join()
+            self._over.set()
+            self._threads[1].join()
+        try:
+            self._ask(self._session, "PATCH", self._trial, {"state": f"STATE_{self.ending}"})
+        except errors.APIException as error:
+            logger.warning("the end of the trial was not taken: %s", error)
+        self._session.close()
+        self._raise_refusal()
+
+    def report(self, report: MetricReport) -> None:
+        self._raise_refusal()
+        values = {"avgMetrics": report.metrics, "batchMetrics": report.batch_metrics}
+        told = {"trialId": self._place.trial_id, "trialRunId": self._place.run, "metrics": values}
+        body = {"group": report.group, "metrics": {**told, "stepsCompleted": report.steps_completed}}
+
+        def send(session: Session) -> None:
+            try:
+                self._ask(session, "POST", f"{self._trial}/metrics", body, repeated=_REPEATED)
+            except errors.APIException as error:
+                self._refusal = self._refusal or RuntimeError(f"a report was refused: {error}")
+
+        self._leaving.put(send)
+
+    def flush(self) -> None:
+        self._settle()
+        self._raise_refusal()
+
+    def operation(self) -> SearcherOp | None:
+        answer = self._ask(self._session, "GET", f"{self._trial}/searcher/operation")
+        if answer.get("completed") or not answer.get("op"):
+            return None
+        return SearcherOp(seq=0, length=int(answer["op"]["validateAfter"]["length"]))
+
+    def complete(self, seq: int, length: int, metric: object) -> None:
+        self._settle()
+        body = {"op": {"length": length}, "searcherMetric": metric}
+        self._ask(self._session, "POST", f"{self._trial}/searcher/completed_operation", body)
+
+    def progress(self, units: float) -> None:
+        self._leaving.put(self._softly("POST", f"{self._trial}/progress", units))
+
+    def set_status(self, status: str) -> None:
+        self._raise_refusal()
+        self._leaving.put(self._softly("POST", f"{self._trial}/runner/metadata", {"state": status}))
+
+    def checkpoint(self, stored: StoredCheckpoint) -> None:
+        self._settle()
+        body = {
+            "uuid": stored.uuid,
+            "taskId": self._place.task_id,
+            "resources": {name: str(size) for name, size in stored.resources.items()},
+            "metadata": stored.metadata,
+            "state": "STATE_COMPLETED",
+        }
+        self._ask(self._session, "POST", "/api/v1/checkpoints", body)
+
+    def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
+        try:
+            answer = self._ask(self._session, "GET", f"/api/v1/checkpoints/{uuid}")
+        except errors.NotFoundException:
+            return {}
+        return answer["checkpoint"].get("metadata") or {}
+
+    def preempted(self) -> bool:
+        return self._preempted.is_set()
+
+    def acknowledge_preemption(self) -> None:
+        self._settle()
+
+    def exit_early(self, reason: str) -> None:
+        self._settle()
+        if reason == INVALID_HP:
+            self._ask(self._session, "POST", f"{self._trial}/early_exit", {"reason": reason})
+
+    def best_validation(self) -> float | None:
+        path = f"/api/v1/experiments/{self._place.experiment_id}/searcher/best_searcher_validation_metric"
+        try:
+            found = self._ask(self._session, "GET", path)["metric"]
+        except errors.NotFoundException:
+            return None
+        return None if found is None else float(found)
+
+    def ship(self, lines: list[dict[str, Any]]) -> None:
+        """Have lines of the script's output stored, behind what was reported."""
+        lines = [{"task_id": self._place.task_id, **line} for line in lines]
+        self._leaving.put(self._softly("POST", "/task-logs", lines))
+
+    @property
+    def _trial(self) -> str:
+        return f"/api/v1/trials/{self._place.trial_id}"
+
+    def _raise_refusal(self) -> None:
+        refusal, self._refusal = self._refusal, None
+        if refusal is not None:
+            raise refusal
+
+    def _settle(self) -> None:
+        if self._started and not self._closed:
+            self._leaving.join()
+
+    def _send_all(self) -> None:
+        session = self._connect()
+        while True:
+            send = self._leaving.get()
+            try:
+                if send is None:
+                    return session.close()
+                send(session)
+            finally:
+                self._leaving.task_done()
+
+    def _softly(self, method: str, path: str, body: Any) -> Callable[[Session], object]:
+        """What is only of interest: a refusal is logged."""
+
+        def send(session: Session) -> None:
+            try:
+                self._ask(session, method, path, body)
+            except errors.APIException as error:
+                logger.warning("%s was refused: %s", path, error)
+
+        return send
+
+    def _give_signs(self) -> None:
+        """Say that the script lives, and hear whether it is to leave."""
+        session, beat_at = self._connect(), 0.0
+        while not self._over.is_set():
+            try:
+                if time.monotonic() >= beat_at:
+                    session.patch(self._trial, {})
+                    beat_at = time.monotonic() + BEAT_S
+                path = f"/api/v1/allocations/{self._place.task_id}/signals/preemption"
+                if session.get(path, {"timeoutSeconds": 0}).get("preempt"):
+                    self._preempted.set()
+            except errors.BadRequestException as error:
+                logger.debug("no sign of life was taken: %s", error)
+            self._over.wait(LOOK_S)
+        session.close()
+
+    def _ask(self, session: Session, method: str, path: str, body: Any = None, *, repeated: str = "") -> Any:
+        """Ask until somebody answers; raises `APIException` for a refusal.
+
+        After an answer that was lost, the refusal of a repeat with the text `repeated` is none.
+        """
+        tried = False
+        while True:
+            try:
+                call: dict[str, Callable[..., Any]] = {
+                    "GET": session.get, "POST": session.post, "PATCH": session.patch
+                }  # fmt: skip
+                return call[method](path) if body is None else call[method](path, body)
+            except errors.APIException as error:
+                if tried and repeated and repeated in str(error):
+                    return {}
+                if error.status_code not in RETRIED_STATUSES:
+                    raise
+            except errors.MasterNotFoundException as error:
+                if not tried:
+                    logger.warning("the cluster does not answer (%s); what is reported waits", error)
+            tried = True
+            time.sleep(PAUSE_S)

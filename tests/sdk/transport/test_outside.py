@@ -1,0 +1,124 @@
+"""The facts of a trial outside of the cluster, over REST: in order, once, none lost in an outage."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from determined.experimental._own_output import OwnOutput
+from determined.transport import outside
+from determined.transport.outside import OutsideTransport, Place
+from determined.transport.protocol import MetricReport, StoredCheckpoint
+from determined.transport.rest import Session
+from tests.fixtures.local_cluster import wait_for
+from tests.sdk.fake_gateway import Status
+
+TRIAL = "/api/v1/trials/9"
+SIGNALS = "/api/v1/allocations/7.t/signals/preemption"
+
+
+@pytest.fixture
+def transport(gateway, client_home, monkeypatch):
+    monkeypatch.setattr(outside, "PAUSE_S", 0)
+    monkeypatch.setattr(outside, "LOOK_S", 0.01)
+    gateway.answer("PATCH", TRIAL, {})
+    gateway.answer("POST", f"{TRIAL}/metrics", {})
+    gateway.answer("GET", SIGNALS, {"preempt": False})
+    made = OutsideTransport(lambda: Session(gateway.url, pauses=()), Place(7, 9, "7.t", 2))
+    made.start()
+    yield made
+    made.close()
+
+
+def steps(gateway):
+    return [call.json["metrics"]["stepsCompleted"] for call in gateway.asked("POST", f"{TRIAL}/metrics")]
+
+
+def report(step):
+    return MetricReport("training", step, {"loss": 1.0})
+
+
+def test_reports_leave_in_order_with_the_run(gateway, transport):
+    for step in range(5):
+        transport.report(report(step))
+    transport.flush()
+    assert steps(gateway) == list(range(5))
+    first = gateway.asked("POST", f"{TRIAL}/metrics")[0].json
+    assert (first["group"], first["metrics"]["trialRunId"]) == ("training", 2)
+    assert first["metrics"]["metrics"] == {"avgMetrics": {"loss": 1.0}, "batchMetrics": None}
+
+
+def test_what_nobody_answers_is_said_again_until_somebody_does(gateway, transport):
+    again = Status(
+        400, {"message": "overwriting existing metric keys is not supported, conflicting key: loss"}
+    )
+    gateway.answer("POST", f"{TRIAL}/metrics", Status(503), Status(503), again, {})
+    transport.report(report(1))
+    transport.report(report(2))
+    transport.flush()
+    assert steps(gateway) == [1, 1, 1, 2], "a repeat that was taken before is no refusal"
+
+
+def test_a_refusal_is_raised_once_by_a_later_call(gateway, transport):
+    gateway.answer("POST", f"{TRIAL}/metrics", Status(400, {"message": "invalid run id"}), {})
+    transport.report(report(1))
+    with pytest.raises(RuntimeError, match="invalid run id"):
+        transport.flush()
+    transport.flush()
+
+
+def test_a_checkpoint_waits_for_the_reports_before_it(gateway, transport):
+    gateway.answer("POST", "/api/v1/checkpoints", {})
+    transport.report(report(3))
+    transport.checkpoint(StoredCheckpoint("u", {"a": 1}, {"steps_completed": 3}))
+    told = [call.path for call in gateway.calls if call.method == "POST"]
+    assert told == [f"{TRIAL}/metrics", "/api/v1/checkpoints"]
+    assert gateway.asked("POST", "/api/v1/checkpoints")[0].json["taskId"] == "7.t"
+
+
+def test_the_operation_and_its_end(gateway, transport):
+    path = f"{TRIAL}/searcher/operation"
+    open = {"op": {"validateAfter": {"length": "4"}}, "completed": False}
+    gateway.answer("GET", path, open, open | {"completed": True})
+    gateway.answer("POST", f"{TRIAL}/searcher/completed_operation", {})
+    op = transport.operation()
+    assert op.length == 4
+    transport.complete(op.seq, op.length, 0.5)
+    (told,) = gateway.asked("POST", f"{TRIAL}/searcher/completed_operation")
+    assert told.json == {"op": {"length": 4}, "searcherMetric": 0.5}
+    assert transport.operation() is None
+
+
+def test_it_hears_that_it_is_to_leave(gateway, transport):
+    assert not transport.preempted()
+    gateway.answer("GET", SIGNALS, {"preempt": True})
+    wait_for(transport.preempted, 20, "the signal")
+
+
+@pytest.mark.parametrize("ending", ["COMPLETED", "ERROR"])
+def test_the_end_is_told(gateway, transport, ending):
+    transport.report(report(1))
+    transport.ending = ending
+    transport.close()
+    transport.close()
+    ends = [call.json for call in gateway.asked("PATCH", TRIAL) if call.json]
+    assert ends == [{"state": f"STATE_{ending}"}]
+    assert steps(gateway) == [1]
+
+
+def test_output_is_shown_and_handed_on(monkeypatch):
+    shown, shipped = io.StringIO(), []
+    monkeypatch.setattr(sys, "stdout", shown)
+    output = OwnOutput(shipped.extend, rank=3)
+    print("one\ntwo")
+    print("rest", end="")
+    output.close()
+    print("after")
+    assert shown.getvalue() == "one\ntwo\nrestafter\n"
+    assert [(line["log"], line["stdtype"], line["rank"]) for line in shipped] == [
+        ("one", "stdout", 3),
+        ("two", "stdout", 3),
+        ("rest", "stdout", 3),
+    ]
