@@ -14,6 +14,7 @@ NAMES = (
     "report_latency",
     "launch",
     "fold_rate",
+    "archive",
     "one_event",
     "decisions",
     "control_latency",

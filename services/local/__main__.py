@@ -15,6 +15,9 @@ from services.local.home import Home, Plan
 from services.local.keys import KeysDamaged
 from services.local.preconditions import INITIAL_PASSWORD, CannotStart
 
+PASSPHRASE = "STEADFAST_BACKUP_PASSPHRASE"  # noqa: S105 - the name of a variable
+LEAST_KEY = 8
+
 
 def main() -> int:
     args = _parser().parse_args()
@@ -27,6 +30,8 @@ def main() -> int:
         stopped = down(home, forget=args.delete_db)
         print(f"cluster '{args.name}' {'stopped' if stopped else 'was not running'}")
         return 0
+    if args.verb in ("backup", "restore"):
+        return _kept(args, home)
     plan = home.plan()
     if plan is None:
         sys.exit(f"there is no cluster '{args.name}'; start one with: det deploy local cluster-up")
@@ -72,6 +77,39 @@ def _up(args: argparse.Namespace, home: Home) -> int:
     if (authority := home.authority(plan)) is not None:
         print(f"clients know it by: export DET_MASTER={address} DET_MASTER_CERT_FILE={authority}")
     return 0
+
+
+def _kept(args: argparse.Namespace, home: Home) -> int:
+    """Back a cluster up, or make one of a backup."""
+    from services.local.backup import CannotBackUp, back_up
+    from services.local.restore import restore
+
+    folder = Path(args.folder).resolve()
+    try:
+        key = _backup_key(args)
+        if args.verb == "backup":
+            made = back_up(home, folder, key)
+            print(f"cluster '{home.name}' is backed up in {folder}: {len(made.files)} files")
+        else:
+            restore(home, folder, key, args.port)
+            plan = home.plan()
+            assert plan is not None  # noqa: S101 - for the type checker
+            print(f"cluster '{home.name}' is restored, and up: {up(plan, home)}")
+    except (CannotBackUp, CannotStart, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _backup_key(args: argparse.Namespace) -> bytes:
+    from services.local.backup import CannotBackUp
+
+    key = os.environ.get(PASSPHRASE, "").encode()
+    if args.key_file:
+        key = Path(args.key_file).read_bytes().strip()
+    if len(key) < LEAST_KEY:
+        raise CannotBackUp(f"give --key-file FILE, or {PASSPHRASE}, of at least {LEAST_KEY} characters")
+    return key
 
 
 def _password(args: argparse.Namespace) -> str:
@@ -126,6 +164,8 @@ def _parser() -> argparse.ArgumentParser:
         ("run", "supervise in the foreground"),
         ("status", "say whether its programs run, and what is wrong with each"),
         ("logs", "show what its programs print"),
+        ("backup", "copy a cluster that runs into a folder"),
+        ("restore", "make a cluster of a backup"),
         ("agent-up", "start one more worker"),
         ("agent-down", "stop a worker that agent-up started"),
         ("agent-run", "supervise one more worker in the foreground"),
@@ -136,6 +176,11 @@ def _parser() -> argparse.ArgumentParser:
             sub.add_argument("--delete-db", action="store_true", help="forget all data")
         if verb == "up":
             _add_up_options(sub)
+        if verb in ("backup", "restore"):
+            sub.add_argument("folder", help="of the backup")
+            sub.add_argument("--key-file", help="file with the key that the cluster's keys are sealed with")
+        if verb == "restore":
+            sub.add_argument("--port", type=int, help="of the gateway; as before, unless given")
         if verb == "logs":
             sub.add_argument("--no-follow", action="store_true", help="only what there is")
         if verb.startswith("agent-"):

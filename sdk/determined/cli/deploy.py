@@ -89,6 +89,21 @@ def status(session: Session, args: argparse.Namespace) -> int:
     return _platform(["status", "--name", args.cluster_name])
 
 
+def backup(session: Session, args: argparse.Namespace) -> int:
+    """Copy a cluster that runs into a folder."""
+    return _platform(["backup", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args)])
+
+
+def restore(session: Session, args: argparse.Namespace) -> int:
+    """Make a cluster of a backup, and start it."""
+    port = ["--port", str(args.master_port)] if args.master_port is not None else []
+    return _platform(["restore", "--name", args.cluster_name, str(args.folder.resolve()), *_key(args), *port])
+
+
+def _key(args: argparse.Namespace) -> list[str]:
+    return ["--key-file", str(args.key_file.resolve())] if args.key_file else []
+
+
 def elsewhere(session: Session, args: argparse.Namespace) -> int:
     """Clouds are not deployed to yet."""
     raise Failure("only 'det deploy local' is supported")
@@ -149,6 +164,14 @@ _AGENT_NAME = arg(
     help="default: det-agent-HOSTNAME",
 )
 
+_FOLDER = arg("folder", type=Path, help="folder of the backup")
+_KEY = arg(
+    "--key-file",
+    type=Path,
+    metavar="FILE",
+    help="holds the key that the cluster's keys are sealed with; or set STEADFAST_BACKUP_PASSPHRASE",
+)
+
 
 def _verb(names: str, help: str, run: Run, *args: Arg | OneOf) -> Verb:
     return Verb(names, help, run, args, login=False, check=False)
@@ -176,6 +199,16 @@ _LOCAL = (
         agent_down,
         _AGENT_NAME,
         arg("--all", action="store_true", help="all that agent-up started"),
+    ),
+    _verb("backup", "copy a cluster that runs into a folder", backup, _FOLDER, _KEY, _NAME),
+    _verb(
+        "restore",
+        "make a cluster of a backup, and start it",
+        restore,
+        _FOLDER,
+        _KEY,
+        _NAME,
+        arg("--master-port", type=int, metavar="PORT", help="default: as before"),
     ),
     _verb("status", "show whether a cluster's programs are well", status, _NAME),
     _verb(

@@ -1,0 +1,144 @@
+"""Makes a cluster of a backup, on this machine or another one: whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import msgspec
+import nats
+
+from services.kit import broker
+from services.local.backup import (
+    ARCHIVE,
+    FORM,
+    KEYS,
+    LIST,
+    STREAMS,
+    CannotBackUp,
+    Manifest,
+    box_of,
+    entry_of,
+    opened,
+)
+from services.local.home import Home
+from services.local.keys import write_keys
+from services.local.stream_copies import CannotCopy, put_in
+
+TOLD = 5
+"""So many files at most are told one by one."""
+
+
+def restore(home: Home, source: Path, key: bytes, port: int | None = None) -> Manifest:
+    """Make the cluster of a backup as `home`, which is not there yet; it is started as any other.
+
+    Checkpoints go where the log says that they are. Raises `CannotBackUp`; nothing is left of it then.
+    """
+    manifest = checked(source)
+    keys = opened(box_of(key, manifest.salt), (source / KEYS).read_bytes())
+    storage = Path(manifest.checkpoints)
+    _refuse_what_is_there(home, storage, source)
+    made = Home(f"{home.name}.restoring", home.path.parent.parent)
+    shutil.rmtree(made.path, ignore_errors=True)
+    made.folder()
+    try:
+        with tarfile.open(fileobj=io.BytesIO(keys)) as tar:
+            tar.extractall(made.path, filter="data")
+        _put_streams_in(made, source, manifest)
+        _copy(source / "blobs", made.path / "blobs")
+        if (source / "metrics.db").exists():
+            shutil.copy2(source / "metrics.db", made.folder("databases") / "metrics.db")
+        _copy(source / "archive", made.path / "archive")
+        _write_plan(home, made, source, manifest, port)
+        _copy(source / "checkpoints", half := storage.with_name(f"{storage.name}.restoring"))
+        if half.exists():
+            storage.parent.mkdir(parents=True, exist_ok=True)
+            half.replace(storage)
+        made.path.rename(home.path)
+    except CannotCopy as error:
+        raise CannotBackUp(str(error)) from error
+    finally:
+        shutil.rmtree(made.path, ignore_errors=True)
+    return manifest
+
+
+def checked(source: Path) -> Manifest:
+    """What a backup holds, every file compared; raises `CannotBackUp`."""
+    try:
+        manifest = msgspec.json.decode((source / LIST).read_bytes(), type=Manifest)
+    except FileNotFoundError:
+        raise CannotBackUp(f"{source} is no backup, or half of one: it has no {LIST}") from None
+    except msgspec.MsgspecError as error:
+        raise CannotBackUp(f"{source / LIST} is damaged: {error}") from None
+    if manifest.form != FORM:
+        raise CannotBackUp(f"{source} has form {manifest.form}, this version reads {FORM}: update Steadfast")
+    wrong = [name for name, known in manifest.files.items() if _differs(source / name, known)]
+    if wrong:
+        told = ", ".join(wrong[:TOLD]) + (", ..." if len(wrong) > TOLD else "")
+        raise CannotBackUp(f"{source} is half a backup, or damaged: {told}; nothing was done")
+    return manifest
+
+
+def _differs(path: Path, known: object) -> bool:
+    return not path.is_file() or entry_of(path) != known
+
+
+def _refuse_what_is_there(home: Home, storage: Path, source: Path) -> None:
+    if home.path.exists():
+        raise CannotBackUp(
+            f"there is a cluster '{home.name}' already, in {home.path}: choose another name, or remove it"
+        )
+    if (source / "checkpoints").exists() and storage.is_dir() and any(storage.iterdir()):
+        raise CannotBackUp(f"{storage}, where the checkpoints of the backup belong, is not empty")
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, target, dirs_exist_ok=True)
+
+
+def _write_plan(home: Home, made: Home, source: Path, manifest: Manifest, port: int | None) -> None:
+    plan = json.loads((source / "plan.json").read_bytes())
+    plan |= {"name": home.name, "storage": manifest.checkpoints, "ends_with": 0}
+    if port is not None:
+        plan["port"] = port
+    if (source / "archive").is_dir():
+        plan["settings"] = plan["settings"] | {ARCHIVE: str(home.path / "archive")}
+    made.write("plan.json", plan)
+
+
+def _put_streams_in(made: Home, source: Path, manifest: Manifest) -> None:
+    """Have a broker of the restored keys write the log where the cluster's own will find it."""
+    authority = write_keys(made.folder("secrets"))
+    with broker.held_port() as one, broker.held_port() as other:
+        port, monitor = broker.port_of(one), broker.port_of(other)
+        config = broker.write_config(
+            made.folder("broker"), port=port, monitor_port=monitor, authority=authority
+        )
+        process = subprocess.Popen(
+            broker.command(config), env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            broker.wait_until_healthy(monitor)
+            asyncio.run(_fill(made, port, source, manifest))
+        finally:
+            # As an operator would: what it knows of its streams is written down.
+            process.terminate()
+            process.wait()
+
+
+async def _fill(made: Home, port: int, source: Path, manifest: Manifest) -> None:
+    credentials = str(made.path / "secrets" / "operator.creds")
+    connection = await nats.connect(f"nats://127.0.0.1:{port}", user_credentials=credentials)
+    try:
+        for stream in STREAMS:
+            with (source / "streams" / stream).open("rb") as file:
+                await put_in(connection, stream, manifest.streams[stream], file)
+    finally:
+        await connection.close()

@@ -1,0 +1,72 @@
+"""Takes a stream out of a broker whole, and puts it into another one: positions, times and settings stay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+import msgspec
+from nats.aio.client import Client
+
+from services.kit.jetstream_api import AWAY, ask
+
+CHUNK = 256 * 1024
+ANSWER_S = 30.0
+
+
+class CannotCopy(Exception):
+    """The broker did not give or take a stream; the text says which, and why."""
+
+
+async def take_out(connection: Client, stream: str, write: Callable[[bytes], object]) -> dict[str, Any]:
+    """Write all that a stream holds just now; returns what `put_in` needs to know beside. Work goes on.
+
+    Raises `CannotCopy`.
+    """
+    inbox = connection.new_inbox()
+    heard = await connection.subscribe(inbox, pending_bytes_limit=-1)
+    try:
+        wanted = {"deliver_subject": inbox, "no_consumers": True, "chunk_size": CHUNK}
+        answer = await ask(connection, f"STREAM.SNAPSHOT.{stream}", wanted)
+        if "error" in answer:
+            raise CannotCopy(
+                f"the broker does not give stream {stream}: {answer['error'].get('description')}"
+            )
+        while (message := await heard.next_msg(timeout=ANSWER_S)).data:
+            write(message.data)
+            if message.reply:
+                await message.respond(b"")
+        status = (message.headers or {}).get("Status", "")
+        if status and status != "204":
+            why = (message.headers or {}).get("Description", "")
+            raise CannotCopy(f"the broker broke off stream {stream}: {status} {why}")
+    except AWAY as error:
+        raise CannotCopy(f"the broker broke off stream {stream}: {error!r}") from error
+    finally:
+        await heard.unsubscribe()
+    return {"config": answer["config"], "state": answer["state"]}
+
+
+async def put_in(connection: Client, stream: str, known: dict[str, Any], source: BinaryIO) -> None:
+    """Make a stream of what `take_out` wrote; raises `CannotCopy`, also where there is such a stream."""
+    try:
+        answer = await ask(connection, f"STREAM.RESTORE.{stream}", known)
+        _check(stream, answer)
+        to = answer["deliver_subject"]
+        while chunk := source.read(CHUNK):
+            reply = await connection.request(to, chunk, timeout=ANSWER_S)
+            if reply.data:
+                _check(stream, msgspec.json.decode(reply.data))
+        reply = await connection.request(to, b"", timeout=ANSWER_S)
+        found = msgspec.json.decode(reply.data)
+        _check(stream, found)
+    except AWAY as error:
+        raise CannotCopy(f"the broker broke off taking stream {stream}: {error!r}") from error
+    ends, last = found["state"]["last_seq"], known["state"]["last_seq"]
+    if ends != last:
+        raise CannotCopy(f"stream {stream} ends at {ends} as it was put in, not at {last}")
+
+
+def _check(stream: str, answer: dict[str, Any]) -> None:
+    if "error" in answer:
+        raise CannotCopy(f"the broker does not take stream {stream}: {answer['error'].get('description')}")

@@ -1,0 +1,69 @@
+"""Parts of a backup: streams out of one broker and into another, files, and what is refused."""
+
+import asyncio
+import io
+
+import pytest
+
+from det_contracts import subjects
+from services.kit.jetstream_api import ask
+from services.kit.log import Draft
+from services.kit.log_jetstream import JetStreamLog, ensure_streams
+from services.kit.read_once import read_once
+from services.local.backup import CannotBackUp, back_up, box_of, opened
+from services.local.home import Home, Plan
+from services.local.restore import checked
+from services.local.stream_copies import CannotCopy, put_in, take_out
+
+CONTROL = subjects.CONTROL
+
+
+def test_keys_open_with_their_key_alone():
+    salt = b"s" * 16
+    sealed = box_of(b"the right key", salt).encrypt(b"keys")
+    assert opened(box_of(b"the right key", salt), sealed) == b"keys"
+    with pytest.raises(CannotBackUp, match="not the key"):
+        opened(box_of(b"another key", salt), sealed)
+
+
+def test_what_is_no_cluster_and_what_does_not_run_is_told(tmp_path):
+    home = Home("test", tmp_path)
+    with pytest.raises(CannotBackUp, match="no cluster 'test'"):
+        back_up(home, tmp_path / "backup", b"a long key")
+    home.keep(Plan("test"))
+    with pytest.raises(CannotBackUp, match="does not run"):
+        back_up(home, tmp_path / "backup", b"a long key")
+    assert not (tmp_path / "backup").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"form": 7}'])
+def test_a_list_that_is_damaged_is_told(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(CannotBackUp, match="damaged"):
+        checked(tmp_path)
+
+
+@pytest.mark.live
+@pytest.mark.timeout(120)
+def test_a_stream_that_was_cut_short_is_refused(broker):
+    async def work():
+        connection = await broker.connect(broker.authority.operator())
+        await ensure_streams(connection.jetstream())
+        log = JetStreamLog(connection)
+        for number in range(300):
+            await log.append(Draft(f"control.tests.thing.{number}.happened", b"x" * 500, f"id-{number}"))
+        whole = await read_once(log, CONTROL)
+        kept = io.BytesIO()
+        known = await take_out(connection, CONTROL, kept.write)
+        with pytest.raises(CannotCopy, match=CONTROL):
+            await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
+        await ask(connection, f"STREAM.DELETE.{CONTROL}", {})
+        with pytest.raises(CannotCopy, match="does not give"):
+            await take_out(connection, CONTROL, kept.write)
+        with pytest.raises(CannotCopy, match=CONTROL):
+            await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()[:-2000]))
+        await put_in(connection, CONTROL, known, io.BytesIO(kept.getvalue()))
+        assert await read_once(log, CONTROL) == whole
+        await connection.close()
+
+    asyncio.run(work())
