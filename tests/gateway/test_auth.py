@@ -75,7 +75,7 @@ def test_a_cookie_is_as_good_as_a_bearer_token(gateway):
 
 def test_what_needs_a_user_is_refused_without_one(gateway):
     del gateway.client.headers["Authorization"]
-    for path in ("/experiments", "/trials/1", "/agents", "/users", "/templates", "/groups"):
+    for path in ("/experiments", "/trials/1", "/agents", "/users", "/templates", "/models"):
         gateway.refused(401, "GET", f"/api/v1{path}")
     assert gateway.send("GET", "/tasks").status_code == 401
     assert gateway.send("GET", "/tasks").json() == {"message": "nobody is logged in; run 'det user login'"}

@@ -1,7 +1,6 @@
 """Facts come from WITNESS into CONTROL once each and in order, whoever relays them and dies at it."""
 
 import asyncio
-import contextlib
 import random
 
 import pytest
@@ -270,10 +269,12 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
             mine = await broker.connect()
             try:
                 while True:
-                    with contextlib.suppress(TimeoutError):
-                        # In the end one lives for long, as this machine may be busy.
-                        async with asyncio.timeout(5.0 if calm else 0.02 + 0.2 * chance.random()):
-                            await Relay(JetStreamLog(mine), leading=lambda: leads[number]).run()
+                    running = asyncio.create_task(
+                        Relay(JetStreamLog(mine), leading=lambda: leads[number]).run()
+                    )
+                    # In the end one lives for long, as this machine may be busy.
+                    await asyncio.wait([running], timeout=5.0 if calm else 0.02 + 0.2 * chance.random())
+                    await end(running)
                     leads[:] = [True, False, False] if calm else [chance.random() < 0.6 for _ in leads]
             finally:
                 await mine.close()

@@ -8,7 +8,7 @@ import pytest
 
 from det_contracts import subjects
 from services.kit.lease import BUCKET, Lease
-from services.kit.log import Draft, Fence
+from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from worker.hearing import Hearing
 
@@ -123,10 +123,7 @@ def test_a_cluster_goes_from_one_replica_to_three_and_back(three_brokers):
                 for stream in (*subjects.STREAM_SUBJECTS, LEASES):
                     await eventually(lambda s=stream, n=count: has(connection, s, n))
             decision = Draft(subjects.decision("tests"), b"d", f"decision-{number}")
-            fence = await log.append_batch(
-                [decision, draft(number)], fence=Fence(subjects.decision("tests"), fence)
-            )
-            fence -= 1
+            fence = await decided(log, [decision, draft(number)], fence)
         async with log.read(CONTROL, after=0) as feed:
             found = []
             while len(found) < 8:
@@ -135,6 +132,17 @@ def test_a_cluster_goes_from_one_replica_to_three_and_back(three_brokers):
         await connection.close()
 
     asyncio.run(work())
+
+
+async def decided(log, drafts, last):
+    """Append a decision as an owner does, who asks what became of it; returns its position."""
+    subject = drafts[0].subject
+    while True:
+        with contextlib.suppress(OutcomeUnknown, NotStored, FenceLost):
+            return await log.append_batch(drafts, fence=Fence(subject, last)) - len(drafts) + 1
+        found = await log.last(subject)
+        if found is not None and found.position > last:
+            return found.position
 
 
 async def active(lease):
