@@ -24,6 +24,7 @@ STREAM_REFUSES = "stream_refuses"
 BROKER_AWAY = "broker_away"
 DATABASE_FAILS = "database_fails"
 DECISIONS_PARKED = "decisions_parked"
+DECISIONS_STAND_STILL = "decisions_stand_still"
 DISK_LOW = "disk_low"
 ARCHIVE_FAILS = "archive_fails"
 
@@ -83,6 +84,10 @@ KINDS: dict[str, Kind] = {
     DECISIONS_PARKED: Kind(
         "It is a fault: please report it with the lines decision.parked of its output. Everything else goes "
         "on; kill or delete what it is about, or start a version that knows how."
+    ),
+    DECISIONS_STAND_STILL: Kind(
+        "It is a fault: please report it with its output. It ends itself, and is started again, when "
+        "that lasts."
     ),
     DISK_LOW: Kind(
         "Make room there, or take away what is not needed. What runs goes on; nothing new is taken before.",

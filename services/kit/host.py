@@ -228,6 +228,7 @@ def _facts(service: Service, parts: Parts, rebuild: Rebuild) -> Facts:
         failing=lambda: parts.database.failure,
         parked=runner.parked_records,
         saves=lambda: service.always_saves or parts.leading(),
+        deciding=runner.deciding,
     )
 
 

@@ -111,6 +111,7 @@ class Runner(Generic[S]):
         self._touched: dict[Key, str] = {}
         self._dirty: dict[Key, None] = {}
         """Keys of folded records, in the order of the log."""
+        self._deciding, self._rounds_made = False, 0
         self._rounds = Rounds(rules, new_id=new_id, parked=self._park, stopwatch=stopwatch)
         self._waiting = Waiting()
         self._sent: dict[str, tuple[Outcome, ...]] = {}
@@ -274,13 +275,20 @@ class Runner(Generic[S]):
                 async with asyncio.timeout(wait):
                     await self._wake.wait()
             self._wake.clear()
+            self._deciding = True
             if self._leading() and not self._leads:
                 # Another one has led so far: what it decided is in the log, read here or not.
                 await self._wait_for_log()
                 self._inbox.begin()
             self._leads = self._leading()
             while self._may_decide() and await self._decide():
-                pass
+                self._rounds_made += 1
+            self._deciding = False
+            self._rounds_made += 1
+
+    def deciding(self) -> tuple[bool, int]:
+        """Whether there is something to decide or to wait for, and how often that came to an end."""
+        return self._deciding or (self._may_decide() and bool(self._waiting)), self._rounds_made
 
     def _may_decide(self) -> bool:
         return (

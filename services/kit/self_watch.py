@@ -32,6 +32,8 @@ from services.kit.tls import server_context
 LOOK_EVERY_S = 1.0
 STARTING_EVERY_S = 0.1
 """While it starts: whoever waits for it believes the page."""
+DECIDES_S = 45.0
+"""A round may take so long, if it comes to that: an append by itself is given up after 30 s."""
 SAVING_PATIENCE = 5
 """A transaction may take so many times as long as reading may stand still: begun again it takes no less."""
 
@@ -62,6 +64,8 @@ class Facts:
     """Records about which nothing can be decided, each with the reason."""
     saves: Callable[[], bool] = lambda: False
     """Whether this process is to save what it folds just now."""
+    deciding: Callable[[], tuple[bool, int]] = lambda: (False, 0)
+    """Whether it is about to decide something, and how often it has come to an end with that."""
 
 
 class SelfWatch:
@@ -151,7 +155,17 @@ class SelfWatch:
         tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = facts.parked()
         tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)
+        self._look_at_deciding(facts, now, look)
         self._look_at_reading(facts, now, look, ready=connected and not starting)
+
+    def _look_at_deciding(self, facts: Facts, now: float, look: Look | None) -> None:
+        under_way, rounds = facts.deciding()
+        moving = under_way and self._could_move(subjects.CONTROL, facts, look)
+        still_s = self._still["deciding"].look(now, left=moving, progress=rounds)
+        wrong = {"": "nothing is decided, and nothing is seen that would keep it from that"}
+        self.conditions.tell(names.DECISIONS_STAND_STILL, wrong if still_s > DECIDES_S else {})
+        if self._settings.stuck_s > 0 and still_s > max(self._settings.stuck_s, DECIDES_S):
+            self._end(f"nothing was decided for {still_s:.0f} s")
 
     def _look_at_reading(self, facts: Facts, now: float, look: Look | None, *, ready: bool) -> None:
         self._position = facts.position

@@ -139,6 +139,35 @@ def test_what_is_stated_is_answered_through_the_log():
     asyncio.run(work())
 
 
+class Hanging(MemoryLog):
+    """Takes no decision before it is let, and says nothing."""
+
+    def __init__(self):
+        super().__init__()
+        self.let, self.asked = asyncio.Event(), 0
+
+    async def append_batch(self, drafts, *, fence):
+        self.asked += 1
+        await self.let.wait()
+        return await super().append_batch(drafts, fence=fence)
+
+
+def test_what_is_about_to_be_decided_and_comes_to_no_end_can_be_seen():
+    async def work():
+        log = Hanging()
+        async with running(log) as runner:
+            await until(lambda: not runner.deciding()[0])
+            await log.append(ask(1))
+            await until(lambda: log.asked)
+            before = runner.deciding()
+            assert before[0]
+            log.let.set()
+            await until(lambda: answered(runner) == 1 and not runner.deciding()[0])
+            assert runner.deciding()[1] > before[1]
+
+    asyncio.run(work())
+
+
 class Told(InMemory):
     """Notes the keys that it is told of."""
 

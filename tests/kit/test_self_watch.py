@@ -7,7 +7,7 @@ import pytest
 from services.kit.cluster_look import LEASES, NOBODY_S, OWNERS, STREAMS, Look, StreamSeen
 from services.kit.lag import SAVING, Behind
 from services.kit.measures import Measures
-from services.kit.self_watch import SAVING_PATIENCE, Facts, SelfWatch
+from services.kit.self_watch import DECIDES_S, SAVING_PATIENCE, Facts, SelfWatch
 from services.kit.settings import ServiceSettings
 from services.local.supervisor import SERVICES
 
@@ -18,6 +18,8 @@ WELL = Look({name: StreamSeen(last=7) for name in STREAMS}, OWNERS)
 
 class World:
     """A service and what surrounds it, on a clock that only `run` moves; a well one to begin with."""
+
+    deciding = False, 0
 
     def __init__(self, *, reads_all=True):
         self.now = 1000.0
@@ -44,6 +46,7 @@ class World:
             failing=lambda: self.failing,
             parked=lambda: self.parked,
             saves=lambda: self.saves,
+            deciding=lambda: self.deciding,
         )
 
     is_connected = property(lambda self: self.connected)
@@ -207,6 +210,29 @@ def test_who_leaves_saving_to_the_leader_is_not_ended_for_it(world):
     world.saves = False
     world.saving.known(3)
     world.run(10 * SAVING_PATIENCE * STUCK_S)
+    assert world.ended == []
+
+
+def test_decisions_that_stand_still_are_told_and_end_the_process_after_a_while(world):
+    world.deciding = True, 3
+    assert world.run(DECIDES_S) == set()
+    assert world.run(2) == {("decisions_stand_still", "")}
+    world.deciding = True, 4
+    assert world.run(1) == set()
+    world.run(max(STUCK_S, DECIDES_S))
+    assert world.ended == []
+    world.run(2)
+    assert world.ended
+
+
+@pytest.mark.parametrize("why", ["broker", "stream", "nothing"])
+def test_nobody_is_blamed_for_decisions_that_something_else_keeps(world, why):
+    world.deciding = why != "nothing", 3
+    world.connected = why != "broker"
+    if why == "stream":
+        world.seen = Look({**WELL.streams, "CONTROL": StreamSeen(problem="no leader")}, OWNERS)
+    found = world.run(10 * max(STUCK_S, DECIDES_S))
+    assert "decisions_stand_still" not in {condition for condition, _ in found}
     assert world.ended == []
 
 
