@@ -7,12 +7,14 @@ The script runs in one copy and may change it; checkpoints save the other as `co
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
 import shutil
 import subprocess
 import tarfile
 import zlib
 from pathlib import Path, PurePosixPath
+from typing import IO, cast
 
 LIMIT_BYTES = 1024 * 1024 * 1024
 """Most bytes that an archive may unpack to; what clients pack is a tenth of it."""
@@ -26,6 +28,26 @@ class BadContext(ValueError):
     """The archive with the experiment's code cannot be unpacked; the text is for the user."""
 
 
+class _Unzipped:
+    """An archive of which nobody takes more than a little into memory at once.
+
+    A header may say of itself that it goes on for gigabytes, and is read whole before anybody sees it.
+    """
+
+    def __init__(self, file: gzip.GzipFile) -> None:
+        self._file = file
+        self.seek, self.tell = file.seek, file.tell
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= 2 * CHUNK_BYTES:
+            raise BadContext(f"a header in the archive with the experiment's code has {size:,} bytes")
+        return self._file.read(size)
+
+
+def _in_parts(file: gzip.GzipFile) -> IO[bytes]:
+    return cast(IO[bytes], _Unzipped(file))
+
+
 def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMIT_BYTES) -> None:
     """Unpack a tar.gz of files and folders into two fresh directories.
 
@@ -36,9 +58,9 @@ def unpack(archive: Path, workdir: Path, pristine: Path, limit_bytes: int = LIMI
         remove(folder)
     pristine.mkdir(parents=True)
     try:
-        with tarfile.open(archive, "r:gz") as tar:
+        with gzip.open(archive) as unzipped, tarfile.open(fileobj=_in_parts(unzipped), mode="r:") as tar:
             _extract(tar, pristine, limit_bytes)
-    except (tarfile.TarError, zlib.error, EOFError) as error:
+    except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise BadContext(f"the archive with the experiment's code is damaged: {error}") from error
     workdir.parent.mkdir(parents=True, exist_ok=True)
     shutil.copytree(pristine, workdir)

@@ -1,5 +1,6 @@
 """Contexts that are whole, damaged, or mean harm."""
 
+import gzip
 import io
 import os
 import tarfile
@@ -146,3 +147,21 @@ def test_remove_also_what_a_script_made_deeper_than_a_path_can_be(tmp_path):
     os.close(held)
     remove(tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_a_header_of_gigabytes_is_refused_unread(tmp_path, places, kind):
+    header = tarfile.TarInfo("header")
+    header.type, header.size = kind, 3 << 30
+    packed = tmp_path / "c.tar.gz"
+    with gzip.open(packed, "wb") as file:
+        # Truncated: whoever would read it all says that it is damaged.
+        file.write(header.tobuf(tarfile.GNU_FORMAT) + b"0" * 2048)
+    with pytest.raises(BadContext, match=f"header in the archive.* has {3 << 30:,} bytes"):
+        unpack(packed, *places)
+
+
+def test_a_name_that_takes_a_header_of_its_own_is_unpacked(tmp_path, places):
+    name = "/".join(["ä" * 100] * 8)
+    unpack(archive(tmp_path / "c.tar.gz", (name, b"x" * 5_000_000)), *places)
+    assert (places[0] / name).stat().st_size == 5_000_000
