@@ -37,6 +37,7 @@ CREATIONS = {
     "/projects/{id}/notes": ({"name": "a", "contents": "b"}, {"name": "a", "contents": "c"}),
 }
 VERBS = {
+    "token",
     *("search", "by-ids", "by-assignability", "add-assignments", "remove-assignments"),
     *("activate", "pause", "cancel", "kill", "archive", "unarchive", "move", "pin", "unpin", "enable"),
     *(

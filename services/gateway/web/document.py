@@ -26,6 +26,7 @@ LOG_PAGE = f"{LOG.removeprefix('limit follow')} limit"
 AUDIT = "users user_ids event about since until"
 QUERY = {
     "/users": PAGE,
+    "/groups": PAGE,
     "/tokens": "user_id username",
     "/master/audit": f"before limit {AUDIT}",
     "/master/audit/export": f"format {AUDIT}",
