@@ -75,6 +75,11 @@ def sign_in(gateway, liar, back=None, **claims):
     return come_back(gateway, asked["state"])
 
 
+def forgiven(gateway):
+    """Failures from before do not count."""
+    gateway.backend.__dict__.pop("logins", None)
+
+
 def refused(gateway, answer, status=401):
     """The text of a page that says why somebody is not signed in."""
     assert answer.status_code == status, answer.text
@@ -165,25 +170,25 @@ def test_a_code_that_comes_twice_opens_no_second_session(gateway, liar):
     assert len(gateway.said(SessionOpened)) == 1
 
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "https://evil.example/det/",
-        "//evil.example/det/",
-        "/\\evil.example",
-        "/det/\\evil.example",
-        "/det//../..//evil.example",
-        "/detached",
-        "/det/x\r\nSet-Cookie: a=b",
-        "/det/\u202e",
-        "javascript:alert(1)",
-        "/api/v1/auth/logout",
-        "/det/" + "x" * 5000,
-    ],
-)
-def test_nobody_is_sent_elsewhere(gateway, liar, place):
-    answer = sign_in(gateway, liar, {"return": place})
-    assert (answer.status_code, answer.headers["location"]) == (303, "/det/dashboard")
+ELSEWHERE = [
+    "https://evil.example/det/",
+    "//evil.example/det/",
+    "/\\evil.example",
+    "/det/\\evil.example",
+    "/det//../..//evil.example",
+    "/detached",
+    "/det/x\r\nSet-Cookie: a=b",
+    "/det/\u202e",
+    "javascript:alert(1)",
+    "/api/v1/auth/logout",
+    "/det/" + "x" * 5000,
+]
+
+
+def test_nobody_is_sent_elsewhere(gateway, liar):
+    for place in ELSEWHERE:
+        answer = sign_in(gateway, liar, {"return": place})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/det/dashboard"), place
 
 
 def test_a_provider_that_refuses_is_told_without_its_words(gateway, liar):
@@ -234,13 +239,11 @@ def test_a_missing_claim_is_refused(gateway, liar, claim):
     refused(gateway, come_back(gateway, asked["state"]))
 
 
-@pytest.mark.parametrize("value", [[], {}, 1, True, "x" * 300, ["a", "b"]])
-@pytest.mark.parametrize("claim", ["sub", "aud", "nonce", "exp"])
-def test_claims_of_any_kind_are_no_failure(gateway, liar, claim, value):
-    if claim == "exp" and value == 1:
-        value = -1
-    answer = sign_in(gateway, liar, **{claim: value})
-    refused(gateway, answer)
+def test_claims_of_any_kind_are_no_failure(gateway, liar):
+    for claim in ("sub", "aud", "nonce", "exp"):
+        for value in ([], {}, -1, True, "x" * 300, ["a", "b"]):
+            forgiven(gateway)
+            refused(gateway, sign_in(gateway, liar, **{claim: value}))
 
 
 @pytest.mark.parametrize(
@@ -288,18 +291,22 @@ def test_a_provider_that_is_away_is_said_so(made):
     assert gateway.get("/api/v1/master")["ssoProviders"]
 
 
+SAID = [HUGE, b"[" * 200_000, b"[]", b"{}", b"\xff", (500, {}), (302, {})]
+
+
 @pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/jwks", "/token"])
-@pytest.mark.parametrize("said", [HUGE, b"[" * 200_000, b"[]", b"{}", b"\xff", (500, {}), (302, {})])
-def test_whatever_a_provider_says_is_no_failure(gateway, liar, path, said):
-    liar.server.lies[path] = said
-    answer = gateway.send("GET", START)
-    if answer.status_code == 303:
-        asked = query_of(answer.headers["location"])
-        liar.says(asked["nonce"])
-        answer = come_back(gateway, asked["state"])
-    assert answer.status_code in (401, 502), answer.text
-    refused(gateway, answer, answer.status_code)
-    assert liar.server.taken < len(HUGE)
+def test_whatever_a_provider_says_is_no_failure(gateway, liar, path):
+    for said in SAID:
+        liar.server.lies[path] = said
+        answer = gateway.send("GET", START)
+        if answer.status_code == 303:
+            asked = query_of(answer.headers["location"])
+            liar.says(asked["nonce"])
+            answer = come_back(gateway, asked["state"])
+        assert answer.status_code in (401, 502), answer.text
+        refused(gateway, answer, answer.status_code)
+        if said is HUGE:
+            assert liar.server.taken < len(HUGE)
 
 
 def test_a_provider_that_never_ends_is_left(gateway, liar, monkeypatch):
