@@ -365,6 +365,24 @@ def test_due_times_become_facts_once_each_also_over_a_restart():
     asyncio.run(work())
 
 
+def test_nothing_is_late_before_all_that_was_said_is_read():
+    async def work():
+        log = MemoryLog()
+        await log.append(Draft(subjects.witness_of_trial(1), b"{}", "said"))
+        async with running(log, TIMED, clock=lambda: 1000.0) as runner:
+            # Many turns, in each of which the due times could be looked at.
+            for number in range(1, 21):
+                await log.append(ask(1, tag=str(number)))
+                await until(lambda number=number: answered(runner) == number)
+            assert runner.state.accounts[1].passed == 0
+            read = Decision(owner=subjects.INTAKE, seen=0, count=0, replica="r", to=1)
+            body = codec.encode(read, id="d", actor=subjects.INTAKE, at=0.0)
+            await log.append(Draft(subjects.decision(subjects.INTAKE), body, "d"))
+            await until(lambda: runner.state.accounts[1].passed == 2)
+
+    asyncio.run(work())
+
+
 def test_an_event_that_cannot_be_folded_stops_the_service_with_its_story():
     async def work():
         log = MemoryLog()
