@@ -134,3 +134,16 @@ def test_clouds_are_not_supported(platform, det, cloud):
     result = det("deploy", cloud, "up", "--cluster-id", "x")
     assert (result.status, "supported" in result.err) == (1, True)
     assert platform() == []
+
+
+def test_backup_and_restore(platform, det, tmp_path):
+    folder, key = tmp_path / "backup", tmp_path / "key"
+    assert det("deploy", "local", "backup", str(folder), "--key-file", str(key)).status == 0
+    words = ["--cluster-name", "other", "--master-port", "81", "--key-file", str(key)]
+    det("deploy", "local", "restore", str(folder), *words)
+    det("deploy", "local", "restore", str(folder))
+    assert platform() == [
+        f"-P -m services.local backup --name determined {folder} --key-file {key}",
+        f"-P -m services.local restore --name other {folder} --key-file {key} --port 81",
+        f"-P -m services.local restore --name determined {folder}",
+    ]
