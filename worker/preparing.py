@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +24,7 @@ from worker import hook, ports, process
 from worker.account import Account, Accounts, check_usable, files_as
 from worker.briefing import Briefing, Gang
 from worker.contact import FILE as CONTACT
+from worker.contexts import Contexts
 from worker.environment import Cluster, Place, info_files, interpreter_dirs, variables, write_info
 from worker.mounts import container_paths, with_container_paths
 from worker.places import Places, hand_over
@@ -58,13 +57,11 @@ class Preparer:
         self._settings = settings
         self._accounts = Accounts(settings.worker_run_as)
         self._places = Places(settings.worker_tasks, instance or settings.worker_id)
-        self._blobs = blobs
-        self._contexts = contexts
+        self._contexts = Contexts(contexts, blobs)
         self._sealer = sealer_from(settings.sealing_key)
         self._signing = _signing(settings.trial_signing)
         own = [settings.worker_home, settings.trial_signing, settings.sealing_key, settings.blobs]
         self._roots = roots_of(settings, own)
-        self._contexts.mkdir(parents=True, exist_ok=True)
 
     def prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, taken: set[int]
@@ -161,22 +158,7 @@ class Preparer:
         if context is None:
             workdir.mkdir(parents=True, exist_ok=True)
             return
-        archive = self._contexts / f"{context.digest}.tar.gz"
-        if not archive.exists():
-            self._fetch(context.digest, archive)
-        unpack(archive, workdir, pristine)
-
-    def _fetch(self, digest: str, archive: Path) -> None:
-        part = archive.with_name(f"{archive.name}.{os.getpid()}-{threading.get_ident()}")
-        try:
-            with contextlib.closing(self._blobs.open(digest)) as source, part.open("wb") as target:
-                shutil.copyfileobj(source, target)
-                target.flush()
-                # Whatever has its name is used again and again: it must be whole, also after a power loss.
-                os.fsync(target.fileno())
-            part.replace(archive)
-        finally:
-            part.unlink(missing_ok=True)
+        unpack(self._contexts.get(context.digest), workdir, pristine)
 
     def _cluster(self, info_dir: Path) -> Cluster:
         settings = self._settings
