@@ -108,7 +108,10 @@ def test_the_slowest_process_of_a_service_counts(broker):
             for position in (70, None, 30):
                 await tell_saved(one, "gateway", lambda position=position: position)
             await one.flush()
-            found = await ask_saved(archive, ("gateway", "searcher"), within_s=1.0)
-            assert found == {"gateway": 30, "searcher": 0}
+            # On a busy machine answers take their time.
+            async with asyncio.timeout(60):
+                while (found := await ask_saved(archive, ("gateway", "searcher"), 1.0))["gateway"] != 30:
+                    assert found["gateway"] in (0, 70), "who did not answer in time does not count"
+            assert found["searcher"] == 0
 
     asyncio.run(work())
