@@ -68,3 +68,16 @@ def test_the_name_may_stand_in_the_address_and_a_workspace_beside_it(gateway):
     gateway.refused(409, "POST", "/api/v1/templates/a%2Fb", {"config": CONFIG})
     message = gateway.refused(404, "POST", "/api/v1/templates/c", {"config": {}, "workspaceId": 9})
     assert "workspace '9' not found" in message
+
+
+@pytest.mark.parametrize(
+    "given", [["A=1"], {"cpu": ["A=1"]}, {"A": "1"}, {"API_TOKEN": "hush", "B": 1}, ["API_TOKEN=hush"]]
+)
+def test_a_template_is_as_it_was_sent(kept, given):
+    kept.send("PUT", "/api/v1/templates/t", {"config": {"environment": {"environment_variables": given}}})
+    found = kept.get("/api/v1/templates/t")["template"]["config"]["environment"]["environment_variables"]
+    assert str(found) == str(given).replace("hush", "********")
+    assert all(b"hush" not in message.body for message in kept._stream())
+    body = {"config": TEXT, "template": "t", "validateOnly": True}
+    config = kept.send("POST", "/api/v1/experiments", body).json()["config"]
+    assert config["environment"]["environment_variables"]["cpu"]

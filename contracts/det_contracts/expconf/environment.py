@@ -41,8 +41,24 @@ def image(value: Any) -> Any:
     return _by_device(images, _is_string, BAD_IMAGE)
 
 
+def _pairs(value: Any) -> Any:
+    """`{NAME: value}` as a list; anything else as it is. Raises `Unfit`."""
+    if not isinstance(value, dict) or not value or value.keys() & {*DEVICES, "gpu"}:
+        return value
+    if not all(isinstance(one, str | int | float) for one in value.values()):
+        raise Unfit(BAD_VARIABLES)
+    if not all(isinstance(name, str) and name and "=" not in name for name in value):
+        raise Unfit(BAD_VARIABLES)
+    return [f"{name}={_spelled(one)}" for name, one in value.items()]
+
+
+def _spelled(value: str | int | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def variables(value: Any) -> Any:
-    """A list of `NAME=VALUE` for each kind of device, from one for all or a map. Raises `Unfit`."""
+    """A list of `NAME=VALUE` for each kind of device, from one for all, a map, or names with values."""
+    value = _pairs(value)
     lists = dict.fromkeys(DEVICES, value) if isinstance(value, list) else value
     return _by_device(lists, _is_strings, BAD_VARIABLES)
 

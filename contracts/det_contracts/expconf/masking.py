@@ -81,6 +81,9 @@ def _environment(within: dict[str, Any], change: Change) -> None:
         for device, listed in inner.items():
             if isinstance(listed, list):
                 inner[device] = _variables(listed, ("environment", key, device), change)
+            elif isinstance(listed, str) and listed and is_secret_name(device):
+                # Not kinds of devices but names, each with its value.
+                inner[device] = change(("environment", key, device), listed)
 
     _change_map(within, key, by_device)
 

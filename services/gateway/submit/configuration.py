@@ -108,11 +108,13 @@ async def of_template(backend: Backend, who: str, name: str, config: Any) -> dic
 
 
 def template_here(config: Any) -> dict[str, Any]:
-    """The same, by this process."""
+    """The same, by this process: as it was sent, once it is known to fit."""
     try:
-        return expconf.merge(config, {})
+        expconf.merge(config, {})
     except expconf.ConfigErrors as errors:
         raise invalid(str(errors)) from None
+    found: dict[str, Any] = config
+    return found
 
 
 def given(config: dict[str, Any], name: str) -> list[Any]:

@@ -372,3 +372,20 @@ def test_a_damaged_configuration_is_refused_or_completes_to_a_fixed_point(seed: 
             continue
         assert complete(config, seed=2, name="m") == config
         assert config.keys() == completed().keys()
+
+
+def test_environment_variables_may_be_names_with_values() -> None:
+    given = {"NAME": "x=y", "COUNT": 3, "RATE": 0.5, "ON": True}
+    config = completed(environment={"environment_variables": given})
+    spelled = ["NAME=x=y", "COUNT=3", "RATE=0.5", "ON=true"]
+    assert config["environment"]["environment_variables"] == {
+        "cpu": spelled,
+        "cuda": spelled,
+        "rocm": spelled,
+    }
+
+
+@pytest.mark.parametrize("given", [{"A": ["1"]}, {"A=B": "1"}, {"": "1"}, {"A": None}, {"cpu": "A=1"}])
+def test_what_names_with_values_are_not(given: Any) -> None:
+    with pytest.raises(ConfigErrors, match="environment_variables"):
+        completed(environment={"environment_variables": given})
