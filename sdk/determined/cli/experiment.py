@@ -15,7 +15,7 @@ from determined.cli.experiment_change import CHILDREN
 from determined.cli.experiment_create import CREATE_ARGS, create, is_local
 from determined.cli.experiment_describe import DESCRIBE_ARGS, describe
 from determined.cli.failure import Failure
-from determined.cli.grammar import Noun, Verb, arg
+from determined.cli.grammar import Noun, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
 from determined.common.api import errors
 from determined.transport import identity, log_stream
@@ -31,9 +31,13 @@ _FAILED_POLLS = 10
 def list_experiments(session: Session, args: argparse.Namespace) -> None:
     """One's own experiments, or all."""
     params = {} if args.all else {"archived": "false", "users": identity.current_user(session)}
-    params["lean"] = "true"
+    if not args.json:
+        params["lean"] = "true"
     found = read_pages(session, "/api/v1/experiments", "experiments", args, params)
-    show_list(found, args.show_project, args.all, args.csv)
+    if args.json:
+        output.print_json(found)
+    else:
+        show_list(found, args.show_project, args.all, args.csv)
 
 
 def show_list(found: list[Object], places: bool, archived: bool, as_csv: bool = False) -> None:
@@ -219,7 +223,7 @@ NOUN = Noun(
                 arg("-a", "--all", action="store_true", help="also those of others, and archived ones"),
                 arg("--show_project", action="store_true", help="also show workspace and project"),
                 *paging_args(),
-                _CSV,
+                one_of(_CSV, arg("--json", action="store_true", help="write the master's answers")),
             ),
         ),
         Verb("create", "create an experiment", create, CREATE_ARGS, offline=is_local),

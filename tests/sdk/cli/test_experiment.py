@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import json
 
 import pytest
 
@@ -229,3 +230,12 @@ def test_a_terminal_gets_a_drawn_table(master, det_on_terminal):
     assert "[bold]x" in shown
     assert "─" in shown
     assert "+--" not in shown
+
+
+def test_list_as_json_is_whole(master, det):
+    whole = {"id": 7, "name": "x", "config": {"searcher": {"name": "single"}}}
+    master.answer("GET", "/api/v1/experiments", {"experiments": [whole], "pagination": {"total": 1}})
+    done = det("e", "list", "--all", "--json")
+    assert (done.status, json.loads(done.out)) == (0, [whole])
+    assert "lean" not in master.asked("GET", "/api/v1/experiments")[0].query
+    assert det("e", "list", "--csv", "--json").status == 2
