@@ -9,6 +9,7 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision, trial, worker
 from services.intake import relay as module
 from services.intake.relay import Relay
+from services.kit.ending import end
 from services.kit.inbox import Inbox
 from services.kit.log import Draft, Fence, FenceLost, NotStored, OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
@@ -265,19 +266,18 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
         chance, log = random.Random(1), JetStreamLog(connection)
         leads, calm = [True, False, False], list[bool]()
 
+        over = asyncio.get_running_loop().create_future()
+
         async def live(number):
             mine = await broker.connect()
-            try:
-                while True:
-                    running = asyncio.create_task(
-                        Relay(JetStreamLog(mine), leading=lambda: leads[number]).run()
-                    )
-                    # In the end one lives for long, as this machine may be busy.
-                    await asyncio.wait([running], timeout=5.0 if calm else 0.02 + 0.2 * chance.random())
-                    await end(running)
-                    leads[:] = [True, False, False] if calm else [chance.random() < 0.6 for _ in leads]
-            finally:
-                await mine.close()
+            while not over.done():
+                running = asyncio.create_task(Relay(JetStreamLog(mine), leading=lambda: leads[number]).run())
+                # In the end one lives for long, as this machine may be busy.
+                within_s = 5.0 if calm else 0.02 + 0.2 * chance.random()
+                await asyncio.wait([running, over], timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+                await end(running)
+                leads[:] = [True, False, False] if calm else [chance.random() < 0.6 for _ in leads]
+            await mine.close()
 
         relays = [asyncio.create_task(live(number)) for number in range(3)]
         for number in range(FACTS):
@@ -292,10 +292,10 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
             last = await log.last(DECISION)
             if last is not None and read_event(last).event.to == FACTS:
                 break
+            assert not any(one.done() for one in relays)
             await asyncio.sleep(0.05)
-        for one in relays:
-            one.cancel()
-        await asyncio.gather(*relays, return_exceptions=True)
+        over.set_result(None)
+        await asyncio.gather(*relays)
         found = []
         async with log.read(subjects.CONTROL, after=0, subjects=["control.trial.>"]) as feed:
             while not (batch := await feed.batch()).caught_up:
@@ -303,8 +303,8 @@ def test_three_relays_that_are_killed_at_random_admit_each_fact_once(broker):
             found += [read_event(m) for m in batch.messages]
         assert [one.witness for one in found] == list(range(1, FACTS + 1))
         assert [one.event.units for one in found] == list(range(FACTS))
-        _, end = await log.bounds(subjects.CONTROL)
-        assert end > FACTS + 10, "nobody ever took over"
+        _, newest = await log.bounds(subjects.CONTROL)
+        assert newest > FACTS + 10, "nobody ever took over"
         await connection.close()
 
     asyncio.run(work())
