@@ -6,7 +6,6 @@ python -m benchmarks.archive [--quick] [EVENTS]
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import logging
 import tempfile
@@ -28,6 +27,7 @@ from services.archive.sealing import Sealer
 from services.kit.archive.log import ArchivedLog
 from services.kit.archive.segments import Segments
 from services.kit.blobs import DirectoryBlobs
+from services.kit.ending import end
 from services.kit.log import Draft, Fence, Log
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.records import read_event
@@ -113,9 +113,7 @@ async def _appending(log: Log, work: Awaitable[object], name: str) -> tuple[floa
 
     appending = asyncio.ensure_future(append())
     await work
-    appending.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await appending
+    await end(appending)
     return max(took), sorted(took)[len(took) // 2]
 
 

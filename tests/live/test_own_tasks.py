@@ -1,5 +1,6 @@
 """Commands and TensorBoards on a cluster: the `det` verbs, logs, kill, and what a browser gets."""
 
+import contextlib
 import sys
 import uuid
 
@@ -132,6 +133,13 @@ def test_a_tensorboard_shows_the_curves_of_a_trial(cluster, tmp_path, request):
     assert not stored()
 
 
+def contents(paths):
+    """Of the files among them; the cluster works on, and replaces some of them."""
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            yield path, path.read_bytes()
+
+
 def test_a_secret_reaches_its_task_and_lies_nowhere_in_the_clear(cluster):
     """Neither in the log nor in databases, the programs' output or answers; the task has it."""
     secret = f"hush-{uuid.uuid4().hex}"
@@ -144,6 +152,6 @@ def test_a_secret_reaches_its_task_and_lies_nowhere_in_the_clear(cluster):
     assert "MY_TOKEN=********" in str(shown)
     assert secret not in str(shown)
     # The worker's folder of a run that is over goes; all others hold history.
-    kept = [path for path in cluster.home.path.rglob("*") if path.is_file() and "workers" not in path.parts]
+    kept = dict(contents(path for path in cluster.home.path.rglob("*") if "workers" not in path.parts))
     assert any("broker" in path.parts for path in kept)
-    assert [path for path in kept if secret.encode() in path.read_bytes()] == []
+    assert [path for path, content in kept.items() if secret.encode() in content] == []

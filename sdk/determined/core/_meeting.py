@@ -53,11 +53,12 @@ def lead(listener: socket.socket, size: int, patience_s: float = PATIENCE_S) -> 
     """Wait for all others; TimeoutError names those who did not come, RuntimeError one that came and died."""
     links: dict[tuple[int, int], Link] = {}
     wanted = {(rank, channel) for rank in range(1, size) for channel in (DATA, LIFE)}
-    clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - links.keys())} of {size}")
+    clock = _Clock(patience_s, lambda: f"waiting for {_named(wanted - _living(links))} of {size}")
     deaths = _Deaths(links, lambda: _named(wanted - links.keys()))
     try:
         with listener:
-            while links.keys() != wanted:
+            # One that came and died is waited for again: all must be there at the same time.
+            while _living(links) != wanted:
                 listener.settimeout(min(clock.left(), _LOOK_S))
                 with contextlib.suppress(TimeoutError):
                     _admit(listener.accept()[0], size, links)
@@ -80,13 +81,13 @@ class _Deaths:
 
     def look(self) -> None:
         """RuntimeError when one of them stays away."""
-        now, dead = time.monotonic(), {rank for (rank, _), link in self._links.items() if link.is_dead()}
+        now = time.monotonic()
+        dead = {rank for rank, _ in self._links.keys() - _living(self._links)}
         self._since = {rank: self._since.get(rank, now) for rank in dead}
         gone = [rank for rank, since in self._since.items() if now - since >= GRACE_S]
         if gone:
-            raise RuntimeError(
-                f"rank {min(gone)} of this job has died before all had joined; {self._missing()} had not come"
-            )
+            others = f"; {self._missing()} had not come" if self._missing() else ""
+            raise RuntimeError(f"rank {min(gone)} of this job has died before all had joined{others}")
 
 
 def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
@@ -101,9 +102,8 @@ def _give_up(links: dict[tuple[int, int], Link], why: str) -> None:
 def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Link]) -> None:
     connection.settimeout(_HANDSHAKE_S)
     # A rank that died while others were still awaited may come again.
-    taken = {place for place, link in links.items() if not link.is_dead()}
     try:
-        place = welcome(connection, size, taken, secret())
+        place = welcome(connection, size, _living(links), secret())
     except (Gone, OSError) as error:
         logger.warning("a connection was refused: %s", error)
         connection.close()
@@ -113,12 +113,17 @@ def _admit(connection: socket.socket, size: int, links: dict[tuple[int, int], Li
     links[place] = Link(connection)
 
 
+def _living(links: dict[tuple[int, int], Link]) -> set[tuple[int, int]]:
+    return {place for place, link in links.items() if not link.is_dead()}
+
+
 def _of(links: dict[tuple[int, int], Link], wanted: int) -> dict[int, Link]:
     return {rank: link for (rank, channel), link in sorted(links.items()) if channel == wanted}
 
 
 def _named(places: set[tuple[int, int]]) -> str:
-    return "rank " + ", ".join(map(str, sorted({rank for rank, _ in places})))
+    ranks = ", ".join(map(str, sorted({rank for rank, _ in places})))
+    return f"rank {ranks}" if ranks else ""
 
 
 def follow(address: Address, rank: int, size: int, patience_s: float = PATIENCE_S) -> Follower:
