@@ -6,11 +6,12 @@ python -m benchmarks.archive [--quick] [EVENTS]
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import tempfile
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,14 +51,24 @@ class Size:
 
 
 def main(size: Size) -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     cluster = Cluster()
     while len(cluster.log) < min(size.made, size.events):
         cluster.run(size.trials)
-    with running_broker() as server, tempfile.TemporaryDirectory() as folder:
+    with _quiet(), running_broker() as server, tempfile.TemporaryDirectory() as folder:
         asyncio.run(_measured(server, Segments(DirectoryBlobs(Path(folder))), cluster, size))
         files = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
     row("an event in the archive", files / size.events, "bytes")
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """What is sealed is told in lines, which would stand between those of the table."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
 
 
 async def _measured(server: Broker, segments: Segments, cluster: Cluster, size: Size) -> None:
