@@ -71,9 +71,13 @@ def _query(visit: UserVisit, **of: int) -> Callable[[sa.Connection], Found]:
 
 
 async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
-    """Checkpoints with their validations."""
+    """Checkpoints with their validations; none of an experiment that is deleted meanwhile."""
     validations, state = await _validations(visit, records), visit.catalogue.state
-    return [checkpoint(one, state, validation=validations.get((one.trial_id, one.steps))) for one in records]
+    return [
+        checkpoint(one, state, validation=validations.get((one.trial_id, one.steps)))
+        for one in records
+        if one.experiment_id in state.experiments
+    ]
 
 
 async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
@@ -95,6 +99,8 @@ async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
     run = int(one.allocation_id.rpartition(".")[2])
     training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
     validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
+    # Its experiment may have been deleted meanwhile.
+    visit.catalogue.experiment(one.experiment_id)
     return checkpoint(one, visit.catalogue.state, training=training, validation=validation)
 
 

@@ -61,7 +61,10 @@ async def show(visit: UserVisit, id: int) -> dict[str, Any]:
     one = visit.catalogue.experiment(id)
     progress = {} if one.ended_at is not None else await visit.peers.progress([id])
     waits = await _why_waiting(visit, one)
-    return experiment(one, visit.catalogue.state, progress=progress.get(id), waits=waits)
+    # It may have been deleted meanwhile.
+    return experiment(
+        visit.catalogue.experiment(id), visit.catalogue.state, progress=progress.get(id), waits=waits
+    )
 
 
 async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
@@ -82,9 +85,10 @@ async def list_experiments(visit: Asked) -> Response:
             lambda connection: listing.experiments(connection, wanted, sort, window)
         )
     state = visit.catalogue.state
-    # One may have been deleted since the list was read.
-    records = [state.experiments[id] for id in found.ids if id in state.experiments]
-    progress = await visit.peers.progress([one.id for one in records if one.ended_at is None])
+    known = state.experiments
+    progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
+    # Some may have been deleted since the list was read.
+    records = [known[id] for id in found.ids if id in known]
     lean = bool(visit.params.flag("lean", default=False))
     shown = [experiment(one, state, progress=progress.get(one.id), lean=lean) for one in records]
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})
@@ -114,7 +118,7 @@ async def _by_progress(visit: UserVisit, wanted: ExperimentFilter) -> Found:
 
     ids, window = await visit.catalogue.read(everything), visit.params.window()
     known = visit.catalogue.state.experiments
-    progress = await visit.peers.progress([id for id in ids if known[id].ended_at is None])
+    progress = await visit.peers.progress([id for id in ids if id in known and not known[id].ended_at])
     sign = -1 if window.descending else 1
     ids.sort(key=lambda id: (id not in progress, sign * progress.get(id, 0.0), sign * id))
     part = experiments_span(window, len(ids))

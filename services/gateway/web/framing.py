@@ -26,7 +26,7 @@ CREATE_PATH = f"{errors.API}/experiments"
 EXTERNAL_PATH = f"{CREATE_PATH}/by-external-id/"
 REPORT_LIMIT_BYTES = 12 << 20
 """A report that is larger as JSON is too large for the broker in any form: told before it is parsed."""
-PLAIN_VALUES, REPORT_VALUES = 60_000, 300_000
+PLAIN_VALUES, REPORT_VALUES = 25_000, 300_000
 """What is read by the loop itself takes it the longer the more values it holds, however short each is. Those
 of a report are looked at only as numbers."""
 TEXTS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
