@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from det_contracts import codec
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import Decision
-from services.gateway.why.history import History, about
-from services.gateway.why.sentences import words
+from services.why.history import History, about
+from services.why.sentences import words
 
 AUDIT = sa.Table(
     "audit",

@@ -10,11 +10,11 @@ from det_contracts.events import Decision
 from det_contracts.problems import unavailable
 from services.gateway.catalogue import Catalogue
 from services.gateway.present.values import instant
-from services.gateway.why.history import History
-from services.gateway.why.reader import decoded
-from services.gateway.why.sentences import words
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log, Stored
+from services.why.history import History
+from services.why.reader import decoded
+from services.why.sentences import words
 
 
 async def entries(

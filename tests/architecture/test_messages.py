@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from det_contracts import codec, events, subjects
-from services.gateway.why.history import History
-from services.gateway.why.sentences import SENTENCES, words
+from services.why.history import History
+from services.why.sentences import SENTENCES, words
 from tests.history.recording import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -81,7 +81,7 @@ def clumsy(kind):
 def test_every_event_can_be_told_in_words():
     kinds = [kind for kind in codec.kinds() if kind.record is not events.Decision]
     without = [kind.name for kind in kinds if kind.record not in SENTENCES]
-    assert not without, "add a sentence to services/gateway/why/sentences.py for:" + told_apart(without)
+    assert not without, "add a sentence to services/why/sentences.py for:" + told_apart(without)
     faults = []
     for kind in kinds:
         wrong, what = clumsy(kind)

@@ -4,7 +4,7 @@ import pytest
 
 from det_contracts.events import gateway as stated
 from det_contracts.events import searcher
-from services.gateway.why.timeline import timeline
+from services.why.timeline import timeline
 from tests.gateway import stories
 
 

@@ -6,12 +6,13 @@ import pytest
 
 from det_contracts import codec, queries
 from det_contracts.events import scheduler, searcher, trial, worker
-from services.gateway.why import reader
 from services.kit.log import Draft
+from services.why import reader
 from tests.archive.places import Place
 from tests.gateway import stories
 
-UUID = "b57be4ea-a09c-486d-8dc7-2fa4170e0994"
+UUIDS = ("b57be4ea-a09c-486d-8dc7-2fa4170e0994", "c7e76896-d804-48ae-851b-ed180723926f")
+UUID = UUIDS[0]
 
 
 @pytest.fixture
@@ -261,3 +262,22 @@ def test_what_was_moved_to_the_archive_is_told_as_before(cluster, tmp_path):
     content = place.folder / headers[1].content[:2] / headers[1].content
     content.write_bytes(b"x" + content.read_bytes()[1:])
     assert "from 6 to 10" in cluster.refused(503, "GET", "/api/v1/why/experiment/1")
+
+
+def test_the_whole_story_of_a_checkpoint_has_its_own_deletion_and_no_other(gateway):
+    gateway.given(
+        stories.worker_here(),
+        stories.created(1),
+        searcher.ExperimentActivated(1, "submitted by determined"),
+        stories.trial_created(1),
+        *stories.running(1),
+        *(stories.stored(1, uuid, step) for step, uuid in enumerate(UUIDS, 1)),
+        *(stories.deleted(uuid) for uuid in UUIDS),
+    )
+    for uuid, other in (UUIDS, UUIDS[::-1]):
+        whole = gateway.get(f"/api/v1/why/checkpoint/{uuid}", all="true")
+        said = [step["what"] for step in whole["steps"]]
+        assert whole["state"] == "DELETED"
+        assert said[-1] == f"task 1.gc-1 deleted checkpoint {uuid}"
+        assert not any("deleted" in one and other in one for one in said)
+        assert said[0] == "experiment 1 was created"

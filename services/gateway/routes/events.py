@@ -15,8 +15,8 @@ from det_contracts.problems import invalid, not_found
 from services.gateway.present.values import instant, maybe_instant
 from services.gateway.routes.why import limit_of, reader_of, step_shown
 from services.gateway.web.visit import Asked
-from services.gateway.why.timeline import totals
 from services.kit.records import read_event
+from services.why.timeline import totals
 
 router = APIRouter()
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial", "archive")

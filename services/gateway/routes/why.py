@@ -9,11 +9,11 @@ from starlette.responses import Response
 
 from det_contracts.problems import Refused, invalid
 from services.gateway.present.values import instant
+from services.gateway.subjects import find
 from services.gateway.web.visit import Asked, UserVisit
-from services.gateway.why.chain import Step, Told
-from services.gateway.why.question import find
-from services.gateway.why.reader import Reader
-from services.gateway.why.subject import Subject
+from services.why.chain import Step, Told
+from services.why.reader import Reader
+from services.why.subject import Subject
 
 router = APIRouter()
 MOST_STEPS = 1000

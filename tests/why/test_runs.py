@@ -3,14 +3,13 @@
 import pytest
 
 from det_contracts.events import scheduler, searcher, trial, worker
-from services.gateway.why.chain import chain
-from services.gateway.why.history import Cause, History, Thing
-from services.gateway.why.subject import Subject, ends
+from services.why.chain import chain
+from services.why.history import Cause, History, Thing
+from services.why.subject import Subject, ends
 from tests.gateway import stories
-from tests.gateway.test_why_chain import Story
+from tests.why.test_chain import Story
 
 RUN = "1.r1.1"
-UUIDS = ("b57be4ea-a09c-486d-8dc7-2fa4170e0994", "c7e76896-d804-48ae-851b-ed180723926f")
 
 
 def told(made, asked):
@@ -106,25 +105,6 @@ def test_a_run_that_ends_with_a_member_names_the_member(running):
     running.add(scheduler.KillRequested(RUN, "a member left"), actor="scheduler", cause=str(left))
     running.leave(1, exit_code=137)
     assert "run 1 of trial 1 left w-2 with exit code 3" in told(running, ALLOCATION)
-
-
-def test_the_whole_story_of_a_checkpoint_has_its_own_deletion_and_no_other(gateway):
-    gateway.given(
-        stories.worker_here(),
-        stories.created(1),
-        searcher.ExperimentActivated(1, "submitted by determined"),
-        stories.trial_created(1),
-        *stories.running(1),
-        *(stories.stored(1, uuid, step) for step, uuid in enumerate(UUIDS, 1)),
-        *(stories.deleted(uuid) for uuid in UUIDS),
-    )
-    for uuid, other in (UUIDS, UUIDS[::-1]):
-        whole = gateway.get(f"/api/v1/why/checkpoint/{uuid}", all="true")
-        said = [step["what"] for step in whole["steps"]]
-        assert whole["state"] == "DELETED"
-        assert said[-1] == f"task 1.gc-1 deleted checkpoint {uuid}"
-        assert not any("deleted" in one and other in one for one in said)
-        assert said[0] == "experiment 1 was created"
 
 
 def test_what_a_users_own_search_asked_for_leads_to_who_posted_it():

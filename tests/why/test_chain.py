@@ -2,9 +2,9 @@
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import Decision, checkpoints, scheduler, searcher, trial, worker
-from services.gateway.why.chain import chain, story
-from services.gateway.why.history import Cause, History, Thing
-from services.gateway.why.subject import Subject, ends
+from services.why.chain import chain, story
+from services.why.history import Cause, History, Thing
+from services.why.subject import Subject, ends
 from tests.gateway import stories
 
 ALL = [

@@ -14,7 +14,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial, worker
-from services.gateway.why.history import History, Thing
+from services.why.history import History, Thing
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -9,9 +9,9 @@ import msgspec
 
 from det_contracts import codec
 from det_contracts.envelope import Recorded
-from services.gateway.why.history import About, History, about
-from services.gateway.why.links import causes
-from services.gateway.why.sentences import words
+from services.why.history import About, History, about
+from services.why.links import causes
+from services.why.sentences import words
 
 LONGEST = 60
 """Steps of a chain; a search of many operations has more, and nobody reads them."""

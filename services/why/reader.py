@@ -10,14 +10,14 @@ from det_contracts import subjects
 from det_contracts.envelope import Recorded, Unknown
 from det_contracts.events import scheduler, searcher
 from det_contracts.problems import unavailable
-from services.gateway.why.chain import Told, chain, story
-from services.gateway.why.history import Cause, History, Missing, Thing
-from services.gateway.why.subject import Subject, ends
-from services.gateway.why.timeline import Stretch, timeline
 from services.kit.jetstream_feed import CANNOT_READ
 from services.kit.log import Log, Stored
 from services.kit.read_once import read_once
 from services.kit.records import read_event
+from services.why.chain import Told, chain, story
+from services.why.history import Cause, History, Missing, Thing
+from services.why.subject import Subject, ends
+from services.why.timeline import Stretch, timeline
 
 KEEP = 5000
 """Newest events of one thing; longer histories are cut."""

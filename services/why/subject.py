@@ -6,8 +6,8 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, scheduler, searcher, trial, worker
-from services.gateway.why.history import History, Thing
-from services.gateway.why.links import around, experiment, experiment_of
+from services.why.history import History, Thing
+from services.why.links import around, experiment, experiment_of
 
 _LIFE = (
     searcher.ExperimentCreated,

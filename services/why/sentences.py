@@ -13,7 +13,7 @@ import msgspec
 from det_contracts import codec
 from det_contracts.events import archive, checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from det_contracts.states import ENDS_IN
-from services.gateway.why.history import History, about
+from services.why.history import History, about
 
 Name = Callable[[str], str]
 """An allocation id as people call it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from det_contracts.problems import invalid, not_found
 from services.gateway.domain import Experiment, State
 from services.gateway.shown import experiment_state, trial_state
-from services.gateway.why.subject import Subject
+from services.why.subject import Subject
 
 KINDS = ("experiment", "trial", "allocation", "job", "checkpoint")
 JOB = "experiment-"
