@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from det_contracts import subjects
 from det_contracts.problems import not_found
-from services.gateway.columns import Columns
+from services.gateway.columns.values import Columns
 from services.gateway.domain import Checkpoint, Experiment, State, Submission, Trial
 from services.gateway.waiting import Fact, Waiting
 from services.kit.database import Database

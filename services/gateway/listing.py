@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 import sqlalchemy as sa
 
+from services.gateway import columns
+from services.gateway.columns.column import sorts
+from services.gateway.columns.experiments import label_text
 from services.gateway.paging import Span, Window, experiments_span, span
-from services.gateway.store import CHECKPOINTS, EXPERIMENTS, TRIALS, label_text
+from services.gateway.store import CHECKPOINTS, EXPERIMENTS, TRIALS
 
 Column = sa.ColumnElement[Any]
-Sorts = Mapping[str, Column]
 
 DURATION = "DURATION"
 PROGRESS = "PROGRESS"
@@ -44,41 +46,9 @@ class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
     """Those whose experiments may be seen; None: all."""
 
 
-EXPERIMENT_SORTS: Sorts = {
-    "ID": EXPERIMENTS.c.id,
-    "DESCRIPTION": EXPERIMENTS.c.description,
-    "START_TIME": EXPERIMENTS.c.started_at,
-    "END_TIME": EXPERIMENTS.c.ended_at,
-    "STATE": EXPERIMENTS.c.shown_state,
-    "NUM_TRIALS": EXPERIMENTS.c.trials,
-    "USER": EXPERIMENTS.c.username,
-    "NAME": EXPERIMENTS.c.name,
-    "FORKED_FROM": EXPERIMENTS.c.parent_id,
-    "RESOURCE_POOL": EXPERIMENTS.c.pool,
-    "PROJECT_ID": EXPERIMENTS.c.project_id,
-    "CHECKPOINT_SIZE": EXPERIMENTS.c.checkpoint_bytes,
-    "CHECKPOINT_COUNT": EXPERIMENTS.c.checkpoints,
-    "SEARCHER_METRIC_VAL": EXPERIMENTS.c.metric,
-}
-TRIAL_SORTS: Sorts = {
-    "ID": TRIALS.c.id,
-    "START_TIME": TRIALS.c.started_at,
-    "END_TIME": TRIALS.c.ended_at,
-    "STATE": TRIALS.c.shown_state,
-    "BEST_VALIDATION_METRIC": TRIALS.c.best_metric,
-    "LATEST_VALIDATION_METRIC": TRIALS.c.latest_metric,
-    "BATCHES_PROCESSED": TRIALS.c.steps,
-    "RESTARTS": TRIALS.c.restarts,
-    "CHECKPOINT_SIZE": TRIALS.c.checkpoint_bytes,
-}
-CHECKPOINT_SORTS: Sorts = {
-    "UUID": CHECKPOINTS.c.uuid,
-    "TRIAL_ID": CHECKPOINTS.c.trial_id,
-    "BATCH_NUMBER": CHECKPOINTS.c.steps,
-    "END_TIME": CHECKPOINTS.c.stored_at,
-    "STATE": CHECKPOINTS.c.state,
-    "SEARCHER_METRIC": CHECKPOINTS.c.metric,
-}
+EXPERIMENT_SORTS = sorts(columns.experiments.COLUMNS, EXPERIMENTS)
+TRIAL_SORTS = sorts(columns.trials.COLUMNS, TRIALS)
+CHECKPOINT_SORTS = sorts(columns.checkpoints.COLUMNS, CHECKPOINTS)
 
 
 def experiments(connection: sa.Connection, wanted: ExperimentFilter, sort: str, window: Window) -> Found:

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import invalid
-from services.gateway.columns import FIELDS, Values, known
+from services.gateway.columns.experiments import COLUMNS
+from services.gateway.columns.values import Values, known
 
 Lookup = Mapping[str, Values]
 Ids = list[int]
@@ -142,7 +143,7 @@ def _meant(name: str, wanted: Any) -> Any:
     if name == "state":
         wanted = wanted.removeprefix("STATE_")
         return _ACTIVE if wanted.lower() == "active" else wanted
-    if name in FIELDS and FIELDS[name][0] == "DATE" and wanted:
+    if name in COLUMNS and COLUMNS[name].type.word == "DATE" and wanted:
         try:
             at = datetime.fromisoformat(wanted)
         except ValueError:

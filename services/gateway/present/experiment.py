@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import copy
-import time
 from typing import Any
 
 from det_contracts import ids
 from det_contracts.expconf import MASK, masked, with_secrets
 from services.gateway import users
+from services.gateway.columns.column import shown
+from services.gateway.columns.experiments import COLUMNS
 from services.gateway.domain import Experiment, State, Submission
-from services.gateway.present.values import instant, long, maybe_instant
-from services.gateway.present.workspace import place
+from services.gateway.present.values import instant
+from services.gateway.present.workspace import Place, place
 from services.gateway.shown import experiment_state
 
 
@@ -23,40 +24,36 @@ def experiment(
     `lean` leaves out the configuration, which is most of the answer and of the work for it.
     """
     submission = state.submissions[one.id]
-    shown = experiment_state(one)
     user = users.named(state, one.user)
-    return {
-        "id": one.id,
-        "name": one.name,
-        "description": one.description,
-        "labels": list(one.labels),
-        "notes": one.notes,
-        "startTime": instant(one.created_at),
-        "endTime": maybe_instant(one.ended_at),
-        "state": f"STATE_{shown}",
-        "stateReason": waits if shown == "QUEUED" and waits else one.reason,
-        "archived": one.archived,
-        "numTrials": one.trials,
+    beside: Beside = {
+        "stateReason": waits if waits and experiment_state(one) == "QUEUED" else one.reason,
         "trialIds": list(state.trials_of.ids(one.id)),
         "displayName": user.display_name if user else "",
         "userId": user.id if user else None,
-        "username": user.username if user else one.user,
-        "resourcePool": one.pool,
-        "searcherType": submission.config["searcher"]["name"],
-        "searcherMetric": one.metric,
         "jobId": ids.job_id(one.id),
-        "forkedFrom": one.parent_id,
         "progress": progress if one.ended_at is None else None,
         "config": {} if lean else masked(present_config(one, submission)),
         "originalConfig": "" if lean else without_secrets(submission),
-        "checkpointSize": long(one.checkpoint_bytes),
-        "checkpointCount": one.checkpoints,
         "bestTrialId": one.best_trial,
-        "bestTrialSearcherMetric": one.best_metric,
-        "duration": int((one.ended_at or time.time()) - one.created_at),
         "unmanaged": one.unmanaged,
         **place(state, one.project_id),
     }
+    return {**shown(COLUMNS, state, one), **beside}
+
+
+class Beside(Place):
+    """What is told of an experiment beside its columns."""
+
+    stateReason: str
+    trialIds: list[int]
+    displayName: str
+    userId: int | None
+    jobId: str
+    progress: float | None
+    config: dict[str, Any]
+    originalConfig: str
+    bestTrialId: int | None
+    unmanaged: bool
 
 
 EMPTY: dict[str, Any] = {

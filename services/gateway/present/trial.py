@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from typing_extensions import TypedDict
+
+from services.gateway.columns.column import shown
+from services.gateway.columns.trials import COLUMNS
 from services.gateway.domain import Allocation, Checkpoint, State, Trial
 from services.gateway.peers import Summary
 from services.gateway.present.metrics import checkpoint_workload, reported
-from services.gateway.present.values import instant, long, maybe_instant
 from services.gateway.shown import trial_state
 
 GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}
@@ -16,33 +19,38 @@ GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}
 
 def trial(one: Trial, state: State, summary: Summary, *, now: float, waits: str = "") -> dict[str, Any]:
     """A trial; `waits` says why it waits for slots, where that is known."""
-    shown = trial_state(one)
     best, latest = summary.best_validation, summary.latest_validation
     best_checkpoint = _best_checkpoint(one, state)
-    return {
-        "id": one.id,
-        "experimentId": one.experiment_id,
-        "startTime": instant(one.created_at),
-        "endTime": maybe_instant(one.ended_at),
-        "state": f"STATE_{shown}",
-        "stateReason": waits if shown == "QUEUED" and waits else one.reason,
-        "restarts": one.restarts,
+    beside: Beside = {
+        "stateReason": waits if waits and trial_state(one) == "QUEUED" else one.reason,
         "hparams": one.hparams,
         "totalBatchesProcessed": max(summary.total_batches, one.steps),
         "bestValidation": reported(best) if best else None,
         "latestValidation": reported(latest) if latest else None,
         "bestCheckpoint": checkpoint_workload(best_checkpoint) if best_checkpoint else None,
-        "runnerState": one.runner_state,
         "wallClockTime": _wall_clock_s(_runs(one, state), now),
         "warmStartCheckpointUuid": one.warm_start,
-        "taskId": one.task_id,
         "taskIds": [one.task_id],
-        "totalCheckpointSize": long(one.checkpoint_bytes),
-        "checkpointCount": one.checkpoints,
         "summaryMetrics": {GROUP_NAMES.get(name, name): found for name, found in summary.summary.items()},
-        "searcherMetricValue": one.best.metric if one.best else None,
         "trialRunId": one.run,
     }
+    return {**shown(COLUMNS, state, one), **beside}
+
+
+class Beside(TypedDict):
+    """What is told of a trial beside its columns."""
+
+    stateReason: str
+    hparams: dict[str, Any]
+    totalBatchesProcessed: int
+    bestValidation: dict[str, Any] | None
+    latestValidation: dict[str, Any] | None
+    bestCheckpoint: dict[str, Any] | None
+    wallClockTime: float
+    warmStartCheckpointUuid: str | None
+    taskIds: list[str]
+    summaryMetrics: dict[str, Any]
+    trialRunId: int
 
 
 def _runs(one: Trial, state: State) -> list[Allocation]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from det_contracts.events.gateway import Note, ProjectSet, WorkspaceSet
 from det_contracts.states import TERMINAL
 from services.gateway import places, users
@@ -13,7 +15,18 @@ from services.gateway.domain import Experiment, State
 _UNSPECIFIED = {"state": "WORKSPACE_STATE_UNSPECIFIED", "errorMessage": ""}
 
 
-def place(state: State, project_id: int) -> dict[str, Any]:
+class Place(TypedDict):
+    """Where something lies."""
+
+    projectId: int
+    projectName: str
+    projectOwnerId: int
+    workspaceId: int
+    workspaceName: str
+    parentArchived: bool
+
+
+def place(state: State, project_id: int) -> Place:
     """Where something in a project lies."""
     found = state.projects.get(project_id, places.PROJECT)
     above = state.workspaces.get(found.workspace_id, places.WORKSPACE)

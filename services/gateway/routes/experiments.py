@@ -21,6 +21,7 @@ from services.gateway.present import job
 from services.gateway.present.experiment import EMPTY, experiment
 from services.gateway.shown import STATES, experiment_state
 from services.gateway.submit import archive
+from services.gateway.web.answers import Experiments, OneExperiment, answering
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -74,7 +75,7 @@ async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
     return next(iter(reasons.values()), "")
 
 
-@router.get("/experiments")
+@router.get("/experiments", **answering(Experiments))
 async def list_experiments(visit: Asked) -> Response:
     """A page of experiments (REST spec, 3.2); ours adds `lean`, without their configurations."""
     wanted, sort, window = _filter(visit), visit.params.sort(SORTS), visit.params.window()
@@ -125,7 +126,7 @@ async def _by_progress(visit: UserVisit, wanted: ExperimentFilter) -> Found:
     return Found(ids[part.start : part.end], part)
 
 
-@router.get("/experiments/{experiment_id}")
+@router.get("/experiments/{experiment_id}", **answering(OneExperiment))
 async def get(visit: Asked, experiment_id: int) -> Response:
     """One experiment, and its place in the queue while it has one."""
     answer = {"experiment": await show(visit, experiment_id)}

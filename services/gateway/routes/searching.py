@@ -15,12 +15,15 @@ from starlette.responses import Response
 from det_contracts import queries
 from det_contracts.problems import Refused
 from services.gateway import paging, places, search
-from services.gateway.columns import FIELDS, HIDDEN, HPARAM, STATISTICS, hyperparameters, known, telling
+from services.gateway.columns.column import Column
+from services.gateway.columns.experiments import COLUMNS
+from services.gateway.columns.values import HPARAM, STATISTICS, hyperparameters, known, telling
 from services.gateway.domain import Experiment, State
 from services.gateway.peers import Summary
 from services.gateway.present.experiment import experiment
 from services.gateway.routes.trials import show
 from services.gateway.search import Lookup
+from services.gateway.web.answers import ColumnsThere, FoundExperiments, answering
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -30,7 +33,7 @@ LOOKED_AT = 200
 """Newest experiments of a project whose metrics are offered as columns."""
 
 
-@router.get("/experiments-search")
+@router.get("/experiments-search", **answering(FoundExperiments))
 async def find(visit: Asked) -> Response:
     """A page of experiments that fit a filter, each with its best trial.
 
@@ -92,15 +95,17 @@ async def labels(visit: Asked) -> Response:
     return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 
 
-@router.get("/projects/{id}/columns")
+@router.get("/projects/{id}/columns", **answering(ColumnsThere))
 async def columns(visit: Asked, id: int) -> Response:
     """What experiments of a project can be filtered and sorted by; of all experiments for the id 0."""
     state = visit.catalogue.state
     if id:
         places.project(state, id)
-    found = [_column(name, kind, "EXPERIMENT") for name, (kind, _) in FIELDS.items() if name not in HIDDEN]
+    found = [_own(column) for column in COLUMNS.values() if column.told]
     held = _held(visit, id)
-    found += [_column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS") for name in _hparams(state, held)]
+    found += [
+        _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in _hparams(state, held)
+    ]
     metrics = await _metrics(visit, held[:LOOKED_AT])
     return visit.answer({"columns": [*found, *metrics]})
 
@@ -159,10 +164,18 @@ async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
 _LOCATIONS = {"validation": "VALIDATIONS", "training": "TRAINING"}
 
 
-def _column(name: str, kind: str, location: str) -> dict[str, str]:
+def _own(column: Column[Experiment]) -> dict[str, str]:
+    told = _column(column.name, column.type.word, "EXPERIMENT", column.type.look)
+    return told | {"displayName": column.title, "field": column.key or ""}
+
+
+def _column(name: str, kind: str, location: str, look: str = "number") -> dict[str, str]:
+    """Ours adds `look`, how pages show it, and `field`, where each row of a list holds it by itself."""
     return {
         "column": name,
         "location": f"LOCATION_TYPE_{location}",
         "type": f"COLUMN_TYPE_{kind}",
         "displayName": name.removeprefix(HPARAM),
+        "look": look,
+        "field": "",
     }

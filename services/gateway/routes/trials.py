@@ -15,6 +15,7 @@ from services.gateway.domain import Trial
 from services.gateway.peers import Summary
 from services.gateway.present.trial import trial
 from services.gateway.shown import STATES, trial_state
+from services.gateway.web.answers import OneTrial, Trials, answering
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.workloads import workloads
 
@@ -22,7 +23,7 @@ router = APIRouter()
 SORTS = (*listing.TRIAL_SORTS, listing.DURATION)
 
 
-@router.get("/experiments/{experiment_id}/trials")
+@router.get("/experiments/{experiment_id}/trials", **answering(Trials))
 async def of_experiment(visit: Asked, experiment_id: int) -> Response:
     """A page of an experiment's trials; ours adds `lean`, without statistics of every metric."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
@@ -61,7 +62,7 @@ async def show(visit: UserVisit, records: Sequence[Trial]) -> list[dict[str, Any
     ]
 
 
-@router.get("/trials/{trial_id}")
+@router.get("/trials/{trial_id}", **answering(OneTrial))
 async def get(visit: Asked, trial_id: int) -> Response:
     """One trial."""
     (shown,) = await show(visit, [visit.catalogue.trial(trial_id)])

@@ -131,6 +131,10 @@ def document(app: FastAPI) -> dict[str, Any]:
     schemas = made.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
+    for schema in schemas.values():
+        # The framework's titles say a property's name again, less readably.
+        for property in schema.get("properties", {}).values():
+            property.pop("title", None)
     schemas["Error"] = _ERROR
     made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
     made["security"] = [{"bearer": []}]

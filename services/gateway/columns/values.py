@@ -1,4 +1,4 @@
-"""Columns of the table of experiments: values by experiment id, kept beside the fold.
+"""Values of the columns of experiments, by experiment id, kept beside the fold.
 
 A column is made when it is first asked for; afterwards only what the fold moves is made anew, so that a list
 of 100,000 experiments is filtered and sorted without looking at their records.
@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from det_contracts.problems import invalid
 from det_contracts.queries import TrialStatistics
-from services.gateway import users
+from services.gateway.columns.experiments import COLUMNS
 from services.gateway.domain import Experiment, State
-from services.gateway.shown import experiment_state
 from services.kit.rules import Key
 
 Values = Mapping[int, Any]
@@ -37,45 +35,12 @@ class Peers(Protocol):
     async def ask(self, query: Any) -> Any: ...
 
 
-def _user(state: State, one: Experiment) -> str:
-    found = users.named(state, one.user)
-    return found.username if found else one.user
-
-
-FIELDS: dict[str, tuple[str, Getter]] = {
-    "id": ("NUMBER", lambda _, one: one.id),
-    "name": ("TEXT", lambda _, one: one.name),
-    "description": ("TEXT", lambda _, one: one.description),
-    "tags": ("TEXT", lambda _, one: one.labels),
-    "forkedFrom": ("NUMBER", lambda _, one: one.parent_id),
-    "startTime": ("DATE", lambda _, one: one.created_at),
-    "endTime": ("DATE", lambda _, one: one.ended_at),
-    "duration": ("NUMBER", lambda _, one: one.ended_at and one.ended_at - one.created_at),
-    "numTrials": ("NUMBER", lambda _, one: one.trials),
-    "state": ("TEXT", lambda _, one: experiment_state(one)),
-    "searcherType": ("TEXT", lambda state, one: state.submissions[one.id].config["searcher"]["name"]),
-    "resourcePool": ("TEXT", lambda _, one: one.pool),
-    "progress": ("NUMBER", lambda _, one: None),
-    "checkpointSize": ("NUMBER", lambda _, one: one.checkpoint_bytes),
-    "checkpointCount": ("NUMBER", lambda _, one: one.checkpoints),
-    "user": ("TEXT", _user),
-    "searcherMetric": ("TEXT", lambda _, one: one.metric),
-    "searcherMetricsVal": ("NUMBER", lambda _, one: one.best_metric),
-    "archived": ("BOOLEAN", lambda _, one: one.archived),
-    "projectId": ("NUMBER", lambda _, one: one.project_id),
-    "notes": ("TEXT", lambda _, one: one.notes),
-}
-OTHER_NAMES = {"labels": "tags", "username": "user", "bestTrialSearcherMetric": "searcherMetricsVal"}
-HIDDEN = ("endTime", "archived", "projectId", "notes")
-"""Can be filtered by; clients of 0.25 are not told of them."""
-
-
 def known(name: str) -> str:
-    """The column of that name; raises `Refused` (400) for one that there is not."""
-    name = OTHER_NAMES.get(name, name)
-    if name in FIELDS or name.startswith((HPARAM, METRIC)) or _STATISTIC.fullmatch(name):
+    """The column of that name, or of that key in JSON; raises `Refused` (400) for one that there is not."""
+    name = next((one.name for one in COLUMNS.values() if one.key == name), name)
+    if name in COLUMNS or name.startswith((HPARAM, METRIC)) or _STATISTIC.fullmatch(name):
         return name
-    there = ", ".join([*FIELDS, f"{HPARAM}NAME", f"{METRIC}NAME", f"GROUP.NAME.{'|'.join(STATISTICS)}"])
+    there = ", ".join([*COLUMNS, f"{HPARAM}NAME", f"{METRIC}NAME", f"GROUP.NAME.{'|'.join(STATISTICS)}"])
     raise invalid(f"there is no column '{name}'; columns are {there}")
 
 
@@ -120,13 +85,13 @@ class Columns:
             return await peers.progress(
                 [one.id for one in state.experiments.values() if one.ended_at is None]
             )
-        if name not in FIELDS and not name.startswith(HPARAM):
+        if name not in COLUMNS and not name.startswith(HPARAM):
             return await self._metric(state, peers, name)
         if name not in self._made:
             getter = _getter(name)
             self._made[name] = {one.id: getter(state, one) for one in state.experiments.values()}
         found = self._made[name]
-        return _until_now(state, found) if name == "duration" else found
+        return _until_now(state, name, found) if name in COLUMNS and COLUMNS[name].moves else found
 
     async def _metric(self, state: State, peers: Peers, name: str) -> Values:
         """Statistics of the best trial; what may still change is asked for each time."""
@@ -175,16 +140,19 @@ def _parts(name: str) -> tuple[str, str, str]:
     return told[1], told[2], told[3]
 
 
-def _until_now(state: State, ended: Values) -> Values:
-    now = time.time()
-    return {id: now - state.experiments[id].created_at if s is None else s for id, s in ended.items()}
+def _until_now(state: State, name: str, ended: Values) -> Values:
+    of = COLUMNS[name].of
+    return {id: of(state.experiments[id]) if value is None else value for id, value in ended.items()}
 
 
 def _getter(name: str) -> Getter:
     if name.startswith(HPARAM):
         path = name.removeprefix(HPARAM).split(".")
         return lambda state, one: hyperparameter(state, one, path)
-    return FIELDS[name][1]
+    column = COLUMNS[name]
+    if column.moves:
+        return lambda state, one: None if one.ended_at is None else column.value(state, one)
+    return column.value
 
 
 def hyperparameter(state: State, one: Experiment, path: list[str]) -> Any:

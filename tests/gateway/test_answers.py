@@ -1,0 +1,53 @@
+"""What the OpenAPI document says of answers, against what routes really answer."""
+
+from __future__ import annotations
+
+import re
+
+import jsonschema
+import pytest
+
+from det_contracts import queries
+from services.gateway.http import application
+from services.gateway.web.document import document
+from tests.gateway import stories as story
+
+IDS = {"experiment_id": "1", "trial_id": "1", "id": "1"}
+
+
+@pytest.fixture
+def told(gateway):
+    """A gateway with one of everything that shapes are told of."""
+    gateway.given(story.worker_here(), story.created(1, labels=["good"]), story.trial_created(1))
+    gateway.given(
+        *story.running(1), story.validated(1, 10, 0.5), story.stored(1, "c-1", 10), story.created(2)
+    )
+    gateway.peers.values[queries.MetricNames] = {"validation": ["loss"]}
+    return gateway
+
+
+def shaped(spec):
+    """Paths whose answer to GET has a shape of its own."""
+    for path, operations in spec["paths"].items():
+        answer = operations.get("get", {}).get("responses", {}).get("200", {})
+        schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
+        if "$ref" in schema:
+            yield path, schema
+
+
+def strict(spec):
+    """The document with nothing allowed beside what a shape names."""
+    for schema in spec["components"]["schemas"].values():
+        if "properties" in schema:
+            schema.setdefault("additionalProperties", False)
+    return spec
+
+
+def test_answers_have_the_shapes_that_the_document_says(told):
+    spec = strict(document(application(told.backend)))
+    paths = dict(shaped(spec))
+    assert len(paths) >= 6
+    for path, schema in paths.items():
+        answer = told.get(re.sub(r"{(\w+)}", lambda found: IDS[found[1]], path))
+        assert any(answer.values()), path
+        jsonschema.Draft202012Validator(schema | {"components": spec["components"]}).validate(answer)

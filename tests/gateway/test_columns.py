@@ -1,0 +1,76 @@
+"""One row of the table of columns makes rows, filters, orders, JSON, the document and the list of columns."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from services.gateway.columns import experiments, trials
+from services.gateway.columns.column import WHOLE, Column, sorts, table_of
+from services.gateway.listing import EXPERIMENT_SORTS, TRIAL_SORTS
+from services.gateway.store import EXPERIMENTS
+from services.gateway.web.answers import of_columns
+from tests.gateway import stories as story
+
+QUEUED = Column("queuedRuns", "Waiting runs", WHOLE, lambda one: one.queued)
+
+
+@pytest.fixture
+def one_more(gateway, monkeypatch):
+    """A gateway with one more row in its table of columns; experiment 2 has a run that waits."""
+    monkeypatch.setitem(experiments.COLUMNS, QUEUED.name, QUEUED)
+    gateway.given(*(story.created(id) for id in (1, 2, 3)))
+    gateway.given(story.trial_created(2, 2), story.run_requested(2, 2))
+    return gateway
+
+
+def found(gateway, **params):
+    rows = gateway.get("/api/v1/experiments-search", lean=True, **params)["experiments"]
+    return [row["experiment"]["id"] for row in rows]
+
+
+def test_one_more_row_is_one_more_column(one_more):
+    leaf = {"kind": "field", "columnName": "queuedRuns", "operator": ">", "value": 0}
+    assert found(one_more, filter=json.dumps({"filterGroup": leaf})) == [2]
+    assert found(one_more, sort="queuedRuns=desc,id=asc") == [2, 1, 3]
+    told = {one["column"]: one for one in one_more.get("/api/v1/projects/1/columns")["columns"]}
+    assert told["queuedRuns"] == {
+        "column": "queuedRuns",
+        "location": "LOCATION_TYPE_EXPERIMENT",
+        "type": "COLUMN_TYPE_NUMBER",
+        "displayName": "Waiting runs",
+        "look": "number",
+        "field": "queuedRuns",
+    }
+    assert one_more.get("/api/v1/experiments/2")["experiment"]["queuedRuns"] == 1
+    rows = one_more.get("/api/v1/experiments-search", columns="queuedRuns", sort="id=asc")["experiments"]
+    assert [row["values"]["queuedRuns"] for row in rows] == [0, 1, 0]
+    assert of_columns("E", experiments.COLUMNS, dict).__annotations__["queuedRuns"] is int
+
+
+def test_a_row_that_says_how_0_25_calls_its_order_can_be_ordered_by():
+    columns = table_of([*experiments.COLUMNS.values()])
+    assert sorts(columns, EXPERIMENTS).keys() == EXPERIMENT_SORTS.keys()
+    without = {name: one for name, one in columns.items() if one.sort != "NUM_TRIALS"}
+    assert EXPERIMENT_SORTS.keys() - sorts(without, EXPERIMENTS).keys() == {"NUM_TRIALS"}
+
+
+@pytest.mark.parametrize("columns", [experiments.COLUMNS, trials.COLUMNS], ids=["experiments", "trials"])
+def test_no_two_columns_are_called_the_same(columns):
+    """Filters take a column's name and its key in JSON alike."""
+    for column in columns.values():
+        assert [one.name for one in columns.values() if column.name in (one.name, one.key)] == [column.name]
+    keys = [one.key for one in columns.values() if one.key]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_orders_of_0_25_are_all_there():
+    assert EXPERIMENT_SORTS.keys() == {
+        "ID", "DESCRIPTION", "START_TIME", "END_TIME", "STATE", "NUM_TRIALS", "USER", "NAME", "FORKED_FROM",
+        "RESOURCE_POOL", "PROJECT_ID", "CHECKPOINT_SIZE", "CHECKPOINT_COUNT", "SEARCHER_METRIC_VAL",
+    }  # fmt: skip
+    assert TRIAL_SORTS.keys() == {
+        "ID", "START_TIME", "END_TIME", "STATE", "BEST_VALIDATION_METRIC", "LATEST_VALIDATION_METRIC",
+        "BATCHES_PROCESSED", "RESTARTS", "CHECKPOINT_SIZE",
+    }  # fmt: skip
