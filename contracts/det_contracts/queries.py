@@ -245,6 +245,17 @@ class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
     task_id: str
 
 
+class LogCause(msgspec.Struct, frozen=True, tag="log_cause"):
+    """To metrics: who failed first in the newest run of a task that had an error; None where none had.
+
+    `{allocation_id, rank, worker_id, last_at, failed_at, line, ranks: [{rank, worker_id, last_at, failed_at,
+    line}, ...]}`. Of each rank: when it told its last line, and time and id of the first of the errors that
+    it ended with, None where it ended with none. The rank itself may be None.
+    """
+
+    task_id: str
+
+
 class PreviewRetention(msgspec.Struct, frozen=True, kw_only=True, tag="preview_retention"):
     """To checkpoints: uuids of what would go if an experiment kept that many, were it over now."""
 
@@ -290,6 +301,7 @@ OWNER_OF: dict[type, str] = {
     Buckets: "metrics",
     ValidationHistory: "metrics",
     LogFields: "metrics",
+    LogCause: "metrics",
     Checkpoints: "checkpoints",
     PreviewRetention: "checkpoints",
 }

@@ -32,6 +32,7 @@ from services.gateway.routes import (
     groups,
     later,
     live,
+    log_causes,
     log_pages,
     logs,
     master,
@@ -118,6 +119,7 @@ def surface() -> APIRouter:
         models,
         logs,
         log_pages,
+        log_causes,
         own_tasks,
         tasks,
     ):

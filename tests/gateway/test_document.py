@@ -62,6 +62,7 @@ def told(gateway):
             "first_error": None,
             "failing_line": None,
         },
+        queries.LogCause: None,
         queries.PreviewRetention: [],
     }
     return gateway

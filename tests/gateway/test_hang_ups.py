@@ -47,6 +47,7 @@ def busy(talking):
             "places": [], "ranks": [], "stdtypes": [], "sources": [], "levels": {}, "lines": 0,
             "last_number": 0, "first_error": None, "last_line": None, "failing_line": None,
         },
+        queries.LogCause: None,
         queries.SearcherEvents: {"state": "ACTIVE", "events": []},
         queries.MetricNames: {},
         queries.ReportedSteps: {"steps": [], "more": False},

@@ -221,6 +221,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/trials/{trial_id}/logs/fields
         GET ~/trials/{trial_id}/logs/page
         GET ~/trials/{trial_id}/logs/summary
+        GET ~/trials/{trial_id}/logs/cause
         GET ~/trials/{trial_id}/logs/download
     """,
     ("view", "task"): """
@@ -229,6 +230,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/tasks/{task_id}/logs/fields
         GET ~/tasks/{task_id}/logs/page
         GET ~/tasks/{task_id}/logs/summary
+        GET ~/tasks/{task_id}/logs/cause
         GET ~/tasks/{task_id}/logs/download
         GET ~/commands/{id}
         GET ~/tensorboards/{id}

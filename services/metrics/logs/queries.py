@@ -8,8 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from det_contracts import subjects
-from det_contracts.queries import LogFields, LogPage
+from det_contracts.queries import LogCause, LogFields, LogPage
 from services.kit.database import POSITIONS
+from services.metrics.logs.cause import log_cause, newest_failure
 from services.metrics.logs.chunk import Counted, read_kinds
 from services.metrics.logs.scan import Scan
 from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH
@@ -65,7 +66,7 @@ def _failing_line(counted: Iterable[Counted]) -> int | None:
     wrong = [one for one in counted if one.last_error is not None]
     if not wrong:
         return None
-    newest = max(wrong, key=lambda one: one.last_error or 0).kind.allocation_id
+    newest = newest_failure(wrong)
     mine = [one for one in wrong if one.kind.allocation_id == newest]
     # What a launcher or the platform says of a failure has no rank, and tells less than the rank that failed.
     by_rank = [one for one in mine if one.kind.rank is not None] or mine
@@ -74,4 +75,8 @@ def _failing_line(counted: Iterable[Counted]) -> int | None:
     return max(one.last_error or 0 for one in own if (one.kind.rank or 0) == lowest)
 
 
-READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {LogPage: log_page, LogFields: log_fields}
+READS: dict[Any, Callable[[sa.Connection, Any], Any]] = {
+    LogPage: log_page,
+    LogFields: log_fields,
+    LogCause: log_cause,
+}

@@ -1,0 +1,140 @@
+"""Who failed first: the first error in time among those that ranks of a run ended with.
+
+Only columns are read, no text. A rank ended with an error when few lines of its own come behind it; errors
+that it has gone on after, such as a batch that was skipped, are none of the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import sqlalchemy as sa
+
+from det_contracts.queries import LogCause
+from services.metrics.logs.chunk import SECOND, Counted, Kind, read_columns, read_kinds
+from services.metrics.logs.tables import CHUNKS
+
+C = CHUNKS.c
+MOST_LINES = 200_000
+"""So many lines at the end of a run are looked at."""
+BEHIND = 200
+"""So many lines a rank may still print behind the error that it ends with: a traceback has that many."""
+BETWEEN = 100
+"""So many lines may lie between two errors of one failure."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What one rank of a run has told at its end."""
+
+    rank: int | None
+    worker_id: str
+    last_at: float
+    failed_at: float | None = None
+    line: int | None = None
+    """Id of the first error of those that it ended with."""
+
+
+def log_cause(connection: sa.Connection, query: LogCause) -> dict[str, Any] | None:
+    """The cause of a failure, and how each rank ended; None where no line is an error."""
+    where = C.task_id == query.task_id
+    rows = connection.execute(sa.select(C.first_id, C.lines, C.kinds).where(where).order_by(C.last_id)).all()
+    chunks = [(row.first_id, row.lines, read_kinds(row.kinds)) for row in rows]
+    newest = newest_failure(one for _, _, counted in chunks for one in counted)
+    if newest is None:
+        return None
+    is_own = any(_is_own(one) for _, _, counted in chunks for one in counted if _fails(one, newest))
+    tail = _tail(connection, chunks, newest, own=is_own)
+    ranks = [_of_rank(rank, tail) for rank in sorted(set(tail.rank.tolist()))]
+    cause = _first(ranks) or _last_error(tail)
+    shown = [msgspec.structs.asdict(one) for one in ranks]
+    return {"allocation_id": newest, **msgspec.structs.asdict(cause), "ranks": shown}
+
+
+def newest_failure(counted: Iterable[Counted]) -> str | None:
+    """The allocation of the newest run that had an error."""
+    wrong = [one for one in counted if one.last_error is not None]
+    return max(wrong, key=lambda one: one.last_error or 0).kind.allocation_id if wrong else None
+
+
+def _fails(one: Counted, allocation_id: str) -> bool:
+    return one.last_error is not None and one.kind.allocation_id == allocation_id
+
+
+def _is_own(one: Counted) -> bool:
+    return one.kind.source == "task"
+
+
+class _Tail(msgspec.Struct, frozen=True):
+    """The last lines of a run, in columns."""
+
+    ids: Any
+    at: Any
+    rank: Any
+    """-1: none"""
+    worker: Any
+    workers: list[str]
+    errors: Any
+
+
+def _tail(connection: sa.Connection, chunks: list[Any], allocation_id: str, *, own: bool) -> _Tail:
+    workers: dict[str, int] = {}
+
+    def is_wanted(kind: Kind) -> bool:
+        return kind.allocation_id == allocation_id and (kind.source == "task" or not own)
+
+    def parts() -> Iterator[tuple[Any, ...]]:
+        taken = 0
+        for first_id, count, counted in reversed(chunks):
+            kinds = [one.kind for one in counted]
+            wanted = np.array([is_wanted(kind) for kind in kinds], bool)
+            if not wanted.any() or taken > MOST_LINES:
+                continue
+            packed = connection.execute(sa.select(C.columns).where(C.first_id == first_id)).scalar_one()
+            found = read_columns(packed, count)
+            mine = wanted[found.kind]
+            rank = np.array([-1 if kind.rank is None else kind.rank for kind in kinds], np.int64)
+            worker = np.array([workers.setdefault(kind.worker_id, len(workers)) for kind in kinds], np.int64)
+            kind = found.kind[mine]
+            yield found.ids[mine], found.at[mine], rank[kind], worker[kind], found.errors[mine]
+            taken += int(mine.sum())
+
+    ids, at, rank, worker, errors = (np.concatenate(one[::-1]) for one in zip(*parts(), strict=True))
+    return _Tail(ids, at, rank, worker, list(workers), errors)
+
+
+def _of_rank(rank: int, tail: _Tail) -> Told:
+    places = np.flatnonzero(tail.rank == rank)
+    last = places[-1]
+    told = Told(None if rank < 0 else rank, tail.workers[tail.worker[last]], int(tail.at[last]) / SECOND)
+    start = _failure(np.flatnonzero(tail.errors[places]), len(places))
+    if start is None:
+        return told
+    at = places[start]
+    return msgspec.structs.replace(told, failed_at=int(tail.at[at]) / SECOND, line=int(tail.ids[at]))
+
+
+def _failure(errors: Any, count: int) -> int | None:
+    """The first of the errors that so many lines end with."""
+    if not len(errors) or count - 1 - errors[-1] > BEHIND:
+        return None
+    apart = np.flatnonzero(np.diff(errors) > BETWEEN)
+    return int(errors[apart[-1] + 1] if len(apart) else errors[0])
+
+
+def _first(ranks: list[Told]) -> Told | None:
+    """The rank that failed first. What has no rank, as of a launcher, tells less than a rank that failed."""
+    failed = [one for one in ranks if one.line is not None]
+    named = [one for one in failed if one.rank is not None] or failed
+    return min(named, key=lambda one: (one.failed_at or 0.0, one.line or 0), default=None)
+
+
+def _last_error(tail: _Tail) -> Told:
+    """Where everybody has gone on, the newest error is as good as any."""
+    wrong = np.flatnonzero(tail.errors)
+    at = wrong[-1] if len(wrong) else len(tail.ids) - 1
+    rank, moment = int(tail.rank[at]), int(tail.at[at]) / SECOND
+    worker = tail.workers[tail.worker[at]]
+    return Told(None if rank < 0 else rank, worker, moment, moment, int(tail.ids[at]))

@@ -1,0 +1,95 @@
+"""The cause of a failure, as a page shows it."""
+
+import pytest
+
+from det_contracts import queries
+from services.gateway.peers import Line
+from services.gateway.present import cause
+from tests.gateway.talking import say
+
+PATH = "/api/v1/trials/1/logs/cause"
+TRACE = [
+    "Traceback (most recent call last):",
+    '  File "/work/train.py", line 20, in <module>',
+    "    main()",
+    '  File "/work/model/attention.py", line 88, in forward',
+    "    scores = q @ k",
+    '  File "/opt/lib/python3.11/site-packages/torch/functional.py", line 9, in matmul',
+    "    return _matmul(a, b)",
+    "\x1b[31mtorch.OutOfMemoryError: CUDA out of memory.\x1b[0m Tried to allocate 2.50 GiB",
+    "left over",
+]
+
+
+def of(texts, first=1):
+    return [
+        Line(number, "1.a", "1.a.1", "w", 5.0, None, 1, "task", "stderr", text, number)
+        for number, text in enumerate(texts, first)
+    ]
+
+
+def test_a_traceback_is_read_to_its_last_line_and_to_the_place_in_the_users_code():
+    found = cause.cause(of(TRACE, 10), of(["step 411", "WARNING a long sequence", "step 412"]))
+    assert found.first.number == 10
+    assert found.said.text == TRACE[7]
+    assert found.place == cause.Place("/work/model/attention.py", 88, "forward")
+    assert found.before.text == "WARNING a long sequence"
+    assert cause.in_words(cause.plain(found.said.text)) == "GPU memory ran out"
+
+
+def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
+    chained = [
+        "ERROR: training failed", *TRACE[:3], "KeyError: 'x'", "",
+        "During handling of the above exception, another exception occurred:", "",
+        TRACE[0], '  File "/work/data.py", line 7, in load', "    raise", "DataError: no 'x' in row 3",
+    ]  # fmt: skip
+    found = cause.cause(of(chained), of(["step 1", "step 2"]))
+    assert (found.first.text, found.said.text) == (chained[0], chained[-1])
+    assert found.place == cause.Place("/work/data.py", 7, "load")
+    assert found.before.text == "step 2"
+    assert cause.in_words(chained[-1]) == "DataError"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["ERROR: it is over", "bye"], "ERROR: it is over"),
+        (TRACE[:3], TRACE[2]),
+        ([TRACE[0]], TRACE[0]),
+        ([TRACE[0], "", "  ", "\x1b[0m"], "\x1b[0m"),
+    ],
+)
+def test_what_is_cut_short_or_no_traceback_is_no_trouble(lines, said):
+    found = cause.cause(of(lines), [])
+    assert found.said.text == said
+    assert found.before is None
+    assert cause.in_words("1 is wrong") == ""
+
+
+def test_the_cause_is_told_with_its_rank_place_and_what_led_to_it(talking):
+    talking.run(say(talking, 0, "fine", "odd", level="WARNING", rank=1))
+    talking.run(say(talking, 1, *TRACE, rank=1))
+    talking.run(say(talking, 2, "lost rank 1", level="ERROR", rank=0))
+    ids = {line["result"]["log"].rstrip("\n"): line["result"]["id"] for line in talking.lines(PATH[:-6])}
+    rank = {"rank": 1, "worker_id": "w-1", "last_at": 6.0, "failed_at": 5.0, "line": int(ids[TRACE[0]])}
+    other = {"rank": 0, "worker_id": "w-1", "last_at": 7.0, "failed_at": None, "line": None}
+    told = {"allocation_id": "1.r1.1", **rank, "ranks": [other, rank]}
+    talking.peers.values[queries.LogCause] = told
+    found = talking.get(PATH)["cause"]
+    assert (found["rankId"], found["agentId"], found["words"]) == (1, "w-1", "GPU memory ran out")
+    assert (found["first"]["id"], found["said"]["id"]) == (ids[TRACE[0]], ids[TRACE[7]])
+    assert found["said"]["log"].startswith("torch.OutOfMemoryError: CUDA out of memory. Tried")
+    assert found["place"] == {"file": "/work/model/attention.py", "line": 88, "function": "forward"}
+    assert found["before"]["log"] == "odd"
+    assert [one["rankId"] for one in found["ranks"]] == [0, 1]
+    assert found["ranks"][0]["failedTimestamp"] is None
+    assert talking.get("/api/v1/tasks/1.r1/logs/cause")["cause"] == found
+
+
+def test_there_may_be_none_or_none_any_more(talking):
+    talking.peers.values[queries.LogCause] = None
+    assert talking.get(PATH) == {"cause": None}
+    gone = {"allocation_id": "1.r1.1", "rank": None, "worker_id": "w-1", "line": 5, "ranks": []}
+    talking.peers.values[queries.LogCause] = gone
+    assert talking.get(PATH) == {"cause": None}
+    talking.refused(404, "GET", "/api/v1/tasks/unknown/logs/cause")
