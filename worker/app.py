@@ -25,7 +25,7 @@ from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Measures, Reading
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import BadSettings, load
-from worker import address, credentials, slots, workdir
+from worker import address, credentials, slots, utilisation, workdir
 from worker.account import Accounts, BadAccount
 from worker.contact import FILE as CONTACT
 from worker.contact import Contact, ContactFile
@@ -134,6 +134,7 @@ class Worker:
             tasks.create_task(self._listen())
             tasks.create_task(self._insist())
             tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs))
+            tasks.create_task(utilisation.watch(self._settings, self._id, self._runs))
             if self._settings.worker_gpu:
                 tasks.create_task(self._watch_slots())
 

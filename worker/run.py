@@ -89,6 +89,11 @@ class Run:
         return process.state_of(self.folder) == "lost"
 
     @property
+    def devices(self) -> tuple[Slot, ...]:
+        """Those slots, with what they are."""
+        return self._slots
+
+    @property
     def fenced(self) -> bool:
         """Whether it must be over here before it may be started elsewhere."""
         return self.order.assigned.fence_s > 0

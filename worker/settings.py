@@ -22,6 +22,8 @@ class WorkerSettings(ReachSettings):
     worker_gpu: bool = True
     """Whether to look for accelerators."""
     worker_pool: str = "default"
+    worker_sample_s: float = 10.0
+    """How often CPU, memory and GPUs that trials use are sampled into their metrics; 0: not at all."""
     worker_python: str = sys.executable
     """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
     worker_container_paths: bool = False

@@ -237,9 +237,10 @@ class LogFields(msgspec.Struct, frozen=True, tag="log_fields"):
     """To metrics: what the lines of a task differ in, how many they are, and where they tell of a failure.
 
     `{places: [[allocation id, worker id], ...], ranks, stdtypes, sources, levels: {level or "": lines},
-    lines, last_number, last_line, first_error, failing_line}`; lists are sorted, a rank may be None. The last
-    three are ids of lines or None: the last line, the first error of all, and the last error of the lowest
-    rank in the newest run that had any.
+    lines, last_number, last_line, first_error, failing_line, marks: [[part, errors, warnings], ...]}`; lists
+    are sorted, a rank may be None. Ids of lines or None are the last line, the first error of all, and the
+    last error of the lowest rank in the newest run that had any. `marks` are of the parts of the log that
+    have any, of 240 of equal length.
     """
 
     task_id: str

@@ -61,6 +61,7 @@ def told(gateway):
             "last_line": None,
             "first_error": None,
             "failing_line": None,
+            "marks": [],
         },
         queries.LogCause: None,
         queries.PreviewRetention: [],

@@ -45,7 +45,7 @@ def busy(talking):
     talking.peers.values |= {
         queries.LogFields: {
             "places": [], "ranks": [], "stdtypes": [], "sources": [], "levels": {}, "lines": 0,
-            "last_number": 0, "first_error": None, "last_line": None, "failing_line": None,
+            "last_number": 0, "first_error": None, "last_line": None, "failing_line": None, "marks": [],
         },
         queries.LogCause: None,
         queries.SearcherEvents: {"state": "ACTIVE", "events": []},

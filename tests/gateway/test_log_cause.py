@@ -10,9 +10,9 @@ from tests.gateway.talking import say
 PATH = "/api/v1/trials/1/logs/cause"
 TRACE = [
     "Traceback (most recent call last):",
-    '  File "/work/train.py", line 20, in <module>',
+    '  File "/job/train.py", line 20, in <module>',
     "    main()",
-    '  File "/work/model/attention.py", line 88, in forward',
+    '  File "/job/model/attention.py", line 88, in forward',
     "    scores = q @ k",
     '  File "/opt/lib/python3.11/site-packages/torch/functional.py", line 9, in matmul',
     "    return _matmul(a, b)",
@@ -32,20 +32,26 @@ def test_a_traceback_is_read_to_its_last_line_and_to_the_place_in_the_users_code
     found = cause.cause(of(TRACE, 10), of(["step 411", "WARNING a long sequence", "step 412"]))
     assert found.first.number == 10
     assert found.said.text == TRACE[7]
-    assert found.place == cause.Place("/work/model/attention.py", 88, "forward")
+    assert found.place == cause.Place("/job/model/attention.py", 88, "forward")
     assert found.before.text == "WARNING a long sequence"
     assert cause.in_words(cause.plain(found.said.text)) == "GPU memory ran out"
+
+
+def test_what_pytorch_puts_before_the_lines_of_a_rank_is_left_out():
+    found = cause.cause(of([f"[rank1]: {line}" if line else line for line in TRACE]), [])
+    assert found.place == cause.Place("/job/model/attention.py", 88, "forward")
+    assert cause.shown(found.said, "")["log"].startswith("torch.OutOfMemoryError")
 
 
 def test_of_several_that_led_to_one_another_the_last_says_what_it_was():
     chained = [
         "ERROR: training failed", *TRACE[:3], "KeyError: 'x'", "",
         "During handling of the above exception, another exception occurred:", "",
-        TRACE[0], '  File "/work/data.py", line 7, in load', "    raise", "DataError: no 'x' in row 3",
+        TRACE[0], '  File "/job/data.py", line 7, in load', "    raise", "DataError: no 'x' in row 3",
     ]  # fmt: skip
     found = cause.cause(of(chained), of(["step 1", "step 2"]))
     assert (found.first.text, found.said.text) == (chained[0], chained[-1])
-    assert found.place == cause.Place("/work/data.py", 7, "load")
+    assert found.place == cause.Place("/job/data.py", 7, "load")
     assert found.before.text == "step 2"
     assert cause.in_words(chained[-1]) == "DataError"
 
@@ -79,7 +85,7 @@ def test_the_cause_is_told_with_its_rank_place_and_what_led_to_it(talking):
     assert (found["rankId"], found["agentId"], found["words"]) == (1, "w-1", "GPU memory ran out")
     assert (found["first"]["id"], found["said"]["id"]) == (ids[TRACE[0]], ids[TRACE[7]])
     assert found["said"]["log"].startswith("torch.OutOfMemoryError: CUDA out of memory. Tried")
-    assert found["place"] == {"file": "/work/model/attention.py", "line": 88, "function": "forward"}
+    assert found["place"] == {"file": "/job/model/attention.py", "line": 88, "function": "forward"}
     assert found["before"]["log"] == "odd"
     assert [one["rankId"] for one in found["ranks"]] == [0, 1]
     assert found["ranks"][0]["failedTimestamp"] is None

@@ -300,13 +300,14 @@ def test_a_summary_tells_what_lines_differ_in(talking):
     talking.peers.values[queries.LogFields] = {
         "places": [["1.r1.1", "w-1"]], "ranks": [None, 0, 2], "stdtypes": ["stdout"], "sources": ["task"],
         "levels": {"": 3, "ERROR": 1}, "lines": 4, "last_number": 9, "first_error": 2**60,
-        "last_line": 2**61, "failing_line": None,
+        "last_line": 2**61, "failing_line": None, "marks": [[7, 1, 0]],
     }  # fmt: skip
     found = talking.get(f"{PATH}/summary")
     assert found["levels"] == {"LOG_LEVEL_UNSPECIFIED": 3, "LOG_LEVEL_ERROR": 1}
     assert (found["rankIds"], found["withoutRank"]) == ([0, 2], True)
     assert (found["firstError"], found["failingLine"]) == (str(2**60), None)
     assert (found["lines"], found["lastNumber"]) == (4, 9)
+    assert found["marks"] == [{"part": 7, "errors": 1, "warnings": 0}]
     assert talking.get("/api/v1/tasks/1.r1/logs/summary") == found
 
 

@@ -47,6 +47,15 @@ def test_series_become_metrics_of_their_group(running):
     assert (two.group, two.columns) == ("profile.timing", {"dataloader": [1.5, 2.5]})
 
 
+def test_what_workers_see_of_processes_has_a_group_of_its_own(running):
+    seen = batch(name="cpu_cores.rank0", gpuUuid="", metricType="PROFILER_METRIC_TYPE_PROCESS")
+    running.post("/api/v1/trials/profiler/metrics", {"batches": [seen]})
+    (found,) = reported(running)
+    assert [(one.group, list(one.columns)) for one in found.series] == [
+        ("profile.process", ["cpu_cores.rank0"])
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "status", "message"),
     [

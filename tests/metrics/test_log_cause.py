@@ -49,6 +49,14 @@ def test_of_one_failure_the_first_error_counts_and_not_what_it_led_to(told):
     assert text_of(ask, ask(LogCause("1.a"))["line"]) == TRACE[0]
 
 
+def test_a_traceback_with_the_rank_before_it_is_one(told):
+    ask = told(
+        lines("[rank0]: Traceback (most recent call last):", rank=0, at=4.0),
+        lines("[rank1]: Traceback (most recent call last):", rank=1, at=3.0, offset=1),
+    )
+    assert ask(LogCause("1.a"))["rank"] == 1
+
+
 def test_lines_without_a_rank_and_of_former_runs(told):
     ask = told(lines("fine"), lines("was wrong once", level="ERROR", run=1, rank=0, offset=1))
     assert ask(LogCause("1.a"))["rank"] == 0

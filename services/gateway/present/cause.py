@@ -18,6 +18,7 @@ ALARMING = ("WARNING", "ERROR", "CRITICAL")
 NEAR = 3
 """So soon behind an error its traceback begins, where there is one."""
 _escape = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f]")
+_rank = re.compile(r"^\[rank\d+\]: ?")
 _frame = re.compile(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _foreign = re.compile(r"/(?:site|dist)-packages/|/lib/python\d|^<")
 _words = [
@@ -57,8 +58,8 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 def plain(text: str) -> str:
-    """A line without colours and control characters."""
-    return _escape.sub("", text)
+    """A line without colours, control characters, and the rank that PyTorch puts before it."""
+    return _rank.sub("", _escape.sub("", text))
 
 
 def cause(lines: Sequence[Line], before: Sequence[Line]) -> Cause:

@@ -89,6 +89,7 @@ def summary(found: dict[str, Any]) -> dict[str, object]:
         "lines": found["lines"],
         "lastNumber": found["last_number"],
         **{name: None if id is None else str(id) for name, id in ids.items()},
+        "marks": [{"part": part, "errors": bad, "warnings": odd} for part, bad, odd in found["marks"]],
     }
 
 

@@ -26,6 +26,8 @@ GROUPS = {
     "PROFILER_METRIC_TYPE_TIMING": "profile.timing",
     "PROFILER_METRIC_TYPE_MISC": "profile.throughput",
 }
+REPORTED = GROUPS | {"PROFILER_METRIC_TYPE_PROCESS": "profile.process"}
+"""With what workers see of a trial's processes, which no client of 0.25 has a word for."""
 TYPES = {group: kind for kind, group in GROUPS.items()}
 MOST_VALUES = 10_000
 
@@ -68,9 +70,9 @@ async def report(visit: Asked, body: Batches) -> Response:
 
 
 def _check(batch: Batch) -> None:
-    if batch.labels.metric_type not in GROUPS:
+    if batch.labels.metric_type not in REPORTED:
         raise invalid(
-            f"labels.metricType must be one of {', '.join(GROUPS)}, not '{batch.labels.metric_type}'"
+            f"labels.metricType must be one of {', '.join(REPORTED)}, not '{batch.labels.metric_type}'"
         )
     if not batch.labels.name:
         raise invalid("labels.name is missing: the name of the series")
@@ -85,7 +87,7 @@ def _series(batch: Batch) -> Series:
     name = f"{labels.name}.{labels.gpu_uuid}" if labels.gpu_uuid else labels.name
     at = [one.timestamp() for one in batch.timestamps] or [time.time()] * len(batch.values)
     return Series(
-        group=GROUPS[labels.metric_type],
+        group=REPORTED[labels.metric_type],
         steps=list(batch.batches),
         at=at,
         columns={name: list(batch.values)},

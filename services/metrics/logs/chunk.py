@@ -6,6 +6,7 @@ can run over all of its text at once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,8 @@ PARTING = b"\0"
 LEVEL, LEVEL_FULL = 1, 3
 """How hard to compress what is soon rewritten, and what is not."""
 ERRORS = ("ERROR", "CRITICAL")
-TRACEBACK = "Traceback (most recent call last)"
+TRACEBACK = re.compile(r"(?:\[rank\d+\]: )?Traceback \(most recent call last\)")
+"""PyTorch puts the rank before each line of a traceback that ends a distributed process."""
 
 
 class Kind(msgspec.Struct, frozen=True, array_like=True):
@@ -109,7 +111,7 @@ def _kind(batch: LogLines, stdtype: str, level: str | None, rank: int | None) ->
 
 
 def _is_error(line: LogLine) -> bool:
-    return line.level in ERRORS or line.text.startswith(TRACEBACK)
+    return line.level in ERRORS or TRACEBACK.match(line.text) is not None
 
 
 def joined(parts: Sequence[Lines]) -> Lines:

@@ -12,6 +12,7 @@ from det_contracts.queries import LogCause, LogFields, LogPage
 from services.kit.database import POSITIONS
 from services.metrics.logs.cause import log_cause, newest_failure
 from services.metrics.logs.chunk import Counted, read_kinds
+from services.metrics.logs.marks import Chunk, marks
 from services.metrics.logs.scan import Scan
 from services.metrics.logs.tables import CHUNKS, LINES_PER_BATCH
 from services.metrics.paging import page_limit
@@ -36,8 +37,11 @@ def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
     end = sa.func.max(C.number + C.lines), sa.func.max(C.last_id)
     totals = sa.select(sa.func.coalesce(sa.func.sum(C.lines), 0), *end)
     kept, numbered, last = connection.execute(totals.where(C.task_id == query.task_id)).one()
-    rows = connection.execute(sa.select(C.kinds).where(C.task_id == query.task_id).order_by(C.last_id))
-    counted = [one for row in rows for one in read_kinds(row.kinds)]
+    chosen = sa.select(C.first_id, C.number, C.lines, C.kinds).where(C.task_id == query.task_id)
+    chunks = [
+        Chunk(*row[:3], read_kinds(row.kinds)) for row in connection.execute(chosen.order_by(C.last_id))
+    ]
+    counted = [one for chunk in chunks for one in chunk.counted]
     kinds = {one.kind for one in counted}
     return {
         "places": sorted({(kind.allocation_id, kind.worker_id) for kind in kinds}),
@@ -50,6 +54,7 @@ def log_fields(connection: sa.Connection, query: LogFields) -> dict[str, Any]:
         "last_line": last,
         "first_error": min((one.first_error for one in counted if one.first_error), default=None),
         "failing_line": _failing_line(counted),
+        "marks": marks(connection, chunks),
     }
 
 

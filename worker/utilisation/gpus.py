@@ -1,0 +1,54 @@
+"""NVIDIA's GPUs, as far as nvidia-ml-py and the driver are there; else nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Mapping
+from typing import Any
+
+GIGA = 1e9
+
+
+def library() -> Any:
+    """The bindings, started; None where there are none, or no driver."""
+    # Without a driver any of these fails, each in a way of its own.
+    with contextlib.suppress(Exception):
+        import pynvml
+
+        pynvml.nvmlInit()
+        return pynvml
+    return None
+
+
+class Gpus:
+    """Use and memory of GPUs, and of their memory what each process holds."""
+
+    def __init__(self, nvml: Any) -> None:
+        """`nvml` is what `library` finds."""
+        self._nvml = nvml
+
+    def sample(self, worker_id: str, uuids: Collection[str], names: Mapping[int, str]) -> dict[str, float]:
+        """`gpu_percent.WORKER.0`, `gpu_memory_gb.WORKER.0` of each GPU, `gpu_memory_gb.rank0` of processes.
+
+        GPUs are numbered in the order of `uuids`, those that the run holds. One that does not answer is left
+        out.
+        """
+        found = dict[str, float]()
+        if self._nvml is None:
+            return found
+        for number, uuid in enumerate(uuids):
+            with contextlib.suppress(Exception):
+                handle = self._nvml.nvmlDeviceGetHandleByUUID(uuid)
+                whole = f"{worker_id}.{number}"
+                found[f"gpu_percent.{whole}"] = float(self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu)
+                used = self._nvml.nvmlDeviceGetMemoryInfo(handle).used
+                found[f"gpu_memory_gb.{whole}"] = used / GIGA
+                self._add_processes(found, handle, names)
+        return found
+
+    def _add_processes(self, found: dict[str, float], handle: Any, names: Mapping[int, str]) -> None:
+        for one in self._nvml.nvmlDeviceGetComputeRunningProcesses(handle):
+            # Drivers in virtual machines do not tell how much.
+            if one.pid in names and one.usedGpuMemory is not None:
+                name = f"gpu_memory_gb.{names[one.pid]}"
+                found[name] = found.get(name, 0.0) + one.usedGpuMemory / GIGA

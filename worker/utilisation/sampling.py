@@ -1,0 +1,102 @@
+"""What the processes of a run use, as /proc shows it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import msgspec
+
+from worker.shim import processes
+from worker.utilisation.gpus import Gpus
+
+PROC = Path("/proc")
+TICKS_S = 1 / os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+RANK = b"RANK="
+GIGA = 1e9
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A process at one moment."""
+
+    name: str
+    """`rank3`; of what has no rank: the worker's id."""
+    cpu_s: float
+    """Since it began."""
+    memory_bytes: int
+
+
+class Sampler:
+    """Samples of one run; rates are means since the sample before."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        gpus: Gpus,
+        uuids: Collection[str] = (),
+        proc: Path = PROC,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`uuids`: the GPUs that it holds."""
+        self._worker = worker_id
+        self._gpus = gpus
+        self._uuids = uuids
+        self._proc = proc
+        self._clock = clock
+        self._names: dict[tuple[int, bytes], str] = {}
+        self._before: dict[tuple[int, bytes], Seen] = {}
+        self._at = clock()
+
+    def sample(self, pids: Collection[int]) -> dict[str, float]:
+        """Figures by name: `cpu_cores.rank0`, `memory_gb.rank0`, and of GPUs what `Gpus` tells."""
+        now = self._clock()
+        seconds = max(now - self._at, 1e-9)
+        seen = {key: one for pid in pids if (found := self._look(pid)) for key, one in (found,)}
+        figures = dict[str, float]()
+        for key, one in seen.items():
+            before = self._before.get(key)
+            spent = one.cpu_s - (before.cpu_s if before is not None else 0.0)
+            add(figures, f"cpu_cores.{one.name}", spent / seconds)
+            add(figures, f"memory_gb.{one.name}", one.memory_bytes / GIGA)
+        self._names = {key: one.name for key, one in seen.items()}
+        first, self._before, self._at = not self._before, seen, now
+        if first:
+            # What ran before the first look is no rate.
+            figures = {name: value for name, value in figures.items() if not name.startswith("cpu")}
+        names = {pid: one.name for (pid, _), one in seen.items()}
+        return figures | self._gpus.sample(self._worker, self._uuids, names)
+
+    def _look(self, pid: int) -> tuple[tuple[int, bytes], Seen] | None:
+        """A process, known by its id and its start; None for one that is gone."""
+        try:
+            fields = (self._proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return None
+        key = pid, fields[19]
+        name = self._names.get(key) or self._name(pid)
+        cpu_s = (int(fields[11]) + int(fields[12])) * TICKS_S
+        return key, Seen(name, cpu_s, int(fields[21]) * PAGE_BYTES)
+
+    def _name(self, pid: int) -> str:
+        """By the rank that launchers put into the environment."""
+        try:
+            environment = (self._proc / str(pid) / "environ").read_bytes()
+        except OSError:
+            return self._worker
+        for one in environment.split(b"\0"):
+            if one.startswith(RANK) and one[len(RANK) :].isdigit():
+                return f"rank{int(one[len(RANK) :])}"
+        return self._worker
+
+
+def add(figures: dict[str, float], name: str, value: float) -> None:
+    """Sum up what several processes of one name use."""
+    figures[name] = figures.get(name, 0.0) + value
+
+
+def processes_of(shim: int, command: int) -> set[int]:
+    """The live processes of a run: the command that leads its session, and all below it or its shim."""
+    return processes.descendants(shim, command)
