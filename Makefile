@@ -15,7 +15,7 @@ SEEDS ?= 2000
 TIER = $(BIN)/python -m pytest -q --junitxml build/tests/$@.xml --tier $@
 LIVE := -n 3 --dist loadfile --no-loadscope-reorder
 
-.PHONY: menu setup demo up down fast test full durations check bench soak docs clean
+.PHONY: menu setup demo up down fast test full durations check bench soak docs site clean
 .DEFAULT_GOAL := menu
 
 menu: ## show this menu
@@ -86,8 +86,11 @@ bench: setup ## print the table of benchmarks
 soak: $(VENV)/.installed ## simulate SEEDS clusters with everything that can go wrong
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS)
 
-docs: $(VENV)/.installed ## generate docs/messages.md, states.md and rights-table.md
-	@$(BIN)/python docs/generate.py
+docs: $(VENV)/.installed ## generate the pages of docs/ that follow from the code
+	@$(BIN)/python -m docs.generate
+
+site: docs ## build the documentation site into build/docs; a link that leads nowhere is an error
+	@$(BIN)/python -m docs.site_builder
 
 clean: ## remove what was built; the cluster's data stays
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

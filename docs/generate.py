@@ -1,8 +1,8 @@
-"""Generates docs/messages.md, docs/states.md and docs/rights-table.md from the code.
+"""Generates the pages of docs/ that follow from the code: messages, states, rights, configuration, commands.
 
 `--check` only says whether they are current.
 
-python docs/generate.py [--check]
+python -m docs.generate [--check]
 """
 
 import ast
@@ -13,6 +13,8 @@ from pathlib import Path
 
 from det_contracts import codec, commands, queries, reports, states, subjects
 from det_contracts import events as registered
+from docs.site_builder import commands as det_commands
+from docs.site_builder import configuration
 from services.kit.authz import permissions, routes
 
 HERE = Path(__file__).parent
@@ -140,6 +142,8 @@ def main() -> int:
         HERE / "messages.md": messages(),
         HERE / "states.md": state_tables(),
         HERE / "rights-table.md": routes_by_right(),
+        HERE / "reference" / "configuration.md": configuration.page(),
+        HERE / "reference" / "commands.md": det_commands.page(),
     }
     if "--check" in sys.argv:
         old = [p.name for p, text in pages.items() if not p.exists() or p.read_text() != text]

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGES = [p for p in ROOT.rglob("*.md") if not {".venv", ".git", "listings", "node_modules"} & set(p.parts)]
+PAGES = [
+    p for p in ROOT.rglob("*.md") if not {".venv", ".git", "build", "listings", "node_modules"} & set(p.parts)
+]
 
 
 def test_generated_pages_are_current():
-    done = subprocess.run(
-        [sys.executable, "docs/generate.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "docs.generate", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
