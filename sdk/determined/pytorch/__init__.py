@@ -1,5 +1,7 @@
 """Training of PyTorch models that can be stopped, continued, searched over and spread (Trainer spec)."""
 
+from determined._training.reducer import Reducer
+from determined._training.units import Batch, Epoch, TrainUnit
 from determined.pytorch import samplers
 from determined.pytorch._callback import PyTorchCallback
 from determined.pytorch._context import PyTorchTrialContext
@@ -10,10 +12,8 @@ from determined.pytorch._load import CheckpointLoadContext, load_trial_from_chec
 from determined.pytorch._loader import DataLoader
 from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._metric_reducers import MetricReducer
-from determined.pytorch._reducer import Reducer
 from determined.pytorch._trainer import Trainer
 from determined.pytorch._trial import PyTorchTrial
-from determined.pytorch._units import Batch, Epoch, TrainUnit
 from determined.pytorch.samplers import adapt_batch_sampler
 
 PyTorchTrial.trial_context_class = PyTorchTrialContext

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from determined import __version__
+from determined._training.counters import Counters
 from determined.pytorch._context import PyTorchTrialContext
 
 logger = logging.getLogger("determined.pytorch")
@@ -21,19 +22,6 @@ STATE, TRIAL_STATE, LOAD_DATA = "state_dict.pth", "trial_state.pkl", "load_data.
 RESUME = "resume.pth"
 """An addition of ours: what an exact continuation needs on each rank."""
 _OLD_STATES = ("determined/state_dict.pth", "pedl/state_dict.pth", "checkpoint.pt")
-
-
-class Counters(msgspec.Struct):
-    """How far a trial is."""
-
-    trial_id: int | None
-    batches_trained: int = 0
-    epochs_trained: int = 0
-    last_val: int = 0
-    """Steps of the last validation."""
-    last_ckpt: int = 0
-    step_id: int = 0
-    """Windows so far."""
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 from determined import core
-from determined.errors import InternalException, InvalidExperimentException
+from determined._training.information import TrainingPlace, TrialInformation
+from determined._training.settings import Settings
+from determined.errors import InvalidExperimentException
 from determined.pytorch import _models
 from determined.pytorch._data import TorchData, to_device
 from determined.pytorch._experimental import PyTorchExperimentalContext
-from determined.pytorch._hparams import Settings
 from determined.pytorch._lr_scheduler import LRScheduler
 from determined.pytorch._reducing import _PyTorchReducerContext
 from determined.pytorch._stepping import Clip, Stepping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("determined.pytorch")
 
 
-class PyTorchTrialContext(_PyTorchReducerContext):
+class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext):
     """Wraps models, optimizers, schedulers and reducers, steps them, and knows where training is."""
 
     def __init__(
@@ -42,14 +43,12 @@ class PyTorchTrialContext(_PyTorchReducerContext):
         enable_tensorboard_logging: bool = True,
     ) -> None:
         """`replicated`: several ranks train the same model."""
-        super().__init__()
+        TrialInformation.__init__(self, settings, steps_completed)
+        _PyTorchReducerContext.__init__(self)
         self._core = core_context
-        self._settings = settings
         self._replicated = replicated
         self._stepping = Stepping(aggregation_frequency, average_aggregated_gradients)
-        self._steps_completed = steps_completed
-        self._epoch_len: int | None = None
-        self._stop_requested = False
+        self._epoch_len = None
         self._averaging: dict[int, bool] = {}
         self._warned_types: set[type] = set()
         self._events = EventFiles(core_context.train.get_tensorboard_path(), enable_tensorboard_logging)
@@ -179,79 +178,9 @@ class PyTorchTrialContext(_PyTorchReducerContext):
 
     # -- information
 
-    def get_hparams(self) -> dict[str, Any]:
-        """All hyperparameters."""
-        return self._settings.all_hparams()
-
-    def get_hparam(self, name: str) -> Any:
-        """One hyperparameter."""
-        return self._settings.hparam(name)
-
-    def get_global_batch_size(self) -> int:
-        """Records in a batch over all slots."""
-        return self._settings.batch_sizes[1]
-
-    def get_per_slot_batch_size(self) -> int:
-        """Records in a batch on one slot."""
-        return self._settings.batch_sizes[0]
-
-    def get_experiment_config(self) -> dict[str, Any]:
-        """The experiment's configuration."""
-        return self._settings.configuration()
-
-    def get_data_config(self) -> dict[str, Any]:
-        """The configuration's `data`."""
-        return self._settings.configuration().get("data") or {}
-
-    def get_trial_seed(self) -> int:
-        """Seed of the trial; InternalException off cluster."""
-        return self._settings.number("trial seed")
-
-    def get_experiment_id(self) -> int:
-        """Id of the experiment; InternalException off cluster."""
-        return self._settings.number("experiment id")
-
-    def get_trial_id(self) -> int:
-        """Id of the trial; InternalException off cluster."""
-        return self._settings.number("trial id")
-
-    def get_initial_batch(self) -> int:
-        """Batches that had been trained when this process began."""
-        return self._steps_completed
-
-    def current_train_batch(self) -> int:
-        """Index of the batch that is trained, over the life of the trial."""
-        return self._current()
-
-    def current_train_epoch(self) -> int:
-        """Index of the epoch that is trained."""
-        batch = self._current()
-        return batch // self._epoch_len if self._epoch_len else 0
-
-    def is_epoch_start(self) -> bool:
-        """Whether this is the first batch of an epoch."""
-        batch = self._current()
-        return batch % self._epoch_len == 0 if self._epoch_len else batch == 0
-
-    def is_epoch_end(self) -> bool:
-        """Whether this is the last batch of an epoch."""
-        batch = self._current()
-        return bool(self._epoch_len) and (batch + 1) % (self._epoch_len or 1) == 0
-
-    def _current(self) -> int:
-        if self._stepping.batch_idx < 0:
-            raise InternalException("no batch has been trained yet")
+    @property
+    def _batch_index(self) -> int:
         return self._stepping.batch_idx
-
-    def get_stop_requested(self) -> bool:
-        """Whether the script asked for the end."""
-        return self._stop_requested
-
-    def set_stop_requested(self, stop_requested: bool) -> None:
-        """Finish the window, save, and leave for good."""
-        if not isinstance(stop_requested, bool):
-            raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
-        self._stop_requested = stop_requested
 
     def to_device(self, data: TorchData) -> Any:
         """A batch on the device; what cannot move stays, with one warning for its type."""

@@ -15,10 +15,10 @@ import torch
 
 from determined import core
 from determined._info import ClusterInfo, get_cluster_info
+from determined._training.settings import Settings
 from determined.core._storage_choice import user_data_directory
 from determined.errors import InvalidExperimentException
 from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._hparams import Settings
 
 
 @contextlib.contextmanager

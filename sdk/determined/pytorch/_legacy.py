@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from determined._info import ClusterInfo
+from determined._training.units import Batch, configured
 from determined.pytorch._init import _opened
 from determined.pytorch._trainer import Trainer
 from determined.pytorch._trial import PyTorchTrial
-from determined.pytorch._units import Batch, configured
 
 NEVER = {"batches": 0}
 

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 
 from determined import core, import_from_path
+from determined._training.code import FOLDER
+from determined._training.settings import Settings
 from determined.errors import InternalException
 from determined.pytorch import _checkpoint
-from determined.pytorch._code import FOLDER
 from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._hparams import Settings
 from determined.pytorch._trial import PyTorchTrial
 
 logger = logging.getLogger("determined.pytorch")

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import torch
 
+from determined._training.code import Code
+from determined._training.counters import Counters
+from determined._training.plan import Plan
 from determined.pytorch import _checkpoint
 from determined.pytorch._callback import Callbacks
-from determined.pytorch._checkpoint import Counters
-from determined.pytorch._code import Code
 from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._plan import Plan
 from determined.pytorch._trial import PyTorchTrial
 
 logger = logging.getLogger("determined.pytorch")

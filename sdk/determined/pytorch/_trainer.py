@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from determined.pytorch import _plan
+from determined._training import plan as _plan
+from determined._training.plan import Plan
+from determined._training.units import Batch, TrainUnit
 from determined.pytorch._context import PyTorchTrialContext
 from determined.pytorch._loop import Loop
-from determined.pytorch._plan import Plan
 from determined.pytorch._profiler import Profiler
 from determined.pytorch._trial import PyTorchTrial, check
-from determined.pytorch._units import Batch, TrainUnit
 
 logger = logging.getLogger("determined.pytorch")
 POLICIES = ("best", "all", "none")

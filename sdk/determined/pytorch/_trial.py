@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from determined._training.reducer import Reducer
 from determined._trial import Trial
 from determined.errors import InvalidExperimentException
 from determined.pytorch._callback import PyTorchCallback
 from determined.pytorch._data import TorchData, data_length
-from determined.pytorch._reducer import Reducer
 
 if TYPE_CHECKING:
     from determined.pytorch._context import PyTorchTrialContext

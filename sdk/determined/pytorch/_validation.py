@@ -6,14 +6,13 @@ import logging
 import time
 from typing import Any
 
-import numpy as np
 import torch
 
+from determined._training.reducer import Reducer, reduce_metrics
 from determined.core import DistributedContext
 from determined.errors import InvalidExperimentException
 from determined.pytorch._callback import Callbacks
 from determined.pytorch._context import PyTorchTrialContext
-from determined.pytorch._reducer import Reducer, reduce_metrics
 from determined.pytorch._trial import PyTorchTrial, evaluates_batches, evaluation_of
 from determined.pytorch._window import plain
 
@@ -135,17 +134,3 @@ def _log_speed(records: int, seconds: float, batches: int) -> None:
         "validated: %d records in %.3gs (%.3g records/s), in %d batches (%.3g batches/s)",
         *(records, seconds, records / seconds, batches, batches / seconds),
     )
-
-
-def scalar(metrics: dict[str, Any], name: str) -> float:
-    """The metric that the search looks at; RuntimeError when it is not there, or no single number."""
-    if name not in metrics:
-        raise RuntimeError(
-            f"the searcher's metric '{name}' is not among the validation metrics {', '.join(sorted(metrics))}"
-        )
-    value = metrics[name]
-    if isinstance(value, np.ndarray) and value.size == 1:
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-        raise RuntimeError(f"the searcher's metric '{name}' must be a single number, not {value!r}")
-    return float(value)

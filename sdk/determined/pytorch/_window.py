@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from determined._training.reducer import mean_of_numbers
 from determined.core import DistributedContext
-from determined.pytorch._reducer import mean_of_numbers
 
 
 class Window:

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from determined import errors, pytorch
+from determined._training.reducer import reduce_metrics
+from determined._training.units import NEVER, configured
 from determined.pytorch import LRScheduler, Reducer, samplers
 from determined.pytorch._metric_reducers import Reducers
-from determined.pytorch._reducer import reduce_metrics
-from determined.pytorch._units import NEVER, configured
 from determined.pytorch._window import Window, numbers
 from tests.sdk.pytorch.trials import Ones, OneVar
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from determined import core
-from determined.pytorch._units import NEVER, Batch, Epoch, TrainUnit, to_batches
+from determined._training.units import NEVER, Batch, Epoch, TrainUnit, to_batches
 
 Policy = Literal["best", "all", "none"]
 

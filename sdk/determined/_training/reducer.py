@@ -49,3 +49,17 @@ def mean_of_numbers(values: Sequence[Any]) -> float | None:
     except (TypeError, ValueError):
         return None
     return float(np.mean(numbers)) if numbers.size else None
+
+
+def scalar(metrics: dict[str, Any], name: str) -> float:
+    """The metric that the search looks at; RuntimeError when it is not there, or no single number."""
+    if name not in metrics:
+        raise RuntimeError(
+            f"the searcher's metric '{name}' is not among the validation metrics {', '.join(sorted(metrics))}"
+        )
+    value = metrics[name]
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise RuntimeError(f"the searcher's metric '{name}' must be a single number, not {value!r}")
+    return float(value)

@@ -1,0 +1,153 @@
+"""What a script may ask its trial context, whatever the framework (Trainer spec, section 3.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from determined._training.settings import Settings
+from determined.errors import InternalException
+
+
+class TrialInformation:
+    """Hyperparameters, batch sizes, configuration and ids of a trial, and whether it is to stop.
+
+    Example:
+        ```python
+        width = context.get_hparam("width")
+        batch_size = context.get_per_slot_batch_size()   # records on one slot
+        ```
+    """
+
+    def __init__(self, settings: Settings, steps_completed: int) -> None:
+        self._settings = settings
+        self._steps_completed = steps_completed
+        self._stop_requested = False
+
+    def get_hparams(self) -> dict[str, Any]:
+        """Return all hyperparameters of the trial, by name.
+
+        Raises:
+            ValueError: Off cluster, when none were given.
+        """
+        return self._settings.all_hparams()
+
+    def get_hparam(self, name: str) -> Any:
+        """Return one hyperparameter.
+
+        Args:
+            name: A key of the configuration's `hyperparameters`.
+
+        Raises:
+            ValueError: There is no hyperparameter of this name.
+        """
+        return self._settings.hparam(name)
+
+    def get_global_batch_size(self) -> int:
+        """Return the number of records in a batch over all slots.
+
+        Raises:
+            ValueError: The hyperparameter `global_batch_size` is missing.
+        """
+        return self._settings.batch_sizes[1]
+
+    def get_per_slot_batch_size(self) -> int:
+        """Return the number of records in a batch on one slot: `global_batch_size` divided by the slots.
+
+        Raises:
+            ValueError: The hyperparameter `global_batch_size` is missing.
+        """
+        return self._settings.batch_sizes[0]
+
+    def get_experiment_config(self) -> dict[str, Any]:
+        """Return the experiment's configuration, completed with defaults.
+
+        Raises:
+            ValueError: Off cluster, when none was given.
+        """
+        return self._settings.configuration()
+
+    def get_data_config(self) -> dict[str, Any]:
+        """Return the section `data` of the configuration; empty if there is none."""
+        return self._settings.configuration().get("data") or {}
+
+    def get_trial_seed(self) -> int:
+        """Return the seed of the trial.
+
+        Raises:
+            InternalException: Off cluster, where there is none.
+        """
+        return self._settings.number("trial seed")
+
+    def get_experiment_id(self) -> int:
+        """Return the id of the experiment.
+
+        Raises:
+            InternalException: Off cluster, where there is none.
+        """
+        return self._settings.number("experiment id")
+
+    def get_trial_id(self) -> int:
+        """Return the id of the trial.
+
+        Raises:
+            InternalException: Off cluster, where there is none.
+        """
+        return self._settings.number("trial id")
+
+    def get_initial_batch(self) -> int:
+        """Return how many batches had been trained when this process began."""
+        return self._steps_completed
+
+    def get_stop_requested(self) -> bool:
+        """Return whether the script asked for the end."""
+        return self._stop_requested
+
+    def set_stop_requested(self, stop_requested: bool) -> None:
+        """Finish the window, store a checkpoint, and end the trial for good.
+
+        Args:
+            stop_requested: True to stop; False to take an earlier call back.
+
+        Raises:
+            AssertionError: The argument is no bool.
+        """
+        if not isinstance(stop_requested, bool):
+            raise AssertionError(f"set_stop_requested() takes a bool, not {stop_requested!r}")
+        self._stop_requested = stop_requested
+
+
+class TrainingPlace:
+    """Where training is: the present batch and epoch, both counted from 0 over the life of the trial."""
+
+    _epoch_len: int | None = None
+    """Batches of an epoch; None before training and for data without an end."""
+
+    @property
+    def _batch_index(self) -> int:
+        """Index of the present batch; -1 before the first."""
+        raise NotImplementedError
+
+    def current_train_batch(self) -> int:
+        """Return the index of the batch that is being trained.
+
+        Raises:
+            InternalException: No batch has been trained yet.
+        """
+        if self._batch_index < 0:
+            raise InternalException("no batch has been trained yet")
+        return self._batch_index
+
+    def current_train_epoch(self) -> int:
+        """Return the index of the epoch that is being trained."""
+        batch = self.current_train_batch()
+        return batch // self._epoch_len if self._epoch_len else 0
+
+    def is_epoch_start(self) -> bool:
+        """Return whether the present batch is the first of an epoch."""
+        batch = self.current_train_batch()
+        return batch % self._epoch_len == 0 if self._epoch_len else batch == 0
+
+    def is_epoch_end(self) -> bool:
+        """Return whether the present batch is the last of an epoch."""
+        batch = self.current_train_batch()
+        return bool(self._epoch_len) and (batch + 1) % (self._epoch_len or 1) == 0

@@ -1,0 +1,288 @@
+"""The loop that all trainers share: windows of batches between boundaries (Trainer spec, section 9).
+
+A trainer of a framework subclasses `BoundaryLoop` and says how a batch is trained, a window reported, the
+model validated and a checkpoint written. When these happen, what the search is told, and when training
+stops, is decided here.
+"""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import logging
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from determined import core
+from determined._training import plan as _plan
+from determined._training.counters import Counters
+from determined._training.plan import Goal, Plan
+from determined._training.reducer import scalar
+from determined._training.settings import Settings
+from determined._training.units import NEVER
+from determined.errors import InvalidHP
+
+logger = logging.getLogger("determined.training")
+PROGRESS_EVERY_S = 1.0
+
+
+class Leave(Exception):
+    """The run ends here, before its goal."""
+
+
+class BoundaryLoop(abc.ABC):
+    """Trains one trial, once, on this rank; every rank runs its own in step with the others."""
+
+    def __init__(self, core_context: core.Context, plan: Plan, settings: Settings, local: bool) -> None:
+        """`local`: there is no cluster, so `plan.max_length` says how far to train."""
+        self._core = core_context
+        self._distributed = core_context.distributed
+        self._plan = plan
+        self._settings = settings
+        self._local = local
+        self._chief = self._distributed.rank == 0
+        self._counters = Counters(trial_id=settings.trial_id or 0)
+        self._epoch_length: float = math.inf
+        """Batches of a pass over the training data on the chief."""
+        self._op: Any = None
+        self._metrics: dict[str, Any] | None = None
+        """Of the validation at the present step, on the chief, as far as this process made it."""
+        self._progressed_at = -math.inf
+        self._shown_status = ""
+        self._periods = [
+            (name, period)
+            for name, period in (
+                ("VALIDATE", plan.validation_period),
+                ("CHECKPOINT", plan.checkpoint_period),
+                ("REPORT", plan.reporting_period),
+            )
+            if period != NEVER
+        ]
+        searcher = (settings.exp_conf or {}).get("searcher") or {}
+        self._metric: str | None = searcher.get("metric")
+        self._smaller_is_better: bool = searcher.get("smaller_is_better", True)
+
+    # -- what a framework defines
+
+    @abc.abstractmethod
+    def _prepare(self) -> None:
+        """Build data and callbacks, load the checkpoint; sets `_epoch_length` and `_counters`."""
+
+    @abc.abstractmethod
+    def _begin_window(self) -> None:
+        """Batches up to the next boundary follow."""
+
+    @abc.abstractmethod
+    def _train_batch(self) -> None:
+        """Train the batch of index `_steps` and add 1 to `_counters.batches_trained`."""
+
+    @abc.abstractmethod
+    def _report_window(self) -> None:
+        """Report the training metrics of the window; the chief reports, all ranks call."""
+
+    @abc.abstractmethod
+    def _evaluate(self, most_batches: int | None) -> dict[str, Any] | None:
+        """Validate: the metrics on the chief, None on other ranks."""
+
+    @abc.abstractmethod
+    def _write(self, *, alone: bool = False) -> None:
+        """Write a checkpoint of this step; all ranks call, unless the chief is `alone`."""
+
+    @abc.abstractmethod
+    def _shut_down(self) -> None:
+        """Training ended, whatever for."""
+
+    def _stop_requested(self) -> bool:
+        """Whether the script on this rank asked for the end."""
+        return False
+
+    @abc.abstractmethod
+    def _write_validation_events(self, metrics: dict[str, Any]) -> None:
+        """Write validation metrics as TensorBoard events; chief only."""
+
+    @abc.abstractmethod
+    def _upload_events(self) -> None:
+        """Store event files, if there are new ones."""
+
+    def _tracing(self) -> contextlib.AbstractContextManager[Any]:
+        """What training happens inside of."""
+        return contextlib.nullcontext()
+
+    # -- the run
+
+    def run(self) -> None:
+        """Train from where the trial is to the end of the search, or until it is to stop."""
+        try:
+            self._prepare()
+            with self._tracing():
+                self._train_all()
+        except Leave:
+            logger.info("leaving after %d batches", self._steps)
+        except InvalidHP:
+            # Other ranks may not know of it, so the chief saves alone.
+            if self._counters.last_ckpt != self._steps:
+                self._write(alone=True)
+            raise
+        finally:
+            self._shut_down()
+
+    @property
+    def _steps(self) -> int:
+        return self._counters.batches_trained
+
+    # -- operations
+
+    def _train_all(self) -> None:
+        if self._plan.step_zero_validation and not self._steps and not self._validated_before():
+            self._validate(None)
+        for goal in self._goals():
+            self._train_to(goal)
+            if self._plan.test_mode:
+                return
+
+    def _validated_before(self) -> bool:
+        return self._core.train._get_last_validation() is not None
+
+    def _goals(self) -> Iterator[Goal]:
+        size = self._settings.known_global_batch_size
+        if self._local:
+            if self._plan.max_length is None:
+                raise ValueError("a run outside of a cluster needs max_length")
+            yield _plan.goal_of_run(self._plan.max_length, self._epoch_length)
+            return
+        unit = self._core.searcher.get_configured_units()
+        for op in self._core.searcher.operations():
+            self._op = op
+            yield _plan.goal_of_search(op.length, unit, self._epoch_length, size)
+            self._op = None
+
+    def _train_to(self, goal: Goal) -> None:
+        while self._steps < goal.batches:
+            reached = self._train_window(goal)
+            self._at_boundaries(goal, reached)
+            if self._plan.test_mode:
+                return
+        if self._counters.last_val != self._steps or self._lacks_metric():
+            self._validate(goal)
+        self._save()
+        self._upload_events()
+
+    def _lacks_metric(self) -> bool:
+        """The search waits for the metric of a validation that an earlier process made (D3)."""
+        if self._op is None:
+            return False
+        return bool(self._distributed.broadcast(self._metrics is None))
+
+    def _at_boundaries(self, goal: Goal, reached: list[str]) -> None:
+        if self._plan.test_mode:
+            self._progress(goal, at_once=True)
+            self._validate(goal)
+            self._save()
+            return
+        for boundary in reached:
+            if boundary == "TRAIN":
+                self._progress(goal, at_once=True)
+            elif boundary == "VALIDATE" and self._counters.last_val != self._steps:
+                self._validate(goal)
+            elif boundary == "CHECKPOINT":
+                self._save()
+            self._upload_events()
+            self._look_whether_to_leave()
+        self._progress(goal)
+
+    def _look_whether_to_leave(self) -> None:
+        stop = self._stop_requested()
+        if self._distributed.size > 1:
+            stop = any(self._distributed.allgather(stop))
+        preempt = self._core.preempt
+        preempted = preempt.should_preempt(auto_ack=False)
+        if not preempted and not stop:
+            return
+        self._save()
+        if preempted and self._chief:
+            preempt.acknowledge_preemption_signal()
+        raise Leave
+
+    def _progress(self, goal: Goal, *, at_once: bool = False) -> None:
+        now = time.monotonic()
+        if (
+            not self._chief
+            or self._op is None
+            or (now - self._progressed_at < PROGRESS_EVERY_S and not at_once)
+        ):
+            return
+        self._progressed_at = now
+        size = self._settings.known_global_batch_size
+        self._op.report_progress(goal.progress(self._steps, self._epoch_length, size))
+
+    # -- a window
+
+    def _train_window(self, goal: Goal) -> list[str]:
+        """Train until a boundary; returns those that were reached, in their order."""
+        self._status("training")
+        self._begin_window()
+        reached: list[str] = []
+        while not reached:
+            self._train_batch()
+            reached = self._boundaries(goal)
+        self._counters.step_id += 1
+        self._report_window()
+        return reached
+
+    def _boundaries(self, goal: Goal) -> list[str]:
+        steps, length = self._counters.batches_trained, self._epoch_length
+        reached = []
+        if steps >= goal.batches or self._plan.test_mode:
+            reached.append("TRAIN")
+        for name, period in self._periods:
+            if _plan.is_reached(period, steps, length):
+                reached.append(name)
+        return reached
+
+    # -- validations and checkpoints
+
+    def _validate(self, goal: Goal | None) -> None:
+        self._status("validating")
+        self._metrics = self._evaluate(1 if self._plan.test_mode else None)
+        self._counters.last_val = self._steps
+        wanted = False
+        if self._metrics is not None:  # on the chief
+            wanted = self._report_validation(goal, self._metrics)
+        if self._distributed.broadcast(wanted):
+            self._save()
+
+    def _report_validation(self, goal: Goal | None, metrics: dict[str, Any]) -> bool:
+        """Report, tell the search, and say whether the policy wants a checkpoint; chief only."""
+        best = self._core.train.get_experiment_best_validation() if self._plan.policy == "best" else None
+        self._core.train.report_validation_metrics(self._steps, metrics)
+        self._write_validation_events(metrics)
+        if self._op is not None and goal is not None:
+            value = scalar(metrics, str(self._metric))
+            if self._steps >= goal.batches:
+                self._op.report_completed(value)
+        if self._plan.policy == "best" and self._counters.last_ckpt != self._steps:
+            return self._is_better(metrics, best)
+        return self._plan.policy == "all"
+
+    def _is_better(self, metrics: dict[str, Any], best: float | None) -> bool:
+        if self._metric is None or self._metric not in metrics:
+            return False
+        value = scalar(metrics, self._metric)
+        if math.isnan(value):
+            return False
+        return best is None or (value < best if self._smaller_is_better else value > best)
+
+    def _save(self) -> None:
+        """Unless there is a checkpoint of this step."""
+        if self._counters.last_ckpt == self._steps:
+            return
+        self._status("checkpointing")
+        self._counters.last_ckpt = self._steps
+        self._write()
+
+    def _status(self, text: str) -> None:
+        if self._chief and text != self._shown_status:
+            self._shown_status = text
+            self._core.train.set_status(text)
