@@ -1,6 +1,7 @@
 """Fixtures that several folders share; each plug-in says what it starts."""
 
 import gc
+import os
 import signal
 from pathlib import Path
 
@@ -21,6 +22,9 @@ pytest_plugins = [
     "tests.fixtures.wheels",
 ]
 
+
+# Keras would compute with TensorFlow, which no test needs.
+os.environ.setdefault("KERAS_BACKEND", "torch")
 
 # A busy machine is no failure.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])

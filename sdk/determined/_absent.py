@@ -63,10 +63,9 @@ TABLE: dict[str, str] = {
     "determined.experimental.client.Oauth2ScimClient": "it belonged to the enterprise edition",
     "determined.gpu": "torch.cuda, or nvidia-smi, tells which GPUs there are",
     "determined.ipc": "use core_context.distributed: gather, allgather, broadcast",
-    "determined.keras": (
-        "TFKerasTrial is not offered: call model.fit() in a script that uses determined.core, and report "
-        "from a callback of Keras (docs/compatibility.md has one)"
-    ),
+    "determined.keras.TFKerasTrainConfig": _INSIDE,
+    "determined.keras.TFKerasTrialController": _INSIDE,
+    "determined.keras.TrialControllerMultiplexer": _INSIDE,
     "determined.launch.wrap_rank.forward_stream": _INSIDE,
     "determined.launch.wrap_rank.run_all": _INSIDE,
     "determined.layers": _INSIDE,

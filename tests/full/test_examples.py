@@ -77,3 +77,22 @@ def test_mnist_in_five_steps(cluster, tmp_path):
     search = cluster.create("adaptive.yaml", folder, "--config", "searcher.max_trials=4")
     assert cluster.wait_for_end(search, 200)["state"] == "STATE_COMPLETED"
     assert len(cluster.trials(search)) == 4
+
+
+def test_keras_is_paused_and_goes_on(cluster, tmp_path):
+    for needed in ("torch", "keras", "sklearn"):
+        pytest.importorskip(needed, reason=f"{needed} is not installed")
+    folder = copied("keras_digits", tmp_path)
+    id = cluster.create("const.yaml", folder)
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 120, "a checkpoint")
+    cluster.tell(id, "pause")
+    wait_for(lambda: cluster.trials(id)[0]["state"] == "STATE_PAUSED", 60, "the pause")
+    cluster.tell(id, "activate")
+    both = cluster.create("distributed.yaml", folder, "--config", "searcher.max_length.epochs=3")
+    for one in (id, both):
+        assert cluster.wait_for_end(one, 240)["state"] == "STATE_COMPLETED"
+    # Paused and resumed, each epoch is validated once: 47 batches of 32 in 1,500 records.
+    rows = cluster.stream("trials/metrics/validation_metrics", trialIds=cluster.trials(id)[0]["id"])
+    assert [m["totalBatches"] for page in rows for m in page["metrics"]] == [47 * n for n in range(1, 9)]
+    assert results(cluster.trials(id), "val_accuracy")[0] > 0.93
+    assert results(cluster.trials(both), "val_accuracy")[0] > 0.8

@@ -21,6 +21,12 @@ from determined.launch._node import stop
 logger = logging.getLogger("determined.exec.harness")
 USAGE = "usage: python3 -m determined.exec.harness MODULE:CLASS"
 STACKS_EVERY_S = 30.0
+TRIALS = (
+    ("determined.pytorch", "PyTorchTrial", "determined.pytorch._legacy"),
+    ("determined.pytorch.deepspeed", "DeepSpeedTrial", "determined.pytorch.deepspeed._entry"),
+    ("determined.keras", "TFKerasTrial", "determined.keras._entry"),
+)
+"""(module, base class, module that trains it)."""
 BACKENDS = ("USE_HOROVOD", "USE_DEEPSPEED", "USE_TORCH_DISTRIBUTED")
 
 
@@ -71,10 +77,22 @@ def trial_class(name: str) -> type[Trial]:
 
 def train(kind: type[Trial], info: det.ClusterInfo) -> None:
     """Train with the framework that a class is written for."""
-    pytorch = importlib.import_module("determined.pytorch")
-    if not issubclass(kind, pytorch.PyTorchTrial):
-        stop(f"{kind.__name__} is no PyTorchTrial; trials of other frameworks cannot be trained here")
-    importlib.import_module("determined.pytorch._legacy").train(kind, info)
+    entry = entry_of(kind)
+    if entry is None:
+        stop(f"{kind.__name__} is no {', '.join(name for _, name, _ in TRIALS)}: derive it from one of them")
+    entry.train(kind, info)
+
+
+def entry_of(kind: type[Any]) -> Any:
+    """The module that trains a class, with `train` and `try_locally`; None for a class of no framework here.
+
+    Whose base a class is has been imported with the class: no framework is imported only to ask.
+    """
+    for module, name, entry in TRIALS:
+        base = getattr(sys.modules.get(module), name, None)
+        if base is not None and issubclass(kind, base):
+            return importlib.import_module(entry)
+    return None
 
 
 def _set_logging(debug: bool) -> None:

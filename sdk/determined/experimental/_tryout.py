@@ -26,14 +26,16 @@ _STORAGE = {"checkpoint_storage": {"type": "shared_fs", "host_path": "/"}}
 
 def run(trial_class: type[Any], config: Mapping[str, Any]) -> None:
     """Train one batch, validate, save a checkpoint, keep nothing; raises whatever goes wrong."""
-    from determined.pytorch._legacy import try_locally
-    from determined.pytorch._trial import PyTorchTrial
+    from determined.exec import harness
 
-    if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
-        raise TypeError(f"{trial_class!r} is no subclass of determined.pytorch.PyTorchTrial")
+    entry = harness.entry_of(trial_class) if isinstance(trial_class, type) else None
+    if entry is None:
+        known = ", ".join(f"{module}.{name}" for module, name, _ in harness.TRIALS)
+        raise TypeError(f"{trial_class!r} is no subclass of any of {known}")
     completed = whole(config)
+    hparams = drawn(completed.get("hyperparameters") or {}, random.Random())
     with _nothing_kept():
-        try_locally(trial_class, drawn(completed.get("hyperparameters") or {}, random.Random()), completed)
+        entry.try_locally(trial_class, hparams, completed)
 
 
 def whole(config: Mapping[str, Any]) -> dict[str, Any]:

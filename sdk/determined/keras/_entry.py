@@ -1,0 +1,127 @@
+"""Trains a class that the configuration names, with the configuration's values."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from determined import core
+from determined._info import ClusterInfo
+from determined._training.plan import Plan
+from determined._training.settings import Settings
+from determined._training.units import NEVER, Batch, TrainUnit, configured
+from determined.errors import InvalidExperimentException
+from determined.keras import _ranks
+from determined.keras._context import TFKerasTrialContext
+from determined.keras._loop import KerasLoop
+from determined.keras._trial import TFKerasTrial
+
+_NEVER = {"batches": 0}
+
+
+def train(trial_class: type[TFKerasTrial], info: ClusterInfo) -> None:
+    """Train as the experiment of this trial is configured, to the end of the search."""
+    trial, config = info.trial, info.trial._config
+    batch_size = trial.hparams.get("global_batch_size")
+    with _ranks_of(info) as group, _core(group) as core_context:
+        keras.utils.set_random_seed(trial.trial_seed % 2**32)
+        settings = Settings(
+            trial.hparams,
+            config,
+            group.size,
+            trial_seed=trial.trial_seed,
+            trial_id=trial.trial_id,
+            experiment_id=trial.experiment_id,
+        )
+        context = TFKerasTrialContext(
+            core_context,
+            settings,
+            aggregation_frequency=_aggregation(config),
+            steps_completed=trial._steps_completed,
+        )
+        plan = Plan(
+            checkpoint_period=configured(config.get("min_checkpoint_period") or _NEVER, batch_size),
+            validation_period=configured(config.get("min_validation_period") or _NEVER, batch_size),
+            reporting_period=Batch(int(config.get("scheduling_unit", 100))),
+            max_length=None,
+            policy=config.get("checkpoint_policy", "best"),
+            latest_checkpoint=info.latest_checkpoint,
+            step_zero_validation=bool(config.get("perform_initial_validation")),
+            test_mode=False,
+            legacy=True,
+        )
+        KerasLoop(trial_class(context), context, plan, local=False).run()
+
+
+def try_locally(trial_class: type[TFKerasTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
+    """One batch of training, a validation and a checkpoint, without a cluster."""
+    train_here(trial_class, hparams, config, max_length=Batch(1), test_mode=True)
+
+
+def train_here(
+    trial_class: type[TFKerasTrial],
+    hparams: dict[str, Any],
+    config: dict[str, Any],
+    *,
+    max_length: TrainUnit,
+    validation_period: TrainUnit = NEVER,
+    checkpoint_period: TrainUnit = NEVER,
+    reporting_period: TrainUnit = NEVER,
+    latest_checkpoint: str | None = None,
+    test_mode: bool = False,
+    group: core.DistributedContext | None = None,
+) -> TFKerasTrial:
+    """Train without a cluster; the trial, trained."""
+    group = group or core.DummyDistributedContext()
+    with _core(group) as core_context:
+        seed = _seed_of(config)
+        keras.utils.set_random_seed(seed)
+        settings = Settings(hparams, config, group.size, trial_seed=seed)
+        context = TFKerasTrialContext(core_context, settings, aggregation_frequency=_aggregation(config))
+        plan = Plan(
+            checkpoint_period=checkpoint_period,
+            validation_period=validation_period,
+            reporting_period=reporting_period,
+            max_length=max_length,
+            policy="none",
+            latest_checkpoint=latest_checkpoint,
+            step_zero_validation=False,
+            test_mode=test_mode,
+            legacy=True,
+        )
+        trial = trial_class(context)
+        KerasLoop(trial, context, plan, local=True).run()
+    return trial
+
+
+def _seed_of(config: dict[str, Any]) -> int:
+    return int((config.get("reproducibility") or {}).get("experiment_seed", 0))
+
+
+def _aggregation(config: dict[str, Any]) -> int:
+    options = config.get("optimizations") or {}
+    frequency = int(options.get("aggregation_frequency", 1))
+    if frequency > 1 and not options.get("average_aggregated_gradients", True):
+        raise InvalidExperimentException(
+            "optimizations.average_aggregated_gradients: false does not fit Keras, whose optimizers average"
+        )
+    return frequency
+
+
+@contextlib.contextmanager
+def _ranks_of(info: ClusterInfo) -> Iterator[core.DistributedContext]:
+    if len(info.slot_ids) <= 1 and len(info.container_addrs) <= 1:
+        yield core.DummyDistributedContext()
+        return
+    _ranks.check_backend()
+    from determined.pytorch._init import _group
+
+    with _group(info, None) as group:
+        yield group
+
+
+def _core(group: core.DistributedContext) -> core.Context:
+    return core.init(distributed=group, preempt_mode=core.PreemptMode.WorkersAskChief)

@@ -1,0 +1,86 @@
+"""Models of checkpoints outside of training: to look at, to predict with."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import pathlib
+from typing import Any
+
+import keras
+
+from determined import core, import_from_path
+from determined._training.code import FOLDER
+from determined._training.settings import Settings
+from determined.keras import _checkpoint
+from determined.keras._context import TFKerasTrialContext
+from determined.keras._trial import TFKerasTrial
+
+
+def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) -> keras.Model:
+    """Return the model of a downloaded checkpoint, with its weights.
+
+    The trial's class is imported from the checkpoint's own code, and its `build_model()` called with the
+    hyperparameters of the trial.
+
+    Args:
+        path: The folder of the checkpoint, as `Checkpoint.download()` returns it.
+        tags: Was for models in TensorFlow's own format; has no effect.
+
+    Returns:
+        The compiled model.
+
+    Raises:
+        AssertionError: The folder is no checkpoint of a TFKerasTrial.
+        ValueError: The trial's class cannot be imported.
+
+    Example:
+        ```python
+        checkpoint = client.get_trial(7).top_checkpoint()
+        model = keras.load_model_from_checkpoint_path(checkpoint.download())
+        model.predict(x)            # x: (records, ...) as the model takes it
+        ```
+    """
+    folder = pathlib.Path(path)
+    if not (folder / _checkpoint.LOAD_DATA).exists():
+        raise AssertionError(
+            f"{folder} holds no {_checkpoint.LOAD_DATA}: it is no checkpoint of a TFKerasTrial"
+        )
+    told = json.loads((folder / _checkpoint.LOAD_DATA).read_text())
+    if told.get("trial_type") != "TFKerasTrial":
+        raise AssertionError(f"{folder} is a checkpoint of a {told.get('trial_type')}, not of a TFKerasTrial")
+    context = TFKerasTrialContext(
+        core._dummy_init(), Settings(told.get("hparams"), told.get("experiment_config"), 1)
+    )
+    trial = _trial_class(folder, str(told["trial_cls_spec"]))(context)
+    model = trial.build_model()
+    if not model.built:
+        batch = _first_batch(trial, context)
+        model.test_on_batch(*keras.utils.unpack_x_y_sample_weight(batch))
+    model.load_weights(folder / _checkpoint.WEIGHTS)
+    return model
+
+
+def _first_batch(trial: TFKerasTrial, context: TFKerasTrialContext) -> Any:
+    from determined.keras._data import Reading, adapt
+
+    sizes = context._settings._sizes
+    data = adapt(
+        trial.build_validation_data_loader(),
+        Reading(sizes[0] if sizes else None, False, 1, 1),
+        0,
+        "build_validation_data_loader",
+    )
+    return next(data.once(0, 1))
+
+
+def _trial_class(folder: pathlib.Path, name: str) -> Any:
+    module, _, path = name.partition(":")
+    try:
+        with import_from_path(folder / FOLDER):
+            found: Any = importlib.import_module(module)
+            for part in path.split("."):
+                found = getattr(found, part)
+    except Exception as error:
+        raise ValueError(f"the trial class '{name}' of the checkpoint cannot be imported: {error}") from error
+    return found

@@ -1,0 +1,64 @@
+"""Gradients that are averaged over all ranks, whatever the optimizer: by torch distributed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from determined.errors import InvalidExperimentException
+
+
+def check_backend() -> None:
+    """Raise InvalidExperimentException for several slots with a backend whose ranks cannot be joined."""
+    if keras.backend.backend() != "torch":
+        raise InvalidExperimentException(
+            f"the Keras backend '{keras.backend.backend()}' trains on one slot per trial; several slots need "
+            "the backend torch: set environment.environment_variables: [KERAS_BACKEND=torch]"
+        )
+
+
+def average_gradients(model: Any, optimizers: list[Any], size: int) -> None:
+    """Have every optimizer apply the mean of all ranks' gradients."""
+    outer = getattr(model, "optimizer", None)
+    if not any(_is_or_holds(outer, one) for one in optimizers):
+        raise InvalidExperimentException(
+            "the model was compiled with an optimizer that was not wrapped: on several slots pass "
+            "context.wrap_optimizer(optimizer) to compile()"
+        )
+    # One that scales losses decides for all ranks alike only if it sees the mean itself.
+    others = [one for one in optimizers if not _is_or_holds(outer, one)]
+    for optimizer in (outer, *others):
+        _patch(optimizer, size)
+
+
+def _is_or_holds(outer: Any, optimizer: Any) -> bool:
+    return outer is optimizer or getattr(outer, "inner_optimizer", None) is optimizer
+
+
+def _patch(optimizer: Any, size: int) -> None:
+    apply = optimizer.apply
+
+    def apply_mean(grads: Any, trainable_variables: Any = None) -> Any:
+        return apply(_mean(list(grads), size), trainable_variables)
+
+    # The object, not its class: by the class it is saved and loaded.
+    object.__setattr__(optimizer, "apply", apply_mean)
+
+
+def _mean(gradients: list[Any], size: int) -> list[Any]:
+    """The mean over ranks; one exchange for all gradients of a kind."""
+    import torch
+
+    found = list(gradients)
+    kinds: dict[Any, list[int]] = {}
+    for place, gradient in enumerate(gradients):
+        if gradient is not None:
+            kinds.setdefault((gradient.dtype, gradient.device), []).append(place)
+    for places in kinds.values():
+        flat = torch.cat([gradients[place].detach().reshape(-1) for place in places])
+        torch.distributed.all_reduce(flat)
+        parts = torch.split(flat.div_(size), [gradients[place].numel() for place in places])
+        for place, part in zip(places, parts, strict=True):
+            found[place] = part.view_as(gradients[place])
+    return found

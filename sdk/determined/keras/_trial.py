@@ -1,0 +1,56 @@
+"""What a Keras model must say of itself to be trained."""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from determined._trial import Trial
+
+if TYPE_CHECKING:
+    from determined.keras._context import TFKerasTrialContext
+    from determined.keras._data import InputData
+
+
+class TFKerasTrial(Trial, abc.ABC):
+    """Subclass it, and name the class as `entrypoint: model_def:MyTrial`.
+
+    Training and validation metrics are those of `model.compile()`; validation metrics get the prefix `val_`,
+    so `searcher.metric` is `val_loss` or `val_accuracy`.
+    """
+
+    @abc.abstractmethod
+    def __init__(self, context: TFKerasTrialContext) -> None:
+        """Keep the context.
+
+        Args:
+            context: Gives hyperparameters and wraps the model, its optimizer and `tf.data` data sets.
+        """
+
+    @abc.abstractmethod
+    def build_model(self) -> keras.Model:
+        """Return the compiled model, which `context.wrap_model()` returned."""
+
+    @abc.abstractmethod
+    def build_training_data_loader(self) -> InputData:
+        """Return the training data.
+
+        Returns:
+            A tuple `(x, y)` or `(x, y, sample_weights)` of arrays whose first dimension is that of records,
+            cut into batches of `context.get_per_slot_batch_size()`; or batches: a `keras.utils.PyDataset`
+            (`Sequence`), a `SequenceAdapter`, or a `tf.data.Dataset` that `context.wrap_dataset()` returned.
+        """
+
+    @abc.abstractmethod
+    def build_validation_data_loader(self) -> InputData:
+        """Return the validation data, in one of the forms of the training data."""
+
+    def keras_callbacks(self) -> list[keras.callbacks.Callback]:
+        """Return the callbacks of this trial; see `determined.keras.callbacks`."""
+        return []
+
+    def session_config(self) -> Any:
+        """Return None: sessions were a part of TensorFlow 1, and nothing asks for their configuration."""
+        return None

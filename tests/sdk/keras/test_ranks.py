@@ -1,0 +1,92 @@
+"""Two ranks, two processes, gloo between them: gradients are averaged, validations are over all records."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from determined.errors import InvalidExperimentException
+from determined.keras import _ranks
+from services.kit.broker import free_port
+
+pytestmark = pytest.mark.timeout(240)
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.live
+def test_two_ranks_train_one_model(folder, fork_server):
+    variables = {
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "GROUP_RANK": "0",
+        "GROUP_WORLD_SIZE": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(free_port()),
+        "USE_TORCH_DISTRIBUTED": "true",
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+    }
+    ranks = [
+        fork_server.start(
+            [ROOT / "tests/sdk/keras/rank_script.py", folder],
+            env=os.environ | variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        said = [rank.communicate(timeout=200)[1] for rank in ranks]
+    finally:
+        for rank in ranks:
+            rank.kill()
+    assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(said)
+    first, second = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(2))
+    assert first == second
+    assert first["epoch"] == 3
+    # Batches of four on each rank are batches of eight: the same as one process on all of them.
+    (((weight,),), (bias,)) = first["weights"]
+    assert (weight, bias) == pytest.approx(by_hand(first["before"]), abs=1e-6)
+    assert first["tests"][-1]["mae"] == pytest.approx(first["mae"], rel=1e-5)
+    assert [at for at, _ in first["windows"]] == [5]
+
+
+def by_hand(before):
+    """Five steps of plain descent on batches of eight, in the order of the trial's seed."""
+    records, size = 24, 8
+    x = np.arange(records, dtype="float64") / records
+    weight, bias = float(before[0][0][0]), float(before[1][0])
+    for step in range(5):
+        epoch, place = divmod(step, records // size)
+        order = np.random.RandomState([3, epoch]).permutation(records)
+        one = x[order[place * size : (place + 1) * size]]
+        error = weight * one + bias - one
+        weight, bias = weight - 0.1 * 2 * np.mean(error * one), bias - 0.1 * 2 * np.mean(error)
+    return weight, bias
+
+
+def test_other_backends_train_on_one_slot(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "tensorflow")
+    with pytest.raises(InvalidExperimentException, match="KERAS_BACKEND=torch"):
+        _ranks.check_backend()
+
+
+def test_an_optimizer_that_was_not_wrapped_is_refused():
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    with pytest.raises(InvalidExperimentException, match="wrap_optimizer"):
+        _ranks.average_gradients(model, [], 2)
+
+
+def test_an_optimizer_that_scales_losses_sees_the_mean(monkeypatch):
+    inner = keras.optimizers.SGD()
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.LossScaleOptimizer(inner), "mse")
+    monkeypatch.setattr(_ranks, "_patch", lambda optimizer, size: patched.append(optimizer))
+    patched = []
+    _ranks.average_gradients(model, [inner], 2)
+    assert patched == [model.optimizer]
