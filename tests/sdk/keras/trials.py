@@ -70,6 +70,7 @@ class Random(TFKerasTrial):
     def build_model(self):
         layers = [
             keras.layers.Dense(8, activation="tanh"),
+            keras.layers.GaussianNoise(0.1),
             keras.layers.Dropout(0.5),
             keras.layers.Dense(1),
         ]
