@@ -14,7 +14,14 @@ def info_directory() -> pathlib.Path:
 
 
 class TrialInfo:
-    """The trial that this allocation runs."""
+    """The trial that this task runs.
+
+    Attributes:
+        trial_id: The trial.
+        experiment_id: Its experiment.
+        trial_seed: Seed for the random numbers of the trial.
+        hparams: Hyperparameters chosen for the trial, nested as in the configuration.
+    """
 
     def __init__(
         self,
@@ -60,7 +67,17 @@ class ResourcesInfo:
 
 
 class ClusterInfo:
-    """Everything a script may ask of the cluster it runs on; get it by `get_cluster_info()`."""
+    """What a script may ask about the cluster and its own task; `get_cluster_info()` returns it.
+
+    Attributes:
+        master_url: Address of the cluster, with its scheme.
+        cluster_id: Which cluster this is.
+        agent_id: The worker that this process runs on.
+        slot_ids: Slots of this node; empty for a task without slots.
+        task_id: The task.
+        allocation_id: This run of the task.
+        task_type: `TRIAL`, `NOTEBOOK`, `SHELL`, `COMMAND`, `TENSORBOARD` or `CHECKPOINT_GC`.
+    """
 
     def __init__(
         self,
@@ -182,9 +199,20 @@ _info: ClusterInfo | None = _UNREAD
 
 
 def get_cluster_info() -> ClusterInfo | None:
-    """Return what is known of the cluster, None off cluster.
+    """Return what the cluster says about this task.
 
-    The files are read once per process and the answer is kept, None included.
+    Returns:
+        The description, or None off cluster. It is read once per process.
+
+    Raises:
+        RuntimeError: When a file of the description cannot be understood; it names the file.
+
+    Example:
+        ```python
+        info = det.get_cluster_info()
+        if info is not None:
+            print(info.trial.trial_id, info.trial.hparams, info.latest_checkpoint)
+        ```
     """
     global _info
     if _info is _UNREAD:

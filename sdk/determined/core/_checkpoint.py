@@ -39,15 +39,15 @@ class DownloadMode(enum.Enum):
 
 
 class CheckpointContext:
-    """Put checkpoints into storage, make them known, and get them back.
+    """Stores checkpoints, makes them known, and gets them back: `core_context.checkpoint`.
 
-    A checkpoint exists for the platform once it is reported, which happens after all of its bytes
-    are stored; a failure on the way leaves nothing behind and nothing reported. With `shard=True` all ranks
-    call, and all raise when one fails.
+    A checkpoint is a folder of files with a storage id, a UUID. It exists for the platform once all of its
+    bytes are stored: a failure on the way leaves nothing behind. With `shard=True` all ranks call, and all
+    raise when one fails.
 
-    With `background=True` the call returns before that, and training goes on. At most one such upload is
-    under way: every later call here, an acknowledged preemption, a completed operation and the end of the
-    context wait for it. Its failure is raised by the next `upload` or `store_path`, or at the end.
+    With `background=True` a call returns before everything is stored, and training goes on. At most one such
+    upload is under way: every later call here, an acknowledged preemption, a completed operation and the end
+    of the context wait for it. Its failure is raised by the next `upload` or `store_path`, or at the end.
     """
 
     def __init__(
@@ -70,11 +70,27 @@ class CheckpointContext:
     def store_path(
         self, metadata: dict[str, Any] | None = None, *, shard: bool = False, background: bool = False
     ) -> Iterator[tuple[pathlib.Path, str]]:
-        """Give (directory, storage id): what is written into the directory becomes the checkpoint.
+        """Give an empty directory; what is written into it becomes the checkpoint when the `with` block ends.
 
-        `metadata` must hold `steps_completed`, at the latest when the body ends, else ValueError, and nothing
-        is stored; without any metadata, or with others than a number, at entry already. RuntimeError on ranks
-        other than the chief, unless all call with `shard`: the ranks of a node then share a directory.
+        Args:
+            metadata: Must hold `steps_completed`, the number of steps trained so far, at the latest when the
+                block ends. Other values with a JSON form are yours.
+            shard: Whether all ranks contribute files. Those of one node then share a directory, and names
+                must differ unless the contents are equal.
+            background: Whether to upload while training goes on.
+
+        Returns:
+            A context manager of (directory, storage id).
+
+        Raises:
+            ValueError: Without `steps_completed`; nothing is stored.
+            RuntimeError: On ranks other than the chief, unless all call with `shard`.
+
+        Example:
+            ```python
+            with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, storage_id):
+                torch.save(model.state_dict(), path / "model.pt")
+            ```
         """
         self._check_caller("store_path", shard)
         with self._writer(shard).store_path(metadata, background) as given:
@@ -89,17 +105,37 @@ class CheckpointContext:
         selector: Selector | None = None,
         background: bool = False,
     ) -> str:
-        """Store a directory, or what the selector wants of it, as a checkpoint; return its storage id.
+        """Store a directory that exists already as a checkpoint. Writes `metadata.json` into it first.
 
-        Writes `metadata.json` into the directory first. Rules of `metadata` and rank as for `store_path`.
-        With `shard` a rank without files gives None; files of one name must have one content. In the
-        background the directory must stay as it is: RuntimeError, and no checkpoint, if it changes.
+        Args:
+            ckpt_dir: The directory. With `shard`, None for a rank without files.
+            metadata: As for `store_path`.
+            shard: As for `store_path`.
+            selector: Which files: called with each path relative to the directory.
+            background: Whether to upload while training goes on; the directory must stay as it is until then.
+
+        Returns:
+            The storage id.
+
+        Raises:
+            ValueError: Without `steps_completed`; nothing is stored.
+            RuntimeError: On ranks other than the chief, unless all call with `shard`; when a directory
+                changes during an upload in the background.
+
+        Example:
+            ```python
+            storage_id = core_context.checkpoint.upload("out/step-100", {"steps_completed": 100})
+            ```
         """
         self._check_caller("upload", shard)
         return self._writer(shard).upload(ckpt_dir, metadata, selector, background)
 
     def wait_for_upload(self) -> None:
-        """Wait until no upload is under way in the background; RuntimeError if it failed."""
+        """Wait until no upload is under way in the background.
+
+        Raises:
+            RuntimeError: When the upload has failed.
+        """
         self._uploads.wait()
 
     @contextlib.contextmanager
@@ -110,9 +146,28 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> Iterator[pathlib.Path]:
-        """Give a directory with the checkpoint's files while the `with` lasts; treat it as read-only.
+        """Give a directory with the files of a checkpoint for as long as the `with` block lasts. Treat it as
+        read-only.
 
-        Unknown id: CheckpointNotFound. In a shared directory the stored files themselves are given.
+        Args:
+            storage_id: Which checkpoint, such as `info.latest_checkpoint`.
+            download_mode: `LocalWorkersShareDownload`: all ranks call, each node fetches once.
+                `NoSharedDownload`: any rank may call, and fetches for itself.
+            selector: Which files: called with each path relative to the checkpoint.
+
+        Returns:
+            A context manager of the directory. Where the storage is a shared directory, these are the stored
+            files themselves.
+
+        Raises:
+            CheckpointNotFound: When there is no checkpoint with this id.
+
+        Example:
+            ```python
+            if info.latest_checkpoint is not None:
+                with core_context.checkpoint.restore_path(info.latest_checkpoint) as path:
+                    model.load_state_dict(torch.load(path / "model.pt"))
+            ```
         """
         self._uploads.settle()
         restored: AbstractContextManager[pathlib.Path]
@@ -131,9 +186,16 @@ class CheckpointContext:
         *,
         selector: Selector | None = None,
     ) -> None:
-        """Copy a checkpoint, or what the selector wants of it, into a directory.
+        """Copy a checkpoint into a directory.
 
-        Unknown id: CheckpointNotFound. Nothing wanted: the directory is not created.
+        Args:
+            storage_id: Which checkpoint.
+            ckpt_dir: The directory; it is created, unless the selector wants nothing.
+            download_mode: As for `restore_path`.
+            selector: Which files: called with each path relative to the checkpoint.
+
+        Raises:
+            CheckpointNotFound: When there is no checkpoint with this id.
         """
         self._uploads.settle()
         if DownloadMode(download_mode) is DownloadMode.NoSharedDownload:
@@ -142,12 +204,23 @@ class CheckpointContext:
             download_shared(self._storage, self._dist, storage_id, ckpt_dir, selector)
 
     def get_metadata(self, storage_id: str) -> dict[str, Any]:
-        """Return the metadata that the cluster holds of a checkpoint; `{}` if none."""
+        """Return the metadata of a checkpoint.
+
+        Args:
+            storage_id: Which checkpoint.
+
+        Returns:
+            What was given when it was stored; `{}` if the cluster knows none.
+        """
         self._uploads.settle()
         return self._transport.checkpoint_metadata(storage_id)
 
     def delete(self, storage_id: str) -> None:
-        """Delete the files of a checkpoint; the cluster is not told, an unknown id is no error."""
+        """Delete the files of a checkpoint. The cluster is not told; an unknown id is no error.
+
+        Args:
+            storage_id: Which checkpoint.
+        """
         self._uploads.settle()
         self._storage.delete(storage_id, EVERYTHING)
 

@@ -46,27 +46,74 @@ class Collectives:
         self._local = node
 
     def gather(self, stuff: Any) -> list[Any] | None:
-        """Return everybody's value by rank to the chief, None to the others."""
+        """Collect a value from every rank at the chief.
+
+        Args:
+            stuff: This rank's value; anything that can be pickled.
+
+        Returns:
+            On the chief all values, by rank; elsewhere None.
+        """
         return self._all.gather(stuff)
 
     def gather_local(self, stuff: Any) -> list[Any] | None:
-        """Return this node's values by local rank to the local chief, None to the others."""
+        """Collect a value from every rank of this node at the node's first rank.
+
+        Args:
+            stuff: This rank's value; anything that can be pickled.
+
+        Returns:
+            On the node's first rank all values, by local rank; elsewhere None.
+        """
         return self._local.gather(stuff)
 
     def allgather(self, stuff: Any) -> list[Any]:
-        """Return everybody's value by rank to all."""
+        """Collect a value from every rank at every rank.
+
+        Args:
+            stuff: This rank's value; anything that can be pickled.
+
+        Returns:
+            All values, by rank.
+
+        Example:
+            ```python
+            total = sum(core_context.distributed.allgather(correct))
+            ```
+        """
         return self._all.allgather(stuff)
 
     def allgather_local(self, stuff: Any) -> list[Any]:
-        """Return this node's values by local rank to all of the node."""
+        """Collect a value from every rank of this node at each of them.
+
+        Args:
+            stuff: This rank's value; anything that can be pickled.
+
+        Returns:
+            All values, by local rank.
+        """
         return self._local.allgather(stuff)
 
     def broadcast(self, stuff: Any) -> Any:
-        """Return the chief's value to all; the argument of the others is ignored."""
+        """Give all ranks the chief's value.
+
+        Args:
+            stuff: The value; that of other ranks is ignored.
+
+        Returns:
+            The chief's value.
+        """
         return self._all.broadcast(stuff)
 
     def broadcast_local(self, stuff: Any = None) -> Any:
-        """Return the local chief's value to all of the node; the argument of the others is ignored."""
+        """Give all ranks of this node the value of its first rank.
+
+        Args:
+            stuff: The value; that of other ranks is ignored.
+
+        Returns:
+            The value of the node's first rank.
+        """
         return self._local.broadcast(stuff)
 
     def close(self) -> None:

@@ -32,7 +32,11 @@ Storage = str | dict[str, Any] | None
 
 
 class Context:
-    """All parts of the Core API for one process; use it in a `with`, on every rank."""
+    """All parts of the Core API for one process: what `core.init()` gives. Use it in a `with`, on every rank.
+
+    The parts are `train`, `checkpoint`, `searcher`, `preempt` and `distributed`; `info` is what
+    `get_cluster_info()` returns.
+    """
 
     def __init__(
         self,
@@ -65,8 +69,13 @@ class Context:
     ) -> None:
         """Stop watching, leave the group of ranks, and wait until all checkpoints and reports are stored.
 
-        Raises what no call has raised yet: a failed background upload, the refusal of a report. After an
-        exception of the script, whose parts are given, it only logs them.
+        Args:
+            exc_type: Class of the exception that ends the script, if one does.
+            exc_val: That exception. With one, what else went wrong is logged only.
+            exc_tb: Its traceback.
+
+        Raises:
+            RuntimeError: What no call has raised yet: a failed upload in the background, the refusal of a report.
         """
         self._close(exc_val)
 
@@ -118,10 +127,31 @@ def init(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> Context:
-    """Return the Core API for this process; the same script runs on and off cluster.
+    """Return the Core API for this process, on a cluster and off it.
 
-    Every rank calls it. More than one slot needs `distributed`, else ValueError. `checkpoint_storage` is
-    the experiment's unless given as path, URL or dict. Off cluster nothing touches the network.
+    Every rank calls it, once, as a `with`. Off cluster it touches no network: reports are logged, checkpoints
+    are stored in a directory of the user.
+
+    Args:
+        distributed: Who this process is among those of the trial; needed with more than one slot.
+        checkpoint_storage: Where to keep checkpoints instead of the experiment's storage: a path, a URL such
+            as `s3://bucket/prefix`, or a map as in the configuration.
+        preempt_mode: Which ranks ask whether to leave, and how the others learn the answer.
+        tensorboard_mode: `AUTO` stores TensorBoard files as they grow, `MANUAL` when the script says so.
+
+    Returns:
+        The context; its parts are described below.
+
+    Raises:
+        ValueError: Without `distributed` on more than one slot, or for a storage that makes no sense.
+
+    Example:
+        ```python
+        import determined as det
+
+        with det.core.init() as core_context:
+            core_context.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
+        ```
     """
     info = _info.get_cluster_info()
     if info is None:

@@ -16,12 +16,30 @@ PORT_2 = int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_2") or PORT_1 + 16)
 
 
 class DistributedContext(Collectives):
-    """The place of this process in its job, with collectives over all ranks and over those of one node.
+    """Who this process is among those of its trial, with collectives over all of them and over those of one
+    node.
 
-    The six numbers are given all or not at all; none means a job of one. Several nodes need `chief_ip`.
-    The constructor returns when all ranks are there. The chief listens on `pub_port`, and on `pull_port` when
-    ranks of several nodes upload in the background.
-    Collectives block, are not thread-safe and must be called in step by all ranks of the group.
+    Where a launcher has started the processes, use `from_torch_distributed`, `from_deepspeed` or
+    `from_horovod`. The constructor returns when all ranks are there. Collectives block, are not thread-safe,
+    and must be called in step by all ranks of the group.
+
+    Args:
+        rank: Index of this process among all; 0 is the chief. The six numbers are given all or not at all;
+            none means a job of one process.
+        size: Number of processes.
+        local_rank: Index among the processes of this node.
+        local_size: Number of processes of this node.
+        cross_rank: Index of this node.
+        cross_size: Number of nodes.
+        chief_ip: Address of the chief's node; needed with several nodes.
+        pub_port: Port that the chief listens on.
+        pull_port: Port that the chief listens on when ranks of several nodes upload in the background.
+        port_offset: Taken as in 0.25; it has no effect.
+        force_tcp: Whether ranks of one node meet over TCP, too.
+
+    Raises:
+        ValueError: When some of the numbers are missing, or do not fit.
+        AssertionError: Without `chief_ip` on several nodes.
     """
 
     def __init__(
@@ -99,19 +117,55 @@ class DistributedContext(Collectives):
 
     @classmethod
     def from_torch_distributed(cls, chief_ip: str | None = None) -> "DistributedContext":
-        """Take the numbers from torchrun's variables; KeyError if one is missing."""
+        """Take the numbers from torchrun's environment variables.
+
+        Args:
+            chief_ip: Address of the chief's node; on a cluster it is known.
+
+        Returns:
+            The context, once all ranks are there.
+
+        Raises:
+            KeyError: When a variable is missing: the script was not started by torchrun.
+
+        Example:
+            ```python
+            torch.distributed.init_process_group("nccl")
+            distributed = det.core.DistributedContext.from_torch_distributed()
+            with det.core.init(distributed=distributed) as core_context:
+                train(core_context)
+            ```
+        """
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
         return cls._from_environment(names, chief_ip)
 
     @classmethod
     def from_deepspeed(cls, chief_ip: str | None = None) -> "DistributedContext":
-        """Take the numbers from the deepspeed launcher's variables; KeyError if one is missing."""
+        """Take the numbers from the environment variables of DeepSpeed's launcher.
+
+        Args:
+            chief_ip: Address of the chief's node; on a cluster it is known.
+
+        Returns:
+            The context, once all ranks are there.
+
+        Raises:
+            KeyError: When a variable is missing: the script was not started by that launcher.
+        """
         names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_SIZE", "CROSS_RANK", "CROSS_SIZE")
         return cls._from_environment(names, chief_ip)
 
     @classmethod
     def from_horovod(cls, hvd: Any, chief_ip: str | None = None) -> "DistributedContext":
-        """Take the numbers from an initialized horovod module."""
+        """Take the numbers from Horovod.
+
+        Args:
+            hvd: An initialized module, such as `horovod.torch`.
+            chief_ip: Address of the chief's node; on a cluster it is known.
+
+        Returns:
+            The context, once all ranks are there.
+        """
         numbers = {field: getattr(hvd, field)() for field in _FIELDS}
         return cls(**numbers, chief_ip=chief_ip or os.environ.get("DET_CHIEF_IP"))
 

@@ -26,7 +26,7 @@ class PreemptMode(enum.Enum):
 
 
 class PreemptContext:
-    """Watch for the request to give the slots back."""
+    """Says when to give the slots back: `core_context.preempt`."""
 
     def __init__(
         self,
@@ -45,7 +45,14 @@ class PreemptContext:
         self._acknowledged = False
 
     def start(self) -> "PreemptContext":
-        """Begin to watch; a second start is a RuntimeError."""
+        """Begin to watch.
+
+        Returns:
+            Itself, for a `with`.
+
+        Raises:
+            RuntimeError: When it was started before.
+        """
         if self._started:
             raise RuntimeError("PreemptContext.start() was called twice")
         self._started = True
@@ -61,11 +68,27 @@ class PreemptContext:
         self.close()
 
     def should_preempt(self, auto_ack: bool = True) -> bool:
-        """Say whether to save a checkpoint and exit; once True, always True.
+        """Ask whether to save a checkpoint and leave; once it is True, it stays True.
 
-        The first True is acknowledged to the cluster unless `auto_ack` is off: then call
-        `acknowledge_preemption_signal()` before exiting, or the clean exit means "finished". An unreachable
-        cluster counts as no. RuntimeError before `start()` and on a rank that the mode forbids.
+        Ask often: the answer is known to the process and costs nothing. An unreachable cluster counts as no.
+
+        Args:
+            auto_ack: Whether the first True is acknowledged to the cluster. Without it, call
+                `acknowledge_preemption_signal()` before leaving; else a clean exit would mean that the trial
+                has finished.
+
+        Returns:
+            Whether to leave; with `WorkersAskChief`, the default, the same answer on all ranks.
+
+        Raises:
+            RuntimeError: Before `start()`, and on a rank that the mode forbids.
+
+        Example:
+            ```python
+            if core_context.preempt.should_preempt():
+                save_checkpoint()
+                return
+            ```
         """
         self._check_caller()
         preempted = self._transport.preempted() if self._watches else False

@@ -50,7 +50,7 @@ def configured_units(config: dict[str, Any]) -> Unit | None:
 
 
 class SearcherOperation:
-    """Train until `length`, validate, then report the searcher metric: one step of the search."""
+    """One request of the search: train until `length`, validate, and report the searcher's metric."""
 
     def __init__(
         self,
@@ -71,9 +71,14 @@ class SearcherOperation:
         return self._op.length
 
     def report_progress(self, length: float) -> None:
-        """Tell how far training is, in the searcher's unit; advisory, so it never fails training.
+        """Report how far training is, for the progress bar. It never fails training.
 
-        RuntimeError on a rank other than the chief, and after completion unless `length` is the operation's.
+        Args:
+            length: What has been trained in all, in the unit of `length`.
+
+        Raises:
+            RuntimeError: On a rank other than the chief, and after completion unless `length` is the
+                operation's.
         """
         if not self._is_chief:
             raise RuntimeError("op.report_progress() may be called by the chief only")
@@ -84,9 +89,17 @@ class SearcherOperation:
         self._transport.progress(float(length))
 
     def report_completed(self, searcher_metric: Any) -> None:
-        """Give the search method its value; on return the method has it. Chief only, once.
+        """Report the result of this operation; on return the search has it. The chief alone, once.
 
-        Reports and checkpoints made before are stored first. Any JSON value is taken, NaN included.
+        Reports and checkpoints made before are stored first, so that a trial that is stopped here has lost
+        nothing.
+
+        Args:
+            searcher_metric: The value of the metric that the configuration names as `searcher.metric`. Any
+                JSON value is taken, NaN included.
+
+        Raises:
+            RuntimeError: On a rank other than the chief, and when it was called before.
         """
         if not self._is_chief:
             raise RuntimeError("op.report_completed() may be called by the chief only")
@@ -98,7 +111,7 @@ class SearcherOperation:
 
 
 class SearcherContext:
-    """The operations that the search method wants of this trial."""
+    """What the search wants of this trial: `core_context.searcher`."""
 
     def __init__(
         self,
@@ -116,11 +129,34 @@ class SearcherContext:
     def operations(
         self, searcher_mode: SearcherMode = SearcherMode.WorkersAskChief, auto_ack: bool = True
     ) -> Iterator[SearcherOperation]:
-        """Yield operations until nothing is left for now; lengths are absolute and increasing.
+        """Yield one operation after another until the search wants nothing more for now.
 
-        A restarted script gets the operation it was interrupted in. Leaving the loop early needs no
-        clean-up. RuntimeError if the chief comes back without having completed the operation, and on
-        other ranks in mode ChiefOnly.
+        Lengths are absolute and increasing: a trial that has trained for 4 and gets an operation of length 16
+        trains 12 more. A script that was started again gets the operation in which it was interrupted.
+        Leaving the loop early, for example to give the slots back, needs no clean-up.
+
+        Args:
+            searcher_mode: `WorkersAskChief`: all ranks iterate in step. `ChiefOnly`: the chief alone does,
+                and the script tells the others.
+            auto_ack: Whether the end of the loop tells the cluster that the clean exit to come is due to
+                nothing being left.
+
+        Returns:
+            An iterator of `SearcherOperation`.
+
+        Raises:
+            RuntimeError: When the chief asks for the next operation without having completed the last one,
+                and on other ranks in the mode `ChiefOnly`.
+
+        Example:
+            ```python
+            for op in core_context.searcher.operations():
+                while steps < op.length:
+                    steps += train_one_step()
+                    if core_context.preempt.should_preempt():
+                        return
+                op.report_completed(validate())
+            ```
         """
         mode = SearcherMode(searcher_mode)
         if self._dist.rank == 0:
@@ -153,12 +189,18 @@ class SearcherContext:
             yield SearcherOperation(self._transport, SearcherOp(seq=0, length=length), is_chief=False)
 
     def acknowledge_out_of_ops(self) -> None:
-        """Tell the cluster that a clean exit to come is due to nothing being left for now."""
+        """Tell the cluster that the clean exit to come is due to nothing being left for now; only with
+        `auto_ack=False`.
+        """
         self._uploads.settle()
         self._transport.acknowledge_preemption()
 
     def get_configured_units(self) -> Unit | None:
-        """Return what operation lengths count; None if the configuration does not say."""
+        """Return the unit of lengths.
+
+        Returns:
+            `Unit.BATCHES`, `Unit.RECORDS` or `Unit.EPOCHS`; None if the configuration gives a bare number.
+        """
         return self._units
 
 

@@ -31,10 +31,11 @@ class EarlyExitReason(enum.Enum):
 
 
 class TrainContext:
-    """Report how training goes.
+    """Reports how training goes: `core_context.train`.
 
-    Reports return at once and are stored in order. One that the cluster refuses (a key reported twice for
-    the same steps, an outdated run) raises RuntimeError from a later call.
+    Reports return at once, within microseconds, and are stored in order, also when the cluster cannot be
+    reached for a while. One that the cluster refuses, for example a key that was reported before for the same
+    steps, raises RuntimeError from a later call.
     """
 
     def __init__(
@@ -67,17 +68,42 @@ class TrainContext:
         metrics: dict[str, Any],
         batch_metrics: Sequence[dict[str, Any]] | None = None,
     ) -> None:
-        """Report metrics of the training after `steps_completed` steps; chief only.
+        """Report metrics of the training. The chief alone may.
 
-        `batch_metrics` are those of single batches: stored, not charted. TypeError for values without a
-        JSON form.
+        Args:
+            steps_completed: How many steps the trial has trained in all; the x axis of charts. Usually
+                batches.
+            metrics: Value by name. Numbers are charted; other values with a JSON form are stored. NumPy and
+                torch scalars count as numbers; NaN and infinities are kept.
+            batch_metrics: Metrics of the single batches since the last report; stored, not charted.
+
+        Raises:
+            RuntimeError: On a rank other than the chief, or when the cluster has refused an earlier report.
+            TypeError: For a value without a JSON form, or steps that are not a whole number.
+
+        Example:
+            ```python
+            core_context.train.report_training_metrics(steps_completed=100, metrics={"loss": 0.25})
+            ```
         """
         self._report_trial_metrics(TRAINING, steps_completed, metrics, batch_metrics)
 
     def report_validation_metrics(self, steps_completed: int, metrics: dict[str, Any]) -> None:
-        """Report metrics of a validation after `steps_completed` steps; chief only.
+        """Report metrics of a validation. The chief alone may.
 
-        RuntimeError for a value None; bytes are left out with a warning.
+        Args:
+            steps_completed: How many steps the trial has trained in all.
+            metrics: Value by name, as for training. Values that are bytes are left out with a warning.
+
+        Raises:
+            RuntimeError: For a value None, on a rank other than the chief, or when the cluster has refused an
+                earlier report.
+            TypeError: For a value without a JSON form, or steps that are not a whole number.
+
+        Example:
+            ```python
+            core_context.train.report_validation_metrics(steps_completed=100, metrics={"accuracy": 0.91})
+            ```
         """
         self._report_trial_metrics(VALIDATION, steps_completed, _valid_validation(metrics))
         self._last_validation = steps_completed
@@ -103,11 +129,20 @@ class TrainContext:
         return self._last_validation
 
     def set_status(self, status: str) -> None:
-        """Show a short text as the state of the runner."""
+        """Show a short text, such as "validating", as the state of the running script.
+
+        Args:
+            status: The text; it replaces the one before.
+        """
         self._transport.set_status(str(status))
 
     def report_early_exit(self, reason: EarlyExitReason) -> None:
-        """Tell why the trial is about to end by its own will; any rank may, a repeat only warns."""
+        """Report why the trial is about to end by its own decision. Any rank may; a second report only warns.
+
+        Args:
+            reason: `INVALID_HP`: the hyperparameters make no sense, the search tries others.
+                `USER_REQUESTED_STOP`: the trial has trained enough.
+        """
         reason = EarlyExitReason(reason)
         if self._exit_reported:
             logger.warning("the early exit was reported before; %s is ignored", reason.value)
@@ -116,7 +151,11 @@ class TrainContext:
         self._transport.exit_early(reason.value)
 
     def get_experiment_best_validation(self) -> float | None:
-        """Return the best searcher metric of the experiment so far; None when there is none."""
+        """Return the best value of the searcher's metric in the whole experiment so far.
+
+        Returns:
+            The value, or None when no trial has validated yet, or off cluster.
+        """
         return self._transport.best_validation()
 
     def _finish(self) -> None:
@@ -125,7 +164,11 @@ class TrainContext:
             self._tensorboard.close()
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Return where event files of this process belong; the directory may not exist yet."""
+        """Return the directory for TensorBoard event files of this process.
+
+        Returns:
+            A path; the directory may not exist yet. What lies there is stored with the trial.
+        """
         return self._tensorboard_path
 
     def upload_tensorboard_files(
@@ -133,9 +176,15 @@ class TrainContext:
         selector: _tensorboard.Selector = _tensorboard.everything,
         mangler: _tensorboard.Mangler = _tensorboard.as_it_is,
     ) -> None:
-        """Store TensorBoard files that changed since the last call; any rank may.
+        """Store the TensorBoard files that have changed since the last call. Any rank may.
 
-        RuntimeError unless `tensorboard_mode` is MANUAL.
+        Args:
+            selector: Which files: called with the absolute path of each.
+            mangler: Called with the path below the directory and the rank; returns the path to store the file
+                under, so that files of several ranks do not meet.
+
+        Raises:
+            RuntimeError: Unless `core.init` was called with `TensorboardMode.MANUAL`.
         """
         if self._tensorboard_upload is None:
             raise RuntimeError("upload_tensorboard_files() needs core.init() with TensorboardMode.MANUAL")
