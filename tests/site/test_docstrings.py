@@ -45,7 +45,8 @@ def wanting(function):
     names = [name for name in signature.parameters if name not in ("self", "cls")]
     missing = [name for name in names if not re.search(rf"^    \*{{0,2}}{name}: ", text, re.MULTILINE)]
     returned = signature.return_annotation
-    if returned not in (None, "None", inspect.Signature.empty) and not re.search(r"^Returns?\b", text, re.MULTILINE):
+    described = re.search(r"^Returns?\b", text, re.MULTILINE)
+    if returned not in (None, "None", inspect.Signature.empty) and not described:
         missing.append("Returns")
     return missing
 

@@ -75,7 +75,8 @@ class Context:
             exc_tb: Its traceback.
 
         Raises:
-            RuntimeError: What no call has raised yet: a failed upload in the background, the refusal of a report.
+            RuntimeError: What no call has raised yet: a failed upload in the background, the refusal of a
+                report.
         """
         self._close(exc_val)
 
