@@ -12,7 +12,7 @@ from det_contracts import queries
 from det_contracts.problems import invalid
 from services.gateway.domain import Experiment, State, Trial
 from services.gateway.peers import Peers
-from services.gateway.web.params import Params
+from services.gateway.web.query import Asking, Integer
 
 POINTS = 1000
 """Of one curve, unless more or fewer are asked for."""
@@ -41,15 +41,21 @@ class Wanted(msgspec.Struct, frozen=True):
     """Only the point that is nearest to this batch."""
 
 
-def window(params: Params) -> tuple[int, int | None, int]:
-    """First and last batch and the most points of a curve; raises `Refused` (400) for what is no window."""
-    first, last = params.integer("start_batches"), params.integer("end_batches")
-    limit = params.integer("max_datapoints")
-    if first < 0 or last < 0 or (last and last < first):
-        raise invalid(f"start_batches and end_batches must be a range, not {first} to {last}")
-    if limit < 0:
-        raise invalid(f"max_datapoints must not be {limit}; 0 means {POINTS}")
-    return first, last or None, min(limit or POINTS, MOST_POINTS)
+class Windowed(Asking):
+    """Which part of curves is asked for."""
+
+    start_batches: Integer = 0
+    end_batches: Integer = 0
+    max_datapoints: Integer = 0
+
+    def window(self) -> tuple[int, int | None, int]:
+        """First and last batch and the most points of a curve; raises `Refused` (400) for no window."""
+        first, last, limit = self.start_batches, self.end_batches, self.max_datapoints
+        if first < 0 or last < 0 or (last and last < first):
+            raise invalid(f"start_batches and end_batches must be a range, not {first} to {last}")
+        if limit < 0:
+            raise invalid(f"max_datapoints must not be {limit}; 0 means {POINTS}")
+        return first, last or None, min(limit or POINTS, MOST_POINTS)
 
 
 async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Curve]:

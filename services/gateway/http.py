@@ -71,6 +71,7 @@ from services.gateway.web.counting import Counting
 from services.gateway.web.framing import Framing
 from services.gateway.web.origins import Origins
 from services.gateway.web.paced import Paced
+from services.gateway.web.query import Spelling
 from services.kit.authz.routes import needed
 
 log = structlog.get_logger()
@@ -165,6 +166,7 @@ def application(backend: Backend) -> FastAPI:
         app.add_middleware(Traced, tracer=backend.tracer)
     app.add_middleware(Paced, pacing=backend.limits.pacing)
     app.add_middleware(Counting, measures=backend.measures)
+    app.add_middleware(Spelling)
     app.add_middleware(Framing)
     app.add_middleware(Origins, settings=backend.settings)
     return app

@@ -10,15 +10,16 @@ from typing import Any
 from det_contracts.problems import invalid
 from services.gateway.domain import State
 from services.gateway.waiting import Fact
+from services.gateway.web.query import Periodic
 from services.gateway.web.visit import UserVisit
 
 PERIOD_S = 30.0
 Pages = AsyncIterator[list[Any]]
 
 
-def period_s(visit: UserVisit) -> float:
+def period_s(query: Periodic) -> float:
     """How often the client wants to hear, in seconds (`periodSeconds`); raises `Refused` below 0."""
-    wanted = visit.params.integer("period_seconds")
+    wanted = query.period_seconds
     if wanted < 0:
         raise invalid(f"period_seconds must not be {wanted}; 0 means every {PERIOD_S:.0f} s")
     return wanted or PERIOD_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from typing import Annotated
 
 from services.gateway import paging
 from services.gateway.domain import Checkpoint, Trial
@@ -10,6 +11,7 @@ from services.gateway.paging import Span
 from services.gateway.peers import Report
 from services.gateway.present.metrics import VALIDATION, checkpoint_workload, workload
 from services.gateway.reported import report_count, report_window
+from services.gateway.web.query import Flag, Grouped, Paged, one_of
 from services.gateway.web.visit import UserVisit
 
 FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
@@ -17,16 +19,26 @@ BATCHES = ("", "batches", "total_batches", "totalBatches")
 Workload = dict[str, object]
 
 
-async def workloads(visit: UserVisit, trial: Trial) -> tuple[list[Workload], dict[str, int]]:
+class Workloads(Paged, Grouped):
+    """Which of what a trial did is asked for."""
+
+    filter: Annotated[str, one_of("FILTER_OPTION_", FILTERS)] = "ALL"
+    include_batch_metrics: Flag = False
+    sort_key: str = ""
+
+
+async def workloads(
+    visit: UserVisit, trial: Trial, query: Workloads
+) -> tuple[list[Workload], dict[str, int]]:
     """The page that the query asks for, and which page it is."""
-    kinds = (visit.params.names("filter", "FILTER_OPTION_", FILTERS) or ["ALL"])[-1]
+    kinds = query.filter
     checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial)
-    group = VALIDATION if kinds != "ALL" else visit.params.text("group") or None
-    if visit.params.text("sort_key") not in BATCHES:
-        return await _by_metric(visit, trial, [] if kinds == "CHECKPOINT" else [group], checkpoints)
+    group = VALIDATION if kinds != "ALL" else query.group or None
+    if query.sort_key not in BATCHES:
+        return await _by_metric(visit, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
     count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)
-    span = paging.span(visit.params.window(), count + len(checkpoints))
-    return await _by_batches(visit, trial, group, count, checkpoints, span), span.pagination
+    span = paging.span(query.window, count + len(checkpoints))
+    return await _by_batches(visit, trial, query, group, count, checkpoints, span), span.pagination
 
 
 def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
@@ -37,6 +49,7 @@ def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
 async def _by_batches(
     visit: UserVisit,
     trial: Trial,
+    query: Workloads,
     group: str | None,
     count: int,
     checkpoints: list[Checkpoint],
@@ -55,7 +68,7 @@ async def _by_batches(
     steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
     placed: list[tuple[int, Workload]] = []
     for number, report in enumerate(reports):
-        placed.append((before + number + bisect_left(saved, report.steps_completed), _shown(visit, report)))
+        placed.append((before + number + bisect_left(saved, report.steps_completed), _shown(query, report)))
     for number, checkpoint in enumerate(checkpoints):
         # Where that batch was not read, the place comes out before the part, or behind it, as it is.
         place = number + before + bisect_right(steps, checkpoint.steps)
@@ -64,22 +77,25 @@ async def _by_batches(
     return found[::-1] if span.window.descending else found
 
 
-def _shown(visit: UserVisit, report: Report) -> Workload:
-    return workload(report, with_batches=bool(visit.params.flag("include_batch_metrics", default=False)))
+def _shown(query: Workloads, report: Report) -> Workload:
+    return workload(report, with_batches=query.include_batch_metrics)
 
 
 async def _by_metric(
-    visit: UserVisit, trial: Trial, groups: list[str | None], checkpoints: list[Checkpoint]
+    visit: UserVisit,
+    trial: Trial,
+    query: Workloads,
+    groups: list[str | None],
+    checkpoints: list[Checkpoint],
 ) -> tuple[list[Workload], dict[str, int]]:
     """By a metric, with those last that lack it."""
-    name = visit.params.text("sort_key").rpartition(".")[2]
-    window = visit.params.window()
+    name, window = query.sort_key.rpartition(".")[2], query.window
     ranked: list[tuple[float, int, Workload]] = []
     others: list[tuple[int, Workload]] = []
     for group in groups:
         async for rows in visit.peers.reports([trial.id], group, archived=False):
             for row in rows:
-                value, shown = row.metrics.get(name), _shown(visit, row)
+                value, shown = row.metrics.get(name), _shown(query, row)
                 if isinstance(value, int | float):
                     ranked.append((float(value), row.steps_completed, shown))
                 else:

@@ -11,7 +11,6 @@ from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import paging
 from services.gateway.paging import Window
 from services.gateway.web import errors, framing
-from services.gateway.web.params import Params
 from tests.gateway import stories as story
 
 
@@ -180,17 +179,6 @@ def test_experiments_refuse_limits_without_a_meaning():
         paging.experiments_span(Window(limit=-3), 10)
 
 
-def test_parameters_come_in_either_form():
-    params = Params([("sortBy", "SORT_BY_ID"), ("user_ids", "1"), ("userIds", "2"), ("a.bC", "x")])
-    assert params.sort(("ID", "NAME"), "NAME") == "ID"
-    assert params.integers("user_ids") == [1, 2]
-    assert params.text("a.b_c") == "x"
-    assert params.flag("missing") is None
-    assert Params([("follow", "True")]).flag("follow") is True
-    assert Params([("sortBy", "SORT_BY_UNSPECIFIED")]).sort(("NAME",), "NAME") == "NAME"
-    assert Params([("states", "0"), ("states", "STATE_A")]).names("states", "STATE_", ("A",)) == ["A"]
-
-
 @pytest.mark.parametrize(
     ("path", "query"),
     [
@@ -222,17 +210,6 @@ def test_a_bulk_action_on_a_state_that_is_none_is_refused(gateway):
     body = {"filters": {"states": ["STATE_ACTIV"]}}
     assert "'ACTIV'" in gateway.refused(400, "POST", "/api/v1/experiments/kill", body)
     assert gateway.peers.commands == []
-
-
-def test_times_may_have_nanoseconds_and_zones():
-    def at(text):
-        return Params([("t", text)]).instant("t")
-
-    assert at("2023-11-14T22:13:20Z") == 1_700_000_000
-    assert at("2023-11-14T22:13:20.5Z") == 1_700_000_000.5
-    assert at("2023-11-14T22:13:20.123456789Z") == 1_700_000_000.123456
-    assert at("2023-11-15T00:13:20+02:00") == 1_700_000_000
-    assert at("") is None
 
 
 def test_a_line_of_a_stream_that_failed():

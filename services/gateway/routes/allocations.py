@@ -14,6 +14,7 @@ from services.gateway.domain import Allocation, State
 from services.gateway.domain.state import Gathering, request_key, share_key
 from services.gateway.waiting import Fact
 from services.gateway.web.bodies import Body
+from services.gateway.web.query import Asking, Asks, Integer
 from services.gateway.web.streaming import wait_until
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness, run_outside, was_asked_to_leave
@@ -38,11 +39,17 @@ class ProxyAddress(Body):
     proxy_address: str
 
 
+class PreemptionAsked(Asking):
+    """GET /allocations/{id}/signals/preemption"""
+
+    timeout_seconds: Integer = 60
+
+
 @router.get("/allocations/{allocation_id}/signals/preemption")
-async def preemption(visit: Asked, allocation_id: str) -> Response:
+async def preemption(visit: Asked, allocation_id: str, query: Asks[PreemptionAsked]) -> Response:
     """Whether the allocation shall leave: at once if so, else after `timeout_seconds` at most."""
     allocation_id = _own(visit, allocation_id).id
-    seconds = visit.params.integer("timeout_seconds", 60)
+    seconds = query.timeout_seconds
     if not 0 <= seconds <= LONGEST_WAIT_S:
         raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {LONGEST_WAIT_S}")
     if await was_asked_to_leave(visit.backend.journal, allocation_id):

@@ -15,6 +15,7 @@ from det_contracts.problems import invalid
 from services.gateway import audit, users
 from services.gateway.audit import Filter
 from services.gateway.present.values import instant
+from services.gateway.web.query import Asks, Instant, Integer, Users
 from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 
@@ -26,39 +27,60 @@ NO_FORMULA = "\t\r=+-@"
 """A cell that begins so would be run by a spreadsheet; names of things are what people like."""
 
 
+class AuditAsked(Users):
+    """Which entries."""
+
+    event: str = ""
+    about: str = ""
+    since: Instant = None
+    until: Instant = None
+
+
+class PageAsked(AuditAsked):
+    """GET /master/audit"""
+
+    limit: Integer = 100
+    before: Integer = 0
+
+
+class ExportAsked(AuditAsked):
+    """GET /master/audit/export"""
+
+    format: str = "csv"
+
+
 @router.get("/master/audit")
-async def entries(visit: Asked) -> Response:
+async def entries(visit: Asked, query: Asks[PageAsked]) -> Response:
     """Whose commands changed what, the newest first; `before` a position, for the next page."""
-    limit = visit.params.integer("limit", 100)
+    limit = query.limit
     if not 0 < limit <= MOST:
         raise invalid(f"limit must be 1 to {MOST}, not {limit}")
-    before, wanted = visit.params.integer("before") or None, _filter(visit)
+    before, wanted = query.before or None, _filter(visit, query)
     found = await visit.catalogue.read(lambda connection: audit.newest(connection, wanted, limit + 1, before))
     return visit.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
 
 
 @router.get("/master/audit/export")
-async def export(visit: Asked) -> Response:
+async def export(visit: Asked, query: Asks[ExportAsked]) -> Response:
     """All of it that fits the filters, the oldest first, as CSV or as one JSON object a line."""
-    name = visit.params.text("format", "csv")
+    name = query.format
     if name not in FORMS:
         raise invalid(f"format must be one of {', '.join(FORMS)}, not '{name}'")
-    rows = _all(visit, _filter(visit))
+    rows = _all(visit, _filter(visit, query))
     headers = {"Content-Disposition": f'attachment; filename="audit.{name}"'}
     return Stream(
         _csv(rows) if name == "csv" else _lines(rows), visit=visit, media_type=FORMS[name], headers=headers
     )
 
 
-def _filter(visit: UserVisit) -> Filter:
-    params = visit.params
-    names = users.names_of(visit.catalogue.state, params.texts("users"), params.integers("user_ids"))
+def _filter(visit: UserVisit, query: AuditAsked) -> Filter:
+    names = users.names_of(visit.catalogue.state, query.users, query.user_ids)
     return Filter(
         users=tuple(names),
-        event=params.text("event"),
-        about=params.text("about"),
-        since=params.instant("since"),
-        until=params.instant("until"),
+        event=query.event,
+        about=query.about,
+        since=query.since,
+        until=query.until,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 from fastapi import APIRouter
@@ -15,7 +15,6 @@ from det_contracts.problems import invalid, not_found
 from services.gateway import archiving, listing
 from services.gateway.domain import Checkpoint
 from services.gateway.listing import Found
-from services.gateway.paging import Window
 from services.gateway.peers import Report
 from services.gateway.present.checkpoint import checkpoint
 from services.gateway.present.metrics import VALIDATION
@@ -29,6 +28,7 @@ from services.gateway.web.bodies import (
     ListedCheckpoints,
 )
 from services.gateway.web.errors import forbidden
+from services.gateway.web.query import NOTHING, Asks, Paged, names, one_of
 from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit.addresses import AddressRefused, check_keys
@@ -41,33 +41,37 @@ ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x
 """Media types of downloads, and whether they are packed."""
 
 
+class CheckpointsAsked(Paged):
+    """Which checkpoints."""
+
+    states: Annotated[list[str], names("STATE_", CHECKPOINT_STATES)] = NOTHING
+    sort_by: Annotated[str, one_of("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
+
+
 @router.get("/experiments/{experiment_id}/checkpoints")
-async def of_experiment(visit: Asked, experiment_id: int) -> Response:
+async def of_experiment(visit: Asked, experiment_id: int, query: Asks[CheckpointsAsked]) -> Response:
     """A page of the checkpoints of an experiment."""
     visit.catalogue.experiment(experiment_id)
-    return await _list(visit, experiment_id=experiment_id)
+    return await _list(visit, query, experiment_id=experiment_id)
 
 
 @router.get("/trials/{trial_id}/checkpoints")
-async def of_trial(visit: Asked, trial_id: int) -> Response:
+async def of_trial(visit: Asked, trial_id: int, query: Asks[CheckpointsAsked]) -> Response:
     """A page of the checkpoints of a trial."""
     visit.catalogue.trial(trial_id)
-    return await _list(visit, trial_id=trial_id)
+    return await _list(visit, query, trial_id=trial_id)
 
 
-async def _list(visit: UserVisit, **of: int) -> Response:
-    found = await visit.catalogue.read(_query(visit, **of))
+async def _list(visit: UserVisit, query: CheckpointsAsked, **of: int) -> Response:
+    found = await visit.catalogue.read(_query(query, **of))
     known = visit.catalogue.state.checkpoints
     records = [known[uuid] for uuid in found.ids if uuid in known]
     shown = await show_all(visit, records)
     return visit.answer({"checkpoints": shown, "pagination": found.span.pagination})
 
 
-def _query(visit: UserVisit, **of: int) -> Callable[[sa.Connection], Found]:
-    states = visit.params.names("states", "STATE_", CHECKPOINT_STATES)
-    sort = visit.params.sort(listing.CHECKPOINT_SORTS, "END_TIME")
-    window: Window = visit.params.window()
-    return lambda connection: listing.checkpoints(connection, states, sort, window, **of)
+def _query(query: CheckpointsAsked, **of: int) -> Callable[[sa.Connection], Found]:
+    return lambda connection: listing.checkpoints(connection, query.states, query.sort_by, query.window, **of)
 
 
 async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:

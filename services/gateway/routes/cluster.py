@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -12,18 +12,25 @@ from det_contracts.problems import not_found
 from services.gateway import paging
 from services.gateway.present import agent
 from services.gateway.web.bodies import Disable
+from services.gateway.web.query import Asks, Paged, one_of
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
 
 
+class AgentsAsked(Paged):
+    """GET /agents"""
+
+    sort_by: Annotated[str, one_of("SORT_BY_", ("ID", "TIME"))] = "ID"
+
+
 @router.get("/agents")
-async def agents(visit: Asked) -> Response:
+async def agents(visit: Asked, query: Asks[AgentsAsked]) -> Response:
     """All workers that are here, by id or by when they registered."""
     found = agent.agents(visit.catalogue.state)
-    if visit.params.sort(("ID", "TIME")) == "TIME":
+    if query.sort_by == "TIME":
         found.sort(key=lambda one: (one["registeredTime"], one["id"]))
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = paging.cut(found, query.window)
     return visit.answer({"agents": page, "pagination": pagination})
 
 

@@ -13,7 +13,8 @@ from det_contracts.envelope import Unknown
 from det_contracts.expconf import MASK, masked
 from det_contracts.problems import invalid, not_found
 from services.gateway.present.values import instant, maybe_instant
-from services.gateway.routes.why import limit_of, reader_of, step_shown
+from services.gateway.routes.why import StepsAsked, limit_of, reader_of, step_shown
+from services.gateway.web.query import Asks
 from services.gateway.web.visit import Asked
 from services.kit.records import read_event
 from services.why.timeline import totals
@@ -24,14 +25,20 @@ SECRETS = ("password", "salt", "hashed", "token", "secret_key", "access_key", "o
 """Fields of events that nobody is shown; the configuration hides its own."""
 
 
+class EventsAsked(StepsAsked):
+    """GET /events"""
+
+    owner: str = ""
+
+
 @router.get("/events")
-async def events(visit: Asked) -> Response:
+async def events(visit: Asked, query: Asks[EventsAsked]) -> Response:
     """The newest events before a position, the oldest first; of one owner, where that is given."""
-    owner = visit.params.text("owner")
+    owner = query.owner
     if owner and owner not in OWNERS:
         raise invalid(f"owner must be one of {', '.join(OWNERS)}, not '{owner}'")
     where = [f"control.{owner}.>"] if owner else []
-    told = await reader_of(visit).latest(visit.params.integer("before") or None, limit_of(visit), where)
+    told = await reader_of(visit).latest(query.before or None, limit_of(query), where)
     return visit.answer({"steps": [step_shown(one) for one in told.steps], "more": told.more})
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import sqlalchemy as sa
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -16,16 +17,43 @@ from det_contracts.problems import Problem, Refused
 from services.gateway import listing, submit, users
 from services.gateway.domain import Experiment
 from services.gateway.listing import ExperimentFilter, Found
-from services.gateway.paging import experiments_span
+from services.gateway.paging import Window, experiments_span
 from services.gateway.present import job
 from services.gateway.present.experiment import EMPTY, experiment
 from services.gateway.shown import STATES, experiment_state
 from services.gateway.submit import archive
 from services.gateway.web.answers import Experiments, OneExperiment, answering
+from services.gateway.web.query import (
+    NOTHING,
+    Asks,
+    Flag,
+    Integer,
+    Integers,
+    MaybeFlag,
+    Paged,
+    Users,
+    names,
+    one_of,
+)
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
 SORTS = (*listing.EXPERIMENT_SORTS, listing.PROGRESS)
+
+
+class ExperimentsAsked(Paged, Users):
+    """GET /experiments"""
+
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    name: str = ""
+    description: str = ""
+    labels: list[str] = NOTHING
+    archived: MaybeFlag = None
+    states: Annotated[list[str], names("STATE_", STATES)] = NOTHING
+    project_id: Integer = 0
+    experiment_id_filter: Integers = NOTHING
+    including: Integers = Field(default_factory=list, alias="experimentIdFilter.incl")
+    lean: Flag = False
 
 
 @router.post("/experiments")
@@ -76,11 +104,11 @@ async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
 
 
 @router.get("/experiments", **answering(Experiments))
-async def list_experiments(visit: Asked) -> Response:
+async def list_experiments(visit: Asked, query: Asks[ExperimentsAsked]) -> Response:
     """A page of experiments (REST spec, 3.2); ours adds `lean`, without their configurations."""
-    wanted, sort, window = _filter(visit), visit.params.sort(SORTS), visit.params.window()
+    wanted, sort, window = _filter(visit, query), query.sort_by, query.window
     if sort == listing.PROGRESS:
-        found = await _by_progress(visit, wanted)
+        found = await _by_progress(visit, wanted, window)
     else:
         found = await visit.catalogue.read(
             lambda connection: listing.experiments(connection, wanted, sort, window)
@@ -90,34 +118,31 @@ async def list_experiments(visit: Asked) -> Response:
     progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
     # Some may have been deleted since the list was read.
     records = [known[id] for id in found.ids if id in known]
-    lean = bool(visit.params.flag("lean", default=False))
-    shown = [experiment(one, state, progress=progress.get(one.id), lean=lean) for one in records]
+    shown = [experiment(one, state, progress=progress.get(one.id), lean=query.lean) for one in records]
     return visit.answer({"experiments": shown, "pagination": found.span.pagination})
 
 
-def _filter(visit: UserVisit) -> ExperimentFilter:
-    params = visit.params
-    state = visit.catalogue.state
+def _filter(visit: UserVisit, query: ExperimentsAsked) -> ExperimentFilter:
     return ExperimentFilter(
-        name=params.text("name"),
-        description=params.text("description"),
-        labels=params.texts("labels"),
-        archived=params.flag("archived"),
-        states=params.names("states", "STATE_", STATES),
-        users=users.names_of(state, params.texts("users"), params.integers("user_ids")),
-        project_id=params.integer("project_id"),
+        name=query.name,
+        description=query.description,
+        labels=query.labels,
+        archived=query.archived,
+        states=query.states,
+        users=users.names_of(visit.catalogue.state, query.users, query.user_ids),
+        project_id=query.project_id,
         projects=visit.sight.projects(),
-        ids=params.integers("experiment_id_filter.incl") or params.integers("experiment_id_filter"),
+        ids=query.including or query.experiment_id_filter,
     )
 
 
-async def _by_progress(visit: UserVisit, wanted: ExperimentFilter) -> Found:
+async def _by_progress(visit: UserVisit, wanted: ExperimentFilter, window: Window) -> Found:
     """The searcher alone knows progress, so this order is made here; none comes last."""
 
     def everything(connection: sa.Connection) -> list[int]:
         return listing.all_experiments(connection, wanted)
 
-    ids, window = await visit.catalogue.read(everything), visit.params.window()
+    ids = await visit.catalogue.read(everything)
     known = visit.catalogue.state.experiments
     progress = await visit.peers.progress([id for id in ids if id in known and not known[id].ended_at])
     sign = -1 if window.descending else 1

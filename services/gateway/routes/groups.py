@@ -12,6 +12,7 @@ from services.gateway import groups, paging
 from services.gateway.paging import Window
 from services.gateway.present import group as present
 from services.gateway.web.bodies import GroupBody, GroupSearch
+from services.gateway.web.query import Asks, Paged
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit.authz.roles import groups_of
 
@@ -26,10 +27,10 @@ async def create(visit: Asked, wish: GroupBody) -> Response:
 
 
 @router.get("/groups")
-async def list_groups(visit: Asked) -> Response:
+async def list_groups(visit: Asked, query: Asks[Paged]) -> Response:
     """All groups, by id (our addition)."""
     state = visit.catalogue.state
-    page, pagination = paging.cut(sorted(state.groups), visit.params.window())
+    page, pagination = paging.cut(sorted(state.groups), query.window)
     shown = [present.short(state, id) for id in page]
     return visit.answer({"groups": shown, "pagination": pagination})
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from services.gateway import paging
 from services.gateway.web.errors import unimplemented
+from services.gateway.web.query import Asks, Paged
 from services.gateway.web.visit import Asked
 
 EMPTY_LISTS = ("notebooks", "shells")
@@ -30,8 +31,8 @@ router = APIRouter()
 
 
 def _add_empty_list(noun: str) -> None:
-    async def empty(visit: Asked) -> Response:
-        page, pagination = paging.cut([], visit.params.window())
+    async def empty(visit: Asked, query: Asks[Paged]) -> Response:
+        page, pagination = paging.cut([], query.window)
         return visit.answer({noun: page, "pagination": pagination})
 
     router.add_api_route(f"/{noun}", empty, methods=["GET"], name=f"no {noun}")

@@ -14,8 +14,9 @@ from det_contracts.problems import Refused, invalid
 from det_contracts.queries import LogFields
 from services.gateway import follow
 from services.gateway.present import log
-from services.gateway.routes.log_filters import asked_for
+from services.gateway.routes.log_filters import LinesAsked, asked_for
 from services.gateway.routes.tasks import runs_of
+from services.gateway.web.query import Asks, Flag, Integer, Limited
 from services.gateway.web.streaming import Stream
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit import patterns
@@ -25,22 +26,34 @@ PAGE, LONGEST_PAGE = 200, 1000
 router = APIRouter()
 
 
+class PageAsked(LinesAsked):
+    """A window of a log."""
+
+    limit: Integer = PAGE
+    whole: Flag = False
+    mark: str = ""
+
+
+class FileAsked(LinesAsked, Limited):
+    """A log as a file."""
+
+
 @router.get("/trials/{trial_id}/logs/page")
-async def page_of_trial(visit: Asked, trial_id: int) -> Response:
+async def page_of_trial(visit: Asked, trial_id: int, query: Asks[PageAsked]) -> Response:
     """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for.
 
     `mark` is a regular expression that is only looked for in the lines found: `hits` tells where.
     """
-    return await _page(visit, visit.catalogue.trial(trial_id).task_id)
+    return await _page(visit, visit.catalogue.trial(trial_id).task_id, query)
 
 
 @router.get("/tasks/{task_id}/logs/page")
-async def page_of_task(visit: Asked, task_id: str) -> Response:
+async def page_of_task(visit: Asked, task_id: str, query: Asks[PageAsked]) -> Response:
     """Lines behind or before a line, or from a number on; long ones are cut unless `whole` is asked for.
 
     `mark` is a regular expression that is only looked for in the lines found: `hits` tells where.
     """
-    return await _page(visit, _known(visit, task_id))
+    return await _page(visit, _known(visit, task_id), query)
 
 
 @router.get("/trials/{trial_id}/logs/summary")
@@ -56,15 +69,15 @@ async def summary_of_task(visit: Asked, task_id: str) -> Response:
 
 
 @router.get("/trials/{trial_id}/logs/download")
-async def file_of_trial(visit: Asked, trial_id: int) -> Response:
+async def file_of_trial(visit: Asked, trial_id: int, query: Asks[FileAsked]) -> Response:
     """All lines that fit, as a text file."""
-    return await _file(visit, visit.catalogue.trial(trial_id).task_id, f"trial-{trial_id}")
+    return await _file(visit, visit.catalogue.trial(trial_id).task_id, f"trial-{trial_id}", query)
 
 
 @router.get("/tasks/{task_id}/logs/download")
-async def file_of_task(visit: Asked, task_id: str) -> Response:
+async def file_of_task(visit: Asked, task_id: str, query: Asks[FileAsked]) -> Response:
     """All lines that fit, as a text file."""
-    return await _file(visit, _known(visit, task_id), f"task-{task_id}")
+    return await _file(visit, _known(visit, task_id), f"task-{task_id}", query)
 
 
 def _known(visit: UserVisit, task_id: str) -> str:
@@ -74,18 +87,14 @@ def _known(visit: UserVisit, task_id: str) -> str:
     return task_id
 
 
-async def _page(visit: UserVisit, task_id: str) -> Response:
-    limit = visit.params.integer("limit", PAGE)
-    if not 0 < limit <= LONGEST_PAGE:
-        raise invalid(f"limit must be between 1 and {LONGEST_PAGE}, not {limit}")
-    whole = bool(visit.params.flag("whole", default=False))
-    pattern = visit.params.text("mark")
-    mark = patterns.search(pattern) if pattern else None
-    query = asked_for(visit, task_id)
-    found = await visit.peers.log_page(query, limit=limit)
+async def _page(visit: UserVisit, task_id: str, query: PageAsked) -> Response:
+    if not 0 < query.limit <= LONGEST_PAGE:
+        raise invalid(f"limit must be between 1 and {LONGEST_PAGE}, not {query.limit}")
+    mark = patterns.search(query.mark) if query.mark else None
+    found = await visit.peers.log_page(asked_for(visit, task_id, query), limit=query.limit)
     return visit.answer(
         {
-            "lines": [log.shown(line, whole=whole, mark=mark) for line in found.lines],
+            "lines": [log.shown(line, whole=query.whole, mark=mark) for line in found.lines],
             "more": found.more,
             "cursor": str(found.cursor),
             "number": found.number,
@@ -97,8 +106,8 @@ async def _summary(visit: UserVisit, task_id: str) -> Response:
     return visit.answer(log.summary(await visit.peers.ask(LogFields(task_id))))
 
 
-async def _file(visit: UserVisit, task_id: str, name: str) -> Response:
-    pages = follow.read(visit.peers, asked_for(visit, task_id), visit.params.integer("limit"))
+async def _file(visit: UserVisit, task_id: str, name: str, query: FileAsked) -> Response:
+    pages = follow.read(visit.peers, asked_for(visit, task_id, query), query.limit)
     # Whatever is wrong shows itself before the answer begins.
     first: follow.Lines = await anext(pages, ())
     return Stream(

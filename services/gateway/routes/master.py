@@ -14,10 +14,26 @@ from services.gateway import journal, store
 from services.gateway.cluster_health import DOWN
 from services.gateway.routes.oidc import START
 from services.gateway.settings import Settings
+from services.gateway.web.query import Asking, Asks, Flag, Integer
 from services.gateway.web.visit import Anybody, Asked
 from services.kit.archive.log import standing
 from services.kit.authz.roles import is_rbac
 from services.kit.jetstream_feed import CANNOT_READ
+
+
+class LogAsked(Asking):
+    """GET /master/logs"""
+
+    offset: Integer = 0
+    limit: Integer = 0
+    follow: Flag = False
+
+
+class ParkedAsked(Asking):
+    """GET /master/parked"""
+
+    limit: Integer = 100
+
 
 API_VERSION = "0.25.0"
 """Of the API that we speak: clients compare it with their own."""
@@ -76,23 +92,18 @@ async def config(visit: Asked) -> Response:
 
 
 @router.get("/master/logs")
-async def logs(visit: Asked) -> Response:
+async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
     """What was decided and seen in the cluster, in words."""
-    params, backend = visit.params, visit.backend
-    limit = params.integer("limit")
-    if limit < 0:
+    if query.limit < 0:
         raise invalid("Limit must be >= 0")
-    follow = bool(params.flag("follow", default=False))
-    offset = params.integer("offset")
-    return visit.stream(
-        journal.entries(backend.journal, visit.catalogue, offset=offset, limit=limit, follow=follow)
-    )
+    part = {"offset": query.offset, "limit": query.limit}
+    return visit.stream(journal.entries(visit.backend.journal, visit.catalogue, follow=query.follow, **part))
 
 
 @router.get("/master/parked")
-async def parked(visit: Asked) -> Response:
+async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
     """What was passed over (our addition): messages nobody can read, records nobody can decide about."""
-    limit = visit.params.integer("limit", 100)
+    limit = query.limit
     if not 0 < limit <= MOST_PASSED_OVER:
         raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")
     found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))

@@ -9,13 +9,23 @@ from starlette.responses import Response
 
 from det_contracts.problems import invalid
 from services.gateway.present.metrics import VALIDATION, report
+from services.gateway.web.query import NOTHING, Asking, Asks, Grouped, Integers
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
 
 
-def _stream(visit: UserVisit, group: str | None) -> Response:
-    ids = visit.params.integers("trial_ids")
+class ReportsAsked(Asking):
+    """Of which trials."""
+
+    trial_ids: Integers = NOTHING
+
+
+class GroupAsked(ReportsAsked, Grouped):
+    """And of which group."""
+
+
+def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
     if not ids:
         raise invalid("trialIds must name at least one trial")
     for id in ids:
@@ -30,18 +40,18 @@ def _stream(visit: UserVisit, group: str | None) -> Response:
 
 
 @router.get("/trials/metrics/trial_metrics")
-async def of_group(visit: Asked) -> Response:
+async def of_group(visit: Asked, query: Asks[GroupAsked]) -> Response:
     """Reports of one group, or of all."""
-    return _stream(visit, visit.params.text("group") or None)
+    return _stream(visit, query.trial_ids, query.group or None)
 
 
 @router.get("/trials/metrics/training_metrics")
-async def training(visit: Asked) -> Response:
+async def training(visit: Asked, query: Asks[ReportsAsked]) -> Response:
     """Training reports."""
-    return _stream(visit, "training")
+    return _stream(visit, query.trial_ids, "training")
 
 
 @router.get("/trials/metrics/validation_metrics")
-async def validation(visit: Asked) -> Response:
+async def validation(visit: Asked, query: Asks[ReportsAsked]) -> Response:
     """Validation reports."""
-    return _stream(visit, VALIDATION)
+    return _stream(visit, query.trial_ids, VALIDATION)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -15,6 +15,7 @@ from services.gateway.domain import Model, ModelVersion, State
 from services.gateway.present import model as present
 from services.gateway.routes import checkpoints
 from services.gateway.web.bodies import ModelBody, ModelMove, VersionBody
+from services.gateway.web.query import NOTHING, Asks, Integer, Integers, MaybeFlag, Paged, Users, one_of
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -54,15 +55,27 @@ def _shown(visit: UserVisit, id: int) -> Response:
     return visit.answer({"model": present.model(state.models[id], state)})
 
 
+class ModelsAsked(Paged, Users):
+    """GET /models"""
+
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    name: str = ""
+    description: str = ""
+    labels: list[str] = NOTHING
+    archived: MaybeFlag = None
+    id: Integer = 0
+    workspace_id: Integer = 0
+    workspace_ids: Integers = NOTHING
+    workspace_names: list[str] = NOTHING
+
+
 @router.get("/models")
-async def models(visit: Asked) -> Response:
+async def models(visit: Asked, query: Asks[ModelsAsked]) -> Response:
     """A page of models."""
-    state, params = visit.catalogue.state, visit.params
-    sort = params.sort(SORTS)
-    found = [present.model(one, state) for one in _seen(visit)]
-    found = [one for one in found if all(check(one) for check in _checks(visit))]
-    found.sort(key=lambda one: (one[SORTS[sort]], one["id"]))
-    page, pagination = paging.cut(found, params.window())
+    found = [present.model(one, visit.catalogue.state) for one in _seen(visit)]
+    found = [one for one in found if all(check(one) for check in _checks(visit, query))]
+    found.sort(key=lambda one: (one[SORTS[query.sort_by]], one["id"]))
+    page, pagination = paging.cut(found, query.window)
     return visit.answer({"models": page, "pagination": pagination})
 
 
@@ -71,14 +84,13 @@ def _seen(visit: UserVisit) -> list[Model]:
     return sight.only(lambda one: sight.workspace(one.workspace_id), visit.catalogue.state.models.values())
 
 
-def _checks(visit: UserVisit) -> list[Any]:
-    state, params = visit.catalogue.state, visit.params
-    name, description = params.text("name").lower(), params.text("description").lower()
-    labels, archived, id = set(params.texts("labels")), params.flag("archived"), params.integer("id")
-    names = params.texts("users")
-    wanted_users = users.names_of(state, names, params.integers("user_ids"))
-    named = set(params.texts("workspace_names"))
-    spaces = set(params.integers("workspace_ids")) | {params.integer("workspace_id")} - {0}
+def _checks(visit: UserVisit, query: ModelsAsked) -> list[Any]:
+    state = visit.catalogue.state
+    name, description = query.name.lower(), query.description.lower()
+    labels, archived, id = set(query.labels), query.archived, query.id
+    wanted_users = users.names_of(state, query.users, query.user_ids)
+    named = set(query.workspace_names)
+    spaces = set(query.workspace_ids) | {query.workspace_id} - {0}
     spaces |= {w.workspace_id for w in places.workspaces(state).values() if w.name in named}
     limited = bool(spaces or named)
     return [
@@ -90,11 +102,11 @@ def _checks(visit: UserVisit) -> list[Any]:
 
 
 @router.get("/model/labels")
-async def labels(visit: Asked) -> Response:
+async def labels(visit: Asked, query: Asks[Paged]) -> Response:
     """All labels of models, the most used first."""
     used = Counter(label for one in _seen(visit) for label in one.labels)
     found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = paging.cut(found, query.window)
     return visit.answer({"labels": page, "pagination": pagination})
 
 
@@ -186,12 +198,12 @@ async def _shown_version(visit: UserVisit, id: int) -> Response:
 
 
 @router.get("/models/{name}/versions")
-async def versions(visit: Asked, name: str) -> Response:
+async def versions(visit: Asked, name: str, query: Asks[Paged]) -> Response:
     """A page of the versions of a model."""
     state = visit.catalogue.state
     one = find(state, name)
     found = [state.versions[id] for id in state.numbers.ids(one.id)]
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = paging.cut(found, query.window)
     held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
     sight = visit.sight
     held = sight.only(lambda known: sight.experiment(known.experiment_id), held)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from pydantic import Field
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from det_contracts.commands import SignIn
@@ -26,6 +27,7 @@ from services.gateway.oidc.pending import Pending, Ticket, Unusable
 from services.gateway.present.user import user
 from services.gateway.web.bodies import TicketBody
 from services.gateway.web.errors import MEANINGS, unauthenticated
+from services.gateway.web.query import Asking, Asks
 from services.gateway.web.visit import Anybody, Visit
 from services.kit.admission import Busy
 
@@ -33,11 +35,31 @@ if TYPE_CHECKING:
     from services.gateway.oidc.provider import Provider
 
 router = APIRouter()
+
+
+class StartAsked(Asking):
+    """GET /auth/oidc/start: what does not fit is told on a page."""
+
+    port: str = ""
+    challenge: str = ""
+    back: str = Field("", alias="return")
+
+
+class CallbackAsked(Asking):
+    """GET /auth/oidc/callback, as the provider sends it."""
+
+    code: str = ""
+    state: str = ""
+    iss: str = ""
+    error: str = ""
+
+
 PLACE = "/api/v1/auth/oidc"
 START = f"{PLACE}/start"
 COOKIE = "signing_in"
 TICKET_S = 60.0
 LONGEST_CODE = 4096
+_PORT = re.compile("[0-9]{1,5}")
 _CHALLENGE = re.compile("[0-9a-f]{64}")
 HEADERS = {
     "Cache-Control": "no-store",
@@ -48,15 +70,15 @@ HEADERS = {
 
 
 @router.get("/auth/oidc/start")
-async def start(visit: Anybody) -> Response:
+async def start(visit: Anybody, query: Asks[StartAsked]) -> Response:
     """Go to the provider; `return`: the place to come back to. `port` and `challenge` are for `det`."""
     try:
         provider = _provider(visit)
-        port, challenge = visit.params.integer("port"), visit.params.text("challenge")
-        if (port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
+        port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
+        if (query.port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
             raise invalid("port must be 1024 to 65535, and challenge the SHA-256 of what the command knows")
         redirect_url = visit.backend.settings.oidc_redirect_url or _own_address(visit)
-        begun = kept.begin(redirect_url, visit.params.text("return"), time.time(), port, challenge)
+        begun = kept.begin(redirect_url, query.back, time.time(), port, challenge)
         lane = visit.backend.limits.sign_ins
         url = await lane.run(visit.address, provider.address, begun)
     except (Refused, ProviderAway) as error:
@@ -75,12 +97,12 @@ async def start(visit: Anybody) -> Response:
 
 
 @router.get("/auth/oidc/callback")
-async def callback(visit: Anybody) -> Response:
+async def callback(visit: Anybody, query: Asks[CallbackAsked]) -> Response:
     """Somebody comes back from the provider."""
     try:
         attempt = visit.backend.logins.begin_elsewhere(visit.address, time.monotonic())
         try:
-            answer = await _come_back(visit)
+            answer = await _come_back(visit, query)
         except Busy:
             attempt.forget(time.monotonic())
             raise
@@ -106,14 +128,13 @@ async def token(visit: Anybody, body: TicketBody) -> Response:
     return visit.answer({"token": ticket.token, "user": user(who)})
 
 
-async def _come_back(visit: Visit) -> Response:
+async def _come_back(visit: Visit, query: CallbackAsked) -> Response:
     provider, backend = _provider(visit), visit.backend
-    begun, code = _begun(visit), visit.params.text("code")
-    if issuer := visit.params.text("iss"):
-        _same(issuer, backend.settings.oidc_issuer)
+    begun, code = _begun(visit, query.state), query.code
+    if query.iss:
+        _same(query.iss, backend.settings.oidc_issuer)
     if not code or len(code) > LONGEST_CODE:
-        said = visit.params.text("error")
-        raise NotProven("you did not sign in at the provider" if said else "the provider sent no code")
+        raise NotProven("you did not sign in at the provider" if query.error else "the provider sent no code")
     claims = await backend.limits.sign_ins.run(visit.address, provider.claims, begun, code, time.time())
     who = await _who(visit, claims)
     client = visit.request.headers.get("user-agent", "")
@@ -150,14 +171,14 @@ def _back(visit: Visit, begun: Pending, token: str) -> Response:
     return RedirectResponse(waiting, 303, headers=HEADERS)
 
 
-def _begun(visit: Visit) -> Pending:
+def _begun(visit: Visit, state: str) -> Pending:
     """The sign-in that this browser began; raises `NotProven`."""
     again = "begin again, and stay in the same browser"
     try:
         begun = kept.open_pending(visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time())
     except Unusable:
         raise NotProven(f"this sign-in was not begun here, or too long ago: {again}") from None
-    if not visit.params.text("state") or visit.params.text("state") != begun.state:
+    if not state or state != begun.state:
         raise NotProven(f"this is another sign-in than the last one that this browser began: {again}")
     return begun
 

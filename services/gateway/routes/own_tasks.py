@@ -19,6 +19,7 @@ from services.gateway.present.own_task import own_task
 from services.gateway.submit import archive, configuration, secrets
 from services.gateway.submit.own_task import Wish, completed, tensorboard
 from services.gateway.web.bodies import TaskBody, TaskPriority
+from services.gateway.web.query import Asks, Integer, Paged, Users
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -79,6 +80,12 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
     return _shown(visit, kind, id, **told)
 
 
+class TasksAsked(Paged, Users):
+    """Whose tasks, and where."""
+
+    workspace_id: Integer = 0
+
+
 def _add(kind: OwnKind) -> None:
     noun = NOUNS[kind]
     path = f"/{noun}s"
@@ -87,19 +94,17 @@ def _add(kind: OwnKind) -> None:
         """Start one; it waits for slots, runs once, and has a log."""
         return await _start(visit, kind)
 
-    async def list_all(visit: Asked) -> Response:
+    async def list_all(visit: Asked, query: Asks[TasksAsked]) -> Response:
         """All there are and were, by when they were started."""
-        state, params = visit.catalogue.state, visit.params
-        names, numbers = params.texts("users"), params.integers("user_ids")
-        wanted = users.names_of(state, names, numbers)
+        state, space = visit.catalogue.state, query.workspace_id
+        wanted = users.names_of(state, query.users, query.user_ids)
         own = [one for one in state.tasks.values() if one.kind == kind]
         sight = visit.sight
         own = sight.only(lambda one: sight.workspace(one.workspace_id), own)
         own = [one for one in own if not wanted or one.user in wanted]
-        space = params.integer("workspace_id")
         own = [one for one in own if space in (0, one.workspace_id)]
         own.sort(key=lambda one: one.number)
-        page, pagination = paging.cut([own_task(one, state) for one in own], params.window())
+        page, pagination = paging.cut([own_task(one, state) for one in own], query.window)
         return visit.answer({f"{noun}s": page, "pagination": pagination})
 
     async def get(visit: Asked, id: str) -> Response:

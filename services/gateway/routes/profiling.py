@@ -17,6 +17,7 @@ from services.gateway.peers import Report
 from services.gateway.present.values import instant
 from services.gateway.watching import ALREADY, period_s, trial_over, watched
 from services.gateway.web.bodies import Body
+from services.gateway.web.query import Asking, Asks, Followed
 from services.gateway.web.visit import Asked
 from services.gateway.witness import Witness
 
@@ -95,8 +96,15 @@ def _series(batch: Batch) -> Series:
     )
 
 
+class SeriesAsked(Asking):
+    """GET /trials/{trial_id}/profiler/metrics"""
+
+    name: str = Field("", alias="labels.name")
+    kind: str = Field("", alias="labels.metricType")
+
+
 @router.get("/trials/{trial_id}/profiler/available_series")
-async def available(visit: Asked, trial_id: int) -> Response:
+async def available(visit: Asked, trial_id: int, query: Asks[Followed]) -> Response:
     """Which series there are; with `follow` until the trial has ended."""
     visit.catalogue.trial(trial_id)
 
@@ -110,8 +118,8 @@ async def available(visit: Asked, trial_id: int) -> Response:
         ]
         return {"labels": found}
 
-    over = trial_over(trial_id) if visit.params.flag("follow", default=False) else ALREADY
-    return visit.stream(watched(visit, ask, over, period_s(visit)))
+    over = trial_over(trial_id) if query.follow else ALREADY
+    return visit.stream(watched(visit, ask, over, period_s(query)))
 
 
 def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
@@ -119,10 +127,10 @@ def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
 
 
 @router.get("/trials/{trial_id}/profiler/metrics")
-async def series(visit: Asked, trial_id: int) -> Response:
+async def series(visit: Asked, trial_id: int, query: Asks[SeriesAsked]) -> Response:
     """The points of one series, `labels.name` and `labels.metricType`, as far as they were reported."""
     visit.catalogue.trial(trial_id)
-    name, kind = visit.params.text("labels.name"), visit.params.text("labels.metric_type")
+    name, kind = query.name, query.kind
     if not name:
         raise invalid("labels.name must name a series; see available_series")
     groups = [GROUPS[kind]] if kind in GROUPS else list(TYPES)

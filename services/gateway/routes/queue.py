@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -14,55 +14,69 @@ from services.gateway import paging
 from services.gateway.present import agent, job
 from services.gateway.submit.configuration import DEFAULT_POOL
 from services.gateway.web.bodies import QueueUpdate, QueueUpdates
+from services.gateway.web.query import NOTHING, Asking, Asks, Paged, names
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
 JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
 
 
+class JobsAsked(Paged):
+    """Which jobs."""
+
+    resource_pool: str = ""
+    states: Annotated[list[str], names("STATE_", JOB_STATES)] = NOTHING
+
+
+class StatsAsked(Asking):
+    """Of which pools."""
+
+    resource_pools: list[str] = NOTHING
+
+
 @router.get("/resource-pools")
-async def pools(visit: Asked) -> Response:
+async def pools(visit: Asked, query: Asks[Paged]) -> Response:
     """All pools, with their queues' counts."""
     rows, queue = await visit.peers.pools(), await visit.peers.jobs()
     found = []
     for row in rows:
         shown = agent.pool(row, visit.catalogue.state, default=row.name == DEFAULT_POOL)
         found.append(shown | {"stats": job.stats(one for one in queue if one.pool == row.name)})
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = paging.cut(found, query.window)
     return visit.answer({"resourcePools": page, "pagination": pagination})
 
 
-async def _jobs(visit: UserVisit) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    rows = await visit.peers.jobs(visit.params.text("resource_pool") or None)
-    states = visit.params.names("states", "STATE_", JOB_STATES)
+async def _jobs(visit: UserVisit, query: JobsAsked) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rows = await visit.peers.jobs(query.resource_pool or None)
+    states = query.states
     wanted = [row for row in rows if not states or row.state in states]
     sight = visit.sight
     wanted = sight.only(lambda row: sight.experiment(row.experiment_id), wanted)
     found = job.jobs(wanted, visit.catalogue.state)
-    return paging.cut(found, visit.params.window())
+    return paging.cut(found, query.window)
 
 
 @router.get("/job-queues")
-async def queue(visit: Asked) -> Response:
+async def queue(visit: Asked, query: Asks[JobsAsked]) -> Response:
     """Who is next."""
-    page, pagination = await _jobs(visit)
+    page, pagination = await _jobs(visit, query)
     return visit.answer({"jobs": page, "pagination": pagination})
 
 
 @router.get("/job-queues-v2")
-async def queue_v2(visit: Asked) -> Response:
+async def queue_v2(visit: Asked, query: Asks[JobsAsked]) -> Response:
     """Who is next; each job wrapped once more."""
-    page, pagination = await _jobs(visit)
+    page, pagination = await _jobs(visit, query)
     return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
 
 
 @router.get("/job-queues/stats")
-async def stats(visit: Asked) -> Response:
+async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
     """How many wait and run, per pool."""
-    wanted = visit.params.texts("resource_pools")
-    queue, names = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    wanted = query.resource_pools
+    queue, there = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
     for name in wanted:
-        if name not in names:
+        if name not in there:
             raise not_found("resource pool", name)
     found = [
         {
@@ -70,7 +84,7 @@ async def stats(visit: Asked) -> Response:
             "stats": job.stats(one for one in queue if one.pool == name),
             "aggregates": [],
         }
-        for name in names
+        for name in there
         if not wanted or name in wanted
     ]
     return visit.answer({"results": found})

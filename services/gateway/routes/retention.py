@@ -12,25 +12,33 @@ from det_contracts.queries import PreviewRetention
 from services.gateway.domain import Checkpoint
 from services.gateway.present.checkpoint import checkpoint
 from services.gateway.present.values import instant
+from services.gateway.web.query import Asking, Asks, Integer
 from services.gateway.web.visit import Asked
 
 root = APIRouter()
-NUMBERS = ("save_experiment_best", "save_trial_best", "save_trial_latest")
+
+
+class NumbersAsked(Asking):
+    """How many would stay."""
+
+    save_experiment_best: Integer = 0
+    save_trial_best: Integer = 0
+    save_trial_latest: Integer = 0
 
 
 @root.get("/experiments/{experiment_id}/preview_gc")
-async def preview(visit: Asked, experiment_id: int) -> Response:
+async def preview(visit: Asked, experiment_id: int, query: Asks[NumbersAsked]) -> Response:
     """Checkpoints that would go, were the experiment over and these its numbers."""
     one = visit.catalogue.experiment(experiment_id)
-    found = [visit.params.integer(name) for name in NUMBERS]
+    found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
     if min(found) < 0:
-        raise invalid(f"{', '.join(NUMBERS)} must not be below 0")
+        raise invalid(f"{', '.join(NumbersAsked.model_fields)} must not be below 0")
     best, trial_best, trial_latest = found
-    query = PreviewRetention(
+    question = PreviewRetention(
         experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
     )
     state = visit.catalogue.state
-    going = [state.checkpoints[uuid] for uuid in await visit.peers.ask(query) if uuid in state.checkpoints]
+    going = [state.checkpoints[uuid] for uuid in await visit.peers.ask(question) if uuid in state.checkpoints]
     shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in going]
     return visit.answer({"checkpoints": shown, "metric_name": one.metric})
 

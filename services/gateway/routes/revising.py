@@ -19,7 +19,7 @@ from services.gateway.present.experiment import present_config
 from services.gateway.routes.experiments import show
 from services.gateway.shown import STATES
 from services.gateway.web.bodies import Bulk, BulkMove, ExperimentMove
-from services.gateway.web.params import enum_names
+from services.gateway.web.query import enum_names
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()

@@ -24,6 +24,7 @@ from services.gateway.present.experiment import experiment
 from services.gateway.routes.trials import show
 from services.gateway.search import Lookup
 from services.gateway.web.answers import ColumnsThere, FoundExperiments, answering
+from services.gateway.web.query import NOTHING, Asking, Asks, Flag, Integer, Paged
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -33,16 +34,30 @@ LOOKED_AT = 200
 """Newest experiments of a project whose metrics are offered as columns."""
 
 
+class ProjectAsked(Asking):
+    """In which project; 0: in all."""
+
+    project_id: Integer = 0
+
+
+class SearchAsked(Paged, ProjectAsked):
+    """GET /experiments-search"""
+
+    filter: str = ""
+    sort: str = ""
+    columns: list[str] = NOTHING
+    lean: Flag = False
+
+
 @router.get("/experiments-search", **answering(FoundExperiments))
-async def find(visit: Asked) -> Response:
+async def find(visit: Asked, query: Asks[SearchAsked]) -> Response:
     """A page of experiments that fit a filter, each with its best trial.
 
     Ours adds `lean`, without configurations and best trials, and `columns`, whose values each row then holds.
     """
-    params, state = visit.params, visit.catalogue.state
-    wish = search.read(params.text("filter"), params.text("sort"))
-    wanted = [known(name) for text in params.texts("columns") for name in text.split(",") if name]
-    project = params.integer("project_id")
+    state, project = visit.catalogue.state, query.project_id
+    wish = search.read(query.filter, query.sort)
+    wanted = [known(name) for text in query.columns for name in text.split(",") if name]
     if project:
         places.project(state, project)
         visit.see("project", project)
@@ -53,10 +68,9 @@ async def find(visit: Asked) -> Response:
         ids = [id for id in ids if state.experiments[id].project_id == project]
     # In a thread: what takes 100 ms with 100,000 experiments would let everybody else wait.
     ordered = await asyncio.to_thread(wish.answer, lookup, ids)
-    part = paging.experiments_span(params.window(), len(ordered))
+    part = paging.experiments_span(query.window, len(ordered))
     page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
-    lean = bool(params.flag("lean", default=False))
-    rows = await _rows(visit, page, lean)
+    rows = await _rows(visit, page, query.lean)
     if wanted:
         rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
     return visit.answer({"experiments": rows, "pagination": part.pagination})
@@ -87,10 +101,10 @@ def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
 
 
 @router.get("/experiment/labels")
-async def labels(visit: Asked) -> Response:
+async def labels(visit: Asked, query: Asks[ProjectAsked]) -> Response:
     """All labels of experiments, the most used first."""
-    state, project = visit.catalogue.state, visit.params.integer("project_id")
-    held = (state.experiments[id] for id in _held(visit, project))
+    state = visit.catalogue.state
+    held = (state.experiments[id] for id in _held(visit, query.project_id))
     used = Counter(label for one in held for label in one.labels)
     return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
 

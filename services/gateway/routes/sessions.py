@@ -15,10 +15,18 @@ from services.gateway.domain import User
 from services.gateway.present.user import access_token, session
 from services.gateway.rights import judge, may
 from services.gateway.web.bodies import TokenBody
+from services.gateway.web.query import Asking, Asks, Integer
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit.authz.judge import Wish
 
 router = APIRouter()
+
+
+class TokensAsked(Asking):
+    """GET /tokens"""
+
+    user_id: Integer = 0
+    username: str = ""
 
 
 @router.get("/users/{user_id}/sessions")
@@ -58,9 +66,9 @@ async def _close(visit: UserVisit, id: str) -> None:
 
 
 @router.get("/tokens")
-async def list_tokens(visit: Asked) -> Response:
+async def list_tokens(visit: Asked, query: Asks[TokensAsked]) -> Response:
     """API tokens of oneself, or as an administrator of another user (`userId`, `username`)."""
-    owner = _meant(visit, visit.params.integer("user_id"), visit.params.text("username"))
+    owner = _meant(visit, query.user_id, query.username)
     now = time.time()
     found = [one for one in sessions.tokens_of(visit.catalogue.state, owner.id) if one.until > now]
     return visit.answer({"tokenInfo": [access_token(one) for one in found]})

@@ -16,6 +16,7 @@ from services.gateway.commands.templates import template_id
 from services.gateway.domain import Template
 from services.gateway.submit import configuration, secrets
 from services.gateway.web.bodies import TemplateBody
+from services.gateway.web.query import Asks, Paged
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
@@ -29,15 +30,21 @@ def _shown(template: Template) -> dict[str, Any]:
     }
 
 
+class TemplatesAsked(Paged):
+    """GET /templates"""
+
+    name: str = ""
+
+
 @router.get("/templates")
-async def templates(visit: Asked) -> Response:
+async def templates(visit: Asked, query: Asks[TemplatesAsked]) -> Response:
     """All templates, by name."""
-    part = visit.params.text("name").lower()
+    part = query.name.lower()
     known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
     sight = visit.sight
     known = sight.only(lambda one: sight.workspace(one.workspace_id), known)
     found = [_shown(one) for one in known if part in one.name.lower()]
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = paging.cut(found, query.window)
     return visit.answer({"templates": page, "pagination": pagination})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -16,19 +16,27 @@ from services.gateway.peers import Summary
 from services.gateway.present.trial import trial
 from services.gateway.shown import STATES, trial_state
 from services.gateway.web.answers import OneTrial, Trials, answering
+from services.gateway.web.query import NOTHING, Asks, Flag, Paged, names, one_of
 from services.gateway.web.visit import Asked, UserVisit
-from services.gateway.workloads import workloads
+from services.gateway.workloads import Workloads, workloads
 
 router = APIRouter()
 SORTS = (*listing.TRIAL_SORTS, listing.DURATION)
 
 
+class TrialsAsked(Paged):
+    """GET /experiments/{id}/trials"""
+
+    states: Annotated[list[str], names("STATE_", STATES)] = NOTHING
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    lean: Flag = False
+
+
 @router.get("/experiments/{experiment_id}/trials", **answering(Trials))
-async def of_experiment(visit: Asked, experiment_id: int) -> Response:
+async def of_experiment(visit: Asked, experiment_id: int, query: Asks[TrialsAsked]) -> Response:
     """A page of an experiment's trials; ours adds `lean`, without statistics of every metric."""
     smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
-    states, sort = visit.params.names("states", "STATE_", STATES), visit.params.sort(SORTS)
-    window = visit.params.window()
+    states, sort, window = query.states, query.sort_by, query.window
     found = await visit.catalogue.read(
         lambda connection: listing.trials(
             connection, experiment_id, states, sort, window, smaller_is_better=smaller
@@ -37,7 +45,7 @@ async def of_experiment(visit: Asked, experiment_id: int) -> Response:
     known = visit.catalogue.state.trials
     records = [known[id] for id in found.ids if id in known]
     shown = await show(visit, records)
-    if visit.params.flag("lean", default=False):
+    if query.lean:
         shown = [{**one, "summaryMetrics": {}} for one in shown]
     return visit.answer({"trials": shown, "pagination": found.span.pagination})
 
@@ -77,7 +85,7 @@ async def kill(visit: Asked, trial_id: int) -> Response:
 
 
 @router.get("/trials/{trial_id}/workloads")
-async def list_workloads(visit: Asked, trial_id: int) -> Response:
+async def list_workloads(visit: Asked, trial_id: int, query: Asks[Workloads]) -> Response:
     """What a trial did: training, validations, checkpoints."""
-    page, pagination = await workloads(visit, visit.catalogue.trial(trial_id))
+    page, pagination = await workloads(visit, visit.catalogue.trial(trial_id), query)
     return visit.answer({"workloads": page, "pagination": pagination})

@@ -14,6 +14,7 @@ from det_contracts.problems import invalid
 from services.gateway import paging, users
 from services.gateway.present.user import user
 from services.gateway.web.bodies import AgentUserBody, SettingsBody, UserBody, UserCreation
+from services.gateway.web.query import Asks, Paged
 from services.gateway.web.visit import Asked, UserVisit
 from services.kit import passwords
 
@@ -21,10 +22,10 @@ router = APIRouter()
 
 
 @router.get("/users")
-async def list_users(visit: Asked) -> Response:
+async def list_users(visit: Asked, query: Asks[Paged]) -> Response:
     """All users, by id."""
     found = [user(one) for one in users.everybody(visit.catalogue.state)]
-    page, pagination = paging.cut(found, visit.params.window())
+    page, pagination = paging.cut(found, query.window)
     return visit.answer({"users": page, "pagination": pagination})
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from det_contracts.problems import Refused, invalid
 from services.gateway.present.values import instant
 from services.gateway.subjects import find
+from services.gateway.web.query import Asking, Asks, Flag, Integer
 from services.gateway.web.visit import Asked, UserVisit
 from services.why.chain import Step, Told
 from services.why.reader import Reader
@@ -19,13 +20,26 @@ router = APIRouter()
 MOST_STEPS = 1000
 
 
+class StepsAsked(Asking):
+    """Which part of a story."""
+
+    before: Integer = 0
+    limit: Integer = 200
+
+
+class WhyAsked(StepsAsked):
+    """GET /why/{kind}/{id}"""
+
+    all: Flag = False
+
+
 @router.get("/why/{kind}/{id}")
-async def why(visit: Asked, kind: str, id: str) -> Response:
+async def why(visit: Asked, kind: str, id: str, query: Asks[WhyAsked]) -> Response:
     """The chain of causes, newest first; with `all`, the story before a position, the oldest first."""
     reader = reader_of(visit)
     subject = await _subject(visit, reader, kind, id)
-    if visit.params.flag("all", default=False):
-        told = await reader.story(subject, visit.params.integer("before") or None, limit_of(visit))
+    if query.all:
+        told = await reader.story(subject, query.before or None, limit_of(query))
     else:
         told = await reader.chain(subject)
     return visit.answer(_shown(subject, told, await _waits_for(visit, subject)))
@@ -52,9 +66,9 @@ async def _subject(visit: UserVisit, reader: Reader, kind: str, id: str) -> Subj
     return found
 
 
-def limit_of(visit: UserVisit) -> int:
+def limit_of(query: StepsAsked) -> int:
     """How many steps are asked for; raises `Refused` (400)."""
-    limit = visit.params.integer("limit", 200)
+    limit = query.limit
     if not 1 <= limit <= MOST_STEPS:
         raise invalid(f"limit must be from 1 to {MOST_STEPS}, not {limit}")
     return limit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter
@@ -13,10 +13,20 @@ from det_contracts.events.gateway import Note
 from services.gateway import paging, places
 from services.gateway.present import workspace as present
 from services.gateway.web.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
+from services.gateway.web.query import Asks, MaybeFlag, Paged, one_of
 from services.gateway.web.visit import Asked, UserVisit
 
 router = APIRouter()
 SORTS = {"ID": "id", "NAME": "name"}
+
+
+class PlacesAsked(Paged):
+    """Which workspaces, or projects of one."""
+
+    name: str = ""
+    name_case_sensitive: str = ""
+    archived: MaybeFlag = None
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
 
 
 def _workspace(visit: UserVisit, id: int) -> Response:
@@ -30,13 +40,12 @@ def _project(visit: UserVisit, id: int) -> Response:
     return visit.answer({"project": present.project(places.project(state, id), state)})
 
 
-def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
-    params = visit.params
-    name, archived, window = params.text("name").lower(), params.flag("archived"), params.window()
-    exactly = params.text("name_case_sensitive")
+def _page(visit: UserVisit, query: PlacesAsked, noun: str, found: list[dict[str, Any]]) -> Response:
+    name, archived, window = query.name.lower(), query.archived, query.window
+    exactly = query.name_case_sensitive
     found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
     found = [one for one in found if exactly in ("", one["name"])]
-    by = SORTS[params.sort(SORTS)]
+    by = SORTS[query.sort_by]
     # Pinned ones come first in either direction.
     found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by], one["id"]))
     page, pagination = paging.cut(found, window)
@@ -44,13 +53,13 @@ def _page(visit: UserVisit, noun: str, found: list[dict[str, Any]]) -> Response:
 
 
 @router.get("/workspaces")
-async def workspaces(visit: Asked) -> Response:
+async def workspaces(visit: Asked, query: Asks[PlacesAsked]) -> Response:
     """All workspaces, pinned ones first."""
     state, viewer = visit.catalogue.state, visit.user.username
     sight = visit.sight
     seen = sight.only(lambda one: sight.workspace(one.workspace_id), places.workspaces(state).values())
     found = [present.workspace(one, state, viewer) for one in seen]
-    return _page(visit, "workspaces", found)
+    return _page(visit, query, "workspaces", found)
 
 
 @router.post("/workspaces")
@@ -106,12 +115,12 @@ for _verb, _changes in (
 
 
 @router.get("/workspaces/{id}/projects")
-async def projects(visit: Asked, id: int) -> Response:
+async def projects(visit: Asked, id: int, query: Asks[PlacesAsked]) -> Response:
     """The projects of a workspace."""
     state = visit.catalogue.state
     places.workspace(state, id)
     own = [one for one in places.projects(state).values() if one.workspace_id == id]
-    return _page(visit, "projects", [present.project(one, state) for one in own])
+    return _page(visit, query, "projects", [present.project(one, state) for one in own])
 
 
 @router.post("/workspaces/{id}/projects")

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from det_contracts.problems import Code, Problem, Refused
 from services.gateway.web.bodies import told
+from services.gateway.web.query import FAULT, snake_case
 from services.kit.admission import Busy
 
 log = structlog.get_logger()
@@ -126,7 +127,14 @@ async def _http(request: Request, error: HTTPException) -> Response:
 
 
 async def _invalid(request: Request, error: RequestValidationError) -> Response:
-    return response(request.url.path, Problem("invalid_argument", told(error.errors(), skip=1)))
+    return response(request.url.path, Problem("invalid_argument", _faults(error)))
+
+
+def _faults(error: RequestValidationError) -> str:
+    queried = [one for one in error.errors() if one["type"] == FAULT]
+    others = [one for one in error.errors() if one["type"] != FAULT]
+    said = [f"{snake_case(one['loc'][-1])} {one['msg']}" for one in queried]
+    return "; ".join([*said, *([told(others, skip=1)] if others else [])])
 
 
 async def _gone(request: Request, error: ClientDisconnect) -> Response:

@@ -23,7 +23,6 @@ from services.gateway.domain import User
 from services.gateway.rights import judge
 from services.gateway.sight import Sight
 from services.gateway.web import errors
-from services.gateway.web.params import Params
 from services.gateway.web.streaming import Stream
 from services.kit import task_tokens
 from services.kit.authz.judge import Wish
@@ -31,6 +30,8 @@ from services.kit.authz.permissions import Kind, Permission
 from services.kit.once import made
 
 COOKIE = "auth"
+PLAIN = ("0", "false")
+"""Values of `pretty` that ask for nothing."""
 LONGEST_KEY = 255
 SCRIPTS_HEADER = "grpc-metadata-x-allocation-token"
 log = structlog.get_logger()
@@ -41,7 +42,6 @@ class Visit:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.params = Params(request.query_params.multi_items())
         self.backend: Backend = request.app.state.backend
         self.catalogue = self.backend.catalogue
         self.peers = self.backend.peers
@@ -61,7 +61,7 @@ class Visit:
     def answer(self, content: Any) -> Response:
         """A JSON answer; with `?pretty` for human eyes."""
         body = msgspec.json.encode(content)
-        if self.params.flag("pretty", default=False):
+        if self.request.query_params.get("pretty", "0").lower() not in PLAIN:
             body = msgspec.json.format(body, indent=2)
         return Response(body, media_type="application/json")
 
