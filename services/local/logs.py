@@ -30,6 +30,7 @@ def show(folder: Path, *, follow: bool) -> None:
 
 def _print_from(path: Path, place: int) -> int:
     """Print the whole lines from there on; returns where the next begin."""
+    place = _still(path, place)
     with path.open("rb") as file:
         file.seek(place)
         data = file.read()
@@ -37,6 +38,11 @@ def _print_from(path: Path, place: int) -> int:
     for line in whole.decode(errors="replace").splitlines():
         print(f"{path.stem:12} | {line}")
     return place + len(whole)
+
+
+def _still(path: Path, place: int) -> int:
+    """The place, or the beginning of a log that was emptied meanwhile."""
+    return place if place <= path.stat().st_size else 0
 
 
 def last_lines(path: Path) -> list[str]:
@@ -71,7 +77,7 @@ def refusals(folder: Path, since: Mapping[Path, int]) -> list[str]:
     found = []
     for path in sorted(folder.glob("*.log")):
         with path.open("rb") as file:
-            file.seek(since.get(path, 0))
+            file.seek(_still(path, since.get(path, 0)))
             lines = file.read(TAIL_BYTES).decode(errors="replace").splitlines()
         found += [f"  {path.stem}: {line}" for line in lines if re.search(REFUSAL, line)][:1]
     return found

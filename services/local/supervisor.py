@@ -13,6 +13,7 @@ from pathlib import Path
 
 from services.kit import broker
 from services.kit.hosts_named import is_loopback
+from services.local import log_rotation
 from services.local.broker_care import BrokerCare
 from services.local.home import Home, Plan, Wish
 from services.local.keys import write_keys, write_worker
@@ -215,6 +216,7 @@ async def supervise(plan: Plan, home: Home) -> None:
         tasks = [asyncio.create_task(child.keep_running()) for child in children]
         care = BrokerCare(children[0].end, cluster.port("monitor"), cluster.log_folder)
         tasks.append(asyncio.create_task(care.keep()))
+        tasks.append(asyncio.create_task(log_rotation.keep_small(home.folder("logs"))))
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
