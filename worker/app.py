@@ -37,6 +37,8 @@ from worker.presence import IdTaken, Presence
 from worker.run import STOPPED, Run
 from worker.settings import WorkerSettings
 from worker.stating import draft
+from worker.warm.memory import Memory
+from worker.warm.nursery import Nursery
 
 if TYPE_CHECKING:
     from services.kit.spans import Tracer
@@ -88,17 +90,25 @@ class Worker:
         self._one_at_a_time = asyncio.Lock()
         """Registrations must reach the log in the order in which they are true."""
         self._runs: dict[str, Run] = {}
+        self._nursery = Nursery(self._has_idle_slot, Memory(), enabled=settings.worker_warm)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def readings(self) -> Iterable[Reading]:
         """What operators see of this worker."""
         for name, help, value in (
             ("worker_runs", "Runs of tasks on this worker", len(self._runs)),
+            ("worker_templates", "Interpreters that runs may start from", self._nursery.templates),
+            ("worker_warm_starts", "Runs that started from one of them", self._nursery.starts["warm"]),
+            ("worker_cold_starts", "Runs that started an interpreter", self._nursery.starts["cold"]),
             ("worker_slots", "Slots that this worker offers", len(self._slots)),
             ("orders_read", "Position of CONTROL up to which all orders were acted on", self._position()),
             ("broker_connected", "1 while connected to the broker", self._connection.is_connected),
         ):
             yield Reading(name, help, (), {(): float(value)})
+
+    def _has_idle_slot(self) -> bool:
+        taken = {slot for run in self._runs.values() if not run.done.is_set() for slot in run.slots}
+        return len(taken) < len(self._slots)
 
     def facts(self) -> Facts:
         """Where to see how this worker does."""
@@ -133,6 +143,7 @@ class Worker:
             tasks.create_task(self._contact.keep())
             tasks.create_task(self._listen())
             tasks.create_task(self._insist())
+            tasks.create_task(self._nursery.keep())
             tasks.create_task(credentials.renew(self._settings, self._preparer, self._runs))
             tasks.create_task(utilisation.watch(self._settings, self._id, self._runs))
             if self._settings.worker_gpu:
@@ -313,7 +324,16 @@ class Worker:
         devices = tuple(slot for slot in self._slots if slot.id in mine.slots)
         if len(devices) < len(mine.slots) and not order.killed:
             order = msgspec.structs.replace(order, killed=self._without_slots())
-        run = Run(order, self._orders, self._journal, self._preparer, devices, worker_id, self._turn_of)
+        run = Run(
+            order,
+            self._orders,
+            self._journal,
+            self._preparer,
+            devices,
+            worker_id,
+            self._turn_of,
+            self._nursery,
+        )
         self._runs[run.id] = run
         return run
 

@@ -24,6 +24,8 @@ from worker.ports import Ports
 
 DROPPED = ("STEADFAST_", "DET_", "PYTHON", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES")
 """Beginnings of the worker's own variables that a task must not see: secrets, and paths of the platform."""
+PORTS = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2", "C10D_PORT")
+"""Variables with the ports of a run."""
 LONGEST_BYTES = 128 * 1024 - 1
 """Longest `NAME=VALUE` that Linux passes to a process; a longer one stops it from starting at all."""
 Content = Mapping[str, Any]
@@ -241,12 +243,8 @@ def _cluster_variables(cluster: Cluster) -> dict[str, str]:
 
 
 def _port_variables(ports: Ports) -> dict[str, str]:
-    return {
-        "DTRAIN_SSH_PORT": str(ports.dtrain_ssh),
-        "INTER_TRAIN_PROCESS_COMM_PORT_1": str(ports.comm_1),
-        "INTER_TRAIN_PROCESS_COMM_PORT_2": str(ports.comm_2),
-        "C10D_PORT": str(ports.c10d),
-    }
+    numbers = (ports.dtrain_ssh, ports.comm_1, ports.comm_2, ports.c10d)
+    return {name: str(number) for name, number in zip(PORTS, numbers, strict=True)}
 
 
 def _trial_variables(trial: Trial) -> dict[str, str]:

@@ -30,6 +30,7 @@ from worker.mounts import container_paths, with_container_paths
 from worker.places import Places, hand_over
 from worker.ports import Ports
 from worker.settings import WorkerSettings
+from worker.warm.wanted import Cold, Wanted, is_switched_off, wanted
 from worker.workdir import unpack
 
 CREDENTIALS = "bus.creds"
@@ -65,20 +66,22 @@ class Preparer:
 
     def prepare(
         self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], position: int, taken: set[int]
-    ) -> None:
-        """Lay out one run; raises `CannotPrepare` with what to tell the user.
+    ) -> Wanted | Cold:
+        """Lay out one run; returns how it may be started. Raises `CannotPrepare` with what to tell the user.
 
         `position` is that of the assignment in the log; `taken` are the ports of other runs here.
         """
         number = ports.number(position, self._settings.cluster_id)
         try:
-            self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, taken))
+            return self._prepare(run_dir, briefing, slots, _ports(briefing.gang, number, taken))
         except StorageRefused as error:
             raise CannotPrepare(f"Checkpoint storage validation failed: {error}") from error
         except (OSError, ValueError, BlobMissing) as error:
             raise CannotPrepare(f"the task could not be prepared: {error}") from error
 
-    def _prepare(self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports) -> None:
+    def _prepare(
+        self, run_dir: Path, briefing: Briefing, slots: tuple[Slot, ...], ports: Ports
+    ) -> Wanted | Cold:
         briefing = self._opened(briefing)
         account = self._accounts.of(briefing.agent_user)
         home = run_dir if account is None else self._places.make(run_dir.name)
@@ -112,6 +115,11 @@ class Preparer:
         contact = str(settings.worker_home.absolute() / CONTACT)
         fence = process.Fence(contact, briefing.fence_s) if briefing.fence_s else None
         process.prepare(run_dir, argv, workdir, environment, fence, run_as)
+        if account is not None:
+            return Cold("it runs as another user than the worker")
+        if is_switched_off(briefing.config):
+            return Cold("its configuration says environment.warm: false")
+        return wanted(argv, environment, workdir, task.user)
 
     def _probe(self, storage: Mapping[str, Any], account: Account | None) -> None:
         """Try the storage as the task will; raises `StorageRefused`."""

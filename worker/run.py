@@ -20,14 +20,17 @@ from det_contracts.events.worker import AllocationExited, AllocationStarted, Slo
 from services.kit.log import Log, NotConfirmed, TooLarge
 from worker import process
 from worker.briefing import share_of
+from worker.environment import PORTS
 from worker.orders import Order, Orders
 from worker.output import SpoolReader
 from worker.preparing import CannotPrepare, Preparer
 from worker.shipping import Shipper
 from worker.stating import draft
+from worker.warm.wanted import Cold, Wanted
 
 if TYPE_CHECKING:
     from worker.launch_trace import LaunchTrace
+    from worker.warm.nursery import Nursery
 
 LOOK_S = 0.25
 STOPPED = "the worker is stopped"
@@ -49,6 +52,7 @@ class Run:
         slots: tuple[Slot, ...],
         worker: str,
         turn: Callable[[Run], Awaitable[None]],
+        nursery: Nursery | None = None,
     ) -> None:
         self.order = order
         assigned = order.assigned
@@ -60,6 +64,8 @@ class Run:
         self.folder = orders.folder(assigned.allocation_id)
         self._shipper = Shipper(journal, assigned.task_id, assigned.allocation_id, worker)
         self._turn = turn
+        self._nursery = nursery
+        self._wanted: Wanted | Cold = Cold("it was laid out by an earlier process of the worker")
         self._kill_ordered = asyncio.Event()
         self._kill_sent = False
         if order.killed:
@@ -109,8 +115,7 @@ class Run:
             spec = msgspec.json.decode((self.folder / "spec.json").read_bytes())
         except (FileNotFoundError, msgspec.DecodeError):
             return set()
-        names = ("DTRAIN_SSH_PORT", "INTER_TRAIN_PROCESS_COMM_PORT_1", "INTER_TRAIN_PROCESS_COMM_PORT_2")
-        return {int(spec["env"][name]) for name in (*names, "C10D_PORT") if name in spec["env"]}
+        return {int(spec["env"][name]) for name in PORTS if name in spec["env"]}
 
     async def carry_out(self, taken: set[int]) -> None:
         """Start what is not started, follow it to its end, say so."""
@@ -134,6 +139,8 @@ class Run:
         ended.set()
         await shipping
         await self._report(exit.code, exit.message, lost=exit.lost)
+        if self._nursery is not None:
+            await self._nursery.ended(self.folder, self._wanted)
 
     async def _start(self, taken: set[int]) -> None:
         state = await asyncio.to_thread(process.state_of, self.folder)
@@ -144,17 +151,28 @@ class Run:
                     raise CannotPrepare("an earlier version of the worker did not keep what to run")
                 briefing = share_of(self._worker, self.order.briefing)
                 prepare, position = self._preparer.prepare, self.order.position
-                await asyncio.to_thread(prepare, self.folder, briefing, self._slots, position, taken)
+                self._wanted = await asyncio.to_thread(
+                    prepare, self.folder, briefing, self._slots, position, taken
+                )
             # Also one that was killed while it was made ready must not be told as started.
             if self.order.killed:
                 return
-            await asyncio.to_thread(process.start, self.folder)
+            await self._begin()
         if not self.order.started_at:
             self._note(started_at=time.time())
         header = self.trace.started() if self.trace is not None else ""
         await self._state(AllocationStarted(self._worker, self.id), "started", header)
         if self.order.killed:
             await self._send_kill()
+
+    async def _begin(self) -> None:
+        """Start what is laid out; raises `StartFailed`."""
+        why = "there are no templates"
+        if self._nursery is not None:
+            why = await self._nursery.start(self.folder, self._wanted)
+        if why:
+            await asyncio.to_thread(process.start, self.folder)
+        log.info("run.started", allocation=self.id, warm=not why, reason=why)
 
     async def _send_kill(self) -> None:
         self._kill_sent = await asyncio.to_thread(process.kill, self.folder)

@@ -26,6 +26,8 @@ class WorkerSettings(ReachSettings):
     """How often CPU, memory and GPUs that trials use are sampled into their metrics; 0: not at all."""
     worker_python: str = sys.executable
     """Interpreter that scripts run with; its environment holds the SDK, not necessarily the platform."""
+    worker_warm: bool = True
+    """Whether scripts may start in a fork of an interpreter that has their packages loaded."""
     worker_container_paths: bool = False
     """Whether runs see their files where Determined's containers have them; its own SDK looks only there."""
     worker_run_as: str = ""

@@ -1,8 +1,9 @@
 """Defaults of 0.25 that scripts read by this module's name."""
 
 import os
+from collections.abc import Callable
 
-from determined.core._distributed import PORT_1, PORT_2
+from determined.core._distributed import port_1, port_2
 
 MAX_SLOTS_PER_AGENT = 16
 DEFAULT_SCHEDULING_UNIT = 100
@@ -21,7 +22,16 @@ DEFAULT_EXP_CFG = {
     "resources": DEFAULT_RESOURCES_CFG,
     "optimizations": DEFAULT_OPTIMIZATIONS,
 }
-INTER_TRAIN_PROCESS_COMM_PORT_1 = PORT_1
-INTER_TRAIN_PROCESS_COMM_PORT_2 = PORT_2
-DTRAIN_SSH_PORT = int(os.environ.get("DTRAIN_SSH_PORT") or 12350)
 HOROVOD_GLOO_RENDEZVOUS_PORT = int(os.environ.get("HOROVOD_GLOO_RENDEZVOUS_PORT") or 12355)
+_PORTS: dict[str, Callable[[], int]] = {
+    "INTER_TRAIN_PROCESS_COMM_PORT_1": port_1,
+    "INTER_TRAIN_PROCESS_COMM_PORT_2": port_2,
+    "DTRAIN_SSH_PORT": lambda: int(os.environ.get("DTRAIN_SSH_PORT") or 12350),
+}
+
+
+def __getattr__(name: str) -> int:
+    """Ports of this run, read when they are asked for: a module may be loaded before the run is known."""
+    if name in _PORTS:
+        return _PORTS[name]()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -28,12 +28,25 @@ class CannotStart(Exception):
     """The command does not exist or may not be run; the text is for the user."""
 
 
+class Became(BaseException):
+    """In the child: it is the command's process from here on, and nothing of the shim may go on in it."""
+
+    def __init__(self, main: Any) -> None:
+        self.main = main
+
+
 class Command:
     """A started command. Everything below it is found again, also what leaves its group or session."""
 
     def __init__(
-        self, argv: list[str], cwd: str, env: dict[str, str], run_as: dict[str, Any] | None = None
+        self,
+        argv: list[str],
+        cwd: str,
+        env: dict[str, str],
+        run_as: dict[str, Any] | None = None,
+        become: Callable[..., NoReturn] | None = None,
     ) -> None:
+        """`become` makes the child the command, and raises `Became` in it; by default it executes it."""
         self.status: int | None = None
         """As waitpid gives it; None while the command runs."""
         self.left_over = 0
@@ -42,15 +55,17 @@ class Command:
         """Ends of pipes that may still bring output, with stream and line cutter."""
         self._asked: set[int] = set()
         self._kill_at: float | None = None
+        self.killed = False
+        """Whether everything was told to end at once."""
         self._adopts = _adopt_orphans()
         self._change_user = _change_user(run_as)
-        self.pid = self._spawn(argv, cwd, env)
+        self.pid = self._spawn(argv, cwd, env, become or _become)
 
-    def _spawn(self, argv: list[str], cwd: str, env: dict[str, str]) -> int:
+    def _spawn(self, argv: list[str], cwd: str, env: dict[str, str], become: Callable[..., NoReturn]) -> int:
         out, err, told = os.pipe(), os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
-            _become(argv, cwd, env, out[1], err[1], told[1], self._change_user)
+            become(argv, cwd, env, out[1], err[1], told[1], self._change_user)
         for _, write in (out, err, told):
             os.close(write)
         for stream, read in ((STDOUT, out[0]), (STDERR, err[0])):
@@ -98,7 +113,7 @@ class Command:
 
     def kill(self) -> None:
         """End everything that came of the command, without grace."""
-        self._kill_at = time.monotonic()
+        self.killed, self._kill_at = True, time.monotonic()
         send(self._alive(), signal.SIGKILL)
 
     def reap(self) -> bool:

@@ -11,12 +11,14 @@ import signal
 import time
 from collections.abc import Callable
 
-from worker.shim.command import CannotStart, Command
+from worker.shim.command import Became, CannotStart, Command
 from worker.shim.processes import started
-from worker.shim.spool import NOTICE, Spool
+from worker.shim.spool import NOTICE, STDERR, Spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from worker.shim.fence import Fence
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
@@ -33,8 +35,15 @@ FENCED = "ended: this host was out of touch with the cluster, and its pool has `
 class Shim:
     """Starts the command, watches it, and tells how it ended."""
 
-    def __init__(self, run_dir: str) -> None:
+    def __init__(
+        self, run_dir: str, become: Callable[..., NoReturn] | None = None, *, through_shell: bool = False
+    ) -> None:
+        """`become`: see `Command`. `through_shell`: it stands in the place of a shell that would run the
+        command, and says what that would.
+        """
         self._dir = run_dir
+        self._become = become
+        self._through_shell = through_shell
         self._exit_path = os.path.join(run_dir, "exit.json")
         # Room for the exit record is taken now: at the end the disk may be full.
         with open(self._exit_path + ".new", "wb") as file:
@@ -57,7 +66,9 @@ class Shim:
 
             self._fence = Fence(**spec["fence"])
         try:
-            command = self._command = Command(spec["argv"], spec["cwd"], spec["env"], spec.get("run_as"))
+            command = self._command = Command(
+                spec["argv"], spec["cwd"], spec["env"], spec.get("run_as"), self._become
+            )
         except CannotStart as failure:
             self._spool.append(NOTICE, [str(failure).encode()])
             self._exit(code=127, message=str(failure))
@@ -121,6 +132,8 @@ class Shim:
                 command.forward(number)
 
     def _report(self, command: Command) -> None:
+        if self._through_shell and not command.killed:
+            command.status = self._said_by_shell(command.status or 0)
         if command.left_over:
             text = f"ended {command.left_over} process(es) that the command had left behind"
             self._spool.append(NOTICE, [text.encode()])
@@ -136,6 +149,16 @@ class Shim:
             lost=self._fenced,
             message=FENCED if self._fenced else "",
         )
+
+    def _said_by_shell(self, status: int) -> int:
+        """The status of a dash whose only command ended with this one; it tells of signals."""
+        if not os.WIFSIGNALED(status):
+            return status
+        number = os.WTERMSIG(status)
+        if number not in (signal.SIGINT, signal.SIGPIPE):
+            core = " (core dumped)" if os.WCOREDUMP(status) else ""
+            self._spool.append(STDERR, [f"{signal.strsignal(number)}{core}".encode()])
+        return (128 + number) << 8
 
     def _exit(self, **record: object) -> None:
         """Write the exit record into the room kept for it; tries until it succeeds or the folder is gone."""
@@ -156,23 +179,35 @@ class Shim:
 
 def main(run_dir: str) -> int:
     """Run what `RUN_DIR/spec.json` says, once: further calls for the same directory change nothing."""
-    if not _claim(run_dir):
+    if not claim(run_dir):
         return 0 if _known(run_dir) else 1
-    ready = _detach(run_dir)
-    shim = Shim(run_dir)
+    serve_command(run_dir, _detach(run_dir))
+    return 0
+
+
+def serve_command(
+    run_dir: str,
+    ready: Callable[[], None],
+    become: Callable[..., NoReturn] | None = None,
+    *,
+    through_shell: bool = False,
+) -> None:
+    """Be the shim of a run that this process has claimed; see `Shim`."""
+    shim = Shim(run_dir, become, through_shell=through_shell)
     try:
         shim.run(ready)
+    except Became:
+        raise
     except BaseException:
         shim.abandon()
         raise
-    return 0
 
 
 def _known(run_dir: str) -> bool:
     return any(os.path.exists(os.path.join(run_dir, name)) for name in ("running.json", "exit.json"))
 
 
-def _claim(run_dir: str) -> bool:
+def claim(run_dir: str) -> bool:
     """Take the run's lock, held until this process ends; False when another shim has started the run."""
     lock = os.open(os.path.join(run_dir, LOCK), os.O_WRONLY | os.O_CREAT, 0o600)
     deadline = time.monotonic() + START_S
@@ -204,11 +239,7 @@ def _detach(run_dir: str) -> Callable[[], None]:
         os.close(tell)
         os._exit(0 if os.read(told, 1) or _known(run_dir) else 1)
     os.close(told)
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDWR)
-    log = os.open(os.path.join(run_dir, "shim.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for fd, name in ((null, 0), (null, 1), (log, 2)):
-        os.dup2(fd, name)
+    detached(run_dir)
 
     def ready() -> None:
         # A worker that was killed meanwhile does not hear it, and finds the run by its files.
@@ -217,3 +248,12 @@ def _detach(run_dir: str) -> Callable[[], None]:
         os.close(tell)
 
     return ready
+
+
+def detached(run_dir: str) -> None:
+    """Begin a session of this process's own, with no streams but the log of the shim."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    log = os.open(os.path.join(run_dir, "shim.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for fd, name in ((null, 0), (null, 1), (log, 2)):
+        os.dup2(fd, name)

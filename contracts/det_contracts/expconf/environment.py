@@ -89,5 +89,6 @@ ENVIRONMENT = Record(
         "add_capabilities": CAPABILITIES,
         "drop_capabilities": CAPABILITIES,
         "pod_spec": Field(POD_SPEC),
+        "warm": Field(Flag()),
     }
 )

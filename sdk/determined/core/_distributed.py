@@ -10,9 +10,15 @@ from determined.core._outcome import Outcome
 _FIELDS = ("rank", "size", "local_rank", "local_size", "cross_rank", "cross_size")
 _DEFAULT_PORT = 12360
 
-# Read once: two jobs on one host get different ports through these.
-PORT_1 = int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_1") or _DEFAULT_PORT)
-PORT_2 = int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_2") or PORT_1 + 16)
+
+def port_1() -> int:
+    """Where the chief listens by default: two jobs on one host get different ones by variables."""
+    return int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_1") or _DEFAULT_PORT)
+
+
+def port_2() -> int:
+    """Where it listens for ranks of several nodes that upload in the background, by default."""
+    return int(os.environ.get("INTER_TRAIN_PROCESS_COMM_PORT_2") or port_1() + 16)
 
 
 class DistributedContext(Collectives):
@@ -52,8 +58,8 @@ class DistributedContext(Collectives):
         cross_rank: int | None = None,
         cross_size: int | None = None,
         chief_ip: str | None = None,
-        pub_port: int = PORT_1,
-        pull_port: int = PORT_2,
+        pub_port: int | None = None,
+        pull_port: int | None = None,
         port_offset: int = 0,
         force_tcp: bool = False,
     ) -> None:
@@ -63,9 +69,9 @@ class DistributedContext(Collectives):
         if self.local_size != self.size and not chief_ip:
             raise AssertionError("chief_ip is needed when ranks are on several nodes (local_size != size)")
         self._chief_ip = chief_ip if chief_ip and self.local_size != self.size else "127.0.0.1"
-        self._second_port = pull_port
+        self._second_port = port_2() if pull_port is None else pull_port
         self._beside: Group | None = None
-        super().__init__(*self._join(pub_port, force_tcp))
+        super().__init__(*self._join(port_1() if pub_port is None else pub_port, force_tcp))
 
     def _join(self, port: int, force_tcp: bool) -> tuple[Group, Group]:
         """Return the group of all ranks and the group of this node's, once everybody is there."""

@@ -69,7 +69,7 @@ def test_numbers_from_horovod():
 
 
 def test_default_ports_come_from_the_environment():
-    code = "from determined.core import _distributed as d; print(d.PORT_1, d.PORT_2)"
+    code = "from determined.core import _distributed as d; print(d.port_1(), d.port_2())"
     for variables, printed in [
         ({}, "12360 12376"),
         ({"INTER_TRAIN_PROCESS_COMM_PORT_1": "9000"}, "9000 9016"),

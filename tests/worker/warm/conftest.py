@@ -1,0 +1,83 @@
+"""Templates of real interpreters, and the same command started cold and from them."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from worker import process
+from worker.warm import template
+from worker.warm.wanted import Cold, wanted
+
+PYTHON = str(Path(sys.executable).parent)
+
+
+class Both:
+    """Starts one command cold and warm, in the same folder with the same environment."""
+
+    def __init__(self, runs):
+        self.runs = runs
+        self.workdir = runs.folder / "own" / "workdir"
+        self.workdir.mkdir(parents=True)
+        self._templates = {}
+        self._count = 0
+
+    def write(self, text, *names):
+        for name in names or ("train.py",):
+            path = self.workdir / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+    def env(self, **more):
+        """As a task has it, with something that each run has of its own."""
+        kept = {"PATH": f"{PYTHON}:{os.environ['PATH']}", "HOME": "/", "PYTHONUNBUFFERED": "1", "PWD": "/"}
+        return kept | {"DET_INFO_DIR": str(self.workdir.parent), "CUDA_VISIBLE_DEVICES": ""} | more
+
+    def wanted(self, argv, **more):
+        return wanted(argv, self.env(**more), self.workdir, "ann")
+
+    def template(self, plan, modules=()):
+        known = plan.key, tuple(modules)
+        if known not in self._templates:
+            self._templates[known] = asyncio.run(template.make(plan.key, plan.names, modules))
+        return self._templates[known]
+
+    def prepare(self, argv, **more):
+        self._count += 1
+        run = self.runs.dir(f"run-{self._count}")
+        process.prepare(run, argv, self.workdir, self.env(**more))
+        return run
+
+    def cold(self, argv, **more):
+        """What it printed, by stream, and its exit."""
+        run = self.prepare(argv, **more)
+        process.start(run)
+        return self._end(run)
+
+    def warm(self, argv, modules=(), **more):
+        plan = self.wanted(argv, **more)
+        assert not isinstance(plan, Cold), plan
+        run = self.prepare(argv, **more)
+        assert asyncio.run(self.template(plan, modules).start(plan, run)), (run / "shim.log").read_text()
+        return self._end(run)
+
+    def _end(self, run):
+        ended = self.runs.ended(run)
+        log = run / "shim.log"
+        assert not log.exists() or not log.read_text(), log.read_text()
+        lines = self.runs.lines(run)
+        streams = {name: [text for stream, text in lines if stream == name] for name in ("stdout", "stderr")}
+        return streams, (ended.code, ended.signal, ended.left_over, ended.message)
+
+    def close(self):
+        for made in self._templates.values():
+            made.end()
+
+
+@pytest.fixture
+def both(runs):
+    made = Both(runs)
+    yield made
+    made.close()

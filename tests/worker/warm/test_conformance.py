@@ -1,0 +1,97 @@
+"""A warm start has the same result as a cold one: scripts run both ways, and all that is seen is compared."""
+
+import re
+
+import pytest
+
+from tests.worker.warm import scripts
+from worker.warm.template import NoTemplate
+
+pytestmark = pytest.mark.live
+
+PRELOADED = ("determined", "determined.core", "numpy", "numpy.random")
+FORMS = {
+    "words": ["python3", "train.py", "--rate", "0.1"],
+    "shell": ["sh", "-c", "python3 -u train.py --rate 0.1"],
+    "python": ["python", "./train.py"],
+    "sub-folder": ["python3", "deep/er/train.py"],
+    "module": ["python3", "-m", "pack.inner", "x"],
+    "package": ["sh", "-c", "python3 -m pack"],
+}
+
+
+def told(result):
+    """What was printed and the exit, without what is another in every process."""
+    streams, ended = result
+    hide = re.compile(r"0x[0-9a-f]{6,}|process [0-9]+|run-[0-9]+|pid=[0-9]+")
+    return {name: [hide.sub("?", text) for text in texts] for name, texts in streams.items()}, ended
+
+
+def the_same(both, argv, modules=PRELOADED, **env):
+    cold, warm = told(both.cold(argv, **env)), told(both.warm(argv, modules, **env))
+    for stream, lines in cold[0].items():
+        for line, other in zip(lines, warm[0][stream], strict=False):
+            assert other == line
+    assert warm == cold
+    return cold
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_a_script_finds(both, form):
+    both.write(scripts.FACTS, "train.py", "deep/er/train.py", "pack/inner.py", "pack/__main__.py")
+    both.write("", "pack/__init__.py")
+    more = {"TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8", "PYTHONWARNINGS": "error::EncodingWarning"}
+    streams, ended = the_same(both, FORMS[form], **more)
+    assert ended[0] == 0, streams
+
+
+@pytest.mark.parametrize("form", ["words", "shell", "module"])
+def test_stacks_show_nothing_of_ours(both, form):
+    both.write(scripts.STACKS, "train.py", "pack/inner.py")
+    both.write("", "pack/__init__.py")
+    streams, ended = the_same(both, FORMS[form])
+    assert ended[0] == 1
+    assert any("ZeroDivisionError" in text for text in streams["stderr"])
+
+
+@pytest.mark.parametrize("form", ["words", "shell"])
+@pytest.mark.parametrize("end", scripts.ENDS)
+def test_how_it_ends(both, end, form):
+    both.write(scripts.ENDS[end])
+    the_same(both, FORMS[form], modules=())
+
+
+def test_processes_of_its_own(both):
+    both.write(scripts.PROCESSES)
+    _, ended = the_same(both, FORMS["words"])
+    assert ended[0] == 0
+
+
+@pytest.mark.parametrize("variables", [{}, {"PYTHONHASHSEED": "7"}, {"OMP_NUM_THREADS": "1"}])
+def test_seeded_numbers_are_the_same(both, variables):
+    fixed = "PYTHONHASHSEED" in variables
+    both.write(scripts.SEEDED if fixed else scripts.SEEDED.replace('hash("text")', "0"))
+    the_same(both, FORMS["words"], **variables)
+
+
+def test_unseeded_numbers_are_others_in_each_run(both):
+    both.write(scripts.CHANCE)
+    seen = [both.warm(FORMS["words"], (*PRELOADED, "torch"))[0]["stdout"] for _ in range(3)]
+    assert len(seen[0]) == 10
+    assert all(len(set(lines)) == 3 for lines in zip(*seen, strict=True)), seen
+
+
+def test_training_with_torch(both):
+    pytest.importorskip("torch")
+    both.write(scripts.TORCH)
+    modules = (*PRELOADED, "torch", "torch.utils.data", "torch._dynamo")
+    _, ended = the_same(both, FORMS["words"], modules)
+    assert ended[0] == 0
+
+
+def test_a_tool_that_watches_from_the_start_on_makes_it_cold(both, tmp_path):
+    (tmp_path / "watch").mkdir()
+    (tmp_path / "watch" / "sitecustomize.py").write_text("import sys; sys.settrace(lambda *a: None)")
+    both.write("print(1)")
+    with pytest.raises(NoTemplate, match="a tool watches"):
+        both.template(both.wanted(FORMS["words"], PYTHONPATH=str(tmp_path / "watch")))

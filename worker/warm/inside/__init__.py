@@ -1,0 +1,1 @@
+"""What runs in a template, in the interpreter of the scripts: standard library only, and the shim."""

@@ -1,0 +1,191 @@
+"""In a fork of a template: become the script's process, as it would be had its interpreter just started."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import time
+
+from worker.shim.command import Became
+from worker.warm.inside import preloading, showing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+    from worker.warm.inside.chance import Generators
+    from worker.warm.inside.whereabouts import Places
+
+MODULES = "modules.txt"
+"""In a run's folder: what it held at its end."""
+
+
+class Script:
+    """What all scripts of a template have in common."""
+
+    def __init__(
+        self,
+        signals: Mapping[int, Any],
+        shell: Mapping[str, str | None],
+        imports: Mapping[str, str | None],
+        roots: Sequence[str],
+        places: Sequence[Places],
+        generators: Generators,
+    ) -> None:
+        """`signals` are the handlers that an interpreter begins with; `shell` and `imports` are what a shell
+        on the way, and imports, do to the environment; `roots` have the installed packages; `places` are
+        where modules keep the working directory.
+        """
+        self._signals = signals
+        self._shell = shell
+        self._imports = imports
+        self._roots = roots
+        self._places = places
+        self._generators = generators
+
+    def of(
+        self, request: Mapping[str, Any], ours: Mapping[str, ModuleType], path: Sequence[str]
+    ) -> Callable[..., NoReturn]:
+        """What makes the child of a shim the script of a run; `ours` are modules of the
+        shim's alone, `path` is `sys.path` without them.
+        """
+
+        def become(
+            argv: Sequence[str],
+            cwd: str,
+            env: Mapping[str, str],
+            out: int,
+            err: int,
+            tell: int,
+            change_user: Callable[..., None],
+        ) -> NoReturn:
+            try:
+                self._be_a_process(cwd, env, out, err)
+                for name in ours:
+                    sys.modules.pop(name, None)
+                sys.path[:] = path
+                main = _module(request) if request["is_module"] else _file(request)
+                showing.show(request["words"], os.environ)
+                self._generators.renew()
+                _freshen(cwd)
+                for place in self._places:
+                    place.move(os.getcwd())
+                atexit.register(_leave_word, os.path.join(request["run"], MODULES), self._roots, os.getpid())
+                _close_all_but_standard_streams(keep=main.descriptor)
+            except BaseException as error:
+                os.write(tell, f"cannot start {list(argv)}: {error!r}".encode())
+                os._exit(127)
+            raise Became(main.call)
+
+        return become
+
+    def _be_a_process(self, cwd: str, env: Mapping[str, str], out: int, err: int) -> None:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for fd, name in ((null, 0), (out, 1), (err, 2)):
+            os.dup2(fd, name)
+        signal.set_wakeup_fd(-1)
+        for number, handler in self._signals.items():
+            if handler is not None and signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(env)
+        for changes in (self._shell, self._imports):
+            for variable, value in changes.items():
+                if value is None:
+                    os.environ.pop(variable, None)
+                else:
+                    os.environ[variable] = os.getcwd() if value == preloading.CWD else value
+
+
+class _Main:
+    """The main program: `call` is C code that takes any two arguments, and runs it with no frame below."""
+
+    def __init__(self, call: Any, descriptor: int = -1) -> None:
+        self.call = call
+        self.descriptor = descriptor
+
+
+def _file(request: Mapping[str, Any]) -> _Main:
+    """A script, run by what the interpreter itself runs scripts with."""
+    import functools
+
+    script = request["main"]
+    sys.argv[:] = [script, *request["arguments"]]
+    sys.path.insert(0, os.path.dirname(os.path.realpath(script)))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.fopen.restype = ctypes.c_void_p
+    path = os.fsencode(os.path.join(os.getcwd(), script))
+    opened = libc.fopen(path, b"rbe")
+    if not opened:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), script)
+    run: Any = ctypes.PyDLL(None).PyRun_AnyFileExFlags
+    run.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_void_p]
+    run.restype = ctypes.c_int
+    run.errcheck = _end
+    return _Main(functools.partial(run, opened, path, 1, None), libc.fileno(ctypes.c_void_p(opened)))
+
+
+def _end(result: int, *_: object) -> int:
+    """A script that failed has told why; what is left is the status."""
+    if result:
+        raise SystemExit(1)
+    return result
+
+
+def _module(request: Mapping[str, Any]) -> _Main:
+    """A module, run by runpy, as the interpreter does."""
+    import functools
+    import runpy
+
+    sys.argv[:] = ["-m", *request["arguments"]]
+    sys.path.insert(0, os.getcwd())
+    call = ctypes.PyDLL(None).PyObject_Call
+    call.argtypes = [ctypes.py_object] * 3
+    call.restype = ctypes.py_object
+    real = runpy._run_module_as_main  # type: ignore[attr-defined]
+    return _Main(functools.partial(call, real, (request["main"], True), {}))
+
+
+def _freshen(cwd: str) -> None:
+    """What modules noted of the process in which they were imported."""
+    sys.orig_argv[:] = showing.words_of_this_process()
+    time.tzset()
+    processes: Any = sys.modules.get("multiprocessing.process")
+    if processes is not None:
+        processes.ORIGINAL_DIR = cwd
+        processes.current_process().authkey = os.urandom(32)
+    logging: Any = sys.modules.get("logging")
+    if logging is not None:
+        logging._startTime = time.time_ns() if isinstance(logging._startTime, int) else time.time()
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        threading.main_thread()._set_native_id()
+
+
+def _close_all_but_standard_streams(keep: int) -> None:
+    for name in os.listdir("/proc/self/fd"):
+        if (fd := int(name)) > 2 and fd != keep:
+            try:
+                os.close(fd)
+            except OSError:
+                # The one that listed them.
+                continue
+
+
+def _leave_word(path: str, roots: Sequence[str], pid: int) -> None:
+    """Say what this run held at its end, for the next template; it is asked for as little as possible."""
+    if os.getpid() != pid:
+        return
+    try:
+        with open(path, "x") as file:
+            file.write("\n".join(preloading.held(roots)))
+    except (OSError, RuntimeError):
+        return

@@ -1,0 +1,185 @@
+"""Whether an interpreter with packages loaded can be forked, and each fork is as if it had been started."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import locale
+import logging
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+
+from worker.warm.inside import preloading, showing
+from worker.warm.inside.chance import Generators
+from worker.warm.inside.whereabouts import Places, noted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any, NoReturn
+
+PROBE_S = 5.0
+KINDS_OF_LIMITS = 16
+
+
+class Unfit(Exception):
+    """Why nothing may be forked from this process; `culprit` is what was loaded last, where that is known."""
+
+    def __init__(self, why: str, culprit: str = "") -> None:
+        super().__init__(why)
+        self.culprit = culprit
+
+
+def prepare(
+    modules: Sequence[str], per_run: frozenset[str], folders: Sequence[str], generators: Generators
+) -> tuple[dict[str, Any], list[Places]]:
+    """Load those modules that lie in the folders, and see what became of this process.
+
+    `per_run` are variables that this process does not have, and runs will. Returns a report for the worker,
+    and where modules keep the working directory.
+    """
+    why = culprit = ""
+    places: list[Places] = []
+    try:
+        _check_plain()
+        places = _load(modules, folders, per_run, generators)
+        _probe()
+    except Unfit as error:
+        why, culprit = str(error), error.culprit
+    gc.collect()
+    gc.freeze()
+    tops = sorted({name.partition(".")[0] for name in sys.modules})
+    report = {"why": why, "culprit": culprit, "modules": preloading.held(folders), "tops": tops}
+    return report, places
+
+
+def _check_plain() -> None:
+    """Nobody watches what this interpreter does, such as a tool that measures coverage."""
+    monitoring = getattr(sys, "monitoring", None)
+    watched = monitoring is not None and any(map(monitoring.get_tool, range(6)))
+    if sys.gettrace() or sys.getprofile() or watched:
+        raise Unfit("a tool watches the interpreter from its start on")
+    if len(_tasks()) > 1:
+        raise Unfit("the interpreter has threads from its start on")
+
+
+def _load(
+    modules: Sequence[str], folders: Sequence[str], per_run: frozenset[str], generators: Generators
+) -> list[Places]:
+    before, descriptors = _state(), _descriptors()
+    with _asking(per_run) as asked, noted() as asking, generators.watched():
+        for name in modules:
+            if name in sys.modules or not preloading.may_load(name, folders):
+                continue
+            preloading.load(name)
+            generators.look()
+            if asked:
+                raise Unfit(f"{name} asks for {asked[0]} while it is imported", name)
+            if _descriptors() != descriptors:
+                raise Unfit(f"{name} opens files or sockets while it is imported", name)
+            if (now := _state()) != before:
+                what = ", ".join(key for key in now if now[key] != before[key])
+                raise Unfit(f"{name} changes {what} while it is imported", name)
+    if why := generators.problem():
+        raise Unfit(why)
+    places = [Places(name) for name in asking]
+    for name, place in zip(asking, places, strict=True):
+        if not place:
+            raise Unfit(f"{name} asks for the working directory while it is imported", name)
+    return places
+
+
+def _state() -> dict[str, object]:
+    """What belongs to the process as a whole, and what a script expects to find as it always is."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return {
+        "signal handlers": [signal.getsignal(number) for number in signal.valid_signals()],
+        "the umask": mask,
+        "limits": [resource.getrlimit(kind) for kind in range(KINDS_OF_LIMITS)],
+        "hooks of the interpreter": (
+            sys.excepthook,
+            sys.displayhook,
+            threading.excepthook,
+            sys.unraisablehook,
+        ),
+        "tracing": (sys.gettrace(), sys.getprofile()),
+        "standard streams": (id(sys.stdin), id(sys.stdout), id(sys.stderr)),
+        "arguments": list(sys.argv),
+        "the locale": locale.setlocale(locale.LC_ALL),
+        "the recursion limit": sys.getrecursionlimit(),
+        "garbage collection": (gc.isenabled(), gc.get_threshold()),
+        "the root logger": (logging.root.level, list(logging.root.handlers), list(logging.root.filters)),
+    }
+
+
+@contextlib.contextmanager
+def _asking(names: frozenset[str]) -> Iterator[list[str]]:
+    """Notice who asks for variables of which each run has its own."""
+    asked: list[str] = []
+    environ: Any = type(os.environ)
+    get = environ.__getitem__
+
+    def getitem(self: Any, key: Any) -> Any:
+        if key in names:
+            asked.append(key)
+        return get(self, key)
+
+    environ.__getitem__ = getitem
+    try:
+        yield asked
+    finally:
+        environ.__getitem__ = get
+
+
+def _tasks() -> list[str]:
+    return os.listdir("/proc/self/task")
+
+
+def _descriptors() -> list[str]:
+    """Open files but the one that lists them."""
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(f"{fd} {os.readlink(f'/proc/self/fd/{fd}')}")
+    return found
+
+
+def _probe() -> None:
+    """Fork, and see that what is loaded works there: a pool of threads that was not told would hang it."""
+    pid = os.fork()
+    if pid == 0:
+        _try_out()
+    watched = os.pidfd_open(pid)
+    ended, _, _ = select.select([watched], [], [], PROBE_S)
+    os.close(watched)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    if status:
+        raise Unfit("a fork of it did not come through a computation with what is loaded")
+    # Pools that know of forks have ended at the first one.
+    if len(_tasks()) > 1:
+        raise Unfit("what is loaded has threads that a fork would not have")
+
+
+def _try_out() -> NoReturn:
+    code = 1
+    try:
+        showing.show(["python"], os.environ)
+        if "numpy" in sys.modules:
+            numpy = sys.modules["numpy"]
+            square = numpy.ones((512, 512))
+            numpy.linalg.solve(square @ square + numpy.eye(512), square)
+        if "torch" in sys.modules:
+            torch = sys.modules["torch"]
+            one = torch.ones(512, 512, requires_grad=True)
+            (one @ one).sum().backward()
+            torch.ones(1 << 20).sum()
+        code = 0
+    finally:
+        os._exit(code)

@@ -1,0 +1,110 @@
+"""What a template loads, and what it notices of it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+import sysconfig
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CWD = "\0cwd"
+"""Stands for the folder that a script is started in."""
+
+
+def roots() -> tuple[str, ...]:
+    """Folders of installed packages: what the interpreter finds by itself, less the standard library.
+
+    Also those that packages which are installed as a checkout name. Not those of PYTHONPATH.
+    """
+    named = set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
+    library |= {os.path.join(path, "lib-dynload") for path in library if path}
+    return tuple(p for p in sys.path if p and os.path.isdir(p) and p not in named and p not in library)
+
+
+def is_within(file: str | None, folders: Sequence[str]) -> bool:
+    """Whether a file lies below one of the folders."""
+    return file is not None and any(file.startswith(folder + os.sep) for folder in folders)
+
+
+def may_load(name: str, folders: Sequence[str]) -> bool:
+    """Whether a name is that of an installed package, or of something within one."""
+    top = name.partition(".")[0]
+    if top in sys.modules:
+        where = getattr(sys.modules[top], "__spec__", None)
+    else:
+        try:
+            where = importlib.util.find_spec(top)
+        except (ImportError, ValueError):
+            return False
+    if where is None:
+        return False
+    return is_within(where.origin, folders) or any(
+        is_within(os.path.join(path, ""), folders) for path in where.submodule_search_locations or ()
+    )
+
+
+def load(name: str) -> None:
+    """Import one module; what cannot be imported here is left to the script."""
+    try:
+        importlib.import_module(name)
+    except Exception:
+        return
+
+
+def held(folders: Sequence[str]) -> list[str]:
+    """The modules of installed packages that are loaded, in the order in which they were."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        spec = getattr(module, "__spec__", None)
+        if name != "__main__" and spec is not None and is_within(getattr(spec, "origin", None), folders):
+            found.append(name)
+    return found
+
+
+def added_by_shell(given: Mapping[str, str]) -> dict[str, str | None]:
+    """What a shell on the way here made of the environment: its own folder stands as `CWD`."""
+    own = {"STEADFAST_TEMPLATE", "PYTHONPATH"}
+    here = os.getcwd()
+    found = {
+        name: CWD if value == here and name == "PWD" else value
+        for name, value in changes(given, os.environ).items()
+        if name not in own
+    }
+    return found
+
+
+def changes(before: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str | None]:
+    """Variables that are new or others; None for those that are gone."""
+    found: dict[str, str | None] = {name: value for name, value in now.items() if before.get(name) != value}
+    return found | dict.fromkeys(name for name in before if name not in now)
+
+
+class Files:
+    """The files behind what is loaded, as they were then."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        paths = [*folders, sys.executable, os.__file__]
+        paths += [os.path.join(f, n) for f in folders for n in os.listdir(f) if n.endswith(".pth")]
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if isinstance(file, str) and is_within(file, folders):
+                paths.append(file)
+        self._seen = [(path, _stamp(path)) for path in dict.fromkeys(paths)]
+
+    def changed(self) -> bool:
+        """Whether any of them has been written, removed or replaced, or a package has come or gone."""
+        return any(_stamp(path) != stamp for path, stamp in self._seen)
+
+
+def _stamp(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino

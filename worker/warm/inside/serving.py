@@ -1,0 +1,143 @@
+"""The life of a template: it loads what it is told, says whether it is fit to fork, and starts runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+
+from worker.shim.command import Became
+from worker.shim.life import claim, detached, serve_command
+from worker.warm.inside import fitness, preloading
+from worker.warm.inside.becoming import Script
+from worker.warm.inside.chance import Generators
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+STARTED, REFUSED = b"+", b"-"
+PACKET_BYTES = 128 * 1024
+
+
+class MainProgram:
+    """Stands in `sys.modules` for runpy while the interpreter starts."""
+
+    def __init__(
+        self, control: int, order: int, root: str, ours: dict[str, ModuleType], runpy: ModuleType | None
+    ) -> None:
+        self._control = socket.socket(fileno=control)
+        self._order = order
+        self._root = root
+        self._ours = ours
+        self._runpy = runpy
+
+    @property
+    def _run_module_as_main(self) -> Any:
+        """What the interpreter calls as its main program: asked for once, and answered in each fork."""
+        self._tidy()
+        try:
+            template = Template(self._control, self._order, self._root, self._ours)
+            return template.serve()
+        except BaseException:
+            # Nothing of this interpreter may go on to run: it has no main program.
+            traceback.print_exc()
+            os._exit(1)
+
+    def _tidy(self) -> None:
+        del sys.modules["runpy"]
+        if self._runpy is not None:
+            sys.modules["runpy"] = self._runpy
+        own = sys.modules.get("sitecustomize")
+        if getattr(own, "__file__", "").startswith(os.path.dirname(__file__)):
+            del sys.modules["sitecustomize"]
+        # The folder that this process was started in is nobody's.
+        del sys.path[0]
+
+
+class Template:
+    """This process."""
+
+    def __init__(self, control: socket.socket, order: int, root: str, ours: dict[str, ModuleType]) -> None:
+        self._control = control
+        self._order = order
+        self._root = root
+        self._ours = ours
+        self._signals = {int(n): signal.getsignal(n) for n in signal.valid_signals()}
+
+    def serve(self) -> Any:
+        """Start runs until the worker is gone; returns in those that run a script, with its main program."""
+        with open(self._order, "rb", closefd=False) as file:
+            order = json.load(file)
+        silent = os.open(os.devnull, os.O_RDWR)
+        for fd in (1, 2):
+            os.dup2(silent, fd)
+        os.close(silent)
+        shell = preloading.added_by_shell(order["env"])
+        before, roots, generators = dict(os.environ), preloading.roots(), Generators()
+        report, places = fitness.prepare(order["modules"], frozenset(order["names"]), roots, generators)
+        self._tell(report)
+        if report["why"]:
+            self._end()
+        changes = preloading.changes(before, os.environ)
+        files = preloading.Files(roots)
+        self._script = Script(self._signals, shell, changes, roots, places, generators)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while True:
+            packet, fds = self._next()
+            if files.changed():
+                os.write(fds[0], REFUSED)
+                self._end()
+            if os.fork() == 0:
+                return self._run(json.loads(packet), fds[0])
+            os.close(fds[0])
+
+    def _tell(self, report: dict[str, Any]) -> None:
+        os.ftruncate(self._order, 0)
+        os.pwrite(self._order, json.dumps({"pid": os.getpid(), **report}).encode(), 0)
+        os.close(self._order)
+        self._control.send(b"ready")
+
+    def _next(self) -> tuple[bytes, list[int]]:
+        packet, fds, _, _ = socket.recv_fds(self._control, PACKET_BYTES, 1)
+        if not packet:
+            self._end()
+        return packet, fds
+
+    def _end(self) -> NoReturn:
+        os._exit(0)
+
+    def _run(self, request: dict[str, Any], told: int) -> Any:
+        """In a fork: be the shim of a run, and in a fork of that its script."""
+        try:
+            self._control.close()
+            detached(request["run"])
+            path = list(sys.path)
+            sys.path.append(self._root)
+            sys.modules.update(self._ours)
+            self._shim(request, told, path)
+        except Became as script:
+            return script.main
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+
+    def _shim(self, request: dict[str, Any], told: int, path: list[str]) -> None:
+        def ready() -> None:
+            # The worker is gone, and finds the run by its files.
+            with contextlib.suppress(BrokenPipeError):
+                os.write(told, STARTED)
+            os.close(told)
+
+        run_dir = request["run"]
+        if not claim(run_dir):
+            ready()
+            os._exit(0)
+        become = self._script.of(request, self._ours, path)
+        serve_command(run_dir, ready, become, through_shell=request["through_shell"])
+        os._exit(0)

@@ -1,0 +1,53 @@
+"""Found by the interpreter of a template alone, which has this folder first on its path.
+
+It leaves no trace of itself but a stand-in for `runpy`: of that the interpreter asks for its main program.
+"""
+
+import importlib
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _forget_this_folder() -> None:
+    here = os.path.dirname(__file__)
+    sys.path[:] = [folder for folder in sys.path if folder != here]
+    sys.path_importer_cache.pop(here, None)
+    rest = os.environ.pop("PYTHONPATH").partition(os.pathsep)[2]
+    if rest:
+        os.environ["PYTHONPATH"] = rest
+
+
+def _import_the_environments_own() -> None:
+    ours = sys.modules.pop("sitecustomize")
+    try:
+        importlib.import_module("sitecustomize")
+    except ImportError as error:
+        if error.name != "sitecustomize":
+            raise
+        # Whoever imports this file looks for it here; it is removed before the main program begins.
+        sys.modules["sitecustomize"] = ours
+
+
+def _stand_in() -> None:
+    root = os.path.abspath(os.path.join(os.path.dirname(__file__), *[".."] * 4))
+    before = set(sys.modules)
+    sys.path.insert(0, root)
+    from worker.warm.inside.serving import MainProgram
+
+    sys.path.remove(root)
+    own = [name for name in sys.modules if name not in before and name.split(".")[0] == "worker"]
+    # Scripts may have modules of these names.
+    ours = {name: sys.modules.pop(name) for name in own}
+    control, order = map(int, os.environ.pop("STEADFAST_TEMPLATE").split(","))
+    real = sys.modules.get("runpy")
+    standing: dict[str, Any] = {"runpy": MainProgram(control, order, root, ours, real)}
+    sys.modules.update(standing)
+
+
+_forget_this_folder()
+_import_the_environments_own()
+_stand_in()

@@ -1,0 +1,43 @@
+"""What the code of an experiment would import in place of a package that is loaded already."""
+
+from __future__ import annotations
+
+import os
+from importlib.machinery import all_suffixes
+from pathlib import Path
+
+MOST_ENTRIES = 5000
+"""Of more files and folders nobody wants to know; such code starts cold."""
+_SUFFIXES = tuple(all_suffixes())
+
+
+def importable(folder: Path) -> frozenset[str] | None:
+    """Names of modules and packages that lie in a folder, or in any below it that is no package itself.
+
+    A script may put each of those on its path. None: there is too much to look through.
+    """
+    found: set[str] = set()
+    pending, left = [str(folder)], MOST_ENTRIES
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                left -= 1
+                if left < 0:
+                    return None
+                if entry.is_dir():
+                    if os.path.exists(os.path.join(entry.path, "__init__.py")):
+                        found.add(entry.name)
+                    elif not entry.is_symlink():
+                        pending.append(entry.path)
+                elif entry.name.endswith(_SUFFIXES):
+                    found.add(entry.name.partition(".")[0])
+    return frozenset(found)
+
+
+def beside(script: Path) -> frozenset[str]:
+    """Names of what lies beside a script and so comes before all packages."""
+    return frozenset(
+        entry.name.partition(".")[0]
+        for entry in os.scandir(script.parent)
+        if entry.name.endswith(_SUFFIXES) or os.path.exists(os.path.join(entry.path, "__init__.py"))
+    )

@@ -1,0 +1,192 @@
+"""One template, as the worker sees it: a process that starts runs when it is asked to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from worker.warm.wanted import Key, Wanted
+
+SITE = Path(__file__).parent / "inside" / "site"
+NAME = "steadfast_template"
+"""What stands in the place of a script on its command line, for who lists processes."""
+MAKE_S = 120.0
+START_S = 5.0
+STARTED = b"+"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a template says of itself when it has loaded what it was told."""
+
+    pid: int
+    why: str
+    """Why it cannot be used; empty where it can."""
+    culprit: str
+    """The module after whose import it could not."""
+    modules: list[str]
+    """Of installed packages, that are loaded."""
+    tops: list[str]
+    """The first words of the names of all that is loaded."""
+
+
+class NoTemplate(Exception):
+    """A template cannot be used; the text says why."""
+
+    def __init__(self, why: str, culprit: str = "") -> None:
+        super().__init__(why)
+        self.culprit = culprit
+
+
+class Template:
+    """A process that is forked for each run. It ends with the worker, or when it is told to."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, report: Report) -> None:
+        self._process = process
+        self._control = control
+        self._through_shell = report.pid != process.pid
+        self._pid = report.pid
+        self.modules = frozenset(report.modules)
+        self.tops = frozenset(report.tops)
+        self.made_at = time.monotonic()
+        self.ended = False
+
+    def size(self) -> int:
+        """Bytes of memory that are its share."""
+        try:
+            text = Path(f"/proc/{self._pid}/smaps_rollup").read_text()
+        except OSError:
+            return 0
+        return int(text.split("Pss:")[1].split()[0]) * 1024
+
+    async def start(self, wanted: Wanted, run_dir: Path) -> bool:
+        """Start a prepared run; False where it did not come to that, and the run may be started cold."""
+        request = {
+            "run": str(run_dir),
+            "main": wanted.main,
+            "is_module": wanted.is_module,
+            "arguments": wanted.arguments,
+            "words": wanted.words,
+            "through_shell": self._through_shell,
+        }
+        read, write = os.pipe()
+        try:
+            socket.send_fds(self._control, [msgspec.json.encode(request)], [write])
+        except OSError:
+            os.close(read)
+            return False
+        finally:
+            os.close(write)
+        try:
+            return await _byte(read) == STARTED
+        finally:
+            os.close(read)
+
+    def end(self) -> None:
+        """Let it end; what was started from it goes on."""
+        if not self.ended:
+            self.ended = True
+            self._control.close()
+            _kill(self._process)
+
+
+async def make(key: Key, names: Sequence[str], modules: Sequence[str]) -> Template:
+    """Start a template and have it load modules; raises `NoTemplate`.
+
+    `names` are variables that runs will have and it does not.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    order = os.memfd_create("template")
+    os.pwrite(order, msgspec.json.encode({"modules": modules, "names": names, "env": dict(key.env)}), 0)
+    ours.setblocking(False)
+    process = None
+    try:
+        with theirs:
+            process = await asyncio.to_thread(_begin, key, theirs.fileno(), order)
+        report = await _reported(ours, order, process)
+        return Template(process, ours, report)
+    except BaseException:
+        ours.close()
+        if process is not None:
+            _kill(process)
+        raise
+    finally:
+        os.close(order)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """End a template, and the shell before it; shims have sessions of their own."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _begin(key: Key, control: int, order: int) -> subprocess.Popen[bytes]:
+    env = dict(key.env)
+    own = {
+        "PYTHONPATH": os.pathsep.join([str(SITE), *([env["PYTHONPATH"]] if "PYTHONPATH" in env else [])]),
+        "STEADFAST_TEMPLATE": f"{control},{order}",
+    }
+    try:
+        # Pipes, as scripts have them: what Python makes of its standard streams depends on what they are.
+        return subprocess.Popen(
+            key.command("-m", NAME),
+            # Known again wherever somebody notes it: no script is here.
+            cwd=SITE,
+            env=env | own,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(control, order),
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise NoTemplate(f"its interpreter cannot be started: {error}") from error
+
+
+async def _reported(control: socket.socket, order: int, process: subprocess.Popen[bytes]) -> Report:
+    """What it says when it is ready; raises `NoTemplate` where it will not be."""
+    streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
+    try:
+        async with asyncio.timeout(MAKE_S):
+            ready = await asyncio.get_running_loop().sock_recv(control, 16)
+        if not ready:
+            said = await asyncio.to_thread(streams[1].read, 4096)
+            raise NoTemplate(f"its interpreter ended: {said.decode(errors='replace')[-500:]}")
+    except TimeoutError:
+        raise NoTemplate(f"it was not ready within {MAKE_S:.0f} s") from None
+    except OSError as error:
+        raise NoTemplate(f"nothing is heard of it: {error}") from error
+    finally:
+        for stream in streams:
+            stream.close()
+    report = msgspec.json.decode(os.pread(order, os.fstat(order).st_size, 0), type=Report)
+    if report.why:
+        raise NoTemplate(report.why, report.culprit)
+    if report.pid != process.pid and not os.readlink(f"/proc/{process.pid}/exe").endswith("/dash"):
+        # What dash says of a command that a signal ended, and how it ends then, the shim does in its place.
+        raise NoTemplate("sh is a shell that stays while its command runs, and not dash")
+    return report
+
+
+async def _byte(pipe: int) -> bytes:
+    """What comes first from a pipe; nothing where it is closed, or nothing comes for too long."""
+    loop = asyncio.get_running_loop()
+    readable = asyncio.Event()
+    loop.add_reader(pipe, readable.set)
+    try:
+        async with asyncio.timeout(START_S):
+            await readable.wait()
+        return os.read(pipe, 1)
+    except TimeoutError:
+        return b""
+    finally:
+        loop.remove_reader(pipe)

@@ -1,0 +1,144 @@
+"""Which runs may start warm, and from which template."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from det_contracts.expconf import is_secret_name
+from worker.environment import PORTS
+from worker.warm import shadows
+
+SHELL = ("sh", "-c")
+PYTHONS = ("python", "python3")
+PLAIN = re.compile(r"[\w./=:,@%+-]+(?: +[\w./=:,@%+-]+)*")
+"""A command that every shell takes as the words that it is."""
+NAME = re.compile(r"[A-Za-z_]\w{0,99}(?:\.[A-Za-z_]\w{0,99}){0,20}", re.ASCII)
+MOST_MODULES = 20_000
+SET_PER_RUN = re.compile(rf"DET_\w*|CUDA_VISIBLE_DEVICES|{'|'.join(PORTS)}")
+HARMLESS = {
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONFAULTHANDLER",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONNOUSERSITE",
+    "PYTHONOPTIMIZE",
+    "PYTHONPATH",
+    "PYTHONPYCACHEPREFIX",
+    "PYTHONUNBUFFERED",
+    "PYTHONUTF8",
+    "PYTHONWARNINGS",
+}
+"""Of the variables that change how Python starts, those that a template obeys as a script does."""
+
+
+class Key(msgspec.Struct, frozen=True):
+    """What two runs have in common that may start from the same template."""
+
+    user: str
+    """The owner: nobody's run is started from what somebody else's left word of."""
+    words: tuple[str, ...]
+    """Of the command line, up to the script: shell, interpreter, flags."""
+    env: tuple[tuple[str, str], ...]
+    """The whole environment, less what is set per run and less secrets."""
+
+    def command(self, *more: str) -> list[str]:
+        """A command line that begins as those of its runs do."""
+        if self.words[:2] == SHELL:
+            return [*SHELL, " ".join((*self.words[2:], *more))]
+        return [*self.words, *more]
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A warm start of one run."""
+
+    key: Key
+    main: str
+    """The script, or the module after `-m`."""
+    is_module: bool
+    arguments: tuple[str, ...]
+    names: tuple[str, ...]
+    """Variables that are not the template's: a package that asks for one while it is imported starts cold."""
+    importable: frozenset[str] = frozenset()
+    """What its code could import in place of a package."""
+
+    @property
+    def words(self) -> list[str]:
+        """The command line of its process."""
+        begin = self.key.words[2:] if self.key.words[:2] == SHELL else self.key.words
+        return [*begin, *(["-m"] if self.is_module else []), self.main, *self.arguments]
+
+
+class Cold(msgspec.Struct, frozen=True):
+    """Why a run starts cold."""
+
+    reason: str
+
+
+def wanted(argv: Sequence[str], env: Mapping[str, str], cwd: Path, user: str) -> Wanted | Cold:
+    """The warm start of a command, or why it has none. Looks at the code that it runs, in `cwd`."""
+    shell, words = _words(argv)
+    if not words or words[0] not in PYTHONS:
+        return Cold("its entrypoint is not one command that begins with python3")
+    flags = 2 if words[1:2] == ["-u"] else 1
+    rest = words[flags:]
+    is_module = rest[:1] == ["-m"]
+    main, *arguments = rest[is_module:] or [""]
+    if main.startswith("-") or not (NAME.fullmatch(main) if is_module else _is_script(cwd, main)):
+        return Cold("its entrypoint is no script or module, or gives Python other flags than -u")
+    if why := _speaks_against(env, cwd):
+        return Cold(why)
+    own = shadows.importable(cwd)
+    if own is None:
+        return Cold("its code has too many files to look through for names of packages")
+    if not is_module:
+        own |= shadows.beside(cwd / main)
+    shared = {name: value for name, value in env.items() if not _is_per_run(name)}
+    key = Key(user, (*shell, *words[:flags]), tuple(shared.items()))
+    return Wanted(key, main, is_module, tuple(arguments), tuple(env.keys() - shared.keys()), own)
+
+
+def _is_script(cwd: Path, main: str) -> bool:
+    """Whether it is a plain file whose path every version of Python shows in the same way."""
+    plain = main.removeprefix("./")
+    return plain.endswith(".py") and os.path.normpath(plain) == plain and (cwd / plain).is_file()
+
+
+def _words(argv: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The shell that says a command, where one does, and the words of it."""
+    if len(argv) == 3 and tuple(argv[:2]) == SHELL:
+        return SHELL, argv[2].split() if PLAIN.fullmatch(argv[2]) else []
+    return (), list(argv)
+
+
+def _is_per_run(name: str) -> bool:
+    return SET_PER_RUN.fullmatch(name) is not None or is_secret_name(name)
+
+
+def _speaks_against(env: Mapping[str, str], cwd: Path) -> str:
+    own = str(cwd.parent)
+    for name, value in env.items():
+        if name.startswith("PYTHON") and name not in HARMLESS:
+            return f"{name} is set, which changes how Python starts"
+        if own in value and not _is_per_run(name):
+            return f"{name} names a folder of this run alone"
+    folders = env.get("PYTHONPATH", "/").split(":")
+    if not all(folder.startswith("/") for folder in folders):
+        return "PYTHONPATH has a folder that depends on where the script runs"
+    return ""
+
+
+def reported_names(text: bytes) -> list[str]:
+    """Names of modules as a script left them: of these, which may be anything, those that can be names."""
+    found = (line.decode("ascii", "replace") for line in text.splitlines()[:MOST_MODULES])
+    return list(dict.fromkeys(name for name in found if NAME.fullmatch(name)))
+
+
+def is_switched_off(config: Mapping[str, Any]) -> bool:
+    """Whether the configuration says `environment.warm: false`."""
+    return (config.get("environment") or {}).get("warm") is False
