@@ -1,17 +1,23 @@
 """What the conformance suite runs: each prints facts that must be the same after a cold and a warm start."""
 
 FACTS = """
-import __main__, gc, locale, os, resource, signal, sys, threading
+import __main__, gc, locale, os, resource, signal, subprocess, sys, threading
 print({k: repr(v) for k, v in sorted(vars(__main__).items()) if k.startswith("__") and k != "__builtins__"})
 print(__name__, __file__, sys.argv, sys.orig_argv, sys.path, sys.executable, sys.prefix, sys.flags)
 print(sys.warnoptions, sys._xoptions, sys.dont_write_bytecode, sys.getrecursionlimit(), sys.hash_info)
 print(os.getcwd(), sorted(os.environ.items()))
-print(os.popen("env | sort").read())
+print(subprocess.run("env | sort", shell=True, capture_output=True, text=True).stdout)
 print([(n, signal.getsignal(n)) for n in sorted(signal.valid_signals())], signal.pthread_sigmask(0, ()))
 print(os.umask(0o22), [resource.getrlimit(n) for n in range(16)], os.nice(0), os.sched_getaffinity(0))
 print([os.readlink(f"/proc/self/fd/{fd}").partition(":")[0] for fd in (0, 1, 2)])
-print(sorted(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")))
-print(os.popen("ls /proc/self/fd").read())
+def link(fd):
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return "that of the list"
+print([(fd, link(fd).partition(":")[0]) for fd in sorted(os.listdir("/proc/self/fd"))])
+print(len(os.listdir("/proc/self/task")))
+print(subprocess.run(["ls", "/proc/self/fd"], capture_output=True, text=True).stdout)
 for stream in (sys.stdin, sys.stdout, sys.stderr):
     print(stream, stream.encoding, stream.errors, stream.line_buffering, stream.write_through, stream.mode)
     print(type(stream.buffer), stream.seekable(), stream.isatty(), stream.buffer.closed, stream.newlines)

@@ -7,6 +7,9 @@ import gc
 import random
 import sys
 
+CHOSEN = 2**32
+"""Seeds that people choose are smaller, and those that come by chance hardly ever."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -48,6 +51,11 @@ class Generators:
     def problem(self) -> str:
         """Why forks would not be as fresh processes are, if so. Collects what is to be renewed."""
         seeded = [n for n, seen in self._shared.items() if _STATES[n](sys.modules[n], False) != seen]
+        seeded += [
+            name
+            for name, is_seeded in _SEEDED.items()
+            if name in self._shared and is_seeded(sys.modules[name])
+        ]
         if seeded:
             return f"something seeds the generator of {seeded[0]} while it is imported"
         numpy = sys.modules.get("numpy.random")
@@ -65,7 +73,9 @@ class Generators:
         for generator in self._kept:
             generator.seed()
         if "numpy.random" in self._shared:
-            sys.modules["numpy.random"].seed()
+            numbers = sys.modules["numpy.random"]
+            # `seed()` would forget where chance came from, and a fresh one has that.
+            numbers.mtrand._rand._bit_generator.state = numbers.MT19937().state
         if "torch" in self._shared:
             sys.modules["torch"].default_generator.seed()
 
@@ -87,8 +97,20 @@ def _torch_state(module: Any, _: bool) -> object:
     return bytes(module.get_rng_state().tolist())
 
 
+def _numpy_is_seeded(module: Any) -> bool:
+    generator = module.mtrand._rand._bit_generator
+    # It forgets where chance came from once a number is given.
+    return getattr(generator, "seed_seq", getattr(generator, "_seed_seq", None)) is None
+
+
+def _torch_is_seeded(module: Any) -> bool:
+    return bool(module.initial_seed() < CHOSEN)
+
+
 _STATES: dict[str, Callable[[Any, bool], object]] = {
     "random": _python_state,
     "numpy.random": _numpy_state,
     "torch": _torch_state,
 }
+_SEEDED: dict[str, Callable[[Any], bool]] = {"numpy.random": _numpy_is_seeded, "torch": _torch_is_seeded}
+"""Where the module that seeds is the one that loads them, there is no state from before."""
