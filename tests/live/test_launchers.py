@@ -103,7 +103,8 @@ def find(cluster, victim):
     words = {
         "worker": lambda argv: argv[1:3] == ["4_distributed.py", "worker"] or "worker" in argv[2:3],
         "wrap_rank": lambda argv: "determined.launch.wrap_rank" in argv,
-        "entrypoint": lambda argv: argv[-1] == "python3 4_distributed.py launcher",
+        # Behind a shell after a cold start, without one after a warm start.
+        "entrypoint": lambda argv: "4_distributed.py launcher" in " ".join(argv[-2:]),
     }
     name = cluster.workers()[1]
     for pid in processes_below(cluster.home.path / "workers" / name / "runs"):
