@@ -18,7 +18,7 @@ hyperparameters:
   dropout: {type: double, minval: 0.0, maxval: 0.4}
   batch_size: 64
 searcher:
-  {name: random, metric: validation_accuracy, smaller_is_better: false, max_length: {epochs: 1}, max_trials: TRIALS}
+  {name: random, metric: validation_accuracy, max_length: {epochs: 1}, max_trials: TRIALS}
 max_restarts: 0
 reproducibility: {experiment_seed: 7}
 environment: {warm: WARM}

@@ -148,6 +148,7 @@ MEANINGS: dict[str, str] = {
     "environment.add_capabilities": NOT_USED,
     "environment.drop_capabilities": NOT_USED,
     "environment.pod_spec": NOT_USED,
+    "environment.warm": "`false` starts a new interpreter for each run, as if none had run before (docs/guides/warm-starts.md).",
     "bind_mounts": "Directories of the host for a container. Tasks see the host's file system as it is; not used here.",
     "bind_mounts.host_path": NOT_USED,
     "bind_mounts.container_path": NOT_USED,
