@@ -193,7 +193,7 @@ class TrialContext:
         return self.env.steps_completed
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Where event files belong."""
+        """Return the directory for TensorBoard event files of this process."""
         return self._core.train.get_tensorboard_path()
 
     def get_stop_requested(self) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Reducer(enum.Enum):
-    """What becomes of the values of a metric."""
+    """How the values of a metric in all batches become one: their mean, sum, maximum or minimum."""
 
     AVG = 1
     SUM = 2

@@ -7,10 +7,18 @@ from typing import Any
 
 
 class TrainUnit:
-    """A period or a length. A number is reached at its multiples, a container at what it contains."""
+    """A period or a length: `Batch` or `Epoch`."""
 
     def __init__(self, value: int | Container[int]) -> None:
-        """A number below 1 is reached every time. TypeError for what is neither."""
+        """Count in this unit.
+
+        Args:
+            value: A number, which as a period is reached at its multiples, and each time if it is below 1; or
+                a container of numbers, such as a set or a range, which is reached at what it contains.
+
+        Raises:
+            TypeError: It is neither.
+        """
         if isinstance(value, bool) or not (isinstance(value, int) or hasattr(value, "__contains__")):
             raise TypeError(
                 f"{type(self).__name__} takes a whole number, or a container of such, not {value!r}"
@@ -27,30 +35,44 @@ class TrainUnit:
         return hash((type(self), repr(self.value)))
 
     def reached(self, count: int) -> bool:
-        """Whether a boundary lies at `count`, counted from the beginning of the trial."""
+        """Return whether a boundary lies at a count.
+
+        Args:
+            count: Batches or epochs from the beginning of the trial.
+        """
         if isinstance(self.value, int):
             return self.value < 1 or count % self.value == 0
         return count in self.value
 
     def should_stop(self, step_num: int) -> bool:
-        """Whether a loop of one's own has a boundary after `step_num` steps; none before the first."""
+        """Return whether a loop of one's own is at a boundary.
+
+        Args:
+            step_num: Steps so far; none lies before the first.
+        """
         return self.reached(step_num) and not (
             step_num == 0 and isinstance(self.value, int) and self.value > 0
         )
 
     def length(self) -> int:
-        """The number; TypeError for a container, which is no length."""
+        """Return the number.
+
+        Raises:
+            TypeError: The value is a container, which is no length.
+        """
         if not isinstance(self.value, int):
             raise TypeError(f"max_length must hold a number, not the container {self.value!r}")
         return self.value
 
 
 class Batch(TrainUnit):
-    """Counted in batches on one slot."""
+    """A number of batches on one slot, such as `pytorch.Batch(100)`."""
 
 
 class Epoch(TrainUnit):
-    """Counted in passes over the training data; reached at the last batch of one."""
+    """A number of passes over the training data, such as `pytorch.Epoch(1)`; reached at the last batch of
+    one.
+    """
 
 
 NEVER = Batch(frozenset())

@@ -19,7 +19,16 @@ _READABLE = (CheckpointState.COMPLETED, CheckpointState.PARTIALLY_DELETED)
 
 @dataclass
 class CheckpointTrainingMetadata:
-    """The trial that a checkpoint is of."""
+    """The trial that stored a checkpoint.
+
+    Attributes:
+        experiment_config: The experiment configuration, completed with defaults.
+        experiment_id: Id of the experiment.
+        trial_id: Id of the trial.
+        hparams: Hyperparameters of the trial, by name.
+        validation_metrics: Of the validation at the checkpoint's steps, as
+            `{"avgMetrics": {...}, "batchMetrics": ...}`; empty if there was none.
+    """
 
     experiment_config: dict[str, Any]
     experiment_id: int
@@ -30,7 +39,18 @@ class CheckpointTrainingMetadata:
 
 
 class Checkpoint:
-    """A checkpoint that was reported to the master; its attributes are those of when it was asked for."""
+    """A checkpoint, as it was when it was asked for. `client.get_checkpoint()` returns it.
+
+    Attributes:
+        uuid: Id of the checkpoint.
+        state: A `CheckpointState`: whether its files are there.
+        resources: Size of each file in bytes, by its path in the checkpoint.
+        metadata: What the script stored with it, such as `steps_completed`.
+        report_time: When it was reported, as RFC 3339 text.
+        training: The trial that stored it, a `CheckpointTrainingMetadata`; None for one of no trial.
+        task_id: Id of the task that stored it.
+        allocation_id: Id of the run of that task.
+    """
 
     def __init__(
         self,
@@ -57,11 +77,27 @@ class Checkpoint:
     def download(
         self, path: str | os.PathLike[str] | None = None, mode: DownloadMode = DownloadMode.AUTO
     ) -> str:
-        """Bring the files to a directory, by default `checkpoints/<uuid>`, and return its path.
+        """Download the files, unless the directory holds the whole checkpoint already.
 
-        Nothing is fetched if it holds `metadata.json` already. Raises `CheckpointStateException` if the files
-        are gone or not there yet, FileNotFoundError if a shared file system is not mounted here,
-        `ProxiedDownloadFailed` (through the master) and `MultipleDownloadsFailed` (both ways).
+        Args:
+            path: Directory to write to. Default: `checkpoints/<uuid>`.
+            mode: `DIRECT` reads the storage itself with your own access to it, `MASTER` goes through the
+                master, `AUTO` tries both in this order.
+
+        Returns:
+            The path of the directory.
+
+        Raises:
+            CheckpointStateException: The files are deleted, or not stored yet.
+            FileNotFoundError: The storage is a shared file system that is not mounted here.
+            NoDirectStorageAccess: With `DIRECT`, the checkpoint does not say in which storage it is.
+            ProxiedDownloadFailed: With `MASTER`, the download failed.
+            MultipleDownloadsFailed: With `AUTO`, both ways failed.
+
+        Example:
+            ```python
+            folder = client.get_checkpoint(uuid).download("model", mode=client.DownloadMode.MASTER)
+            ```
         """
         target = Path("checkpoints", self.uuid) if path is None else Path(path)
         mode = DownloadMode(mode)
@@ -76,25 +112,45 @@ class Checkpoint:
         return str(target)
 
     def write_metadata_file(self, path: str | os.PathLike[str]) -> None:
-        """Write the metadata as JSON."""
+        """Write the metadata as JSON.
+
+        Args:
+            path: The file to write; missing directories are made.
+        """
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(json.dumps(self.metadata, indent=2), encoding="utf-8")
 
     def add_metadata(self, metadata: dict[str, Any]) -> None:
-        """Set keys of the registered metadata; the stored files stay as they are."""
+        """Set keys of the metadata. The stored files stay as they are.
+
+        Args:
+            metadata: Values by key; other keys keep theirs.
+        """
         self._register({**self.metadata, **metadata})
 
     def remove_metadata(self, keys: Iterable[str]) -> None:
-        """Take keys from the registered metadata; those it lacks are ignored."""
+        """Remove keys from the metadata. The stored files stay as they are.
+
+        Args:
+            keys: The keys; those that the metadata lacks are ignored.
+        """
         gone = set(keys)
         self._register({key: value for key, value in self.metadata.items() if key not in gone})
 
     def delete(self) -> None:
-        """Have the files deleted; the work goes on after the call."""
+        """Delete the checkpoint's files. Returns before they are gone."""
         self._session.delete("/api/v1/checkpoints", {"checkpointUuids": [self.uuid]})
 
     def remove_files(self, globs: list[str]) -> None:
-        """Have the files that globs name deleted; without any, only their sizes are looked up again."""
+        """Delete some of the checkpoint's files.
+
+        Args:
+            globs: Patterns of paths in the checkpoint, such as `["**/*.log"]`. An empty list deletes nothing
+                and has the sizes of files looked up again.
+
+        Raises:
+            TypeError: `globs` is a text instead of a list.
+        """
         if isinstance(globs, str):
             raise TypeError(f"globs is a list such as ['**/*.log'], not the text {globs!r}")
         body = {"checkpointUuids": [self.uuid], "checkpointGlobs": list(globs)}

@@ -34,31 +34,31 @@ class _Users:
     def create_user(
         self, username: str, admin: bool, password: str | None = None, remote: bool = False
     ) -> User:
-        """Make a user; for administrators."""
+        """Create a user, as `client.create_user` does."""
         return _user.create(self._session, username, admin, password, remote)
 
     def get_user_by_id(self, user_id: int) -> User:
-        """Raises `NotFoundException`."""
+        """Return a user, as `client.get_user_by_id` does."""
         return _user.by_id(self._session, user_id)
 
     def get_user_by_name(self, user_name: str) -> User:
-        """Raises `NotFoundException`."""
+        """Return a user, as `client.get_user_by_name` does."""
         return _user.by_name(self._session, user_name)
 
     def whoami(self) -> User:
-        """The user of this connection."""
+        """Return the user of this connection."""
         return _user.from_wire(self._session, self._session.get("/api/v1/me")["user"])
 
     def list_users(self) -> list[User]:
-        """All users."""
+        """Return all users."""
         return [_user.from_wire(self._session, one) for one in self._session.get("/api/v1/users")["users"]]
 
     def get_session_username(self) -> str:
-        """The name of the user of this connection."""
+        """Return the name of the user of this connection."""
         return identity.current_user(self._session)
 
     def logout(self) -> None:
-        """Give the token back and forget it."""
+        """End the session of this connection's user: its token is given back and forgotten."""
         name = self.get_session_username()
         self._session.post("/api/v1/auth/logout")
         self._session.token = None
@@ -78,16 +78,24 @@ class _Models:
         labels: list[str] | None = None,
         workspace_name: str | None = None,
     ) -> Model:
-        """Make a model, to which versions are then registered."""
+        """Create a model in the registry, as `client.create_model` does.
+
+        Args:
+            labels: Words to find the model by.
+            workspace_name: The workspace that the model belongs to.
+
+        Returns:
+            The model.
+        """
         body = {"name": name, "description": description, "metadata": metadata, "labels": labels}
         return _model.create(self._session, {**body, "workspaceName": workspace_name})
 
     def get_model(self, identifier: str | int) -> Model:
-        """By name or id; raises `NotFoundException`."""
+        """Return a model of the registry, as `client.get_model` does."""
         return _model.get(self._session, identifier)
 
     def get_model_by_id(self, model_id: int) -> Model:
-        """Old; `get_model` takes ids too."""
+        """Return a model of the registry, as `client.get_model_by_id` does. Deprecated."""
         import warnings
 
         warnings.warn("get_model_by_id is old: use get_model(model_id)", FutureWarning, stacklevel=2)
@@ -103,7 +111,13 @@ class _Models:
         workspace_names: list[str] | None = None,
         workspace_ids: list[int] | None = None,
     ) -> list[Model]:
-        """All models that fit; `name` and `description` are parts of the texts."""
+        """Return the models of the registry that match, as `client.get_models` does.
+
+        Args:
+            model_id: Id of the model.
+            workspace_names: Names of workspaces, one of which the model belongs to.
+            workspace_ids: Ids of workspaces, one of which the model belongs to.
+        """
         params = {
             "sortBy": sort_by.value,
             "orderBy": order_by.value,
@@ -116,7 +130,7 @@ class _Models:
         return _model.find(self._session, params)
 
     def get_model_labels(self) -> list[str]:
-        """All labels of models, the most used first."""
+        """Return all labels of models, the most used first."""
         return list(self._session.get("/api/v1/model/labels")["labels"])
 
 
@@ -124,15 +138,15 @@ class _OAuthClients:
     """What the enterprise edition of Determined had; calling says that it is not there."""
 
     def add_oauth_client(self, domain: str, name: str) -> NoReturn:
-        """Raises `EnterpriseOnlyError`."""
+        """Refuse, as `client.add_oauth_client` does."""
         raise _enterprise_only()
 
     def list_oauth_clients(self) -> NoReturn:
-        """Raises `EnterpriseOnlyError`."""
+        """Refuse, as `client.list_oauth_clients` does."""
         raise _enterprise_only()
 
     def remove_oauth_client(self, client_id: str) -> NoReturn:
-        """Raises `EnterpriseOnlyError`."""
+        """Refuse, as `client.remove_oauth_client` does."""
         raise _enterprise_only()
 
 
@@ -143,10 +157,16 @@ def _enterprise_only() -> errors.EnterpriseOnlyError:
 
 
 class Determined(_Users, _Models, _OAuthClients):
-    """A connection to a master, as one user.
+    """A connection to a cluster, as one user. Its methods are the functions of
+    `determined.experimental.client`.
 
-    `master` and `user` default as those of the `det` command do. `cert_path` is a file with the certificates
-    to check the master's against, `cert_name` the name in it; `noverify` checks nothing.
+    Use it where a program has several connections; most scripts need the functions only.
+
+    Example:
+        ```python
+        staging = client.Determined(master="staging:8080")
+        production = client.Determined(master="production:8080", user="robot")
+        ```
     """
 
     def __init__(
@@ -158,6 +178,25 @@ class Determined(_Users, _Models, _OAuthClients):
         cert_name: str | None = None,
         noverify: bool = False,
     ) -> None:
+        """Connect, and log in.
+
+        Args:
+            master: Address as `HOST:PORT` or `http(s)://HOST:PORT`. Default: `DET_MASTER`, else
+                `localhost:8080`.
+            user: Who to be. Default: `DET_USER` with `DET_PASS`, else who has logged in with `det user
+                login`, else `determined`.
+            password: The user's password. Not needed where a login of this user is stored; on a terminal it
+                is asked for.
+            cert_path: File with the certificates to check the master's against.
+            cert_name: The host name that the master's certificate must have, if it is not that of the
+                address.
+            noverify: True to check no certificate.
+
+        Raises:
+            ValueError: The address is none.
+            MasterNotFoundException: Nobody answers at the address.
+            UnauthenticatedException: The password is wrong.
+        """
         verify = False if noverify else cert_path
         self._session = Session(master_url(master), verify=verify, cert_name=cert_name)
         ask = _ask if sys.stdin is not None and sys.stdin.isatty() else None
@@ -169,10 +208,7 @@ class Determined(_Users, _Models, _OAuthClients):
         model_dir: str | Path,
         includes: Sequence[str | Path] | None = None,
     ) -> ExperimentReference:
-        """Hand in and activate an experiment: a configuration (file or dict) and a directory of code.
-
-        ValueError if either is of another kind or cannot be sent.
-        """
+        """Return a new experiment that is activated, as `client.create_experiment` does."""
         text = _config_text(config)
         if not isinstance(model_dir, str | Path):
             raise ValueError(f"model_dir must be a str or a Path, not {type(model_dir).__name__}")
@@ -184,23 +220,23 @@ class Determined(_Users, _Models, _OAuthClients):
         return ExperimentReference(int(answer["experiment"]["id"]), self._session)
 
     def get_experiment(self, experiment_id: int) -> ExperimentReference:
-        """Asks nothing yet: a wrong id shows at the first use."""
+        """Return an experiment, as `client.get_experiment` does."""
         return ExperimentReference(experiment_id, self._session)
 
     def get_trial(self, trial_id: int) -> TrialReference:
-        """Asks nothing yet: a wrong id shows at the first use."""
+        """Return a trial, as `client.get_trial` does."""
         return TrialReference(trial_id, self._session)
 
     def get_checkpoint(self, uuid: str) -> Checkpoint:
-        """Raises `NotFoundException`."""
+        """Return a checkpoint, as `client.get_checkpoint` does."""
         return _checkpoint.get(self._session, uuid)
 
     def stream_trials_training_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.TrainingMetrics]:
-        """Training metrics of some trials, ordered by trial, run and steps."""
+        """Return reports of training metrics, as `client.stream_trials_training_metrics` does."""
         return _metrics.stream_training(self._session, trial_ids)
 
     def stream_trials_validation_metrics(self, trial_ids: list[int]) -> Iterator[_metrics.ValidationMetrics]:
-        """Validation metrics of some trials, ordered by trial, run and steps."""
+        """Return reports of validation metrics, as `client.stream_trials_validation_metrics` does."""
         return _metrics.stream_validation(self._session, trial_ids)
 
 

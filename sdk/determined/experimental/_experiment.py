@@ -29,31 +29,33 @@ class _Control:
     _session: Session
 
     def activate(self) -> None:
-        """Let it run."""
+        """Let the experiment run, or run on after a pause."""
         self._post("activate")
 
     def pause(self) -> None:
-        """Hold it; its trials save a checkpoint and leave."""
+        """Pause the experiment: its trials store a checkpoint and leave. Returns before they have left."""
         self._post("pause")
 
     def cancel(self) -> None:
-        """End it after its trials saved a checkpoint."""
+        """End the experiment once its trials have stored a checkpoint. Returns before it has ended."""
         self._post("cancel")
 
     def kill(self) -> None:
-        """End it now."""
+        """End the experiment at once. Returns before it has ended."""
         self._post("kill")
 
     def archive(self) -> None:
-        """Take it out of the usual lists; it must have ended."""
+        """Take the experiment out of the usual lists. It must have ended."""
         self._post("archive")
 
     def unarchive(self) -> None:
-        """Put it back into the usual lists."""
+        """Put the experiment back into the usual lists."""
         self._post("unarchive")
 
     def delete(self) -> None:
-        """Remove it with its checkpoints, metrics and logs; the work goes on after the call."""
+        """Delete the experiment with its checkpoints, metrics and logs. It must have ended; returns before
+        all is gone.
+        """
         self._session.delete(f"/api/v1/experiments/{self._id}")
 
     def _post(self, verb: str) -> None:
@@ -61,7 +63,15 @@ class _Control:
 
 
 class ExperimentReference(_Control):
-    """An experiment; only its id is known until something is asked."""
+    """An experiment. Only its id is known before something is asked; `client.get_experiment()` returns it.
+
+    Example:
+        ```python
+        experiment = client.get_experiment(7)
+        for checkpoint in experiment.top_n_checkpoints(3):
+            print(checkpoint.uuid, checkpoint.training.hparams)
+        ```
+    """
 
     def __init__(self, experiment_id: int, session: AnySession) -> None:
         self._id = experiment_id
@@ -69,14 +79,24 @@ class ExperimentReference(_Control):
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The id of the experiment."""
         return self._id
 
     def __repr__(self) -> str:
         return f"Experiment(id={self.id})"
 
     def wait(self, interval: float = 5.0) -> ExperimentState:
-        """Ask every `interval` seconds until it has ended; returns how. ValueError if it is paused."""
+        """Wait until the experiment has ended.
+
+        Args:
+            interval: Seconds between two questions to the cluster.
+
+        Returns:
+            How it ended: `COMPLETED`, `CANCELED`, `ERROR` or `DELETED`.
+
+        Raises:
+            ValueError: The experiment is paused.
+        """
         last_word = time.monotonic()
         while True:
             state = ExperimentState(self._get()["state"])
@@ -92,7 +112,17 @@ class ExperimentReference(_Control):
             time.sleep(interval)
 
     def await_first_trial(self, interval: float = 0.1) -> TrialReference:
-        """The trial that started first, once there is one; RuntimeError if the experiment ends without."""
+        """Wait until the experiment has a trial that has started.
+
+        Args:
+            interval: Seconds between two questions to the cluster.
+
+        Returns:
+            The trial that started first.
+
+        Raises:
+            RuntimeError: The experiment has ended without a trial.
+        """
         params = {"sortBy": TrialSortBy.START_TIME.value, "orderBy": TrialOrderBy.ASC.value, "limit": 1}
         while True:
             if found := self._session.get(f"{self._path}/trials", params)["trials"]:
@@ -105,22 +135,43 @@ class ExperimentReference(_Control):
     def get_trials(
         self, sort_by: TrialSortBy = TrialSortBy.ID, order_by: TrialOrderBy = TrialOrderBy.ASCENDING
     ) -> list[TrialReference]:
-        """All its trials."""
+        """Return all trials of the experiment.
+
+        Args:
+            sort_by: What to sort by.
+            order_by: Direction of the sort.
+        """
         params = {"sortBy": sort_by.value, "orderBy": order_by.value}
         found = read_all(self._session, f"{self._path}/trials", "trials", params)
         return [TrialReference(int(one["id"]), self._session) for one in found]
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
-        """The best checkpoint of all trials, see `top_n_checkpoints`."""
+        """Return the best checkpoint of all trials.
+
+        Args:
+            sort_by: Name of a validation metric. Default: the metric of the search, in its direction.
+            smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
+
+        Raises:
+            AssertionError: The experiment has no completed checkpoint.
+            ValueError: `sort_by` is not given and the configuration names no metric.
+        """
         return self.top_n_checkpoints(1, sort_by, smaller_is_better)[0]
 
     def top_n_checkpoints(
         self, limit: int, sort_by: str | None = None, smaller_is_better: bool | None = None
     ) -> list[Checkpoint]:
-        """The best completed checkpoint of each trial, the best `limit` of these; without the metric last.
+        """Return the best completed checkpoint of each of the best trials, the best first.
 
-        Sorted by the searcher's metric in its direction, or by the validation metric `sort_by`, larger first
-        unless `smaller_is_better`. AssertionError if there is none, ValueError if no metric is known.
+        Args:
+            limit: How many checkpoints at most.
+            sort_by: Name of a validation metric. Default: the metric of the search, in its direction.
+                Checkpoints without it come last.
+            smaller_is_better: Whether smaller values of `sort_by` are better (default: false).
+
+        Raises:
+            AssertionError: The experiment has no completed checkpoint.
+            ValueError: `sort_by` is not given and the configuration names no metric.
         """
         if sort_by is None:
             order = _ranking.of_searcher(self.get_config())
@@ -134,7 +185,7 @@ class ExperimentReference(_Control):
         return _ranking.best_of_each_trial(found, order)[:limit]
 
     def get_config(self) -> dict[str, Any]:
-        """The completed configuration."""
+        """Return the experiment configuration, completed with defaults."""
         config: dict[str, Any] = self._get()["config"]
         return config
 

@@ -6,11 +6,16 @@ from typing import Any
 
 
 def test_one_batch(trial_class: type[Any], config: dict[str, Any] | None = None) -> None:  # noqa: PT028 - no test
-    """Train one batch, validate, save a checkpoint, and say that it worked.
+    """Train one batch, validate and store a checkpoint, without a cluster, and print that it worked.
 
-    `config` is an experiment configuration; of each hyperparameter that is no constant one value is drawn.
-    Without one the class gets no hyperparameters.
-    Raises whatever the class raises, and ValueError for a configuration that is wrong.
+    Args:
+        trial_class: A `PyTorchTrial` or another class that may be named as an entrypoint.
+        config: An experiment configuration; of each hyperparameter that is not constant one value is drawn.
+            Without it the class gets no hyperparameters.
+
+    Raises:
+        ValueError: The configuration is wrong; all its faults are named. Whatever the class raises is raised,
+            too.
     """
     from determined.experimental import _tryout
 

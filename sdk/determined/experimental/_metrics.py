@@ -51,11 +51,20 @@ class _TrialMetrics:
 
 
 class TrainingMetrics(_TrialMetrics, StepsBackwardCompat):
-    """A report of training metrics."""
+    """A report of training metrics.
+
+    Attributes:
+        trial_id: Id of the trial.
+        trial_run_id: Which run of the trial reported it.
+        steps_completed: Batches that the trial had trained; also as `total_batches`.
+        end_time: When it was reported: UTC, in whole seconds.
+        metrics: Values by name.
+        batch_metrics: Values of single batches, where they were reported.
+    """
 
 
 class ValidationMetrics(_TrialMetrics, StepsBackwardCompat):
-    """A report of validation metrics."""
+    """A report of validation metrics, with the attributes of `TrainingMetrics`."""
 
 
 _Kind = TypeVar("_Kind", bound=_TrialMetrics)

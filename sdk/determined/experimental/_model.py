@@ -15,7 +15,20 @@ from determined.transport.rest import AnySession, Session, speaking
 
 
 class ModelVersion:
-    """A checkpoint under a number; every change is seen in the object once the master has made it."""
+    """A checkpoint in the registry, under a number. Changes show in the object once the cluster has made
+    them.
+
+    Attributes:
+        model_version: Its number, from 1.
+        model_version_id: Id of the version among those of all models.
+        model_id: Id of the model.
+        model_name: Name of the model.
+        checkpoint: The checkpoint, a `Checkpoint`.
+        name: Name of the version.
+        comment: A short text for people.
+        notes: A longer text for people.
+        metadata: Values of your own, by key.
+    """
 
     def __init__(
         self,
@@ -40,15 +53,23 @@ class ModelVersion:
         return f"ModelVersion(model_name={self.model_name!r}, model_version={self.model_version})"
 
     def set_name(self, name: str) -> None:
-        """Give a name."""
+        """Set the name of the version.
+
+        Args:
+            name: The new name.
+        """
         self._patch({"name": name})
 
     def set_notes(self, notes: str) -> None:
-        """Give notes."""
+        """Set the notes of the version.
+
+        Args:
+            notes: The new text.
+        """
         self._patch({"notes": notes})
 
     def delete(self) -> None:
-        """Forget the version; its checkpoint stays."""
+        """Delete the version. Its checkpoint stays."""
         self._session.delete(self._path)
 
     @property
@@ -86,20 +107,36 @@ class _Description:
     metadata: dict[str, Any]
 
     def add_metadata(self, metadata: dict[str, Any]) -> None:
-        """Set keys of the metadata."""
+        """Set keys of the model's metadata.
+
+        Args:
+            metadata: Values by key; other keys keep theirs.
+        """
         self._patch({"metadata": {**self.metadata, **metadata}})
 
     def remove_metadata(self, keys: Iterable[str]) -> None:
-        """Take keys from the metadata; those it lacks are ignored."""
+        """Remove keys from the model's metadata.
+
+        Args:
+            keys: The keys; those that the metadata lacks are ignored.
+        """
         gone = set(keys)
         self._patch({"metadata": {key: value for key, value in self.metadata.items() if key not in gone}})
 
     def set_labels(self, labels: list[str]) -> None:
-        """Give these labels instead of those before."""
+        """Replace the model's labels.
+
+        Args:
+            labels: The new labels.
+        """
         self._patch({"labels": list(labels)})
 
     def set_description(self, description: str) -> None:
-        """Give a description."""
+        """Set the model's description.
+
+        Args:
+            description: The new text.
+        """
         self._patch({"description": description})
 
     @property
@@ -112,7 +149,21 @@ class _Description:
 
 
 class Model(_Description):
-    """A named model."""
+    """A model of the registry: a name for a series of checkpoints. Changes show in the object once the
+    cluster has made them.
+
+    Attributes:
+        model_id: Id of the model.
+        name: Its name.
+        description: A text for people.
+        labels: Words to find it by.
+        metadata: Values of your own, by key.
+        creation_time: When it was created, as RFC 3339 text.
+        last_updated_time: When it was changed last, as RFC 3339 text.
+        username: Who created it.
+        archived: Whether it is archived.
+        workspace_id: Id of its workspace.
+    """
 
     def __init__(
         self,
@@ -138,45 +189,73 @@ class Model(_Description):
         return f"Model(id={self.model_id}, name={self.name!r})"
 
     def register_version(self, checkpoint_uuid: str) -> ModelVersion:
-        """Make a completed checkpoint the next version."""
+        """Make a completed checkpoint the next version of the model.
+
+        Args:
+            checkpoint_uuid: Id of the checkpoint.
+
+        Returns:
+            The version.
+        """
         told = self._session.post(f"{self._path}/versions", {"checkpointUuid": checkpoint_uuid})
         return version_from_wire(self._session, told["modelVersion"])
 
     def get_version(self, version: int = -1) -> ModelVersion | None:
-        """The version of this number or `NotFoundException`; by default the latest, None if there is none."""
+        """Return a version of the model.
+
+        Args:
+            version: Its number; -1 for the latest.
+
+        Returns:
+            The version; None if the latest is asked for and there is none.
+
+        Raises:
+            NotFoundException: There is no version of this number.
+        """
         if version == -1:
             return next(iter(self.get_versions()), None)
         told = self._session.get(f"{self._path}/versions/{version}")
         return version_from_wire(self._session, told["modelVersion"])
 
     def get_versions(self, order_by: ModelOrderBy = ModelOrderBy.DESC) -> list[ModelVersion]:
-        """All versions by number."""
+        """Return all versions of the model, by number.
+
+        Args:
+            order_by: Direction of the sort (default: the latest first).
+        """
         params = {"sortBy": "SORT_BY_VERSION", "orderBy": order_by.value}
         found = read_all(self._session, f"{self._path}/versions", "modelVersions", params)
         return [version_from_wire(self._session, one) for one in found]
 
     def archive(self) -> None:
-        """Keep it from being changed."""
+        """Archive the model, so that it cannot be changed."""
         self._session.post(f"{self._path}/archive")
         self.archived = True
 
     def unarchive(self) -> None:
-        """Let it be changed again."""
+        """Let the model be changed again."""
         self._session.post(f"{self._path}/unarchive")
         self.archived = False
 
     def delete(self) -> None:
-        """Forget it with its versions; their checkpoints stay."""
+        """Delete the model with its versions. Their checkpoints stay."""
         self._session.delete(self._path)
 
     def move_to_workspace(self, workspace_name: str) -> None:
-        """Put it into another workspace."""
+        """Move the model to another workspace.
+
+        Args:
+            workspace_name: Name of the workspace.
+
+        Raises:
+            NotFoundException: There is no workspace of this name.
+        """
         id = workspace_id(self._session, workspace_name)
         self._session.post(f"{self._path}/move", {"destinationWorkspaceId": id})
         self.workspace_id = id
 
     def to_json(self) -> dict[str, Any]:
-        """Its attributes as JSON values."""
+        """Return the attributes as a dict that can be written as JSON."""
         names = ("name", "description", "creation_time", "last_updated_time", "metadata", "labels")
         shown = {name: getattr(self, name) for name in (*names, "username", "archived", "workspace_id")}
         return {"id": self.model_id, **shown}

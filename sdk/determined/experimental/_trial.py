@@ -14,7 +14,7 @@ from determined.transport.rest import AnySession, speaking
 
 
 class TrialReference:
-    """A trial; only its id is known until something is asked."""
+    """A trial. Only its id is known before something is asked; `client.get_trial()` returns it."""
 
     def __init__(self, trial_id: int, session: AnySession) -> None:
         self._id = trial_id
@@ -22,7 +22,7 @@ class TrialReference:
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The id of the trial."""
         return self._id
 
     def __repr__(self) -> str:
@@ -39,10 +39,27 @@ class TrialReference:
         stdtypes: list[str] | None = None,
         min_level: LogLevel | str | None = None,
     ) -> Iterator[str]:
-        """The lines of the log, each ending in a newline.
+        """Return the lines of the trial's log, read as they are iterated. Each ends in a newline.
 
-        At most one of `follow` (until the trial has ended), `head` and `tail` (that many lines), else
-        ValueError. `min_level` is a `LogLevel` or its name.
+        Args:
+            follow: Go on until the trial has ended. Excludes `head` and `tail`.
+            head: The first so many lines only. Excludes `tail`.
+            tail: The last so many lines only.
+            container_ids: Only lines of these containers.
+            rank_ids: Only lines of these ranks.
+            stdtypes: Only lines of these streams: `stdout`, `stderr`.
+            min_level: Only lines of this level or a graver one: a `LogLevel` or its name, such as
+                `"WARNING"`.
+
+        Raises:
+            ValueError: More than one of `follow`, `head` and `tail` is given, or a number of lines is
+                negative.
+
+        Example:
+            ```python
+            for line in client.get_trial(7).logs(tail=20):
+                print(line, end="")
+            ```
         """
         _check_extent(follow, head, tail)
         filters = {"containerIds": container_ids, "rankIds": rank_ids, "stdtypes": stdtypes}
@@ -52,11 +69,21 @@ class TrialReference:
         return self._lines(follow, head, tail, params)
 
     def kill(self) -> None:
-        """End the trial; its experiment goes on."""
+        """End the trial at once. Its experiment goes on."""
         self._session.post(f"/api/v1/trials/{self.id}/kill")
 
     def top_checkpoint(self, sort_by: str | None = None, smaller_is_better: bool | None = None) -> Checkpoint:
-        """The best checkpoint, see `select_checkpoint`."""
+        """Return the best checkpoint of the trial.
+
+        Args:
+            sort_by: Name of a validation metric, given together with its direction. Default: the metric of
+                the search, in its direction.
+            smaller_is_better: Whether smaller values of `sort_by` are better.
+
+        Raises:
+            AssertionError: Only one of the two is given.
+            ValueError: The trial has no completed checkpoint.
+        """
         return self.select_checkpoint(best=True, sort_by=sort_by, smaller_is_better=smaller_is_better)
 
     def select_checkpoint(
@@ -67,10 +94,19 @@ class TrialReference:
         sort_by: str | None = None,
         smaller_is_better: bool | None = None,
     ) -> Checkpoint:
-        """The checkpoint after the most batches, the best one, or the one of this id.
+        """Return one checkpoint of the trial. Exactly one of `latest`, `best` and `uuid` says which.
 
-        `sort_by` names another validation metric than the searcher's, together with its direction.
-        AssertionError for contradicting arguments, ValueError if there is no such checkpoint.
+        Args:
+            latest: The one after the most batches.
+            best: The one with the best value of a validation metric.
+            uuid: The one with this id.
+            sort_by: With `best`: name of the metric, given together with its direction. Default: the metric
+                of the search, in its direction.
+            smaller_is_better: Whether smaller values of `sort_by` are better.
+
+        Raises:
+            AssertionError: The arguments contradict each other.
+            ValueError: The trial has no such checkpoint.
         """
         _check_selection(latest, best, uuid, sort_by, smaller_is_better)
         if uuid is not None:
@@ -88,9 +124,15 @@ class TrialReference:
     def get_checkpoints(
         self, sort_by: str | CheckpointSortBy | None = None, order_by: CheckpointOrderBy | None = None
     ) -> list[Checkpoint]:
-        """All checkpoints, deleted ones too, sorted by a field or by a validation metric.
+        """Return all checkpoints of the trial, deleted ones too.
 
-        Without arguments by the searcher's metric, the best first. AssertionError for only one of the two.
+        Args:
+            sort_by: What to sort by: a `CheckpointSortBy`, or the name of a validation metric. Default: the
+                metric of the search, the best first.
+            order_by: Direction of the sort; given together with `sort_by`.
+
+        Raises:
+            AssertionError: Only one of the two is given.
         """
         if (sort_by is None) != (order_by is None):
             raise AssertionError("sort_by and order_by are given together or not at all")
@@ -101,11 +143,15 @@ class TrialReference:
         return self._ranked(self._checkpoints(), order)
 
     def stream_training_metrics(self) -> Iterator[_metrics.TrainingMetrics]:
-        """Training metrics, ordered by run and steps."""
+        """Return the trial's reports of training metrics, ordered by run and steps, read as they are
+        iterated.
+        """
         return _metrics.stream_training(self._session, [self.id])
 
     def stream_validation_metrics(self) -> Iterator[_metrics.ValidationMetrics]:
-        """Validation metrics, ordered by run and steps."""
+        """Return the trial's reports of validation metrics, ordered by run and steps, read as they are
+        iterated.
+        """
         return _metrics.stream_validation(self._session, [self.id])
 
     def _lines(

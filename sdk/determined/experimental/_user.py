@@ -9,7 +9,20 @@ from determined.transport.rest import AnySession, Session, speaking
 
 
 class User:
-    """A user; every change is seen in the object once the master has made it."""
+    """A user of the cluster. Changes show in the object once the cluster has made them.
+
+    Attributes:
+        user_id: Id of the user.
+        username: Name to log in with.
+        admin: Whether the user is an administrator.
+        active: Whether the user may log in.
+        remote: Whether the user logs in by the identity provider.
+        display_name: Name to be shown.
+        agent_uid: User id on the hosts of agents.
+        agent_gid: Group id on the hosts of agents.
+        agent_user: User name on the hosts of agents.
+        agent_group: Group name on the hosts of agents.
+    """
 
     def __init__(
         self,
@@ -35,7 +48,11 @@ class User:
         return f"User(user_id={self.user_id}, username={self.username!r})"
 
     def rename(self, new_username: str) -> None:
-        """Give another name to log in with."""
+        """Change the name to log in with.
+
+        Args:
+            new_username: The new name.
+        """
         self._patch({"username": new_username})
 
     def activate(self) -> None:
@@ -43,15 +60,23 @@ class User:
         self._patch({"active": True})
 
     def deactivate(self) -> None:
-        """Keep the user from logging in; what is theirs stays."""
+        """Prevent the user from logging in; their experiments and data are kept."""
         self._patch({"active": False})
 
     def change_display_name(self, display_name: str) -> None:
-        """Give another name to be shown."""
+        """Change the name that is shown.
+
+        Args:
+            display_name: The new name.
+        """
         self._patch({"displayName": display_name})
 
     def change_password(self, new_password: str) -> None:
-        """Give another password."""
+        """Change the password.
+
+        Args:
+            new_password: The new password.
+        """
         self._session.post(f"/api/v1/users/{self.user_id}/password", identity.hashed(new_password))
 
     def link_with_agent(
@@ -61,7 +86,14 @@ class User:
         agent_user: str | None = None,
         agent_group: str | None = None,
     ) -> None:
-        """Say who this user is on the hosts of agents; what is left out is not sent."""
+        """Choose who this user is on the hosts of agents. What is left out is not sent.
+
+        Args:
+            agent_uid: User id.
+            agent_gid: Group id.
+            agent_user: User name.
+            agent_group: Group name.
+        """
         given = {
             "agentUid": agent_uid,
             "agentGid": agent_gid,

@@ -51,7 +51,19 @@ _failed = False
 
 @dataclasses.dataclass
 class DefaultConfig:
-    """What an experiment is like that the script makes itself; on a cluster it has no effect."""
+    """What the experiment of a script that runs outside of a cluster is like. On a cluster it has no effect.
+
+    Attributes:
+        name: Name of the experiment.
+        hparams: Hyperparameters of the trial, by name.
+        data: Values of your own, shown with the experiment.
+        description: A text for people.
+        labels: Words to find the experiment by.
+        checkpoint_storage: Where to keep checkpoints: a path, a URL such as `s3://bucket/prefix`, or a map as
+            in the configuration.
+        searcher: The section `searcher` of the configuration; it says the metric and how far the script
+            trains.
+    """
 
     name: str | None = None
     hparams: dict[str, Any] | None = None
@@ -64,7 +76,16 @@ class DefaultConfig:
 
 @dataclasses.dataclass
 class UnmanagedConfig:
-    """Where an experiment is filed, and names under which a later run finds experiment and trial again."""
+    """Where an experiment is filed, and names under which a later run finds experiment and trial again.
+
+    Attributes:
+        workspace: Name of the workspace.
+        project: Name of the project.
+        external_experiment_id: A name of your own. A later script with the same one adds to the same
+            experiment.
+        external_trial_id: A name of your own. A later script with the same one continues the same trial,
+            whose latest checkpoint is `core_v2.info.latest_checkpoint`.
+    """
 
     workspace: str | None = None
     project: str | None = None
@@ -82,9 +103,39 @@ def init(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> None:
-    """Have `train`, `checkpoint` and the others of this module until `close()`, or the end of the script.
+    """Set `train`, `checkpoint`, `searcher`, `preempt`, `distributed` and `info` of this module, until
+    `close()` or the end of the script.
 
-    Raises as `init_context`, and RuntimeError if there are some already.
+    In a task of a cluster they are the task's. Elsewhere the script becomes an unmanaged trial: the cluster
+    records what it reports and prints, and neither starts nor stops it.
+
+    Args:
+        defaults: What the experiment is like; needed outside of a cluster.
+        unmanaged: Where it is filed, and names to find it again by.
+        client: The connection to use outside of a cluster; by default the one that `client.login()` would
+            make.
+        distributed: Who this process is among those of the trial; needed with several ranks.
+        checkpoint_storage: Where to keep checkpoints, instead of that of `defaults` or of the experiment.
+        preempt_mode: Which ranks ask whether to leave, and how the others learn the answer.
+        tensorboard_mode: Who stores TensorBoard files; has no effect outside of a cluster.
+
+    Raises:
+        RuntimeError: It was called before, without a `close()` since.
+        NotImplementedError: Outside of a cluster `defaults` is missing.
+        MasterNotFoundException: Nobody answers at the address of the master.
+
+    Example:
+        ```python
+        from determined.experimental import core_v2
+
+        core_v2.init(
+            defaults=core_v2.DefaultConfig(name="on my laptop"),
+            unmanaged=core_v2.UnmanagedConfig(workspace="Research", project="digits"),
+        )
+        for step in range(100):
+            core_v2.train.report_training_metrics(steps_completed=step + 1, metrics={"loss": train_step()})
+        core_v2.close()
+        ```
     """
     global _context
     if _context is not None:
@@ -105,12 +156,20 @@ def init(
 
 
 def close() -> None:
-    """Wait until all is stored, and say that the trial is complete; without `init()` nothing."""
+    """Wait until everything is stored, and report that the trial is complete. Without `init()` it does
+    nothing.
+
+    A script that ends without it closes by itself: as failed after an exception, else as complete.
+    """
     _close(None)
 
 
 def url_reverse_webui_exp_view() -> str:
-    """The address of the experiment's page; RuntimeError before `init()`."""
+    """Return the address of the experiment's page in the web UI.
+
+    Raises:
+        RuntimeError: `init()` was not called.
+    """
     if info is None:
         raise RuntimeError("core_v2.init() comes first")
     return f"{info.master_url}/det/experiments/{info.trial.experiment_id}"
@@ -126,9 +185,27 @@ def init_context(
     preempt_mode: PreemptMode = PreemptMode.WorkersAskChief,
     tensorboard_mode: TensorboardMode = TensorboardMode.AUTO,
 ) -> core.Context:
-    """The same as an object, for a `with`.
+    """Return the same as an object, to be used in a `with`.
 
-    NotImplementedError outside of a cluster without `defaults`; MasterNotFoundException where nobody answers.
+    Args:
+        defaults: What the experiment is like; needed outside of a cluster.
+        unmanaged: Where it is filed, and names to find it again by.
+        client: The connection to use outside of a cluster; by default the one that `client.login()` would
+            make.
+        distributed: Who this process is among those of the trial; needed with several ranks.
+        checkpoint_storage: Where to keep checkpoints, instead of that of `defaults` or of the experiment.
+        preempt_mode: Which ranks ask whether to leave, and how the others learn the answer.
+        tensorboard_mode: Who stores TensorBoard files; has no effect outside of a cluster.
+
+    Raises:
+        NotImplementedError: Outside of a cluster `defaults` is missing.
+        MasterNotFoundException: Nobody answers at the address of the master.
+
+    Example:
+        ```python
+        with core_v2.init_context(defaults=core_v2.DefaultConfig(name="on my laptop")) as core_context:
+            core_context.train.report_training_metrics(steps_completed=1, metrics={"loss": 0.5})
+        ```
     """
     if _info.get_cluster_info() is not None:
         return core.init(

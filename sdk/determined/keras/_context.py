@@ -35,6 +35,12 @@ class TFKerasExperimentalContext:
     def cache_train_dataset(self, *args: Any) -> Any:
         """Refuse: call `dataset.cache()`.
 
+        Args:
+            *args: Not used.
+
+        Returns:
+            Nothing: it always raises.
+
         Raises:
             InvalidExperimentException: Always.
         """
@@ -42,6 +48,12 @@ class TFKerasExperimentalContext:
 
     def cache_validation_dataset(self, *args: Any) -> Any:
         """Refuse: call `dataset.cache()`.
+
+        Args:
+            *args: Not used.
+
+        Returns:
+            Nothing: it always raises.
 
         Raises:
             InvalidExperimentException: Always.

@@ -82,10 +82,19 @@ class _ByValidation(Callback):
         super().__init__(*args, **kwargs)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Do nothing: an epoch's end is no validation."""
+        """Do nothing: an epoch's end is no validation.
+
+        Args:
+            epoch: Index of the epoch.
+            logs: Not used.
+        """
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Look at the metrics of a validation."""
+        """Look at the metrics of a validation.
+
+        Args:
+            logs: Metrics of the validation, by name without the prefix `val_`.
+        """
         self._validations += 1
         named = {f"val_{name}": value for name, value in (logs or {}).items()}
         super().on_epoch_end(self._validations, named)
@@ -95,7 +104,11 @@ class _ByValidation(Callback):
         return {name: getattr(self, name) for name in ("_validations", *self._kept)}
 
     def load_state(self, state: Any) -> None:
-        """Go on with the counters and the best value of a checkpoint."""
+        """Continue with the counters and the best value of a checkpoint.
+
+        Args:
+            state: What `get_state()` returned.
+        """
         for name, value in state.items():
             setattr(self, name, value)
 
@@ -154,6 +167,10 @@ class TensorBoard(Callback, keras.callbacks.TensorBoard):  # type: ignore[misc]
         return {name: getattr(self, name, 0) for name in ("_global_train_batch", "_global_test_batch")}
 
     def load_state(self, state: Any) -> None:
-        """Go on with the steps of a checkpoint."""
+        """Continue with the steps of a checkpoint.
+
+        Args:
+            state: What `get_state()` returned.
+        """
         for name, value in state.items():
             setattr(self, name, value)

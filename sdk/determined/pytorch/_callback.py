@@ -12,61 +12,129 @@ logger = logging.getLogger("determined.pytorch")
 
 
 class PyTorchCallback:
-    """Override what is of interest; every rank is called unless it says otherwise."""
+    """Moments of the training to act at. Override what is of interest; return it from `build_callbacks()`.
+
+    Every rank calls every method unless it says otherwise. Methods that are not overridden cost nothing.
+
+    Example:
+        ```python
+        class Unfreeze(pytorch.PyTorchCallback):
+            def __init__(self, backbone):
+                self.backbone = backbone
+
+            def on_training_epoch_start(self, epoch_idx):
+                self.backbone.requires_grad_(epoch_idx >= 2)
+        ```
+    """
 
     def on_trial_startup(self, first_batch_idx: int, checkpoint_uuid: str | None) -> None:
-        """`fit` begins; `first_batch_idx` batches were trained before."""
+        """Called when `fit()` begins, before data loaders are built.
+
+        Args:
+            first_batch_idx: Index of the first batch that will be trained: how many batches were trained
+                before.
+            checkpoint_uuid: The checkpoint that is about to be loaded; None if there is none.
+        """
 
     def on_checkpoint_load_start(self, checkpoint: dict[str, Any]) -> None:
-        """A checkpoint was read, nothing is restored yet; may be changed in place."""
+        """Called when a checkpoint has been read, before anything is restored from it.
+
+        Args:
+            checkpoint: The content of `state_dict.pth`; changes made in place are what is restored.
+        """
 
     def on_training_start(self) -> None:
-        """All is loaded."""
+        """Called once the data loaders and any checkpoint are loaded, before the first batch."""
 
     def on_training_epoch_start(self, epoch_idx: int) -> None:
-        """The first batch of an epoch comes."""
+        """Called before the first batch of an epoch.
+
+        Args:
+            epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
+        """
 
     def on_training_epoch_end(self, epoch_idx: int) -> None:
-        """The last batch of an epoch was trained, and schedulers stepped."""
+        """Called after the last batch of an epoch, when learning rate schedulers have stepped.
+
+        Args:
+            epoch_idx: Index of the epoch that has ended.
+        """
 
     def on_training_workload_end(
         self, avg_metrics: dict[str, Any], batch_metrics: list[dict[str, Any]]
     ) -> None:
-        """A window of batches is over and its metrics reported."""
+        """Called when a window of batches is trained and its metrics are reported.
+
+        A window ends at the next report, validation or checkpoint.
+
+        Args:
+            avg_metrics: Mean over the batches of the window and over all ranks, by the name of the metric,
+                and the metrics of reducers.
+            batch_metrics: Mean over all ranks for each batch of the window, in order.
+        """
 
     def on_validation_start(self) -> None:
-        """A validation begins."""
+        """Called before a validation, when models are in evaluation mode."""
 
     def on_validation_epoch_start(self) -> None:
-        """The loop over `evaluate_batch` begins."""
+        """Called before the first `evaluate_batch()`. Not called for `evaluate_full_dataset()`."""
 
     def on_validation_epoch_end(self, outputs: list[Any]) -> None:
-        """The loop over `evaluate_batch` is over; `outputs` are this rank's."""
+        """Called after the last `evaluate_batch()`. Not called for `evaluate_full_dataset()`.
+
+        Args:
+            outputs: What `evaluate_batch()` returned for each batch of this rank, with arrays instead of
+                tensors.
+        """
 
     def on_validation_end(self, metrics: dict[str, Any]) -> None:
-        """The metrics are there and not yet reported."""
+        """Called when a validation is over, before its metrics are reported.
+
+        Args:
+            metrics: Reduced over all batches and ranks, by the name of the metric; the same on every rank.
+        """
 
     def on_checkpoint_save_start(self, checkpoint: dict[str, Any]) -> None:
-        """Chief only: what will be written; may be changed in place."""
+        """Called on the chief before a checkpoint is written.
+
+        Args:
+            checkpoint: The content of `state_dict.pth` to be; changes made in place are stored.
+        """
 
     def on_checkpoint_end(self, checkpoint_dir: str) -> None:
-        """Deprecated: `on_checkpoint_write_end` says what happened. Chief only."""
+        """Deprecated: override `on_checkpoint_write_end`, which is called at the same moment.
+
+        Args:
+            checkpoint_dir: The folder with the files of the checkpoint.
+        """
 
     def on_checkpoint_write_end(self, checkpoint_dir: str) -> None:
-        """Chief only: all files are written, the upload is to come; further ones may be added."""
+        """Called on the chief when all files of a checkpoint are written, before they are uploaded.
+
+        Args:
+            checkpoint_dir: The folder; files that are added to it become part of the checkpoint.
+        """
 
     def on_checkpoint_upload_end(self, uuid: str) -> None:
-        """A checkpoint is stored and reported."""
+        """Called when a checkpoint is stored and reported.
+
+        Args:
+            uuid: Id of the checkpoint.
+        """
 
     def on_trial_shutdown(self) -> None:
-        """`fit` ends, whatever for."""
+        """Called when `fit()` ends, for whatever reason, also after an exception."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What of this callback belongs into checkpoints."""
+        """Return the state of this callback for checkpoints, as anything that `torch.save` can write."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Restore the state of a checkpoint; called before `on_training_start`.
+
+        Args:
+            state_dict: What `state_dict()` returned on the chief when the checkpoint was written.
+        """
 
 
 def overrides(callback: PyTorchCallback, method: str) -> bool:

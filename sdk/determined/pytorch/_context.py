@@ -28,7 +28,24 @@ logger = logging.getLogger("determined.pytorch")
 
 
 class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext):
-    """Wraps models, optimizers, schedulers and reducers, steps them, and knows where training is."""
+    """Wraps models, optimizers, schedulers and reducers, steps them, and knows hyperparameters and progress.
+
+    Attributes:
+        distributed: The ranks of the trial, a `determined.core.DistributedContext`.
+        device: Where this rank trains: its GPU, else the CPU.
+        models: Wrapped models, in the order of wrapping.
+        optimizers: Wrapped optimizers, in the order of wrapping.
+        lr_schedulers: Wrapped schedulers as `LRScheduler`, in the order of wrapping.
+        experimental: Switches: `use_amp()`, `disable_auto_to_device()` and
+            `disable_dataset_reproducibility_checks()`.
+
+    Example:
+        ```python
+        with pytorch.init(hparams={"lr": 0.1, "global_batch_size": 32}) as context:
+            trial = MnistTrial(context)
+            pytorch.Trainer(trial, context).fit(max_length=pytorch.Epoch(1))
+        ```
+    """
 
     def __init__(
         self,
@@ -42,7 +59,18 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         replicated: bool = False,
         enable_tensorboard_logging: bool = True,
     ) -> None:
-        """`replicated`: several ranks train the same model."""
+        """Made by `pytorch.init()`.
+
+        Args:
+            core_context: What reports metrics and stores checkpoints.
+            settings: Hyperparameters, configuration and ids.
+            device: Where this rank trains.
+            aggregation_frequency: Batches whose gradients are added up for one step of an optimizer.
+            average_aggregated_gradients: Whether these gradients are divided by their number.
+            steps_completed: Batches that were trained before this process.
+            replicated: Whether several ranks train the same model.
+            enable_tensorboard_logging: Whether metrics are written as TensorBoard events.
+        """
         TrialInformation.__init__(self, settings, steps_completed)
         _PyTorchReducerContext.__init__(self)
         self._core = core_context
@@ -66,7 +94,17 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
     # -- wrapping
 
     def wrap_model(self, model: nn.Module) -> nn.Module:
-        """Move a model to the device and train it on all ranks alike; returns the model to use."""
+        """Move a model to the device, and average its gradients over ranks if there are several.
+
+        Call it in `__init__`, before an optimizer is made from the model's parameters. Weights are part of
+        checkpoints.
+
+        Args:
+            model: The model, with its initial weights.
+
+        Returns:
+            The model to use from now on: the same, or a `DistributedDataParallel` around it.
+        """
         model = model.to(self.device)
         if self._stepping.automatic and self.device.type == "cuda":
             _models.autocast_forward(model, self.device.type)
@@ -82,7 +120,22 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         fp16_compression: bool | None = None,
         average_aggregated_gradients: bool | None = None,
     ) -> torch.optim.Optimizer:
-        """Register an optimizer. `backward_passes_per_step` and `fp16_compression` are Horovod's."""
+        """Register an optimizer, whose state becomes part of checkpoints.
+
+        Args:
+            optimizer: An optimizer of parameters of wrapped models.
+            backward_passes_per_step: Was for Horovod; has no effect. Gradients are added up over batches by
+                `aggregation_frequency`.
+            fp16_compression: Was for Horovod; has no effect.
+            average_aggregated_gradients: Whether gradients that are added up over several batches are divided
+                by their number; by default as the context was made, which is true unless configured.
+
+        Returns:
+            The same optimizer.
+
+        Raises:
+            InvalidExperimentException: `backward_passes_per_step` is below 1.
+        """
         if backward_passes_per_step < 1:
             raise InvalidExperimentException(
                 f"backward_passes_per_step must be at least 1, not {backward_passes_per_step}"
@@ -95,7 +148,26 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
     def wrap_lr_scheduler(
         self, lr_scheduler: Any, step_mode: LRScheduler.StepMode, frequency: int = 1
     ) -> Any:
-        """Have the loop step a scheduler; returns the scheduler itself."""
+        """Have the training loop step a learning rate scheduler, whose state becomes part of checkpoints.
+
+        Args:
+            lr_scheduler: A scheduler of an optimizer that was wrapped before.
+            step_mode: When to step: every batch, every epoch, every step of the optimizer, or by hand.
+            frequency: Step only every so many of these.
+
+        Returns:
+            The same scheduler.
+
+        Raises:
+            InvalidExperimentException: Its optimizer was not wrapped; or it is a `ReduceLROnPlateau`, which
+                needs a metric to step with, and `step_mode` is not `MANUAL_STEP`.
+
+        Example:
+            ```python
+            scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.9)
+            context.wrap_lr_scheduler(scheduler, pytorch.LRScheduler.StepMode.STEP_EVERY_EPOCH)
+            ```
+        """
         wrapped = LRScheduler(lr_scheduler, step_mode, frequency)
         plateau = isinstance(lr_scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
         if plateau and step_mode is not LRScheduler.StepMode.MANUAL_STEP:
@@ -108,12 +180,31 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return lr_scheduler
 
     def autocast_forward_pass(self, to_wrap: nn.Module) -> nn.Module:
-        """Have a model's forward pass run in mixed precision, for scripts that scale gradients themselves."""
+        """Have a model's forward pass run under `torch.autocast`, and return its outputs in full precision.
+
+        For scripts that scale gradients themselves; `context.experimental.use_amp()` does all of it.
+
+        Args:
+            to_wrap: The model; its `forward` is replaced.
+
+        Returns:
+            The same model.
+        """
         _models.autocast_forward(to_wrap, self.device.type)
         return to_wrap
 
     def wrap_scaler(self, scaler: Any) -> Any:
-        """Keep a gradient scaler of the user's in checkpoints; before `wrap_model`, once."""
+        """Make a gradient scaler of one's own a part of checkpoints. The script scales, steps and updates.
+
+        Args:
+            scaler: A `torch.amp.GradScaler`; pass it to `step_optimizer()` as well.
+
+        Returns:
+            The same scaler.
+
+        Raises:
+            InvalidExperimentException: A model was wrapped before, or there is a scaler already.
+        """
         self._use_scaler(scaler)
         return scaler
 
@@ -146,7 +237,31 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         min_loss_scale: float | None = None,
         max_loss_scale: float = 2.0**24,
     ) -> Any:
-        """Apex is not supported: torch's own mixed precision does the same. Nothing unless `enabled`."""
+        """Refuse: Apex is not supported. `context.experimental.use_amp()` trains in mixed precision by
+        torch's own means.
+
+        Args:
+            models: Returned as they are where `enabled` is false.
+            optimizers: Returned as they are where `enabled` is false.
+            enabled: False to do nothing.
+            opt_level: Was for Apex.
+            cast_model_type: Was for Apex.
+            patch_torch_functions: Was for Apex.
+            keep_batchnorm_fp32: Was for Apex.
+            master_weights: Was for Apex.
+            loss_scale: Was for Apex.
+            cast_model_outputs: Was for Apex.
+            num_losses: Was for Apex.
+            verbosity: Was for Apex.
+            min_loss_scale: Was for Apex.
+            max_loss_scale: Was for Apex.
+
+        Returns:
+            `(models, optimizers)` where `enabled` is false.
+
+        Raises:
+            InvalidExperimentException: `enabled` is true.
+        """
         if not enabled:
             return models, optimizers
         raise InvalidExperimentException(
@@ -162,7 +277,17 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         retain_graph: bool = False,
         create_graph: bool = False,
     ) -> None:
-        """Compute gradients of a loss, in the right precision and synchronised when due."""
+        """Compute the gradients of a loss, scaled for mixed precision and averaged over ranks where that is
+        due.
+
+        With gradient aggregation ranks exchange gradients on the last batch of a group only.
+
+        Args:
+            loss: A tensor of one element, usually the mean over the records of the batch.
+            gradient: As for `torch.Tensor.backward`, for a loss with more elements; of the shape of `loss`.
+            retain_graph: As for `torch.Tensor.backward`: keep the graph for a second call.
+            create_graph: As for `torch.Tensor.backward`: have a graph of the derivative, too.
+        """
         self._stepping.backward(loss, gradient, retain_graph, create_graph)
 
     def step_optimizer(
@@ -172,7 +297,26 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         auto_zero_grads: bool = True,
         scaler: Any = None,
     ) -> None:
-        """Step when enough batches were aggregated; `clip_grads` gets the optimizer's parameters."""
+        """Step an optimizer, if enough batches have been added up; call it once per batch and optimizer.
+
+        Args:
+            optimizer: A wrapped optimizer.
+            clip_grads: Called with the list of the optimizer's parameters right before the step, when
+                gradients are averaged and unscaled.
+            auto_zero_grads: Whether to set gradients to zero after the step.
+            scaler: A gradient scaler of one's own to step with; needed with `wrap_scaler()`.
+
+        Raises:
+            InvalidExperimentException: `auto_zero_grads` is false and gradients are added up over batches.
+
+        Example:
+            ```python
+            context.backward(loss)
+            context.step_optimizer(
+                optimizer, clip_grads=lambda params: torch.nn.utils.clip_grad_norm_(params, max_norm=1.0)
+            )
+            ```
+        """
         average = self._averaging.get(id(optimizer), self._stepping.average)
         self._stepping.step(optimizer, clip_grads, auto_zero_grads, scaler, average)
 
@@ -183,29 +327,61 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
         return self._stepping.batch_idx
 
     def to_device(self, data: TorchData) -> Any:
-        """A batch on the device; what cannot move stays, with one warning for its type."""
+        """Return a batch on the device of this rank. Batches of data loaders are moved without it.
+
+        Args:
+            data: A tensor, a NumPy array, or lists, tuples and dicts of them, nested as you like. What cannot
+                be moved stays, with one warning for each type.
+        """
         return to_device(data, self.device, self._warned_types)
 
     # -- TensorBoard and profiling
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Where event files belong."""
+        """Return the directory for TensorBoard event files of this process."""
         return self._events.path
 
     def get_tensorboard_writer(self) -> SummaryWriter:
-        """The one writer of this process."""
+        """Return the `SummaryWriter` of this process; every call returns the same one.
+
+        Raises:
+            ImportError: TensorBoard is not installed.
+
+        Example:
+            ```python
+            context.get_tensorboard_writer().add_image("input", images[0], context.current_train_batch())
+            ```
+        """
         return self._events.writer()
 
     def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
-        """Whether metrics are written as events, and event files stored."""
+        """Choose whether reported metrics are written as TensorBoard events, and event files stored.
+
+        Args:
+            enable_tensorboard_logging: False to do neither.
+        """
         self._events.enabled = enable_tensorboard_logging
 
     def get_enable_tensorboard_logging(self) -> bool:
-        """Whether metrics are written as events, and event files stored."""
+        """Return whether reported metrics are written as TensorBoard events, and event files stored."""
         return self._events.enabled
 
     def set_profiler(self, *args: Any, **kwargs: Any) -> None:
-        """Trace batches with `torch.profiler.profile`, which takes these arguments."""
+        """Trace batches with `torch.profiler.profile`. The traces are stored with the event files of the
+        trial.
+
+        Args:
+            *args: Passed on to `torch.profiler.profile`.
+            **kwargs: Passed on; all but `on_trace_ready`, which is set to write where event files belong.
+
+        Example:
+            ```python
+            context.set_profiler(
+                activities=[torch.profiler.ProfilerActivity.CPU],
+                schedule=torch.profiler.schedule(wait=1, warmup=1, active=3),
+            )
+            ```
+        """
         self._torch_profiler = torch.profiler.profile(
             *args,
             on_trace_ready=torch.profiler.tensorboard_trace_handler(str(self._events.path)),

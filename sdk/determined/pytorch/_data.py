@@ -16,7 +16,15 @@ TorchData = dict[str, torch.Tensor] | Sequence[torch.Tensor] | torch.Tensor
 
 
 def data_length(data: Any) -> int:
-    """Number of records in a batch; ValueError for an empty container, TypeError for no batch at all."""
+    """Return the number of records in a batch: the length of its first tensor or array.
+
+    Args:
+        data: A tensor, an array, or lists, tuples and dicts of them.
+
+    Raises:
+        ValueError: A container is empty.
+        TypeError: The batch is of another type.
+    """
     if isinstance(data, np.ndarray | torch.Tensor):
         return len(data)
     if isinstance(data, dict | list | tuple):
@@ -27,7 +35,15 @@ def data_length(data: Any) -> int:
 
 
 def to_device(data: Any, device: torch.device, warned_types: set[type] | None = None) -> Any:
-    """A batch on a device, whatever containers it is made of; what cannot move stays, with a warning."""
+    """Return a batch on a device.
+
+    Args:
+        data: A tensor, a NumPy array, or lists, tuples and dicts of them, nested as you like. Anything else
+            with a method `to` is asked to move itself; what cannot be moved stays, with a warning.
+        device: The device to move to.
+        warned_types: Types that were warned about before; new ones are added. Without it there is a warning
+            at every call.
+    """
     if isinstance(data, torch.Tensor):
         return data if data.device == device else data.to(device, non_blocking=True)
     if isinstance(data, dict):

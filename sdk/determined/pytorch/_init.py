@@ -30,10 +30,40 @@ def init(
     aggregation_frequency: int = 1,
     enable_tensorboard_logging: bool = True,
 ) -> Iterator[PyTorchTrialContext]:
-    """Give the context that a PyTorchTrial is made with; everything, `fit` included, happens inside.
+    """Give the context that a `PyTorchTrial` and its `Trainer` are made with. Everything, `fit()` included,
+    happens inside the `with`. The same script runs on a cluster and off it.
 
-    On a cluster `distributed` comes from the launcher, `exp_conf` is the experiment's, and `hparams` are the
-    trial's unless given. ValueError for several slots without a launcher.
+    Args:
+        hparams: Hyperparameters by name. On a cluster those of the trial unless given.
+        exp_conf: The experiment configuration for a run off cluster. On a cluster it is the experiment's.
+        distributed: The ranks of a run off cluster that starts several. On a cluster the launcher says them.
+        aggregation_frequency: Batches whose gradients are added up for one step of an optimizer.
+        enable_tensorboard_logging: Whether reported metrics are written as TensorBoard events, too.
+
+    Returns:
+        A context manager, which gives the `PyTorchTrialContext`.
+
+    Raises:
+        ValueError: The trial has several slots and its entrypoint begins with no launcher.
+        AssertionError: Off cluster, `distributed` has several ranks and torch distributed is not in use.
+        InvalidExperimentException: The script was started by Horovod; or `global_batch_size` is no whole
+            number, or smaller than the number of slots.
+
+    Example:
+        ```python
+        import determined as det
+        from determined import pytorch
+
+        info = det.get_cluster_info()                 # None off cluster
+        with pytorch.init(hparams={"lr": 0.1, "global_batch_size": 64}) as context:
+            trainer = pytorch.Trainer(MnistTrial(context), context)
+            trainer.fit(
+                max_length=pytorch.Epoch(3),          # off cluster; on a cluster the search decides
+                checkpoint_period=pytorch.Epoch(1),
+                validation_period=pytorch.Batch(100),
+                latest_checkpoint=info.latest_checkpoint if info else None,
+            )
+        ```
     """
     with _opened(
         hparams, exp_conf, distributed, aggregation_frequency, True, enable_tensorboard_logging

@@ -23,13 +23,26 @@ logger = logging.getLogger("determined.pytorch")
 
 
 class CheckpointLoadContext(PyTorchTrialContext):
-    """Wraps without moving or replicating anything; there is nothing to train with or to report to."""
+    """A context to make a trial with outside of training: models stay where they are, nothing is reported."""
 
     def __init__(self, hparams: dict[str, Any] | None = None, exp_conf: dict[str, Any] | None = None) -> None:
+        """Make a context for one process, on the CPU.
+
+        Args:
+            hparams: Hyperparameters by name, as the trial asks for them.
+            exp_conf: The experiment configuration, if the trial asks for it.
+        """
         super().__init__(core._dummy_init(), Settings(hparams, exp_conf, 1), torch.device("cpu"))
 
     def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
-        """Register a model and leave it where it is."""
+        """Register a model and leave it where it is.
+
+        Args:
+            model: The model.
+
+        Returns:
+            The same model.
+        """
         self.models.append(model)
         return model
 
@@ -41,11 +54,36 @@ def load_trial_from_checkpoint_path(
     torch_load_kwargs: dict[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """The trial of a downloaded checkpoint, with its weights: a `PyTorchTrial`.
+    """Return the trial of a downloaded checkpoint, with its weights.
 
-    Without `trial_class` it is imported from the checkpoint's own code. Files are read as torch reads
-    untrusted ones; `torch_load_kwargs={"weights_only": False}` is for those whose origin you trust.
-    A class from before 0.14, which has `build_model`, wraps no model: the model itself is returned.
+    Args:
+        path: The folder of the checkpoint, as `Checkpoint.download()` returns it.
+        trial_class: The class of the trial. By default it is imported from the checkpoint's own code, which
+            is thereby run.
+        trial_kwargs: Further arguments of the class.
+        torch_load_kwargs: Arguments of `torch.load`. Files are read as torch reads untrusted ones;
+            `{"weights_only": False}` is for those whose origin you trust.
+        **kwargs: Deprecated: arguments of `torch.load` one by one.
+
+    Returns:
+        A `PyTorchTrial` that was made with a `CheckpointLoadContext`, whose models are on the CPU and have
+        the weights of the checkpoint. For a class from before 0.14, which has `build_model`, the model
+        itself.
+
+    Raises:
+        AssertionError: The folder is no checkpoint of a trial.
+        ValueError: The class cannot be imported, or is no `PyTorchTrial`; or `torch_load_kwargs` and further
+            arguments are both given.
+        RuntimeError: The checkpoint holds more than tensors and random states.
+        InternalException: The folder lacks the file with the weights.
+
+    Example:
+        ```python
+        checkpoint = client.get_experiment(7).top_checkpoint()
+        trial = pytorch.load_trial_from_checkpoint_path(checkpoint.download())
+        trial.model.eval()
+        trial.model(images)            # images: (records, ...) as the model takes them
+        ```
     """
     if kwargs and torch_load_kwargs:
         raise ValueError("give torch_load_kwargs, or its parts as arguments, not both")

@@ -15,10 +15,18 @@ Collate = Callable[[list[Any]], Any]
 
 
 class DataLoader:
-    """As torch's, for data sets that have a length.
+    """Takes the arguments of `torch.utils.data.DataLoader`, for data sets that have a length.
 
-    It is a plan: the loop asks it for the loader of a rank, from some batch on. Iterated by itself it gives
-    one plain pass. Every refusal is a ValueError.
+    The training loop repeats it, shares it out among ranks, and continues it at the right batch after a
+    pause: batches that were trained before are not loaded again. The order of a shuffled pass follows from
+    the trial's seed and the number of the pass. Iterated by itself it gives one plain pass.
+
+    Example:
+        ```python
+        def build_training_data_loader(self):
+            batch_size = self.context.get_per_slot_batch_size()     # records on one slot
+            return pytorch.DataLoader(self.train_set, batch_size=batch_size, shuffle=True, num_workers=2)
+        ```
     """
 
     def __init__(
@@ -40,6 +48,31 @@ class DataLoader:
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
     ) -> None:
+        """Check the arguments; nothing is loaded before the loader is used.
+
+        Args:
+            dataset: A data set with indexes and a length.
+            batch_size: Records in a batch on one slot.
+            shuffle: Whether each pass has another order.
+            sampler: Gives the indexes of a pass instead of `shuffle`.
+            batch_sampler: Gives lists of indexes instead of `batch_size`, `shuffle`, `sampler` and
+                `drop_last`.
+            num_workers: Processes that load batches; 0 loads in the training process.
+            collate_fn: Makes a batch of a list of records.
+            pin_memory: Whether batches are put into pinned memory, from which copies to a GPU are faster.
+            drop_last: Whether to leave out a last batch that is smaller than the others.
+            timeout: Seconds to wait for a batch of a worker; 0 waits without a limit.
+            worker_init_fn: Called in each worker with its number. By default NumPy's random state is seeded
+                there.
+            multiprocessing_context: How workers are started.
+            generator: Source of the order instead of the trial's seed. Batches before the first are then
+                drawn again after a pause.
+            prefetch_factor: Batches that each worker loads ahead (default: 2).
+            persistent_workers: Whether workers stay alive between passes.
+
+        Raises:
+            ValueError: The data set is an `IterableDataset`, or arguments contradict each other.
+        """
         if isinstance(dataset, torch_data.IterableDataset):
             raise ValueError("an IterableDataset cannot be continued at a batch: use a data set with indexes")
         _check_batches(batch_size, batch_sampler, shuffle, sampler, drop_last)
@@ -84,7 +117,15 @@ class DataLoader:
     def get_data_loader(
         self, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0
     ) -> torch_data.DataLoader[Any]:
-        """A torch loader of this rank's batches: repeat, then share out, then skip."""
+        """Return a loader of torch for one rank: repeated, then shared out, then with the first batches left
+        out.
+
+        Args:
+            repeat: Whether it begins again whenever it ends.
+            skip: Batches of this rank to leave out; they are not loaded.
+            num_replicas: Number of ranks. Each gets every `num_replicas`-th batch.
+            rank: Which of them, from 0.
+        """
         batches = self.batch_sampler
         if isinstance(batches, torch_data.BatchSampler) and self._own_order and len(batches):
             batches, skip, rank = self._from(repeat, skip, num_replicas, rank)
@@ -99,7 +140,11 @@ class DataLoader:
         return self._batches(first_pass), skip - before, (rank - base) % replicas
 
     def reseed(self, seed: int) -> None:
-        """Have the order of each pass follow from this number."""
+        """Have the order of each pass follow from a number.
+
+        Args:
+            seed: The number. It has no effect with a `sampler`, `batch_sampler` or `generator` of one's own.
+        """
         self._seed = seed
         if self._own_order:
             self.batch_sampler = self._batches(0)

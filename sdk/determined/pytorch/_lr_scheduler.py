@@ -7,10 +7,10 @@ from typing import Any
 
 
 class LRScheduler:
-    """A scheduler of torch's and when the loop shall step it."""
+    """A scheduler of torch, and when the training loop steps it. `context.wrap_lr_scheduler()` makes it."""
 
     class StepMode(enum.Enum):
-        """When to step a scheduler."""
+        """When the training loop steps a scheduler."""
 
         STEP_EVERY_EPOCH = 1
         STEP_EVERY_BATCH = 2
@@ -19,7 +19,16 @@ class LRScheduler:
         STEP_EVERY_OPTIMIZER_STEP = 4
 
     def __init__(self, scheduler: Any, step_mode: StepMode, frequency: int = 1) -> None:
-        """Every `frequency`-th time; TypeError if `step_mode` is no `StepMode`."""
+        """Keep what is given.
+
+        Args:
+            scheduler: A learning rate scheduler of torch.
+            step_mode: When to step it.
+            frequency: Step only every so many of these.
+
+        Raises:
+            TypeError: `step_mode` is no `StepMode`.
+        """
         if not isinstance(step_mode, LRScheduler.StepMode):
             raise TypeError(f"step_mode must be an LRScheduler.StepMode, not {step_mode!r}")
         self._scheduler = scheduler
@@ -27,27 +36,39 @@ class LRScheduler:
         self._frequency = frequency
 
     def step(self, *args: Any, **kwargs: Any) -> None:
-        """Step it."""
+        """Step the scheduler.
+
+        Args:
+            *args: Passed on, such as the metric of a `ReduceLROnPlateau`.
+            **kwargs: Passed on.
+        """
         self._scheduler.step(*args, **kwargs)
 
     def get_last_lr(self) -> list[Any]:
-        """Its learning rates, by parameter group."""
+        """Return the present learning rates, one for each parameter group of the optimizer."""
         found: list[Any] = self._scheduler.get_last_lr()
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Its state."""
+        """Return the state of the scheduler."""
         found: dict[str, Any] = self._scheduler.state_dict()
         return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over a state."""
+        """Restore a state of the scheduler.
+
+        Args:
+            state_dict: What `state_dict()` returned.
+        """
         self._scheduler.load_state_dict(state_dict)
 
     def steps_due(self, batch_idx: int, aggregation: int, epoch_length: float) -> int:
-        """How often to step after a batch.
+        """Return how often the scheduler is to step after a batch.
 
-        `epoch_length` in batches on this slot, infinite where there are no epochs.
+        Args:
+            batch_idx: Index of the batch, from 0 over the life of the trial.
+            aggregation: Batches whose gradients are added up for one step of an optimizer.
+            epoch_length: Batches of an epoch on one slot; infinite where there are no epochs.
         """
         if self._mode is LRScheduler.StepMode.MANUAL_STEP or (batch_idx + 1) % aggregation != 0:
             return 0

@@ -13,19 +13,52 @@ AllGather = Callable[[Any], list[Any]]
 
 
 class MetricReducer(abc.ABC):
-    """Gathers on each slot, then makes one metric of what all slots gathered."""
+    """A metric that is not a mean over batches. Subclass it, and register an object with
+    `context.wrap_reducer()`.
+
+    Each rank gathers values in its own object; at the end of a training window or of a validation one value
+    is made of what all ranks have gathered.
+
+    Example:
+        ```python
+        class F1(pytorch.MetricReducer):
+            def __init__(self):
+                self.reset()
+
+            def reset(self):
+                self.hits = self.misses = 0
+
+            def update(self, hits, misses):                 # called by evaluate_batch()
+                self.hits += hits
+                self.misses += misses
+
+            def per_slot_reduce(self):
+                return self.hits, self.misses
+
+            def cross_slot_reduce(self, per_slot_metrics):
+                hits, misses = map(sum, zip(*per_slot_metrics))
+                return 2 * hits / (2 * hits + misses)
+        ```
+    """
 
     @abc.abstractmethod
     def reset(self) -> None:
-        """Forget everything; called at the start of each training window and of each validation."""
+        """Forget all values; called at the start of each training window and of each validation."""
 
     @abc.abstractmethod
     def per_slot_reduce(self) -> Any:
-        """What this slot has gathered; anything that can be pickled."""
+        """Return what this rank has gathered; anything that can be pickled."""
 
     @abc.abstractmethod
     def cross_slot_reduce(self, per_slot_metrics: list[Any]) -> Any:
-        """The metric, or a dict of metrics where the reducer has no name; on every slot."""
+        """Make the metric of what all ranks have gathered; called on every rank.
+
+        Args:
+            per_slot_metrics: What `per_slot_reduce()` returned on each rank, in the order of ranks.
+
+        Returns:
+            The metric; or metrics by name, for a reducer that was registered without a name.
+        """
 
 
 class SimpleMetricReducer(MetricReducer):

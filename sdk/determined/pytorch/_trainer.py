@@ -19,10 +19,28 @@ EVERY_100 = Batch(100)
 
 
 class Trainer:
-    """One trial and its context, ready to be trained."""
+    """Trains a `PyTorchTrial`, on a cluster as far as the search asks, off it as far as the script does.
+
+    Example:
+        ```python
+        with pytorch.init(hparams=hparams) as context:
+            trainer = pytorch.Trainer(MyTrial(context), context)
+            trainer.fit(max_length=pytorch.Epoch(10), validation_period=pytorch.Epoch(1))
+        ```
+    """
 
     def __init__(self, trial: PyTorchTrial, context: PyTorchTrialContext) -> None:
-        """TypeError, InvalidExperimentException for a trial that cannot be trained."""
+        """Check that the trial can be trained.
+
+        Args:
+            trial: The trial.
+            context: The context that the trial was made with.
+
+        Raises:
+            TypeError: The trial is no `PyTorchTrial`.
+            InvalidExperimentException: It defines none or both of `evaluate_batch` and
+                `evaluate_full_dataset`.
+        """
         self._trial = check(trial)
         self._context = context
         self._local = not context._on_cluster
@@ -36,7 +54,17 @@ class Trainer:
         begin_on_batch: int,
         end_after_batch: int | None,
     ) -> None:
-        """Measure the parts of the loop between two batches; the last call before `fit` counts."""
+        """Measure how long the parts of the loop take and how busy the machine is, for five minutes at most.
+
+        Off cluster it only warns. The last call before `fit()` counts.
+
+        Args:
+            sync_timings: Whether to wait for the GPU before each measurement, so that times are those of the
+                work and not of its submission.
+            enabled: False to measure nothing.
+            begin_on_batch: Index of the first batch that is measured.
+            end_after_batch: Index of the last batch that is measured; None for no end but the five minutes.
+        """
         if self._local:
             logger.warning("configure_profiler() has no effect off cluster")
             return
@@ -53,7 +81,34 @@ class Trainer:
         step_zero_validation: bool = False,
         test_mode: bool = False,
     ) -> None:
-        """Train as far as the search, or `max_length`, asks; go on from `latest_checkpoint` if given."""
+        """Train as far as the search asks, or off cluster to `max_length`; validate and store checkpoints on
+        the way.
+
+        At the end of the training there is always a validation and a checkpoint. When the platform asks the
+        trial to leave, a checkpoint is stored and `fit()` returns.
+
+        Args:
+            checkpoint_period: Store a checkpoint every so many batches or epochs; None for none on the way.
+            validation_period: Validate every so many batches or epochs; None for none on the way.
+            max_length: How far to train off cluster, counted from the beginning of the trial. On a cluster it
+                is ignored with a warning: the search decides.
+            reporting_period: Report training metrics every so many batches or epochs.
+            checkpoint_policy: After a validation store a checkpoint if it is the `best` so far, always
+                (`all`), or not because of it (`none`). Off cluster `best` counts as `all`.
+            latest_checkpoint: Id of the checkpoint to continue from, on a cluster `info.latest_checkpoint`.
+                Without it a trial that is paused and resumed begins with fresh weights.
+            step_zero_validation: Whether to validate before the first batch.
+            test_mode: Train one batch, validate on one batch, store a checkpoint and return. Off cluster
+                only.
+
+        Raises:
+            ValueError: `max_length` is missing off cluster; `test_mode` on a cluster; an unknown
+                `checkpoint_policy`.
+            TypeError: A period or length is neither a `pytorch.Batch` nor a `pytorch.Epoch`.
+            InvalidExperimentException: The trial has wrapped no model or no optimizer.
+            RuntimeError: A data loader cannot be continued, or gives no batch; or the metric of the search is
+                not among those of the validation.
+        """
         plan = Plan(
             checkpoint_period=_plan.checked(checkpoint_period, "checkpoint_period"),
             validation_period=_plan.checked(validation_period, "validation_period"),

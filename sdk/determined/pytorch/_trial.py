@@ -20,48 +20,125 @@ if TYPE_CHECKING:
 
 
 class PyTorchTrial(Trial, abc.ABC):
-    """Subclass it, wrap models and optimizers in `__init__`, and define the hooks below.
+    """A model, its data and how to train on a batch. Subclass it; `Trainer` does the rest.
 
-    Exactly one of `evaluate_batch` and `evaluate_full_dataset` must be defined.
+    Wrap models, optimizers and schedulers in `__init__`. Define exactly one of `evaluate_batch` and
+    `evaluate_full_dataset`.
+
+    Example:
+        ```python
+        class MnistTrial(pytorch.PyTorchTrial):
+            def __init__(self, context):
+                self.context = context
+                self.model = context.wrap_model(nn.Sequential(nn.Flatten(), nn.Linear(784, 10)))
+                optimizer = torch.optim.SGD(self.model.parameters(), lr=context.get_hparam("lr"))
+                self.optimizer = context.wrap_optimizer(optimizer)
+
+            def build_training_data_loader(self):
+                return pytorch.DataLoader(train_set, batch_size=self.context.get_per_slot_batch_size())
+
+            def build_validation_data_loader(self):
+                return pytorch.DataLoader(test_set, batch_size=self.context.get_per_slot_batch_size())
+
+            def train_batch(self, batch, epoch_idx, batch_idx):
+                images, labels = batch                       # (records, 1, 28, 28) and (records,)
+                loss = nn.functional.cross_entropy(self.model(images), labels)
+                self.context.backward(loss)
+                self.context.step_optimizer(self.optimizer)
+                return {"loss": loss}
+
+            def evaluate_batch(self, batch, batch_idx):
+                images, labels = batch
+                return {"accuracy": (self.model(images).argmax(dim=1) == labels).float().mean()}
+        ```
     """
 
     @abc.abstractmethod
     def __init__(self, context: PyTorchTrialContext) -> None:
-        """The legacy entry passes the context alone."""
+        """Keep the context, and wrap models, optimizers, schedulers and reducers with it.
+
+        Args:
+            context: Gives hyperparameters, wraps, and steps optimizers. A class that is named as the
+                entrypoint is made with the context alone.
+        """
 
     @abc.abstractmethod
     def train_batch(self, batch: TorchData, epoch_idx: int, batch_idx: int) -> torch.Tensor | dict[str, Any]:
-        """Train on one batch, which lies on the device; a bare tensor counts as `{"loss": tensor}`.
+        """Train on one batch: forward, `context.backward()`, `context.step_optimizer()`.
 
-        Names of metrics must be the same for all batches of a window.
+        Args:
+            batch: What the data loader gave, moved to the device of this rank: tensors whose first dimension
+                is usually that of records, `(records on this slot, ...)`.
+            epoch_idx: Index of the epoch, counted from 0 over the life of the trial.
+            batch_idx: Index of the batch, counted from 0 over the life of the trial, on one slot.
+
+        Returns:
+            Metrics by name, the same names for all batches of a window; a bare tensor counts as `{"loss":
+            tensor}`. Tensors are detached; a mean over batches and ranks is reported.
         """
 
     @abc.abstractmethod
     def build_training_data_loader(self) -> Any:
-        """The training data, as a `determined.pytorch.DataLoader`; once per `fit`, on every rank."""
+        """Return the training data as a `determined.pytorch.DataLoader`.
+
+        Called once per `fit()`, on every rank. The loader is repeated, shared out among the ranks and
+        continued at the right batch after a pause, so it describes the whole data set with the batch size of
+        one slot. A loader of another kind needs
+        `context.experimental.disable_dataset_reproducibility_checks()`.
+        """
 
     @abc.abstractmethod
     def build_validation_data_loader(self) -> Any:
-        """The validation data; once per `fit`, on every rank."""
+        """Return the validation data as a `determined.pytorch.DataLoader`.
+
+        Called once per `fit()`, on every rank. Each rank validates its share; with `evaluate_full_dataset`
+        the chief gets everything.
+        """
 
     def build_callbacks(self) -> dict[str, PyTorchCallback]:
-        """Callbacks by name."""
+        """Return the callbacks of this trial by name. The name is that of their state in checkpoints."""
         return {}
 
     def evaluate_batch(self, batch: TorchData, batch_idx: int) -> dict[str, Any]:
-        """Metrics of one validation batch; `batch_idx` may be left out of the signature."""
+        """Validate on one batch. Models are in evaluation mode and gradients are off.
+
+        Args:
+            batch: What the data loader gave, moved to the device of this rank.
+            batch_idx: Index of the batch in this validation on this rank. May be left out of the signature.
+
+        Returns:
+            Metrics by name, the same names for all batches. `evaluation_reducer()` makes one value of all.
+        """
         raise NotImplementedError
 
     def evaluation_reducer(self) -> Reducer | dict[str, Reducer]:
-        """What becomes of the values of `evaluate_batch`: one for all metrics, or one for each."""
+        """Choose how the values that `evaluate_batch` returns for all batches of all ranks become one.
+
+        Returns:
+            One `Reducer` for all metrics, or a dict with a `Reducer` for each of them. The default is
+            `Reducer.AVG`; each rank's mean is weighted by the number of its batches.
+        """
         return Reducer.AVG
 
     def evaluate_full_dataset(self, data_loader: torch.utils.data.DataLoader[Any]) -> dict[str, Any]:
-        """Metrics of the whole validation data; chief only, nothing is moved to the device."""
+        """Validate on the whole data set at once. Only the chief is called.
+
+        Args:
+            data_loader: A `torch.utils.data.DataLoader` over all of the validation data. Its batches are
+                where the loader puts them: move them with `context.to_device()`.
+
+        Returns:
+            Metrics by name.
+        """
         raise NotImplementedError
 
     def get_batch_length(self, batch: Any) -> int:
-        """Number of records in a batch, for throughput."""
+        """Return the number of records in a batch, from which throughput is computed.
+
+        Args:
+            batch: What the data loader gave. Override the method for batches that are neither tensors nor
+                lists, tuples or dicts of them.
+        """
         return data_length(batch)
 
 

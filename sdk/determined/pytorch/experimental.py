@@ -26,15 +26,31 @@ _OURS = ("shuffle", "sampler", "batch_sampler")
 
 
 def get_default_device(core_context: core.Context) -> torch.device:
-    """The GPU of this rank, else the CPU."""
+    """Return the device of this rank: its GPU, else the CPU.
+
+    Args:
+        core_context: The Core API of this process.
+    """
     return _device(core_context.distributed)
 
 
 class TorchBatchProcessorContext(_PyTorchReducerContext):
-    """What a processor works with. Metrics of reducers for validation are reported when all is done."""
+    """What a `TorchBatchProcessor` works with.
+
+    Metrics of reducers for validation are reported when all batches are processed.
+
+    Attributes:
+        distributed: The ranks, a `determined.core.DistributedContext`.
+        device: The device of this rank.
+    """
 
     def __init__(self, core_context: core.Context, storage_path: str) -> None:
-        """`storage_path`: the storage id under which files of `upload_path` lie."""
+        """Made by `torch_batch_process()`.
+
+        Args:
+            core_context: What reports and stores.
+            storage_path: Storage id under which the files of `upload_path()` are stored.
+        """
         super().__init__()
         self._core = core_context
         self._storage_path = storage_path
@@ -43,23 +59,46 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
         self.device = get_default_device(core_context)
 
     def to_device(self, data: Any, warned_types: set[type] | None = None) -> Any:
-        """A batch on the device; what cannot move stays, with one warning for its type."""
+        """Return a batch on the device of this rank.
+
+        Args:
+            data: A tensor, a NumPy array, or lists, tuples and dicts of them. What cannot be moved stays,
+                with one warning for each type.
+            warned_types: Types that were warned about before, instead of those of the context.
+        """
         return to_device(data, self.device, self._warned_types if warned_types is None else warned_types)
 
     def prepare_model_for_inference(self, model: torch.nn.Module) -> torch.nn.Module:
-        """A model on the device, as for evaluation."""
+        """Put a model into evaluation mode and move it to the device.
+
+        Args:
+            model: The model.
+
+        Returns:
+            The same model.
+        """
         model.eval()
         return model.to(self.device)
 
     def get_tensorboard_path(self) -> pathlib.Path:
-        """Where event files belong."""
+        """Return the directory for TensorBoard event files of this process."""
         return self._core.train.get_tensorboard_path()
 
     @contextlib.contextmanager
     def upload_path(self) -> Iterator[pathlib.Path]:
-        """Give a directory whose files go to the checkpoint storage; every rank may, as often as it likes.
+        """Give a directory whose files go to the checkpoint storage at the end of the `with`.
 
-        All lie under one id, which checkpoints name as `default_output_uuid`: give files names of their own.
+        Any rank may call it, as often as it likes. All files are stored under one id, which the checkpoints
+        of the trial name as `default_output_uuid`, so give each file a name of its own.
+
+        Returns:
+            The directory, when entered.
+
+        Example:
+            ```python
+            with context.upload_path() as path:
+                torch.save(predictions, path / f"{batch_idx}-{context.distributed.rank}.pt")
+            ```
         """
         with tempfile.TemporaryDirectory() as scratch:
             yield pathlib.Path(scratch)
@@ -67,21 +106,32 @@ class TorchBatchProcessorContext(_PyTorchReducerContext):
 
 
 class TorchBatchProcessor(abc.ABC):
-    """Subclass it; each rank makes one and gives it its batches."""
+    """What to do with each batch of a data set. Subclass it; `torch_batch_process()` takes the class."""
 
     @abc.abstractmethod
     def __init__(self, context: TorchBatchProcessorContext) -> None:
-        """Load what is needed."""
+        """Load what is needed, such as the model.
+
+        Args:
+            context: Gives the device, and stores results.
+        """
 
     @abc.abstractmethod
     def process_batch(self, batch: Any, batch_idx: int) -> None:
-        """One batch as the loader gives it; `batch_idx` counts the batches of this rank."""
+        """Process one batch.
+
+        Args:
+            batch: What the data loader gave, not moved to the device.
+            batch_idx: Index of the batch among those of this rank, from 0.
+        """
 
     def on_checkpoint_start(self) -> None:  # noqa: B027
-        """What was processed will not be repeated: store results that are still in memory."""
+        """Called before a checkpoint: what was processed will not be repeated, so store results still in
+        memory.
+        """
 
     def on_finish(self) -> None:  # noqa: B027
-        """All batches of this rank are processed."""
+        """Called when all batches of this rank are processed."""
 
 
 def torch_batch_process(
@@ -93,11 +143,37 @@ def torch_batch_process(
     dataloader_kwargs: dict[str, Any] | None = None,
     distributed_context: core.DistributedContext | None = None,
 ) -> None:
-    """Go over a data set on all slots of a trial, each batch once, and go on there after a pause.
+    """Go over a data set once on all slots of a trial, and continue where it was after a pause.
 
-    Ranks take batches in turns, at most `max_batches` each. After every `checkpoint_interval` of them a small
-    checkpoint says how far all are. `dataloader_kwargs` are those of torch's DataLoader but for what decides
-    on the order. RuntimeError off cluster, ValueError and TypeError for arguments that cannot be met.
+    Args:
+        batch_processor_cls: What to do with each batch; every rank makes one object.
+        dataset: A data set with indexes and a length.
+        batch_size: Records in a batch; 1 unless given here or in `dataloader_kwargs`.
+        max_batches: Batches of each rank at most; None for all.
+        checkpoint_interval: After so many batches of each rank a small checkpoint says how far all are.
+        dataloader_kwargs: Arguments of torch's `DataLoader`, but for `shuffle`, `sampler` and
+            `batch_sampler`.
+        distributed_context: The ranks, where the script has made them itself.
+
+    Raises:
+        RuntimeError: The script does not run in a trial on a cluster.
+        TypeError: The data set has no length.
+        ValueError: `dataloader_kwargs` decide on the order, `batch_size` is given twice, or
+            `checkpoint_interval` is below 1.
+
+    Example:
+        ```python
+        class Predict(TorchBatchProcessor):
+            def __init__(self, context):
+                self.context = context
+                self.model = context.prepare_model_for_inference(load_model())
+
+            def process_batch(self, batch, batch_idx):
+                with torch.no_grad(), self.context.upload_path() as path:
+                    torch.save(self.model(self.context.to_device(batch)), path / f"{batch_idx}.pt")
+
+        torch_batch_process(Predict, dataset, batch_size=64)
+        ```
     """
     info = get_cluster_info()
     if info is None or info.task_type != "TRIAL":

@@ -169,7 +169,21 @@ class EpochShuffleSampler(Sampler[int]):
 def adapt_batch_sampler(
     batch_sampler: Any, repeat: bool = False, skip: int = 0, num_replicas: int = 1, rank: int = 0
 ) -> BatchSampler:
-    """Repeat, then share out, then skip: what the loop makes of a batch sampler."""
+    """Repeat a batch sampler, then share it out, then leave out the first batches.
+
+    Args:
+        batch_sampler: Gives lists of indexes.
+        repeat: Whether it begins again whenever it ends.
+        skip: Batches of this rank to leave out.
+        num_replicas: Number of ranks. Each gets every `num_replicas`-th batch.
+        rank: Which of them, from 0.
+
+    Returns:
+        The batch sampler of this rank.
+
+    Raises:
+        ValueError: `rank` is not below `num_replicas`.
+    """
     adapted = batch_sampler
     if repeat:
         adapted = RepeatBatchSampler(adapted)

@@ -16,7 +16,9 @@ _METHOD_FOLDER = "method_state"
 
 
 class ExitedReason(enum.Enum):
-    """Why a trial ended before it was closed."""
+    """Why a trial ended before it was closed: by an error, by a person, or because its hyperparameters make
+    no sense.
+    """
 
     ERRORED = "ERRORED"
     USER_CANCELED = "USER_CANCELED"
@@ -24,7 +26,17 @@ class ExitedReason(enum.Enum):
 
 
 class SearcherState:
-    """What a runner knows of its search; methods read it."""
+    """What a runner knows of its search. Methods read it.
+
+    Attributes:
+        trials_created: Ids of the trials that exist or existed.
+        trials_closed: Ids of the trials that are over.
+        failures: Ids of the trials that ended by an error.
+        trial_progress: How far each trial has trained, in the unit of `ValidateAfter.length`.
+        last_event_id: Id of the last event that was answered.
+        experiment_completed: Whether the experiment has ended well.
+        experiment_failed: Whether it has ended otherwise.
+    """
 
     last_event_id: int | None = None
     experiment_completed: bool = False
@@ -40,7 +52,7 @@ class SearcherState:
         self.experiment_completed = self.experiment_failed = False
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the state as a dict that can be written as JSON."""
         return {
             "failures": sorted(map(str, self.failures)),
             "trialProgress": {str(id): units for id, units in self.trial_progress.items()},
@@ -52,7 +64,11 @@ class SearcherState:
         }
 
     def from_dict(self, d: dict[str, Any]) -> None:
-        """Become what `to_dict` told."""
+        """Restore a state.
+
+        Args:
+            d: What `to_dict()` returned.
+        """
         self.failures = set(map(uuid.UUID, d["failures"]))
         self.trial_progress = {uuid.UUID(id): units for id, units in d["trialProgress"].items()}
         self.trials_closed = set(map(uuid.UUID, d["trialsClosed"]))
@@ -63,41 +79,110 @@ class SearcherState:
 
 
 class SearchMethod(abc.ABC):
-    """Decides which trials exist and how far each trains. Each call returns operations, or none.
+    """Decides which trials there are and how far each trains. Each method returns the operations to carry out
+    now.
 
-    A method with state of its own saves it in `save_method_state` and finds it again in `load_method_state`.
+    A method that has a state of its own saves it in `save_method_state()` and restores it in
+    `load_method_state()`; the search then continues after a stop. Trials are known by request ids: UUIDs that
+    the method makes for its `Create` operations.
+
+    Example:
+        ```python
+        class TwoTrials(searcher.SearchMethod):
+            def initial_operations(self, searcher_state):
+                operations = []
+                for lr in (0.1, 0.01):
+                    id = uuid.uuid4()
+                    operations.append(searcher.Create(id, {"lr": lr}))
+                    operations.append(searcher.ValidateAfter(id, 100))
+                    operations.append(searcher.Close(id))
+                return operations
+
+            def on_trial_created(self, searcher_state, request_id):
+                return []
+
+            def on_validation_completed(self, searcher_state, request_id, metric, train_length):
+                return []
+
+            def on_trial_closed(self, searcher_state, request_id):
+                over = len(searcher_state.trials_closed) == 2
+                return [searcher.Shutdown()] if over else []
+
+            def on_trial_exited_early(self, searcher_state, request_id, exited_reason):
+                return []
+
+            def progress(self, searcher_state):
+                return len(searcher_state.trials_closed) / 2
+        ```
     """
 
     @abc.abstractmethod
     def initial_operations(self, searcher_state: SearcherState) -> list[Operation]:
-        """What is done first."""
+        """Return what is done first: usually `Create` and `ValidateAfter` for the first trials.
+
+        Args:
+            searcher_state: What is known of the search.
+        """
 
     @abc.abstractmethod
     def on_trial_created(self, searcher_state: SearcherState, request_id: uuid.UUID) -> list[Operation]:
-        """A trial exists now."""
+        """Return what is done when a trial has been created.
+
+        Args:
+            searcher_state: What is known of the search.
+            request_id: Id of the trial.
+        """
 
     @abc.abstractmethod
     def on_validation_completed(
         self, searcher_state: SearcherState, request_id: uuid.UUID, metric: Any, train_length: int
     ) -> list[Operation]:
-        """A trial has trained to `train_length` and reported its searcher metric: any JSON value."""
+        """Return what is done when a trial has trained far enough and reported its searcher metric.
+
+        Args:
+            searcher_state: What is known of the search.
+            request_id: Id of the trial.
+            metric: The value that the script reported: usually a number, but any JSON value may be.
+            train_length: How far the trial has trained in all, in the unit of `ValidateAfter.length`.
+        """
 
     @abc.abstractmethod
     def on_trial_closed(self, searcher_state: SearcherState, request_id: uuid.UUID) -> list[Operation]:
-        """A trial is over."""
+        """Return what is done when a trial is over.
+
+        Args:
+            searcher_state: What is known of the search.
+            request_id: Id of the trial.
+        """
 
     @abc.abstractmethod
     def on_trial_exited_early(
         self, searcher_state: SearcherState, request_id: uuid.UUID, exited_reason: ExitedReason
     ) -> list[Operation]:
-        """A trial ended before it was closed; `on_trial_closed` follows."""
+        """Return what is done when a trial has ended before it was closed; `on_trial_closed` follows.
+
+        Args:
+            searcher_state: What is known of the search.
+            request_id: Id of the trial.
+            exited_reason: Why it ended.
+        """
 
     @abc.abstractmethod
     def progress(self, searcher_state: SearcherState) -> float:
-        """How far the search is, 0 to 1."""
+        """Return how far the search is, from 0 to 1. Called after each trial that is over.
+
+        Args:
+            searcher_state: What is known of the search.
+        """
 
     def save(self, searcher_state: SearcherState, path: Path, *, experiment_id: int) -> None:
-        """Write everything into a folder."""
+        """Write the state of the search and of the method into a folder. Runners call it.
+
+        Args:
+            searcher_state: What is known of the search.
+            path: The folder; it is made if it is missing.
+            experiment_id: Id of the experiment.
+        """
         path.mkdir(parents=True, exist_ok=True)
         state = searcher_state.to_dict() | {"experimentId": experiment_id}
         fresh = path / f"{_STATE_FILE}.new"
@@ -107,7 +192,14 @@ class SearchMethod(abc.ABC):
         self.save_method_state(path / _METHOD_FOLDER)
 
     def load(self, path: Path) -> tuple[SearcherState, int]:
-        """Read it again; returns the state and the experiment's id."""
+        """Restore what `save()` wrote. Runners call it.
+
+        Args:
+            path: The folder.
+
+        Returns:
+            What is known of the search, and the id of the experiment.
+        """
         found = json.loads((path / _STATE_FILE).read_text())
         state = SearcherState()
         state.from_dict(found)
@@ -115,7 +207,15 @@ class SearchMethod(abc.ABC):
         return state, int(found["experimentId"])
 
     def save_method_state(self, path: Path) -> None:  # noqa: B027
-        """Write what the method itself must remember into a folder; nothing unless overridden."""
+        """Write what the method itself must remember. Override it for a method with state.
+
+        Args:
+            path: An empty folder, or one that an earlier call has written to.
+        """
 
     def load_method_state(self, path: Path) -> None:  # noqa: B027
-        """Read it again."""
+        """Restore what `save_method_state()` wrote. Override it for a method with state.
+
+        Args:
+            path: The folder.
+        """

@@ -43,18 +43,38 @@ Wire = list[dict[str, Any]]
 
 
 class SearchRunner(abc.ABC):
-    """The loop that all runners share."""
+    """Carries a search method out. Use `LocalSearchRunner` or `RemoteSearchRunner`.
+
+    Attributes:
+        search_method: The method.
+        state: What is known of the search, a `SearcherState`.
+    """
 
     def __init__(self, search_method: SearchMethod) -> None:
+        """Begin with an empty state.
+
+        Args:
+            search_method: The method.
+        """
         self.search_method = search_method
         self.state = SearcherState()
 
     @abc.abstractmethod
     def save_state(self, experiment_id: int, operations: Wire) -> None:
-        """Keep state and operations, before they are posted."""
+        """Keep the state and operations that are about to be posted.
+
+        Args:
+            experiment_id: Id of the experiment.
+            operations: Operations as the REST API takes them.
+        """
 
     def get_events(self, session: AnySession, experiment_id: int) -> list[Event]:
-        """All events of the search that have not been answered; waits for one, a minute at most."""
+        """Return the events of the search that have not been answered. Waits for one, a minute at most.
+
+        Args:
+            session: The connection to the cluster.
+            experiment_id: Id of the experiment.
+        """
         path = f"/api/v1/experiments/{experiment_id}/searcher_events"
         events: list[Event] = speaking(session).get(path)["searcherEvents"]
         return events
@@ -66,7 +86,14 @@ class SearchRunner(abc.ABC):
         event: Event,
         operations: Sequence[Operation | dict[str, Any]],
     ) -> None:
-        """Answer an event; done before, it has no effect."""
+        """Answer an event. An answer to an event that was answered before has no effect.
+
+        Args:
+            session: The connection to the cluster.
+            experiment_id: Id of the experiment.
+            event: The event, as `get_events()` returned it.
+            operations: What the method wants, as operations or as the REST API takes them.
+        """
         _post(speaking(session), f"/api/v1/experiments/{experiment_id}", event, _as_wire(operations))
 
     def run_experiment(
@@ -76,9 +103,14 @@ class SearchRunner(abc.ABC):
         prior_operations: Sequence[Operation | dict[str, Any]] | None,
         sleep_time: float = PAUSED_POLL_S,
     ) -> None:
-        """Search until the experiment is over; `prior_operations` may not have been posted yet.
+        """Carry out the search until the experiment is over.
 
-        While the experiment is paused it is asked again every `sleep_time` seconds.
+        Args:
+            experiment_id: Id of the experiment.
+            session: The connection to the cluster.
+            prior_operations: Operations of an earlier process that may not have been posted yet; None for a
+                new search.
+            sleep_time: Seconds between two questions while the experiment is paused.
         """
         prior = None if prior_operations is None else _as_wire(prior_operations)
         while not (self.state.experiment_completed or self.state.experiment_failed):
@@ -174,9 +206,23 @@ def _post(session: Session, path: str, event: Event, operations: Wire) -> None:
 
 
 class LocalSearchRunner(SearchRunner):
-    """Runs the method in this process; its folder lets the same search go on after a stop."""
+    """Runs a search method in this process. After a stop the same call continues the search.
+
+    Example:
+        ```python
+        runner = searcher.LocalSearchRunner(TwoTrials(), searcher_dir=Path("my_search"))
+        experiment_id = runner.run("config.yaml", model_dir=".")     # with searcher: {name: custom, ...}
+        ```
+    """
 
     def __init__(self, search_method: SearchMethod, searcher_dir: Path | None = None) -> None:
+        """Choose where to keep the state.
+
+        Args:
+            search_method: The method.
+            searcher_dir: Folder for the state of the search; by default the working directory. A folder that
+                holds a state makes `run()` continue that search.
+        """
         super().__init__(search_method)
         self.searcher_dir = Path(searcher_dir) if searcher_dir is not None else Path.cwd()
 
@@ -186,7 +232,17 @@ class LocalSearchRunner(SearchRunner):
         model_dir: str | None = None,
         includes: Sequence[str | Path] | None = None,
     ) -> int:
-        """Search until the experiment is over; returns its id. `exp_config`: a configuration, or its file."""
+        """Create the experiment, or continue with the one of the folder, and search until it is over.
+
+        Args:
+            exp_config: The experiment configuration, with `searcher.name: custom`; a dict, or the path of a
+                YAML file.
+            model_dir: Directory with the code of the trials.
+            includes: Further files and directories to send along.
+
+        Returns:
+            The id of the experiment.
+        """
         with _session() as session:
             if any(one.exists() for one in self._folders()):
                 id, prior = self._loaded()
@@ -197,6 +253,12 @@ class LocalSearchRunner(SearchRunner):
         return id
 
     def save_state(self, experiment_id: int, operations: Wire) -> None:
+        """Write state and operations into the folder. The state before is kept until the new one is whole.
+
+        Args:
+            experiment_id: Id of the experiment.
+            operations: Operations as the REST API takes them.
+        """
         fresh, (folder, old) = self.searcher_dir / "state.new", self._folders()
         shutil.rmtree(fresh, ignore_errors=True)
         self.search_method.save(self.state, fresh, experiment_id=experiment_id)
@@ -207,9 +269,17 @@ class LocalSearchRunner(SearchRunner):
         fresh.rename(folder)
 
     def load_state(self, experiment_id: int) -> Wire:
-        """Take up what was saved; returns the operations that may not have been posted yet.
+        """Restore the state from the folder.
 
-        FileNotFoundError where nothing was saved, ValueError if it is another experiment's.
+        Args:
+            experiment_id: Id of the experiment that it must be of.
+
+        Returns:
+            The operations that may not have been posted yet, as the REST API takes them.
+
+        Raises:
+            FileNotFoundError: The folder holds no state.
+            ValueError: It holds that of another experiment.
         """
         found, operations = self._loaded()
         if found != experiment_id:
@@ -229,9 +299,24 @@ class LocalSearchRunner(SearchRunner):
 
 
 class RemoteSearchRunner(SearchRunner):
-    """Runs the method inside a task of the cluster, and keeps its state in the task's checkpoints."""
+    """Runs a search method inside a task of the cluster, and keeps its state in the task's checkpoints. A
+    task that is paused or restarted continues the search.
+
+    Example:
+        ```python
+        with det.core.init() as core_context:
+            runner = searcher.RemoteSearchRunner(TwoTrials(), context=core_context)
+            runner.run("config.yaml", model_dir="model")
+        ```
+    """
 
     def __init__(self, search_method: SearchMethod, context: Context) -> None:
+        """Keep what is given.
+
+        Args:
+            search_method: The method.
+            context: The Core API of the task, whose checkpoints hold the state.
+        """
         super().__init__(search_method)
         self.context = context
 
@@ -241,7 +326,20 @@ class RemoteSearchRunner(SearchRunner):
         model_dir: str | None = None,
         includes: Sequence[str | Path] | None = None,
     ) -> int:
-        """Search until the experiment is over; returns its id."""
+        """Create the experiment, or continue with that of the latest checkpoint, and search until it is over.
+
+        Args:
+            exp_config: The experiment configuration, with `searcher.name: custom`; a dict, or the path of a
+                YAML file.
+            model_dir: Directory with the code of the trials.
+            includes: Further files and directories to send along.
+
+        Returns:
+            The id of the experiment.
+
+        Raises:
+            RuntimeError: This is no task of a cluster.
+        """
         from determined import get_cluster_info
 
         info = get_cluster_info()
@@ -257,12 +355,26 @@ class RemoteSearchRunner(SearchRunner):
         return id
 
     def load_state(self, storage_id: str) -> tuple[int, Wire]:
-        """Take up what a checkpoint holds: the experiment, and what may not have been posted yet."""
+        """Restore the state from a checkpoint.
+
+        Args:
+            storage_id: Id of the checkpoint.
+
+        Returns:
+            The id of the experiment, and the operations that may not have been posted yet, as the REST API
+            takes them.
+        """
         with self.context.checkpoint.restore_path(storage_id) as path:
             self.state, id = self.search_method.load(path)
             return id, json.loads((path / "operations.json").read_text())
 
     def save_state(self, experiment_id: int, operations: Wire) -> None:
+        """Store state and operations as a checkpoint of the task.
+
+        Args:
+            experiment_id: Id of the experiment.
+            operations: Operations as the REST API takes them.
+        """
         steps = self.state.last_event_id or 0
         with self.context.checkpoint.store_path({"steps_completed": steps}) as (path, _):
             self.search_method.save(self.state, path, experiment_id=experiment_id)

@@ -21,10 +21,19 @@ TRAINING, VALIDATION = "training", "validation"
 
 
 class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
-    """Reports metrics and progress, stores checkpoints, resumes, and stops when the platform asks for it.
+    """A callback of the Hugging Face Trainer that reports metrics and progress, stores checkpoints, resumes,
+    and stops when the platform asks for it.
 
-    Make it before the Trainer, then pass `args.resume_from_checkpoint` to `train()`. Off cluster it does
+    Make it before the Trainer, and pass `args.resume_from_checkpoint` to `train()`. Off cluster it does
     nothing. A trial that is preempted ends `train()` as if it were complete.
+
+    Example:
+        ```python
+        with det.core.init(distributed=distributed) as core_context:
+            callback = DetCallback(core_context, training_args)
+            trainer = Trainer(model, training_args, train_dataset=data, callbacks=[callback])
+            trainer.train(resume_from_checkpoint=training_args.resume_from_checkpoint)
+        ```
     """
 
     def __init__(
@@ -34,7 +43,17 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         filter_metrics: Sequence[str] | None = None,
         user_data: dict[str, Any] | None = None,
     ) -> None:
-        """`filter_metrics`: report names that contain one of these; `user_data` goes into checkpoints."""
+        """Fetch the trial's latest checkpoint, and read what the search asks for.
+
+        Args:
+            core_context: The Core API of this process.
+            args: The arguments of the Trainer; `resume_from_checkpoint` is set if there is a checkpoint.
+            filter_metrics: Report only metrics whose names contain one of these texts.
+            user_data: Values with a JSON form to store with each checkpoint, as `my_data.json`.
+
+        Raises:
+            ValueError: `searcher.max_length` is in records, which the Trainer does not count.
+        """
         super().__init__()
         self.core_context = core_context
         self.current_op: core.SearcherOperation | None = None
@@ -67,7 +86,10 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     def load_last_checkpoint(self, args: transformers.TrainingArguments) -> None:
         """Fetch the trial's latest checkpoint, and have `args.resume_from_checkpoint` name it.
 
-        Done when the callback is made; to be called again only for other arguments. Every rank calls.
+        Done when the callback is made; call it again for other arguments only, on every rank.
+
+        Args:
+            args: The arguments of the Trainer; `output_dir` is where the checkpoint goes.
         """
         info = self.core_context.info
         if info is not None and self._trial is not None:
@@ -125,7 +147,15 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     # -- events of the Trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Take up what the run before this one logged at this very step."""
+        """Take up what the run before this one logged at this very step.
+
+        Args:
+            args: The arguments of the Trainer.
+            state: Its state.
+            control: What the Trainer does next; flags are set here.
+            model: The model that is trained.
+            **kwargs: Not used.
+        """
         if self._trial is None:
             return
         if self._resumed is not None and model is not None:
@@ -141,7 +171,15 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
     ) -> None:
-        """Report metrics, once per kind and step."""
+        """Report metrics, once per kind and step.
+
+        Args:
+            args: The arguments of the Trainer.
+            state: Its state.
+            control: What the Trainer does next; flags are set here.
+            logs: What the Trainer logs.
+            **_: Not used.
+        """
         if self._trial is None or not logs:
             return
         kind = _kind(logs)
@@ -158,7 +196,14 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             self._look(control)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Tell progress, look for a preemption, and close the operation when it is long enough."""
+        """Report progress, look for a preemption, and complete the search's operation when it is long enough.
+
+        Args:
+            args: The arguments of the Trainer.
+            state: Its state.
+            control: What the Trainer does next; flags are set here.
+            **kwargs: Not used.
+        """
         if self._trial is None:
             return
         due = self._pace.is_due(state.global_step)
@@ -170,12 +215,26 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
             self._look(control)
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """The same for lengths in epochs."""
+        """Complete the operation of the search when it is long enough, for lengths in epochs.
+
+        Args:
+            args: The arguments of the Trainer.
+            state: Its state.
+            control: What the Trainer does next; flags are set here.
+            **kwargs: Not used.
+        """
         if self._trial is not None and self.searcher_unit == "epochs":
             self._close_if_reached(args, state, control)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Store the Trainer's checkpoint; after it a preempted run stops."""
+        """Store the Trainer's checkpoint. After it a preempted run stops.
+
+        Args:
+            args: The arguments of the Trainer.
+            state: Its state.
+            control: What the Trainer does next; flags are set here.
+            **kwargs: Not used.
+        """
         if self._trial is None:
             return
         if self._saved_at != state.global_step:
