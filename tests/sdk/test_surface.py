@@ -24,7 +24,9 @@ PARTS_OF_A_CONTEXT = "core.init() makes it, of parts that differ"
 RAISED = "the client raises it, scripts catch it"
 TRAINERS = "pytorch.init() makes it"
 HARNESS = "the program that trains a named class makes it"
+WHEN_MADE = "its ports are those of the environment when it is made, not when it is imported"
 DIFFERENT = {
+    "determined.core.DistributedContext.__init__": WHEN_MADE,
     "determined.core.CheckpointContext.__init__": PARTS_OF_A_CONTEXT,
     "determined.core.Context.__init__": PARTS_OF_A_CONTEXT,
     "determined.core.PreemptContext.__init__": PARTS_OF_A_CONTEXT,
