@@ -31,8 +31,8 @@ $(VENV)/.installed: constraints.txt pyproject.toml contracts/pyproject.toml sdk/
 
 # torch is for examples only; the platform and the SDK's core do without.
 $(VENV)/.examples: constraints.txt | $(VENV)/.installed
-	@echo "installing torch, transformers, Lightning, Keras and scikit-learn for the examples ..."
-	@$(INSTALL) torch scikit-learn transformers accelerate lightning keras
+	@echo "installing torch, transformers, Keras and scikit-learn for the examples ..."
+	@$(INSTALL) torch scikit-learn transformers accelerate keras
 	@touch $@
 
 # Node comes from PyPI where the machine has none. Without it a plain status page is served.

@@ -76,11 +76,7 @@ TABLE: dict[str, str] = {
     "determined.load": _INSIDE,
     "determined.monkey_patch": _INSIDE,
     "determined.profiler": "call Trainer.configure_profiler(), or context.set_profiler() for torch's own",
-    "determined.pytorch.deepspeed": (
-        "DeepSpeedTrial is not offered: call deepspeed.initialize() in a script that uses determined.core, "
-        "start it by python3 -m determined.launch.deepspeed, and join its ranks by "
-        "DistributedContext.from_deepspeed()"
-    ),
+    "determined.pytorch.deepspeed.DeepSpeedTrialController": _INSIDE,
     "determined.pytorch.dsat": "write a search method (determined.searcher), or search over the settings",
     "determined.pytorch.lightning": "see determined.lightning",
     "determined.tensorboard.AzureTensorboardManager": _EVENT_FILES,

@@ -34,6 +34,7 @@ LARGE_CLASSES = {
     "BusTransport": "implements a protocol whose methods are those of the Core API's contexts",
     "ExperimentConfig": "its methods are those of 0.25, which scripts ask",
     "OutsideTransport": "implements the same protocol",
+    "DeepSpeedTrialContext": "its methods are those of 0.25, which users' trials call",
     "PyTorchCallback": "its methods are the moments of training, which users' callbacks are written against",
     "PyTorchTrialContext": "its methods are those that users' trials call",
 }

@@ -1,5 +1,6 @@
 """The examples that train for a while do what their READMEs say."""
 
+import importlib.util
 import shutil
 from pathlib import Path
 
@@ -96,3 +97,18 @@ def test_keras_is_paused_and_goes_on(cluster, tmp_path):
     assert [m["totalBatches"] for page in rows for m in page["metrics"]] == [47 * n for n in range(1, 9)]
     assert results(cluster.trials(id), "val_accuracy")[0] > 0.93
     assert results(cluster.trials(both), "val_accuracy")[0] > 0.8
+
+
+@pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed")
+def test_deepspeed_is_paused_and_goes_on_under_its_own_launcher(cluster, tmp_path):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    id = cluster.create("distributed.yaml", copied("deepspeed_digits", tmp_path))
+    wait_for(lambda: cluster.get(f"experiments/{id}/checkpoints")["checkpoints"], 240, "a checkpoint")
+    cluster.tell(id, "pause")
+    wait_for(lambda: cluster.trials(id)[0]["state"] == "STATE_PAUSED", 120, "the pause")
+    cluster.tell(id, "activate")
+    assert cluster.wait_for_end(id, 300)["state"] == "STATE_COMPLETED"
+    # 94 micro batches in 1,500 records, 47 on each slot, two in a batch: epochs of 23 batches.
+    rows = cluster.stream("trials/metrics/validation_metrics", trialIds=cluster.trials(id)[0]["id"])
+    assert [m["totalBatches"] for page in rows for m in page["metrics"]] == [23 * n for n in range(1, 9)]
+    assert results(cluster.trials(id), "accuracy")[0] > 0.9

@@ -38,6 +38,7 @@ DIFFERENT = {
     "determined.common.api.errors.NotFoundException.__init__": RAISED,
     "determined.common.api.errors.UnauthenticatedException.__init__": RAISED,
     "determined.pytorch.PyTorchTrialContext.__init__": TRAINERS,
+    "determined.pytorch.deepspeed.DeepSpeedTrialContext.__init__": HARNESS,
     "determined.keras.TFKerasTrialContext.__init__": HARNESS,
 }
 """Calls whose parameters are others, by what makes that harmless."""

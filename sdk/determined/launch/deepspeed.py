@@ -56,6 +56,7 @@ def deepspeed_command(
         *_supervised.server(node, *options),
         "deepspeed",
         *(["-H", str(hostfile)] if hostfile is not None else []),
+        *_count(node, hostfile),
         "--master_addr", "localhost" if node.alone else node.addresses[0],
         "--no_python", "--no_local_rank",
         *(["--no_ssh_check"] if version > (0, 6, 4) else []),
@@ -63,6 +64,13 @@ def deepspeed_command(
         "--",
         *_supervised.worker(node, "RANK", list(script)),
     ]  # fmt: skip
+
+
+def _count(node: Node, hostfile: Path | None) -> list[str]:
+    """How many processes, where DeepSpeed cannot see it: it counts the GPUs of the machine."""
+    if hostfile is not None or os.environ.get("CUDA_VISIBLE_DEVICES"):
+        return []
+    return ["--num_gpus", str(node.processes)]
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -211,6 +211,11 @@ def _load_chance(context: PyTorchTrialContext, found: Found) -> None:
     if saved is None:
         logger.warning("the checkpoint holds no random state: the run goes on with another one")
         return
+    restore_rng_state(saved)
+
+
+def restore_rng_state(saved: dict[str, Any]) -> None:
+    """Continue the streams of chance of a checkpoint."""
     torch.random.set_rng_state(saved["cpu_rng_state"])
     np.random.set_state(saved["np_rng_state"])
     random.setstate(saved["random_rng_state"])

@@ -72,12 +72,19 @@ def test_horovodrun_takes_numbers_of_the_configuration():
 @pytest.mark.parametrize(
     ("version", "check"), [((0, 6, 0), ""), ((0, 6, 5), "--no_ssh_check "), ((0, 14, 1), "--no_ssh_check ")]
 )
-def test_deepspeed(version, check):
+def test_deepspeed(version, check, monkeypatch):
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     assert text(deepspeed.deepspeed_command(node(1, 2), [], SCRIPT, version, None)) == (
         "python3 -m determined.exec.pid_server --on-fail SIGTERM --on-exit SIGTERM --grace-period 5 "
-        "--signal-children /tmp/pid_server-1.t1.1-0 2 -- deepspeed --master_addr localhost --no_python "
-        f"--no_local_rank {check}-- {SUPERVISED}RANK -- python3 train.py -- a b"
+        "--signal-children /tmp/pid_server-1.t1.1-0 2 -- deepspeed --num_gpus 2 --master_addr localhost "
+        f"--no_python --no_local_rank {check}-- {SUPERVISED}RANK -- python3 train.py -- a b"
     )
+
+
+def test_deepspeed_counts_gpus_itself_where_there_are_some(monkeypatch):
+    # Told a number, it would take the first ones of the machine instead of the trial's.
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-1,GPU-3")
+    assert "--num_gpus" not in text(deepspeed.deepspeed_command(node(1, 2), [], SCRIPT, (0, 19, 8), None))
 
 
 def test_deepspeed_over_nodes(tmp_path):

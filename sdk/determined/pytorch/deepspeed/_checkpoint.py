@@ -1,0 +1,85 @@
+"""When a checkpoint of a DeepSpeedTrial is written and read: each rank its part."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+import pickle
+from typing import Any
+
+import msgspec
+import torch
+
+from determined._training.code import Code
+from determined._training.counters import Counters
+from determined.pytorch import _checkpoint
+from determined.pytorch._callback import Callbacks
+from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
+from determined.pytorch.deepspeed._trial import DeepSpeedTrial
+
+logger = logging.getLogger("determined.pytorch.deepspeed")
+COUNTERS = "workload_sequencer.pkl"
+
+
+class Saving:
+    """The checkpoints of one run."""
+
+    def __init__(
+        self, trial: DeepSpeedTrial, context: DeepSpeedTrialContext, callbacks: Callbacks, local: bool
+    ) -> None:
+        self._trial = trial
+        self._context = context
+        self._callbacks = callbacks
+        self._local = local
+        self._core = context._core
+        self._rank = context.distributed.rank
+        self._code = Code(on_cluster=not local)
+
+    def load(self, uuid: str, fresh: Counters) -> Counters:
+        """Restore everything; the counters of the same trial, else fresh ones."""
+        with self._core.checkpoint.restore_path(uuid) as path:
+            counters = _read_counters(path)
+            own = path / _own(self._rank)
+            state = torch.load(own, map_location="cpu", weights_only=False) if own.exists() else {}
+            self._callbacks.tell("on_checkpoint_load_start", state)
+            self._trial.load(self._context, path)
+        if state:
+            self._callbacks.load_state_dict(state.get("callbacks") or {})
+            _checkpoint.restore_rng_state(state["rng_state"])
+        else:
+            logger.warning("checkpoint %s has no state of rank %d: callbacks begin anew", uuid, self._rank)
+        if counters.get("trial_id") != fresh.trial_id:
+            return fresh
+        found = {name: counters[name] for name in fresh.__struct_fields__ if name in counters}
+        return msgspec.structs.replace(fresh, **found)
+
+    def save(self, counters: Counters) -> None:
+        """Write a checkpoint of this step; every rank calls."""
+        steps = counters.batches_trained
+        state = {"rng_state": _checkpoint.rng_state(), "callbacks": self._callbacks.state_dict()}
+        if self._rank == 0:
+            self._callbacks.tell("on_checkpoint_save_start", state)
+        metadata = _checkpoint.metadata(steps)
+        with self._core.checkpoint.store_path(metadata, shard=True) as (path, uuid):
+            self._trial.save(self._context, path)
+            torch.save(state, path / _own(self._rank))
+            if self._rank == 0:
+                values = {**msgspec.to_builtins(counters), "steps_completed": steps}
+                (path / COUNTERS).write_bytes(pickle.dumps(values))
+                self._code.copy_to(path)
+                self._callbacks.tell("on_checkpoint_end", str(path))
+            self._callbacks.tell("on_checkpoint_write_end", str(path))
+        self._callbacks.tell("on_checkpoint_upload_end", uuid)
+
+
+def _own(rank: int) -> str:
+    return f"det_state_dict_rank{rank}.pth"
+
+
+def _read_counters(folder: pathlib.Path) -> dict[str, Any]:
+    path = folder / COUNTERS
+    if not path.exists():
+        raise RuntimeError(f"{folder} holds no checkpoint of a DeepSpeedTrial: {COUNTERS} is missing")
+    found: dict[str, Any] = pickle.loads(path.read_bytes())
+    found.setdefault("batches_trained", found.get("steps_completed", 0))
+    return found

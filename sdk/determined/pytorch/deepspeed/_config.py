@@ -1,0 +1,61 @@
+"""DeepSpeed's configuration, of a file and of hyperparameters."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+
+def overwrite_deepspeed_config(
+    base_ds_config: str | dict[str, Any], source_ds_dict: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a DeepSpeed configuration with some values replaced.
+
+    Args:
+        base_ds_config: A configuration, or the path of its JSON file.
+        source_ds_dict: Values that replace those of the base, in the same nesting; all others stay.
+
+    Returns:
+        A new dict; neither argument is changed.
+
+    Raises:
+        TypeError: The base is neither a path nor a dict.
+        ValueError: The file names a key twice.
+
+    Example:
+        ```python
+        base = {"optimizer": {"type": "Adam", "params": {"lr": 0.1}}}
+        overwrite_deepspeed_config(base, {"optimizer": {"params": {"lr": 0.2}}})
+        # {"optimizer": {"type": "Adam", "params": {"lr": 0.2}}}
+        ```
+    """
+    if isinstance(base_ds_config, str):
+        with open(base_ds_config) as file:
+            base = json.load(file, object_pairs_hook=_without_duplicates)
+    elif isinstance(base_ds_config, dict):
+        base = base_ds_config
+    else:
+        raise TypeError(
+            f"base_ds_config must be a dict or the path of a JSON file, not {type(base_ds_config).__name__}"
+        )
+    return _merged(base, source_ds_dict)
+
+
+def _merged(base: dict[str, Any], source: dict[str, Any]) -> dict[str, Any]:
+    found = copy.deepcopy(base)
+    for key, value in source.items():
+        if isinstance(value, dict) and isinstance(found.get(key), dict):
+            found[key] = _merged(found[key], value)
+        else:
+            found[key] = copy.deepcopy(value)
+    return found
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"the DeepSpeed configuration names {', '.join(twice)} more than once")
+    return found

@@ -1,0 +1,189 @@
+"""What a DeepSpeedTrial works with."""
+
+from __future__ import annotations
+
+import logging
+import pathlib
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from determined import core
+from determined._legacy import TrialContext
+from determined._training.information import TrainingPlace, TrialInformation
+from determined._training.settings import Settings
+from determined.errors import InternalException, InvalidExperimentException
+from determined.pytorch._data import to_device
+from determined.pytorch._reducing import _PyTorchReducerContext
+from determined.pytorch._tensorboard import EventFiles
+from determined.pytorch.deepspeed._mpu import ModelParallelUnit, make_data_parallel_mpu, make_deepspeed_mpu
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+logger = logging.getLogger("determined.pytorch.deepspeed")
+
+
+class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContext, TrialContext):
+    """Wraps engines and reducers, and knows the hyperparameters and where training is."""
+
+    def __init__(
+        self,
+        core_context: core.Context,
+        settings: Settings,
+        device: torch.device,
+        *,
+        steps_completed: int = 0,
+        enable_tensorboard_logging: bool = True,
+    ) -> None:
+        """Made by the platform.
+
+        Args:
+            core_context: What reports and stores.
+            settings: Hyperparameters, configuration and ids.
+            device: Where batches are moved to.
+            steps_completed: Batches trained before this process.
+            enable_tensorboard_logging: Whether metrics become events.
+        """
+        TrialInformation.__init__(self, settings, steps_completed)
+        _PyTorchReducerContext.__init__(self)
+        self._core = core_context
+        self.distributed = core_context.distributed
+        self.device = device
+        self.models: list[Any] = []
+        """The engines, in the order of wrapping."""
+        self.profiler: Any = None
+        self._events = EventFiles(core_context.train.get_tensorboard_path(), enable_tensorboard_logging)
+        self._index = -1
+        self._warned_types: set[type] = set()
+        self._micro_batch_size: int | None = None
+        self._micro_batches: int | None = None
+        self._pipeline = False
+        self._manual = False
+        self._any_loader = False
+        self._mpu = make_data_parallel_mpu(self.distributed)
+        self._mpu_set = False
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> DeepSpeedTrialContext:
+        """Return a context off cluster, for trying a trial's parts in a notebook.
+
+        Args:
+            config: An experiment configuration; hyperparameters that are not constant are drawn.
+
+        Raises:
+            ValueError: The configuration is wrong; all its faults are named.
+        """
+        from determined.experimental import _tryout
+
+        whole = _tryout.whole(config)
+        settings = Settings(_tryout.environment(whole).hparams, whole, 1)
+        return cls(core._dummy_init(), settings, torch.device("cpu"))
+
+    @property
+    def _batch_index(self) -> int:
+        return self._index
+
+    # -- wrapping
+
+    def wrap_model_engine(self, model: Any) -> Any:
+        """Register an engine of `deepspeed.initialize()`.
+
+        The first one says how large micro batches are and how many make a batch. A pipeline engine brings
+        its own model-parallel unit.
+
+        Args:
+            model: The engine.
+
+        Returns:
+            The same engine, on its device.
+        """
+        from deepspeed.runtime.pipe.engine import PipelineEngine
+
+        size, count = model.train_micro_batch_size_per_gpu(), model.gradient_accumulation_steps()
+        if self._micro_batch_size is None:
+            self._micro_batch_size, self._micro_batches = size, count
+        elif (size, count) != (self._micro_batch_size, self._micro_batches):
+            logger.warning(
+                "this engine trains %d micro batches of %d, the first one %d of %d: the first one's count",
+                *(count, size, self._micro_batches, self._micro_batch_size),
+            )
+        if isinstance(model, PipelineEngine):
+            self._pipeline = True
+            if not self._mpu_set:
+                self._mpu = make_deepspeed_mpu(model.mpu)
+        self.models.append(model.to(self.device))
+        return model
+
+    def set_mpu(self, mpu: ModelParallelUnit) -> None:
+        """Say how the model is divided over ranks, where it is no pipeline engine's to know.
+
+        Args:
+            mpu: The place of this rank. At least one rank must report metrics.
+
+        Raises:
+            InvalidExperimentException: Called before an engine is wrapped, or twice.
+        """
+        if not self.models:
+            raise InvalidExperimentException("set_mpu() comes after wrap_model_engine()")
+        if self._mpu_set:
+            raise InvalidExperimentException("set_mpu() may be called once")
+        if not any(self.distributed.allgather(mpu.should_report_metrics)):
+            raise InvalidExperimentException("no rank reports metrics: set should_report_metrics on one")
+        self._mpu, self._mpu_set = mpu, True
+
+    def disable_auto_grad_accumulation(self) -> None:
+        """Have `train_batch` called once for a batch; it trains all micro batches itself."""
+        self._manual = True
+
+    def disable_dataset_reproducibility_checks(self) -> None:
+        """Take any data loader as it is: not repeated, not shared out, not continued where it was."""
+        self._any_loader = True
+
+    # -- information
+
+    @property
+    def use_pipeline_parallel(self) -> bool:
+        """Whether an engine is a pipeline."""
+        return self._pipeline
+
+    @property
+    def train_micro_batch_size_per_gpu(self) -> int:
+        """Records in a micro batch on one slot; InternalException before an engine is wrapped."""
+        if self._micro_batch_size is None:
+            raise InternalException("micro batches are known once an engine is wrapped")
+        return self._micro_batch_size
+
+    @property
+    def num_micro_batches_per_slot(self) -> int:
+        """Micro batches in a batch on one slot; InternalException before an engine is wrapped."""
+        if self._micro_batches is None:
+            raise InternalException("micro batches are known once an engine is wrapped")
+        return self._micro_batches
+
+    def to_device(self, data: Any) -> Any:
+        """Return a batch on the device.
+
+        Args:
+            data: Tensors or arrays in any nesting of dicts, lists and tuples; anything else stays where it
+                is, with one warning for its type.
+        """
+        return to_device(data, self.device, self._warned_types)
+
+    # -- TensorBoard
+
+    def get_tensorboard_path(self) -> pathlib.Path:
+        """Return the folder that event files belong into."""
+        return self._events.path
+
+    def get_tensorboard_writer(self) -> SummaryWriter:
+        """Return the one writer of this process."""
+        return self._events.writer()
+
+    def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
+        """Choose whether metrics are written as events, and event files stored."""
+        self._events.enabled = enable_tensorboard_logging
+
+    def get_enable_tensorboard_logging(self) -> bool:
+        """Return whether metrics are written as events, and event files stored."""
+        return self._events.enabled

@@ -1,0 +1,86 @@
+"""Micro batches for the loop, on ranks that load data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from determined.errors import InvalidExperimentException
+from determined.pytorch._loader import DataLoader
+from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
+
+
+class Source:
+    """The loader that a hook returned on this rank, or none."""
+
+    def __init__(self, context: DeepSpeedTrialContext, build: Any, hook: str) -> None:
+        """Build the loader where this rank loads data; RuntimeError for one that cannot be continued."""
+        self._context = context
+        self._mpu = context._mpu
+        self._loader: Any = build() if self._mpu.should_build_data_loader else None
+        if self._loader is None or isinstance(self._loader, DataLoader) or context._any_loader:
+            return
+        kind = type(self._loader)
+        raise RuntimeError(
+            f"{hook}() returned a {kind.__module__}.{kind.__name__}, which cannot be "
+            "continued at a batch: use det.pytorch.DataLoader, which takes the same arguments; or call "
+            "context.disable_dataset_reproducibility_checks() to use it as it is"
+        )
+
+    def shortest(self) -> float:
+        """Micro batches of a pass on the rank that has fewest; infinite where nobody knows."""
+        return float(min(self._context.distributed.allgather(self._length())))
+
+    def _length(self) -> float:
+        if self._loader is None:
+            return math.inf
+        try:
+            length = len(self._loader)
+        except TypeError:
+            return math.inf
+        if not isinstance(self._loader, DataLoader):
+            return float(length)
+        size, rank = self._mpu.data_parallel_world_size, self._mpu.data_parallel_rank
+        return float(length // size + (length % size > rank))
+
+    def endless(self, skip: int, seed: int) -> Iterator[Any] | None:
+        """Micro batches from number `skip` on."""
+        if self._loader is None:
+            return None
+        if not isinstance(self._loader, DataLoader):
+            return self._again_and_again()
+        self._loader.reseed(seed)
+        return self._read(repeat=True, skip=skip)
+
+    def once(self) -> Iterator[Any] | None:
+        """One pass."""
+        if self._loader is None:
+            return None
+        if not isinstance(self._loader, DataLoader):
+            return self._plain()
+        return self._read()
+
+    def everywhere(self) -> bool:
+        """Whether every rank has a loader."""
+        return all(self._context.distributed.allgather(self._loader is not None))
+
+    def own_length(self) -> float:
+        """Micro batches of a pass on this rank."""
+        return self._length()
+
+    def _read(self, **options: Any) -> Iterator[Any]:
+        share = {"num_replicas": self._mpu.data_parallel_world_size, "rank": self._mpu.data_parallel_rank}
+        yield from self._loader.get_data_loader(**share, **options)
+
+    def _plain(self) -> Iterator[Any]:
+        yield from self._loader
+
+    def _again_and_again(self) -> Iterator[Any]:
+        while True:
+            empty = True
+            for batch in self._loader:
+                empty = False
+                yield batch
+            if empty:
+                raise InvalidExperimentException("the training data loader gave no batch in a whole pass")

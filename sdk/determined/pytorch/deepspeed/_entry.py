@@ -1,0 +1,188 @@
+"""Trains a class that the configuration names, with the configuration's values."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from determined import core
+from determined._info import ClusterInfo
+from determined._training.plan import Plan
+from determined._training.settings import Settings
+from determined._training.units import NEVER, Batch, TrainUnit, configured
+from determined.errors import InvalidExperimentException
+from determined.pytorch._init import _device, _seed
+from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
+from determined.pytorch.deepspeed._loop import DeepSpeedLoop
+from determined.pytorch.deepspeed._trial import DeepSpeedTrial
+
+logger = logging.getLogger("determined.pytorch.deepspeed")
+_NEVER = {"batches": 0}
+_OURS = {"average_training_metrics", "mixed_precision", "aggregation_frequency"}
+_DEFAULTS = {
+    "average_aggregated_gradients": True,
+    "gradient_compression": False,
+    "grad_updates_size_file": None,
+    "auto_tune_tensor_fusion": False,
+    "tensor_fusion_threshold": 64,
+    "tensor_fusion_cycle_time": 1,
+}
+
+
+def train(trial_class: type[DeepSpeedTrial], info: ClusterInfo) -> None:
+    """Train as the experiment of this trial is configured, to the end of the search."""
+    trial, config = info.trial, info.trial._config
+    check_optimizations(config.get("optimizations") or {})
+    size = trial.hparams.get("global_batch_size")
+    several = len(info.slot_ids) > 1 or len(info.container_addrs) > 1
+    with _ranks(several) as group, _core(group) as core_context:
+        _seed(trial.trial_seed)
+        settings = Settings(
+            trial.hparams,
+            config,
+            group.size,
+            trial_seed=trial.trial_seed,
+            trial_id=trial.trial_id,
+            experiment_id=trial.experiment_id,
+        )
+        context = DeepSpeedTrialContext(
+            core_context, settings, _device(group), steps_completed=trial._steps_completed
+        )
+        plan = Plan(
+            checkpoint_period=configured(config.get("min_checkpoint_period") or _NEVER, size),
+            validation_period=configured(config.get("min_validation_period") or _NEVER, size),
+            reporting_period=Batch(int(config.get("scheduling_unit", 100))),
+            max_length=None,
+            policy=config.get("checkpoint_policy", "best"),
+            latest_checkpoint=info.latest_checkpoint,
+            step_zero_validation=bool(config.get("perform_initial_validation")),
+            test_mode=False,
+            legacy=True,
+        )
+        DeepSpeedLoop(trial_class(context), context, plan, local=False).run()
+
+
+def try_locally(trial_class: type[DeepSpeedTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
+    """One batch of training, a validation and a checkpoint, without a cluster."""
+    check_optimizations(config.get("optimizations") or {})
+    train_here(trial_class, hparams, config, max_length=Batch(1), test_mode=True)
+
+
+def train_here(
+    trial_class: type[DeepSpeedTrial],
+    hparams: dict[str, Any],
+    config: dict[str, Any],
+    *,
+    max_length: TrainUnit,
+    validation_period: TrainUnit = NEVER,
+    checkpoint_period: TrainUnit = NEVER,
+    reporting_period: TrainUnit = NEVER,
+    latest_checkpoint: str | None = None,
+    test_mode: bool = False,
+) -> DeepSpeedTrial:
+    """Train without a cluster, on the ranks that torch's variables name; the trial, trained."""
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    with _ranks(several) as group, _core(group) as core_context:
+        seed = int((config.get("reproducibility") or {}).get("experiment_seed", 0))
+        _seed(seed)
+        settings = Settings(hparams, config, group.size, trial_seed=seed)
+        context = DeepSpeedTrialContext(
+            core_context, settings, _device(group), enable_tensorboard_logging=False
+        )
+        plan = Plan(
+            checkpoint_period=checkpoint_period,
+            validation_period=validation_period,
+            reporting_period=reporting_period,
+            max_length=max_length,
+            policy="none",
+            latest_checkpoint=latest_checkpoint,
+            step_zero_validation=False,
+            test_mode=test_mode,
+            legacy=True,
+        )
+        trial = trial_class(context)
+        DeepSpeedLoop(trial, context, plan, local=True).run()
+    return trial
+
+
+def check_optimizations(options: dict[str, Any]) -> None:
+    """Refuse what DeepSpeed's own configuration decides; warn of what has no effect.
+
+    Raises:
+        InvalidExperimentException: `mixed_precision` or `aggregation_frequency` is set.
+    """
+    if options.get("mixed_precision", "O0") != "O0":
+        raise InvalidExperimentException(
+            "optimizations.mixed_precision is DeepSpeed's to decide: set fp16 or bf16 in its configuration"
+        )
+    if int(options.get("aggregation_frequency", 1)) > 1:
+        raise InvalidExperimentException(
+            "optimizations.aggregation_frequency is DeepSpeed's to decide: set gradient_accumulation_steps "
+            "in its configuration"
+        )
+    for name, value in options.items():
+        if name not in _OURS and value != _DEFAULTS.get(name, value):
+            logger.warning("optimizations.%s has no effect on a DeepSpeedTrial", name)
+
+
+@contextlib.contextmanager
+def _ranks(several: bool) -> Iterator[core.DistributedContext]:
+    """All ranks, joined by DeepSpeed unless the script does that itself."""
+    launched = bool(os.environ.get("USE_DEEPSPEED") or os.environ.get("USE_TORCH_DISTRIBUTED"))
+    if several and not launched:
+        raise ValueError(
+            "a trial with several slots must be started by a launcher: begin the entrypoint with "
+            "python3 -m determined.launch.deepspeed"
+        )
+    if not launched:
+        _be_alone()
+    ours = not torch.distributed.is_initialized() and not os.environ.get("DET_MANUAL_INIT_DISTRIBUTED")
+    if ours:
+        _join()
+    try:
+        yield _group(launched)
+    finally:
+        if ours and torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()
+
+
+def _group(launched: bool) -> core.DistributedContext:
+    if not launched:
+        return core.DummyDistributedContext()
+    if os.environ.get("USE_DEEPSPEED"):
+        return core.DistributedContext.from_deepspeed()
+    return core.DistributedContext.from_torch_distributed()
+
+
+def _be_alone() -> None:
+    """DeepSpeed wants a process group also of one rank."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    alone = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1"}
+    for name, value in {**alone, "MASTER_PORT": str(port)}.items():
+        os.environ.setdefault(name, value)
+
+
+def _join() -> None:
+    import deepspeed
+
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    deepspeed.init_distributed(
+        dist_backend="nccl" if torch.cuda.is_available() else "gloo", auto_mpi_discovery=False
+    )
+
+
+def _core(group: core.DistributedContext) -> core.Context:
+    return core.init(
+        distributed=group,
+        preempt_mode=core.PreemptMode.WorkersAskChief,
+        tensorboard_mode=core.TensorboardMode.MANUAL,
+    )

@@ -1,0 +1,77 @@
+"""Metrics of the calls of a trial's hooks, over all ranks that report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from determined._training.reducer import mean_of_numbers
+from determined.core import DistributedContext
+from determined.errors import InvalidExperimentException
+from determined.pytorch._window import plain
+
+Calls = list[dict[str, Any]]
+
+
+def kept(given: Any, hook: str, before: Calls) -> dict[str, Any]:
+    """Metrics of one call.
+
+    Raises:
+        InvalidExperimentException: They are no dict, or have other names than those before.
+    """
+    if not isinstance(given, dict):
+        raise InvalidExperimentException(
+            f"{hook}() must return a dict of metrics, not {type(given).__name__}"
+        )
+    if before and before[0].keys() != given.keys():
+        raise InvalidExperimentException(
+            f"{hook}() must return the same metrics each time: {sorted(given)} after {sorted(before[0])}"
+        )
+    return {
+        name: plain(value.detach() if hasattr(value, "detach") else value) for name, value in given.items()
+    }
+
+
+def of_all_ranks(mine: Calls | None, distributed: DistributedContext, average: bool) -> Calls:
+    """Metrics of each call: the mean over ranks that report, or the first one's; the same on all ranks.
+
+    Raises:
+        InvalidExperimentException: Ranks report metrics of different names.
+    """
+    each = [calls for calls in distributed.allgather(mine) if calls is not None]
+    names = {tuple(sorted(calls[0])) for calls in each if calls}
+    if len(names) > 1:
+        raise InvalidExperimentException(f"ranks report metrics of different names: {sorted(names)}")
+    if not each or not average:
+        return each[0] if each else []
+    shortest = min(len(calls) for calls in each)
+    return [_mean([calls[at] for calls in each]) for at in range(shortest)]
+
+
+def mean_of_calls(mine: Calls | None, distributed: DistributedContext) -> dict[str, Any]:
+    """The mean over all calls of all ranks that report; the same on all ranks."""
+    each = [calls for calls in distributed.allgather(mine) if calls]
+    names = {tuple(sorted(calls[0])) for calls in each}
+    if len(names) > 1:
+        raise InvalidExperimentException(f"ranks report metrics of different names: {sorted(names)}")
+    if not each:
+        raise RuntimeError("the validation data set is empty: no rank had a batch")
+    return {name: mean_of_numbers([call[name] for calls in each for call in calls]) for name in each[0][0]}
+
+
+def averages(calls: Calls) -> dict[str, Any]:
+    """The mean of each metric over the calls of a window."""
+    return {name: mean_of_numbers([call[name] for call in calls]) for name in (calls[0] if calls else {})}
+
+
+def _mean(values: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: _mean_of([one[name] for one in values]) for name in values[0]}
+
+
+def _mean_of(values: list[Any]) -> Any:
+    numbers = [value for value in values if value is not None]
+    try:
+        return float(np.mean(np.array(numbers, dtype=float))) if numbers else None
+    except (TypeError, ValueError):
+        return numbers[0]

@@ -1,0 +1,53 @@
+"""Which ranks hold the same part of a model: who loads data, and who reports."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from determined import core
+
+
+@dataclasses.dataclass
+class ModelParallelUnit:
+    """The place of this rank where a model is divided over several.
+
+    Attributes:
+        data_parallel_rank: Index among the ranks that train the same part of the model on other data, from 0.
+        data_parallel_world_size: Number of these ranks.
+        should_report_metrics: Whether metrics of this rank count.
+        should_build_data_loader: Whether this rank loads data; elsewhere the hooks get None as iterator.
+    """
+
+    data_parallel_rank: int
+    data_parallel_world_size: int
+    should_report_metrics: bool
+    should_build_data_loader: bool
+
+
+def make_data_parallel_mpu(dist_context: core.DistributedContext) -> ModelParallelUnit:
+    """Return the unit of plain data parallelism: every rank holds the whole model, loads data and reports.
+
+    Args:
+        dist_context: The ranks of the trial.
+    """
+    return ModelParallelUnit(dist_context.rank, dist_context.size, True, True)
+
+
+def make_deepspeed_mpu(topology: Any) -> ModelParallelUnit:
+    """Return the unit of a pipeline engine.
+
+    Args:
+        topology: The engine's grid, `engine.mpu`.
+
+    Returns:
+        A unit whose first and last stages load data; the last one reports.
+    """
+    stage, first_slice = topology.get_pipe_parallel_rank(), topology.get_slice_parallel_rank() == 0
+    last = topology.get_pipe_parallel_world_size() - 1
+    return ModelParallelUnit(
+        topology.get_data_parallel_rank(),
+        topology.get_data_parallel_world_size(),
+        should_report_metrics=stage == last and first_slice,
+        should_build_data_loader=stage in (0, last) and first_slice,
+    )

@@ -1,0 +1,104 @@
+"""What a model must say of itself to be trained by DeepSpeed."""
+
+from __future__ import annotations
+
+import abc
+import pathlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from determined._trial import Trial
+from determined.pytorch._callback import PyTorchCallback
+
+if TYPE_CHECKING:
+    from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
+
+
+class DeepSpeedTrial(Trial, abc.ABC):
+    """Subclass it, wrap DeepSpeed's engines in `__init__`, and define the hooks below.
+
+    The engine does backward passes, steps, schedules and precision, by its own configuration.
+    """
+
+    @abc.abstractmethod
+    def __init__(self, context: DeepSpeedTrialContext) -> None:
+        """Make the engines by `deepspeed.initialize()` and wrap them.
+
+        Args:
+            context: Gives hyperparameters and wraps engines.
+        """
+
+    @abc.abstractmethod
+    def train_batch(
+        self, dataloader_iter: Iterator[Any] | None, epoch_idx: int, batch_idx: int
+    ) -> dict[str, Any]:
+        """Train on one micro batch.
+
+        With a pipeline engine, or after `disable_auto_grad_accumulation()`, on all those of a batch.
+
+        Args:
+            dataloader_iter: Gives micro batches by `next`; None on ranks that load no data.
+            epoch_idx: Index of the epoch over the life of the trial.
+            batch_idx: Index of the batch over the life of the trial; the same for all its micro batches.
+
+        Returns:
+            Metrics by name; the same names on each call.
+        """
+
+    @abc.abstractmethod
+    def evaluate_batch(self, dataloader_iter: Iterator[Any] | None, batch_idx: int) -> dict[str, Any]:
+        """Validate on one micro batch; a pipeline engine on as many as make a batch.
+
+        Args:
+            dataloader_iter: Gives micro batches by `next`; None on ranks that load no data.
+            batch_idx: Index of the call in this validation, from 0.
+
+        Returns:
+            Metrics by name, which are averaged over calls and ranks.
+        """
+
+    @abc.abstractmethod
+    def build_training_data_loader(self) -> Any:
+        """Return a `determined.pytorch.DataLoader` of micro batches, or None.
+
+        Called on the ranks that load data.
+        """
+
+    @abc.abstractmethod
+    def build_validation_data_loader(self) -> Any:
+        """Return a `determined.pytorch.DataLoader` of micro batches, or None.
+
+        Called on the ranks that load data.
+        """
+
+    def build_callbacks(self) -> dict[str, PyTorchCallback]:
+        """Return callbacks by name; `on_checkpoint_write_end` is called on every rank."""
+        return {}
+
+    def save(self, context: DeepSpeedTrialContext, path: pathlib.Path) -> None:
+        """Write the engines into a checkpoint; every rank calls. Override it for what is no engine.
+
+        Args:
+            context: The trial's.
+            path: The folder, which all ranks of a node share.
+        """
+        for index, engine in enumerate(context.models):
+            engine.save_checkpoint(str(path), tag=f"model{index}")
+
+    def load(self, context: DeepSpeedTrialContext, load_path: pathlib.Path) -> None:
+        """Restore the engines from a checkpoint; every rank calls.
+
+        Args:
+            context: The trial's.
+            load_path: The folder; read it only.
+
+        Raises:
+            AssertionError: DeepSpeed found nothing that it could load.
+        """
+        for index, engine in enumerate(context.models):
+            found, _ = engine.load_checkpoint(str(load_path), tag=f"model{index}")
+            if found is None:
+                raise AssertionError(
+                    f"DeepSpeed could not load engine {index} from {load_path}/model{index}: was the "
+                    "checkpoint written with another number of ranks or another ZeRO stage?"
+                )

@@ -1,0 +1,113 @@
+"""Real DeepSpeed, two ranks with gloo between them, on processor cores."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.kit.broker import free_port
+
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.live,
+    # DeepSpeed compiles a part of itself at its first start on a machine.
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed"),
+]
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def ranks(folder):
+    """A function that runs one of trials.py's on so many ranks; returns what each left."""
+
+    def run(name, *arguments, count=2):
+        variables = {
+            "WORLD_SIZE": str(count),
+            "LOCAL_WORLD_SIZE": str(count),
+            "GROUP_RANK": "0",
+            "GROUP_WORLD_SIZE": "1",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(free_port()),
+            "USE_TORCH_DISTRIBUTED": "true",
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "DS_ACCELERATOR": "cpu",
+        }
+        words = [sys.executable, ROOT / "tests/sdk/deepspeed/trials.py", name, folder, *map(str, arguments)]
+        processes = [
+            subprocess.Popen(
+                words,
+                env=os.environ | variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for rank in range(count)
+        ]
+        try:
+            said = [one.communicate(timeout=240)[0] for one in processes]
+        finally:
+            for one in processes:
+                one.kill()
+        assert [one.returncode for one in processes] == [0] * count, "\n".join(said)
+        return [json.loads((folder / f"{name}-{rank}.json").read_text()) for rank in range(count)]
+
+    return run
+
+
+def test_batches_of_micro_batches_epochs_and_metrics(ranks):
+    first, second = ranks("whole")
+    assert first["weights"] == second["weights"]
+    # 12 micro batches a pass, 6 on each rank, two in a batch: epochs of 3.
+    assert first["epochs"] == [0, 1, 2]
+    assert len(first["losses"]) == len(second["losses"]) == 14
+    # A window of one batch has a metric for each of its two calls, which is the mean over both ranks.
+    both = [(a + b) / 2 for a, b in zip(first["losses"], second["losses"], strict=True)]
+    assert [count for _, count in first["windows"]] == [2] * 7
+    assert first["windows"] == second["windows"]
+    assert first["windows"][0][0] == pytest.approx((both[0] + both[1]) / 2)
+    # Both ranks together see every record of an epoch once.
+    seen = sorted(r for rank in (first, second) for micro in rank["records"][:6] for r in micro)
+    assert seen == list(range(24))
+    # Validation: the mean over all 12 micro batches; the first records are 0, 2, ..., 22 tenths.
+    assert first["validations"][0]["first"] == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("stage", [0, 1])
+def test_a_resumed_run_is_the_one_that_was_never_stopped(ranks, stage):
+    for rank in ranks("resumed", stage):
+        whole, stopped, continued = rank
+        assert len(stopped["losses"]) == 6
+        assert stopped["records"] + continued["records"] == whole["records"]
+        assert stopped["losses"] + continued["losses"] == whole["losses"]
+        assert continued["weights"] == whole["weights"]
+
+
+def test_micro_batches_by_hand(ranks):
+    first, _ = ranks("by_hand")
+    assert len(first["losses"]) == 4
+    assert [count for _, count in first["windows"]] == [1, 1]
+
+
+def test_an_engine_out_of_step_is_told(ranks):
+    (said,) = ranks("out_of_step", count=1)
+    assert "has trained 1 micro batches after a batch" in said
+
+
+def test_a_pipeline_of_two_stages(ranks):
+    first, last = ranks("pipeline")
+    assert first["pipeline"]
+    assert (first["reports"], last["reports"]) == (False, True)
+    assert all(first["had_data"])
+    # All ranks of a pipeline are one: 12 micro batches a pass, two in a batch.
+    assert first["epoch"] == 6
+    assert [count for _, count in first["windows"]] == [1] * 6
+    assert first["windows"] == last["windows"]
+    assert first["validations"] == last["validations"]
+    before, after = (one["validation_loss"] for one in first["validations"])
+    assert after < before
