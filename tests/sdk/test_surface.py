@@ -29,7 +29,6 @@ DIFFERENT = {
     "determined.core.DistributedContext.__init__": WHEN_MADE,
     "determined.core.CheckpointContext.__init__": PARTS_OF_A_CONTEXT,
     "determined.core.Context.__init__": PARTS_OF_A_CONTEXT,
-    "determined.core.DistributedContext.__init__": "the port's default is read when it is made, not imported",
     "determined.core.PreemptContext.__init__": PARTS_OF_A_CONTEXT,
     "determined.core.SearcherContext.__init__": PARTS_OF_A_CONTEXT,
     "determined.core.SearcherOperation.__init__": PARTS_OF_A_CONTEXT,
