@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -373,7 +374,17 @@ class Worker:
         run = self._runs.get(allocation_id)
         if run is not None and run.done.is_set() and run.order.over:
             del self._runs[allocation_id]
-            workdir.remove(run.folder)
+            # Beside the loop: others wait to be started meanwhile.
+            removal = asyncio.create_task(_remove(run.folder))
+            self._tasks.add(removal)
+            removal.add_done_callback(self._tasks.discard)
+
+
+async def _remove(folder: Path) -> None:
+    try:
+        await asyncio.to_thread(workdir.remove, folder)
+    except OSError as error:
+        log.error("folder.not_removed", folder=str(folder), error=str(error))
 
 
 def _towards(connection: Client) -> str:

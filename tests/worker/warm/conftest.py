@@ -44,10 +44,10 @@ class Both:
             self._templates[known] = asyncio.run(template.make(plan.key, plan.names, modules))
         return self._templates[known]
 
-    def prepare(self, argv, **more):
+    def prepare(self, argv, fence=None, **more):
         self._count += 1
         run = self.runs.dir(f"run-{self._count}")
-        process.prepare(run, argv, self.workdir, self.env(**more))
+        process.prepare(run, argv, self.workdir, self.env(**more), fence)
         return run
 
     def cold(self, argv, **more):

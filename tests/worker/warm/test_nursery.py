@@ -6,6 +6,8 @@ import os
 
 import pytest
 
+from worker import process
+from worker.shim import processes
 from worker.warm.memory import Memory
 from worker.warm.nursery import Nursery
 from worker.warm.template import NoTemplate
@@ -205,6 +207,35 @@ def with_packages(both, packages):
         path.rename(packages / "more" / path.name)
     both.write("import package; print(package.__dict__.get('VALUE'))")
     return both.wanted(ARGV, PYTHONPATH=str(packages))
+
+
+def test_a_fence_ends_what_started_warm_with_all_that_came_of_it(both, tmp_path):
+    both.write(
+        "import os, time\nos.fork()\nos.setsid() if os.getpid() != os.getsid(0) else 0\ntime.sleep(1000)"
+    )
+    plan = both.wanted(ARGV)
+    (tmp_path / "contact").write_text("0")
+    run = both.prepare(ARGV, fence=process.Fence(str(tmp_path / "contact"), 0.0))
+    assert asyncio.run(both.template(plan).start(plan, run))
+    ended = both.runs.ended(run)
+    assert (ended.code, ended.signal, ended.lost) == (137, 9, True)
+
+
+def test_strays_of_a_run_whose_shim_was_killed_are_found(both):
+    """By their environment: /proc would show the template's, and shows the run's."""
+    both.write(
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\nprint('here', flush=True)\ntime.sleep(1000)"
+    )
+    plan, run = both.wanted(ARGV), both.prepare(ARGV)
+    assert asyncio.run(both.template(plan).start(plan, run))
+    both.runs.said(run, "here")
+    running = process._running(run)
+    below = processes.descendants(running.shim.pid, running.command.pid)
+    assert len(below) == 2
+    os.kill(running.shim.pid, 9)
+    both.runs.eventually(lambda: process.state_of(run) == "lost", "the loss")
+    process.bury(run, "its shim was killed")
+    assert not [pid for pid in below if processes.started(pid)]
 
 
 def test_modules_that_lie_elsewhere_are_never_loaded(both, tmp_path):
