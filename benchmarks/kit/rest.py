@@ -34,12 +34,12 @@ class Rest:
         answer.raise_for_status()
         return answer.json()
 
-    def wait(self, id: int, within_s: float = 300) -> str:
-        """Wait until an experiment is over; returns its state."""
+    def wait(self, id: int, within_s: float = 300, every_s: float = 0.02) -> str:
+        """Wait until an experiment is over, asking every so often; returns its state."""
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             state = str(self.get(f"experiments/{id}")["experiment"]["state"])
             if state in ("STATE_COMPLETED", "STATE_CANCELED", "STATE_ERROR"):
                 return state
-            time.sleep(0.02)
+            time.sleep(every_s)
         raise TimeoutError(f"experiment {id} is not over after {within_s} s")
