@@ -376,6 +376,17 @@ class RemoveGroup(msgspec.Struct, frozen=True, kw_only=True, tag="remove_group")
     user: str
 
 
+class SetQuota(msgspec.Struct, frozen=True, kw_only=True, tag="set_quota"):
+    """To the gateway: limit what a holder may have; None is no limit, and none at all is no quota."""
+
+    holder: str
+    """As in `gateway.quota.set`."""
+    slots: int | None = None
+    jobs: int | None = None
+    storage_bytes: int | None = None
+    user: str
+
+
 class Assignment(msgspec.Struct, frozen=True):
     """A role for somebody."""
 
@@ -560,6 +571,7 @@ OWNER_OF: dict[type, str] = {
     KeepSettings: "gateway",
     SetGroup: "gateway",
     RemoveGroup: "gateway",
+    SetQuota: "gateway",
     AssignRoles: "gateway",
     SetAuthz: "gateway",
     SetWorkspace: "gateway",

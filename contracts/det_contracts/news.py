@@ -82,6 +82,15 @@ class AskMetadata(msgspec.Struct, frozen=True, tag="checkpoint_metadata"):
     uuid: str
 
 
+class AskStorage(msgspec.Struct, frozen=True, tag="storage"):
+    """To checkpoints: why no checkpoint of so many bytes may be stored now, in words; null where one may.
+
+    With 0, where the size is not known yet: whether a quota is used up.
+    """
+
+    size_bytes: int
+
+
 class Holder(msgspec.Struct, frozen=True):
     """From the scheduler: the worker that has an id, or had it last."""
 

@@ -82,6 +82,21 @@ class ClusterState(msgspec.Struct, frozen=True, tag="cluster_state"):
     """To the scheduler: its whole folded state, as JSON: workers, allocations, queue."""
 
 
+class JobsUsed(msgspec.Struct, frozen=True, tag="jobs_used"):
+    """To the scheduler: by holder of a quota `{slots, jobs}`: what counts for it at present."""
+
+
+class StorageUsed(msgspec.Struct, frozen=True, tag="storage_used"):
+    """To checkpoints: by holder of a quota the bytes of checkpoints that count for it at present."""
+
+
+class StorageRefusal(msgspec.Struct, frozen=True, tag="storage_refusal"):
+    """To checkpoints: `{reason: why the trial may not store a checkpoint of so many bytes now, or ""}`."""
+
+    trial_id: int
+    size_bytes: int
+
+
 class TrialSummaries(msgspec.Struct, frozen=True, tag="trial_summaries"):
     """To metrics: per trial id (text) `{total_batches, best_validation, latest_validation, summary}`.
 
@@ -289,6 +304,9 @@ OWNER_OF: dict[type, str] = {
     Pools: "scheduler",
     Fits: "scheduler",
     ClusterState: "scheduler",
+    JobsUsed: "scheduler",
+    StorageUsed: "checkpoints",
+    StorageRefusal: "checkpoints",
     TrialSummaries: "metrics",
     TrialStatistics: "metrics",
     Reports: "metrics",

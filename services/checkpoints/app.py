@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from det_contracts.news import AskStorage
 from services.checkpoints.commands import COMMANDS
 from services.checkpoints.domain import State, evolve
 from services.checkpoints.measures import readings
+from services.checkpoints.news import say_storage
 from services.checkpoints.queries import ANSWERS
 from services.checkpoints.react import react
 from services.checkpoints.rights import directory
+from services.kit.asked import hear_scripts
 from services.kit.authz.commands import judged
 from services.kit.authz.people import with_people
 from services.kit.host import Service
+from services.kit.parts import Parts
 from services.kit.rules import Rules
 
 RULES = Rules(
@@ -21,4 +25,11 @@ RULES = Rules(
     commands=judged(COMMANDS, directory),
     answers=ANSWERS,
 )
-SERVICE = Service(RULES, readings=readings)
+
+
+async def _beside(parts: Parts) -> None:
+    await parts.runner.ready.wait()
+    await hear_scripts(parts.answerer, {AskStorage: say_storage(parts.runner)})
+
+
+SERVICE = Service(RULES, extra=_beside, readings=readings)

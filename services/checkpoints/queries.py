@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 
+from det_contracts.news import AskStorage
 from det_contracts.problems import not_found
-from det_contracts.queries import Checkpoints, PreviewRetention
+from det_contracts.queries import Checkpoints, PreviewRetention, StorageRefusal, StorageUsed
 from services.checkpoints.domain import Checkpoint, State
+from services.checkpoints.news import storage_refusal
 from services.checkpoints.react import superfluous, validation_of
 from services.checkpoints.retention import Keep
+from services.kit.quotas import limits
 
 
 def checkpoints(state: State, query: Checkpoints) -> list[dict[str, Any]]:
@@ -51,7 +54,19 @@ def preview_retention(state: State, query: PreviewRetention) -> list[str]:
     return superfluous(state, experiment, keep)
 
 
+def storage_used(state: State, query: StorageUsed) -> dict[str, int]:
+    """What counts for quotas, in bytes."""
+    return limits.used(state, state.owed)
+
+
+def refusal(state: State, query: StorageRefusal) -> dict[str, str]:
+    """Why nothing more may be stored."""
+    return {"reason": storage_refusal(state, query.trial_id, AskStorage(query.size_bytes)) or ""}
+
+
 ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     Checkpoints: checkpoints,
+    StorageUsed: storage_used,
+    StorageRefusal: refusal,
     PreviewRetention: preview_retention,
 }

@@ -46,6 +46,7 @@ from services.gateway.routes import (
     profiling,
     proxy,
     queue,
+    quotas,
     reporting,
     retention,
     revising,
@@ -125,7 +126,20 @@ def surface() -> APIRouter:
         tasks,
     ):
         _include(made, part.router, errors.API)
-    for other in (cluster, usage, queue, templates, workspaces, preview, why, events, live, document, later):
+    for other in (
+        cluster,
+        usage,
+        queue,
+        quotas,
+        templates,
+        workspaces,
+        preview,
+        why,
+        events,
+        live,
+        document,
+        later,
+    ):
         _include(made, other.router, errors.API)
     for raw in (
         master,

@@ -229,3 +229,13 @@ class Peers:
         """One page of a task's log."""
         answer = await self._asker.query(msgspec.structs.replace(query, limit=limit))
         return msgspec.convert(answer.value, LogPage)
+
+
+async def softly(peers: Peers, query: Any, position: int) -> dict[str, Any]:
+    """What an owner answers that a page can do without: nothing while it is away."""
+    try:
+        async with asyncio.timeout(SOFT_WAIT_S):
+            found: dict[str, Any] = await peers.ask(query, position=position)
+    except (Refused, TimeoutError):
+        return {}
+    return found

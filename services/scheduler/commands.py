@@ -21,6 +21,8 @@ from det_contracts.commands import (
 from det_contracts.events import scheduler
 from det_contracts.problems import invalid, not_found, precondition
 from services.kit.once import once
+from services.kit.quotas.limits import check_jobs
+from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.scheduler.domain import Allocation, Pool, State, Worker
 from services.scheduler.jobs import change_job, unknown_pool
@@ -135,6 +137,7 @@ def submit_task(state: State, command: SubmitTask, call: Call) -> Ruling:
         raise invalid("priority must be between 1 and 99")
     if command.pool not in state.pools and command.pool != "default":
         raise unknown_pool(state, command.pool)
+    check_jobs(state, state.owed, Account(command.user, -command.workspace_id))
     totals = state.totals.get("all")
     number = (totals.tasks if totals else 0) + 1
     submitted = scheduler.TaskSubmitted(

@@ -12,7 +12,12 @@ from services.scheduler.domain import State, Worker
 def readings(state: State) -> Iterable[Reading]:
     """Slots, queues and workers of each pool."""
     yield Reading("slots", "Slots of workers that are here", ("pool", "state"), _slots(state))
-    waiting = {(pool,): len(book.waiting) for pool, book in state.index.books.items()}
+    gate = state.index.gate
+    gate.settle()
+    waiting = {
+        (pool,): len(book.waiting) + sum(1 for _ in gate.outside(pool))
+        for pool, book in state.index.books.items()
+    }
     yield Reading("queue_length", "Requests that wait for slots", ("pool",), waiting)
     running = {(pool,): len(book.running) for pool, book in state.index.books.items()}
     yield Reading("allocations_running", "Requests that hold slots", ("pool",), running)

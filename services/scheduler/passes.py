@@ -17,6 +17,7 @@ AT_ONCE = 500
 
 def one_pass(state: State, pool: str) -> Sequence[Any]:
     """What the present state of a pool allows and asks for; none when nothing waits or nothing fits."""
+    state.index.gate.settle()
     decision = decide(state.index.books[pool])
     settings = state.pools[pool].settings
     fence_s = settings.fence_after_s if settings.on_lost == "fence" else 0.0

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
 from det_contracts.ids import job_id
-from det_contracts.queries import ClusterState, Fits, Jobs, Pools, Waiting
+from det_contracts.queries import ClusterState, Fits, Jobs, JobsUsed, Pools, Waiting
+from services.kit.quotas import limits
 from services.kit.rules import dump
 from services.scheduler.domain import Allocation, Job, State, Worker
 from services.scheduler.jobs import unknown_pool
+from services.scheduler.outside import Outside
 from services.scheduler.policy.explain import Explainer, never_fits
 from services.scheduler.policy.queue import JobInfo
 from services.scheduler.policy.queue import jobs as queue_of
@@ -23,11 +25,19 @@ MOST_EXPLAINED = 1000
 def waiting(state: State, query: Waiting) -> dict[str, str]:
     """One sentence for each waiting allocation, of one experiment or of all."""
     if query.experiment_id is None:
-        ids = [id for book in state.index.books.values() for id in book.waiting]
+        state.index.gate.settle()
+        ids = [
+            id for pool, book in state.index.books.items() for id in (*book.waiting, *_kept_out(state, pool))
+        ]
     else:
         ids = [id for id in state.index.of_job(query.experiment_id) if _waits(state.allocations[id])]
     explained = Explained(state)
     return {id: explained.why(state.allocations[id]) for id in ids[:MOST_EXPLAINED]}
+
+
+def _kept_out(state: State, pool: str) -> Iterable[str]:
+    """By quotas."""
+    return (request.allocation_id for request in state.index.gate.outside(pool))
 
 
 def _waits(allocation: Allocation) -> bool:
@@ -39,10 +49,14 @@ class Explained:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._outside = Outside(state)
         self._pools: dict[str, Explainer] = {}
 
     def why(self, allocation: Allocation) -> str:
         """One sentence about an allocation that waits."""
+        quota = self._outside.why(allocation.id)
+        if quota:
+            return quota
         if allocation.pool not in self._pools:
             self._pools[allocation.pool] = Explainer(self._state.index.books[allocation.pool])
         return self._pools[allocation.pool].why(allocation.id)
@@ -58,7 +72,8 @@ def jobs(state: State, query: Jobs) -> list[dict[str, Any]]:
 
 
 def _queue(state: State, pool: str, explained: Explained) -> list[dict[str, Any]]:
-    found = {info.job_id: info for info in queue_of(state.index.books[pool])}
+    outside = state.index.gate.outside(pool)
+    found = {info.job_id: info for info in queue_of(state.index.books[pool], outside)}
     line = (state.jobs[id] for id in state.line.ids(pool))
     wanting = [job for job in line if job_id(job.experiment_id) in found]
     return [_row(state, job, found[job_id(job.experiment_id)], explained) for job in wanting]
@@ -113,6 +128,12 @@ def fits(state: State, query: Fits) -> str:
     return never_fits(book, slots=query.slots, single_agent=query.single_agent)
 
 
+def jobs_used(state: State, query: JobsUsed) -> dict[str, dict[str, int]]:
+    """What counts for quotas."""
+    slots, owed = limits.used(state, state.index.gate.usage), limits.used(state, state.owed)
+    return {holder: {"slots": slots[holder], "jobs": owed[holder]} for holder in state.quotas}
+
+
 def cluster_state(state: State, query: ClusterState) -> dict[str, Any]:
     """Everything that the scheduler has folded."""
     return dump(state)
@@ -123,5 +144,6 @@ ANSWERS: dict[Any, Callable[[State, Any], Any]] = {
     Jobs: jobs,
     Pools: pools,
     Fits: fits,
+    JobsUsed: jobs_used,
     ClusterState: cluster_state,
 }

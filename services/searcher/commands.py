@@ -19,6 +19,8 @@ from det_contracts.events import searcher
 from det_contracts.problems import invalid, not_found, precondition
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from services.kit.once import once
+from services.kit.quotas.limits import check_jobs
+from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
@@ -32,6 +34,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
     if known is not None:
         return Ruling(value=known.id)
     if not command.unmanaged:
+        check_jobs(state, state.owed, Account(command.user, command.project_id))
         _check_search(command.config)
     totals = state.totals.get("all")
     id = (totals.experiments if totals else 0) + 1

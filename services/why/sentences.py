@@ -13,6 +13,7 @@ import msgspec
 from det_contracts import codec
 from det_contracts.events import archive, checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from det_contracts.states import ENDS_IN
+from services.kit.quotas.sizes import in_bytes
 from services.why.history import History, about
 
 Name = Callable[[str], str]
@@ -65,6 +66,15 @@ def _grants(grants: tuple[gateway.Grant, ...]) -> str:
     told = [f"{g.role} in workspace {g.workspace_id}" if g.workspace_id else g.role for g in grants[:20]]
     more = f" and {len(grants) - 20} more" if len(grants) > 20 else ""
     return f"{', '.join(told) or 'no role'}{more}"
+
+
+def _quota(e: gateway.QuotaSet) -> str:
+    limits = [
+        _slots(e.slots) + " at once" if e.slots is not None else "",
+        f"{e.jobs} jobs" if e.jobs is not None else "",
+        f"{in_bytes(e.storage_bytes)} of checkpoints" if e.storage_bytes is not None else "",
+    ]
+    return ", ".join(filter(None, limits)) or "any number of slots, jobs and checkpoints"
 
 
 def _slots(count: int) -> str:
@@ -237,6 +247,7 @@ SENTENCES: dict[type, Sentence] = {
     gateway.GroupSet: lambda e, _: f"group '{e.name}' was described: {len(e.members)} members",
     gateway.GroupRemoved: lambda e, _: f"group {e.group_id} was removed",
     gateway.RolesSet: lambda e, _: f"{e.holder.replace('-', ' ')} holds {_grants(e.grants)}",
+    gateway.QuotaSet: lambda e, _: f"{e.holder.replace('-', ' ')} may have {_quota(e)}",
     gateway.AuthzSet: lambda e, _: f"rights are judged by {'roles' if e.mode == 'rbac' else 'ownership'}",
     gateway.WorkspaceSet: lambda e, _: f"workspace '{e.name}' was {_described(e)}",
     gateway.WorkspaceRemoved: lambda e, _: f"workspace {e.workspace_id} was removed",

@@ -7,6 +7,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,17 @@ class StandIn:
         self.close: Any = None
         self.append: Callable[..., Any] = lambda *events: None
         self.log: Callable[[], list[Stored]] = list
-        for query in (queries.Jobs, queries.Pools, queries.Fits):
-            self.values[query] = self._scheduler
+        for query in (queries.Jobs, queries.Pools, queries.Fits, queries.JobsUsed):
+            self.values[query] = partial(self._answered, SCHEDULER)
+        for query in (queries.StorageUsed, queries.StorageRefusal):
+            self.values[query] = partial(self._answered, CHECKPOINTS)
 
-    def _scheduler(self, query: Any) -> Any:
-        """What the scheduler's own rules answer at this end of the log."""
-        state = SCHEDULER.state()
+    def _answered(self, rules: Any, query: Any) -> Any:
+        """What a service's own rules answer at this end of the log."""
+        state = rules.state()
         for message in self.log():
-            list(SCHEDULER.evolve(state, codec.decode(message.body, message.position)))
-        return SCHEDULER.answers[type(query)](state, query)
+            list(rules.evolve(state, codec.decode(message.body, message.position)))
+        return rules.answers[type(query)](state, query)
 
     async def _ruled(self, rules: Any, command: Any) -> Answer:
         """What a service's own rules decide at this end of the log, with what its state then calls for."""

@@ -44,6 +44,7 @@ VALUES = {
     "position": "1",
     "external_id": "e",
     "group_id": "2",
+    "holder": "user-3",
     "workspace_id": "2",
     "session_id": "s",
     "token_id": "t",

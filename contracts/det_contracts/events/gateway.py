@@ -263,6 +263,24 @@ class AuthzSet(msgspec.Struct, frozen=True):
     scope: Literal["cluster"] = "cluster"
 
 
+@event("gateway.quota.set", key="holder")
+class QuotaSet(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a user, the members of a group together, or a workspace may have from now on: all of it.
+
+    Scheduler, searcher and checkpoints listen. None is no limit; with none at all there is no quota.
+    """
+
+    holder: str
+    """`user-<id>`, `group-<id>` or `workspace-<id>`."""
+    slots: int | None = None
+    """Slots that are held at once."""
+    jobs: int | None = None
+    """Experiments and tasks that have not ended."""
+    storage_bytes: int | None = None
+    """Of checkpoints that the registry knows and that were not deleted."""
+    reason: str
+
+
 @event("gateway.workspace.set", key="workspace_id")
 class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     """A workspace is there, or is described so from now on."""

@@ -26,6 +26,7 @@ from determined.cli import (
     model,
     output,
     preview,
+    quota,
     rbac,
     resource_pool,
     slot,
@@ -73,6 +74,7 @@ ROOT = Noun(
         workspace.WORKSPACE,
         rbac.NOUN,
         user_group.NOUN,
+        quota.NOUN,
         *unsupported.NOUNS,
     ),
 )

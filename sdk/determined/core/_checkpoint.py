@@ -2,6 +2,7 @@
 
 import contextlib
 import enum
+import errno
 import json
 import logging
 import os
@@ -43,7 +44,8 @@ class CheckpointContext:
 
     A checkpoint is a folder of files with a storage id, a UUID. It exists for the platform once all of its
     bytes are stored: a failure on the way leaves nothing behind. With `shard=True` all ranks call, and all
-    raise when one fails.
+    raise when one fails. Where a quota of storage is used up, `upload` and `store_path` raise OSError
+    (EDQUOT) before anything is stored.
 
     With `background=True` a call returns before everything is stored, and training goes on. At most one such
     upload is under way: every later call here, an acknowledged preemption, a completed operation and the end
@@ -64,7 +66,7 @@ class CheckpointContext:
 
     def _writer(self, shard: bool) -> Writer:
         kind = ShardedWriter if shard and self._dist.size > 1 else SingleWriter
-        return kind(self._dist, self._storage, self._uploads, self._required, self._report)
+        return kind(self._dist, self._storage, self._uploads, self._required, self._report, self._check_quota)
 
     @contextlib.contextmanager
     def store_path(
@@ -85,6 +87,7 @@ class CheckpointContext:
         Raises:
             ValueError: Without `steps_completed`; nothing is stored.
             RuntimeError: On ranks other than the chief, unless all call with `shard`.
+            OSError: EDQUOT, where a quota of storage is used up; nothing is stored.
 
         Example:
             ```python
@@ -121,6 +124,7 @@ class CheckpointContext:
             ValueError: Without `steps_completed`; nothing is stored.
             RuntimeError: On ranks other than the chief, unless all call with `shard`; when a directory
                 changes during an upload in the background.
+            OSError: EDQUOT, where a quota of storage is used up; nothing is stored.
 
         Example:
             ```python
@@ -242,6 +246,12 @@ class CheckpointContext:
                 "pass metadata={'steps_completed': <steps trained so far>}"
             )
         return plain
+
+    def _check_quota(self, size_bytes: int) -> None:
+        """Raise OSError (EDQUOT) where a quota of storage is used up: before the first byte is written."""
+        refusal = self._transport.storage_refusal(size_bytes)
+        if refusal:
+            raise OSError(errno.EDQUOT, f"the checkpoint is not stored: {refusal}")
 
     def _report(self, storage_id: str, resources: Resources, metadata: dict[str, Any]) -> None:
         self._transport.checkpoint(StoredCheckpoint(storage_id, resources, metadata))

@@ -74,6 +74,8 @@ class ShardedWriter(Writer):
             self._uploads.wait()
             if directory is not None:
                 existing_directory(directory)
+            if self._dist.rank == 0:
+                self._check_quota(0)
             return str(uuid.uuid4()), plain_metadata(metadata), metadata is not None
 
         found = values_of_all(self._dist, Outcome(check))

@@ -67,13 +67,18 @@ class Writer(abc.ABC):
         uploads: BackgroundUpload,
         required: Callable[[Metadata], Metadata],
         report: Callable[[str, Resources, Metadata], None],
+        check_quota: Callable[[int], None],
     ) -> None:
-        """`required` raises where metadata lacks something; `report` makes a stored checkpoint known."""
+        """`required` raises where metadata lacks something; `report` makes a stored checkpoint known.
+
+        `check_quota` raises OSError where so many bytes must not be stored.
+        """
         self._dist = dist
         self._storage = storage
         self._uploads = uploads
         self._required = required
         self._report = report
+        self._check_quota = check_quota
 
     @abc.abstractmethod
     def store_path(self, metadata: Metadata | None, background: bool) -> AbstractContextManager[Given]:
@@ -134,6 +139,7 @@ class SingleWriter(Writer):
     def store_path(self, metadata: Metadata | None, background: bool) -> Iterator[Given]:
         self._uploads.wait()
         self._check_early(plain_metadata(metadata), given=metadata is not None)
+        self._check_quota(0)
         storage_id = str(uuid.uuid4())
         path = self._storage.pre_store_path(storage_id)
         discard = functools.partial(self._storage.discard, path, storage_id)
@@ -161,6 +167,7 @@ class SingleWriter(Writer):
         directory = existing_directory(ckpt_dir)
         write_metadata(directory, plain)
         resources = choose(self._storage._list_directory(directory), selector)
+        self._check_quota(sum(resources.values()))
         storage_id = str(uuid.uuid4())
         send = functools.partial(self._sender(directory, storage_id, resources, background), {})
         discard = functools.partial(self._storage.delete_quietly, storage_id)

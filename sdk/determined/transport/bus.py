@@ -42,6 +42,7 @@ AGAIN_S = 0.5
 FACT_S = 10.0
 """How long a call waits, once in an outage, until its fact is stored; then it is sent later."""
 ANSWER_S = 10.0
+QUOTA_S = 3.0
 """Likewise for an answer that the script can do without."""
 
 
@@ -98,6 +99,8 @@ class BusTransport:
         self._status = Newest(thread, self._tell, "the status")
         self._first_answer = Patience(FIRST_ANSWER_S)
         self._facts, self._answers = Patience(FACT_S), Patience(ANSWER_S)
+        self._quotas = Patience(QUOTA_S)
+        self._storage: Future[Any] | None = None
         self._best: Future[Any] | None = None
         self._best_known: float | None = None
 
@@ -360,15 +363,31 @@ class BusTransport:
             value = _value(self._best)
             self._best_known = None if value is None else float(value)
 
+    def storage_refusal(self, size_bytes: int) -> str:
+        """What the registry says of another checkpoint of so many bytes."""
+        if self._storage is not None and not self._storage.done():
+            # Nobody has answered since the last time, and a checkpoint does not wait for that.
+            return ""
+        self._storage = self._ask(news.AskStorage(size_bytes), "checkpoints")
+        if not self._quotas.lasts(self._storage):
+            logger.warning("nobody says whether a quota of storage is used up%s", self._thread.trouble)
+            self._thread.check()
+            return ""
+        try:
+            return str(_value(self._storage) or "")
+        except RuntimeError as error:
+            logger.debug("nobody says whether a quota of storage is used up: %s", error)
+            return ""
+
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """What the registry holds as metadata of a checkpoint."""
         asked = self._ask(news.AskMetadata(uuid))
         wait_for(asked, f"the metadata of checkpoint {uuid}", self._thread)
         return dict(_value(asked) or {})
 
-    def _ask(self, question: msgspec.Struct) -> "Future[bytes]":
+    def _ask(self, question: msgspec.Struct, owner: str = "searcher") -> "Future[bytes]":
         # The searcher knows which experiment the trial belongs to, and asks the others about that alone.
-        subject = subjects.asked_by_trial(self._trial, "searcher", str(type(question).__struct_config__.tag))
+        subject = subjects.asked_by_trial(self._trial, owner, str(type(question).__struct_config__.tag))
         return self._thread.submit(self._thread.ask(subject, msgspec.json.encode(question)))
 
 

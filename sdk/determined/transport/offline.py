@@ -52,6 +52,9 @@ class OfflineTransport(_Unconnected):
     def checkpoint(self, stored: StoredCheckpoint) -> None:
         logger.info("saved checkpoint %s", stored.uuid)
 
+    def storage_refusal(self, size_bytes: int) -> str:
+        return ""
+
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         return {}
 

@@ -118,6 +118,14 @@ class OutsideTransport:
         }
         self._ask(self._session, "POST", "/api/v1/checkpoints", body)
 
+    def storage_refusal(self, size_bytes: int) -> str:
+        try:
+            path = f"{self._trial}/storage-refusal"
+            return str(self._session.get(path, {"sizeBytes": size_bytes}).get("reason") or "")
+        except (errors.APIException, errors.MasterNotFoundException):
+            # A cluster that does not answer, or is of an earlier version: a checkpoint does not wait for it.
+            return ""
+
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         try:
             answer = self._ask(self._session, "GET", f"/api/v1/checkpoints/{uuid}")

@@ -65,6 +65,12 @@ class Answers(Protocol):
         first call and at once at later ones.
         """
 
+    def storage_refusal(self, size_bytes: int) -> str:
+        """Say why no checkpoint of so many bytes may be stored now; empty where one may.
+
+        0 where the size is not known yet. Also empty while nobody answers, after 3 s, once in an outage.
+        """
+
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         """Return what the cluster holds as metadata of a checkpoint; `{}` if none."""
 

@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, metrics, scheduler, searcher, trial
+from det_contracts.events import checkpoints, gateway, metrics, scheduler, searcher, trial
 from services.checkpoints.domain import registry
 from services.checkpoints.domain.state import (
     FAILED,
@@ -24,6 +24,7 @@ from services.checkpoints.domain.state import (
 )
 from services.checkpoints.retention import Keep
 from services.kit.once import keep
+from services.kit.quotas.limits import account_of
 
 replace = msgspec.structs.replace
 
@@ -244,6 +245,14 @@ def _metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
         yield from state.put_checkpoint(replace(known, metadata=event.metadata))
 
 
+def _experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Another workspace's quota counts what it has stored."""
+    id = recorded.event.experiment_id
+    if state.owed.amount(id):
+        state.owed.put(id, account_of(state, id), state.owed.amount(id))
+    return ()
+
+
 _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     searcher.ExperimentCreated: _experiment_created,
     searcher.ExperimentActivated: _activated,
@@ -267,5 +276,6 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     checkpoints.VersionSet: registry.version_set,
     checkpoints.VersionRemoved: registry.version_removed,
     checkpoints.CreationKept: keep,
+    gateway.ExperimentMoved: _experiment_moved,
     scheduler.AllocationEnded: _allocation_ended,
 }

@@ -12,6 +12,8 @@ from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
 from services.kit.authz.people import People
 from services.kit.once import Made
+from services.kit.quotas.limits import account_of
+from services.kit.quotas.usage import Usage
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 
@@ -172,8 +174,14 @@ class State(People):
     names: dict[str, int] = derived()  # noqa: RUF009
     """Model by its name."""
 
+    owed: Usage = derived()  # noqa: RUF009
+    """Bytes that quotas of storage count, by experiment"""
+
     def __post_init__(self) -> None:
         found = self.checkpoints.values()
+        self.owed = Usage()
+        for one in found:
+            self._owe(one, 1)
         self.trials_of = SortedKeys((trial.experiment_id, id) for id, trial in self.trials.items())
         self.standing = SortedKeys(_place(one) for one in found)
         self.stored = SortedKeys((one.trial_id, one.order, one.uuid) for one in found)
@@ -254,8 +262,13 @@ class State(People):
         if one is not None:
             tally = self.tallies.get(one.state, Tally())
             size = sum(one.resources.values())
+            self._owe(one, sign)
             self.tallies[one.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
             yield "tallies", one.state
+
+    def _owe(self, one: Checkpoint, sign: int) -> None:
+        size = sum(one.resources.values())
+        self.owed.add(one.experiment_id, account_of(self, one.experiment_id), sign * size)
 
     def put_validation(self, trial_id: int, steps: int, validation: Validation) -> Iterable[Key]:
         """Keep a trial's validation at some number of steps."""

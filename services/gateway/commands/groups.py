@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from det_contracts.commands import RemoveGroup, SetGroup
 from det_contracts.events.gateway import GroupRemoved, GroupSet, RolesSet
 from det_contracts.problems import Problem, Refused, invalid
 from services.gateway import groups, places, users
+from services.gateway.commands.quotas import without
 from services.gateway.domain import State
 from services.kit.authz.roles import held, holder
 from services.kit.rules import Call, Ruling
@@ -53,5 +56,6 @@ def remove_group(state: State, command: RemoveGroup, call: Call) -> Ruling:
     """Forget a group; whoever was in it loses what they had through it."""
     groups.by_id(state, command.group_id)
     reason, name = f"removed by {command.user}", holder("group", command.group_id)
-    gone = [RolesSet(name, (), reason)] if held(state, name) else []
+    gone: list[Any] = [RolesSet(name, (), reason)] if held(state, name) else []
+    gone += without(state, name, reason)
     return Ruling([*gone, GroupRemoved(command.group_id, reason)])

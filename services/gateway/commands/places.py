@@ -23,6 +23,7 @@ from det_contracts.events.gateway import (
 )
 from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
 from services.gateway import places
+from services.gateway.commands.quotas import without
 from services.gateway.commands.roles import of_maker, without_workspace
 from services.gateway.domain import State
 from services.kit.authz.roles import is_rbac
@@ -76,6 +77,7 @@ def remove_workspace(state: State, command: RemoveWorkspace, call: Call) -> Ruli
         )
     gone: list[Any] = [ProjectRemoved(id, reason) for id in own]
     gone += without_workspace(state, command.workspace_id, reason)
+    gone += without(state, f"workspace-{command.workspace_id}", reason)
     return Ruling([*gone, WorkspaceRemoved(command.workspace_id, reason)])
 
 

@@ -82,6 +82,7 @@ _FOLDS: dict[type[msgspec.Struct], Fold] = {
     gateway.GroupSet: groups.group_set,
     gateway.GroupRemoved: groups.group_removed,
     gateway.RolesSet: groups.roles_set,
+    gateway.QuotaSet: groups.quota_set,
     gateway.AuthzSet: groups.authz_set,
     gateway.WorkspaceSet: people.workspace_set,
     gateway.WorkspaceRemoved: people.workspace_removed,

@@ -1,4 +1,4 @@
-"""Groups and roles, with the indexes that commands and pages look them up by."""
+"""Groups, roles and quotas, with the indexes that commands and pages look them up by."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from det_contracts.events import gateway
 from services.gateway.domain.keeping import given
 from services.gateway.domain.state import State
 from services.kit.authz import roles
+from services.kit.quotas import records
 from services.kit.rules import Key
 
 
@@ -49,3 +50,8 @@ def roles_set(state: State, recorded: Recorded) -> Iterable[Key]:
 def authz_set(state: State, recorded: Recorded) -> Iterable[Key]:
     """Rights are judged otherwise."""
     return roles.authz_set(state, recorded.event)
+
+
+def quota_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Somebody may have more or less."""
+    return records.quota_set(state, recorded.event)

@@ -19,6 +19,7 @@ from det_contracts.states import AllocationState
 from det_contracts.states import State as Life
 from services.kit.authz.roles import Roles
 from services.kit.once import Made
+from services.kit.quotas.records import Quotas
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 
@@ -357,7 +358,7 @@ class Highest(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class State(Roles):
+class State(Roles, Quotas):
     """Everything that the gateway folds out of the log."""
 
     submissions: dict[int, Submission] = field(default_factory=dict)

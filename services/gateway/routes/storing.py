@@ -11,8 +11,11 @@ from starlette.responses import Response
 from det_contracts import ids
 from det_contracts.events.trial import CheckpointStored
 from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.queries import StorageRefusal
 from services.gateway.domain import Allocation
+from services.gateway.peers import softly
 from services.gateway.web.bodies import Body
+from services.gateway.web.query import Asking, Asks, Integer
 from services.gateway.web.visit import Asked, UserVisit
 from services.gateway.witness import Witness, run_spoken_for
 
@@ -28,6 +31,24 @@ class Stored(Body):
     resources: dict[str, int] = Field(default_factory=dict)
     metadata: dict[str, Any] = Field(default_factory=dict)
     state: str = "STATE_COMPLETED"
+
+
+class RefusalAsked(Asking):
+    """GET /trials/{trial_id}/storage-refusal"""
+
+    size_bytes: Integer = 0
+    """Of the checkpoint; 0 where that is not known yet."""
+
+
+@router.get("/trials/{trial_id}/storage-refusal")
+async def refusal(visit: Asked, trial_id: int, query: Asks[RefusalAsked]) -> Response:
+    """Why the trial may not store another checkpoint now; empty where it may (our addition).
+
+    Also empty while nobody knows: a checkpoint does not wait for that.
+    """
+    wish = StorageRefusal(trial_id, query.size_bytes)
+    found = await softly(visit.peers, wish, visit.catalogue.position)
+    return visit.answer({"reason": found.get("reason", "")})
 
 
 @router.post("/checkpoints")

@@ -157,6 +157,14 @@ class GroupBody(Body):
     remove_users: Some[Long] = []
 
 
+class QuotaBody(Body):
+    """PUT /quotas/{holder}"""
+
+    slots: Long | None = None
+    jobs: Long | None = None
+    storage_bytes: Long | None = None
+
+
 class GroupSearch(Body):
     """POST /groups/search"""
 

@@ -149,6 +149,7 @@ COMMANDS: dict[str, Needs] = {
     "CloseSession": lambda command: (Wish("own_account", "session", command.session_id),),
     "SetGroup": _cluster("administer_users"),
     "RemoveGroup": _cluster("administer_users"),
+    "SetQuota": _cluster("administer_cluster"),
     "AssignRoles": _assign_roles,
     "SetWorkspace": _set_workspace,
     "RemoveWorkspace": lambda command: (Wish("control_workspace", "workspace", command.workspace_id),),

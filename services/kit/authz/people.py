@@ -16,6 +16,7 @@ from services.kit.authz.judge import Person, Thing
 from services.kit.authz.permissions import Kind
 from services.kit.authz.roles import FOLDS as OF_ROLES
 from services.kit.authz.roles import Roles, grants_of, is_rbac
+from services.kit.quotas.records import Quotas, quota_set
 from services.kit.rules import Key
 
 BUILT_IN = {"admin": Person(1, "admin", admin=True), "determined": Person(2, "determined")}
@@ -47,8 +48,14 @@ class Filed(msgspec.Struct, frozen=True):
     workspace_id: int
 
 
+class Called(msgspec.Struct, frozen=True):
+    """The name of a workspace."""
+
+    name: str
+
+
 @dataclass
-class People(Roles):
+class People(Roles, Quotas):
     """Base of the states of owners that people command."""
 
     people: dict[int, Person] = field(default_factory=dict)
@@ -57,6 +64,8 @@ class People(Roles):
     homes: dict[int, Home] = field(default_factory=dict)
     """By experiment; by the number below 0 that stands for it, of a task."""
     project_homes: dict[int, Filed] = field(default_factory=dict)
+    workspaces_called: dict[int, Called] = field(default_factory=dict)
+    """So that people are told names; the first one has its own from the beginning."""
 
 
 P = TypeVar("P", bound=People)
@@ -89,30 +98,33 @@ class Directory:
         if kind == "workspace":
             return Thing("", id)
         if kind == "project":
-            return Thing("", self._workspace_of(id))
+            return Thing("", workspace_of(self._state, id))
         found = id if kind == "experiment" else self._find(kind, id)
         if isinstance(found, Thing):
             return found
         home = self._state.homes.get(found or 0)
         if home is None:
             return None
-        return Thing(home.owner, home.workspace_id or self._workspace_of(home.project_id))
+        return Thing(home.owner, home.workspace_id or workspace_of(self._state, home.project_id))
 
-    def _workspace_of(self, project_id: int) -> int:
-        """The first project is there from the beginning, in the first workspace."""
-        filed = self._state.project_homes.get(project_id)
-        return filed.workspace_id if filed is not None else FIRST if project_id == FIRST else NOWHERE
+
+def workspace_of(state: People, project_id: int) -> int:
+    """Where a project is; the first one is there from the beginning, in the first workspace."""
+    filed = state.project_homes.get(project_id)
+    return filed.workspace_id if filed is not None else FIRST if project_id == FIRST else NOWHERE
 
 
 def with_people(
     evolve: Callable[[P, Recorded], Iterable[Key]],
 ) -> Callable[[P, Recorded], Iterable[Key]]:
-    """An owner's fold that keeps people and places, too."""
+    """An owner's fold that keeps people and places, too: these first, so it finds whose a thing is."""
 
     def both(state: P, recorded: Recorded) -> Iterable[Key]:
         fold = _FOLDS.get(type(recorded.event))
-        own = evolve(state, recorded)
-        return own if fold is None else [*own, *fold(state, recorded.event)]
+        if fold is None:
+            return evolve(state, recorded)
+        first = list(fold(state, recorded.event))
+        return [*first, *evolve(state, recorded)]
 
     return both
 
@@ -159,8 +171,21 @@ def _project_removed(state: People, event: gateway.ProjectRemoved) -> Iterable[K
         yield "project_homes", event.project_id
 
 
+def _workspace_set(state: People, event: gateway.WorkspaceSet) -> Iterable[Key]:
+    state.workspaces_called[event.workspace_id] = Called(event.name)
+    yield "workspaces_called", event.workspace_id
+
+
+def _workspace_removed(state: People, event: gateway.WorkspaceRemoved) -> Iterable[Key]:
+    if state.workspaces_called.pop(event.workspace_id, None) is not None:
+        yield "workspaces_called", event.workspace_id
+
+
 _FOLDS: dict[type, Callable[[Any, Any], Iterable[Key]]] = {
     **OF_ROLES,
+    gateway.QuotaSet: quota_set,
+    gateway.WorkspaceSet: _workspace_set,
+    gateway.WorkspaceRemoved: _workspace_removed,
     gateway.UserSet: _user_set,
     searcher.ExperimentCreated: _experiment_created,
     scheduler.TaskSubmitted: _task_submitted,

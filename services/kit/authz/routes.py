@@ -111,6 +111,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         GET ~/roles/search/by-group/{group_id}
         GET ~/webhooks
         GET ~/webhooks/{rest:path}
+        GET ~/quotas
     """,
     ("own_account", "cluster"): """
         POST ~/users/setting
@@ -135,6 +136,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     """,
     ("administer_cluster", "cluster"): """
         GET,PATCH ~/master/config
+        PUT,DELETE ~/quotas/{holder}
         POST ~/agents/{agent_id}/enable
         POST ~/agents/{agent_id}/disable
         POST ~/agents/{agent_id}/slots/{slot_id}/enable
@@ -340,6 +342,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
         POST ~/trials/{trial_id}/training_metrics
         POST ~/trials/{trial_id}/validation_metrics
         GET ~/trials/{trial_id}/searcher/operation
+        GET ~/trials/{trial_id}/storage-refusal
         POST ~/trials/{trial_id}/searcher/completed_operation
         POST ~/trials/{trial_id}/progress
         POST ~/trials/{trial_id}/early_exit

@@ -9,7 +9,7 @@ import msgspec
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, scheduler, searcher, worker
+from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
 from services.kit.once import keep
 from services.scheduler.domain import hosts, queue
 from services.scheduler.domain.records import Deadline, Member, Pause
@@ -150,6 +150,10 @@ def _given_up(state: State, recorded: Recorded) -> Iterable[Key]:
     return _change_member(state, recorded.event, over=True, lost=True)
 
 
+def _limits_changed(state: State, recorded: Recorded) -> Iterable[Key]:
+    return state.limits_changed()
+
+
 def _change_member(state: State, event: Any, **changes: Any) -> Iterable[Key]:
     known = state.allocations.get(event.allocation_id)
     if known is None:
@@ -190,4 +194,10 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.TaskStopRequested: _task_stop_requested,
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,
+    gateway.ExperimentMoved: queue.experiment_moved,
+    gateway.QuotaSet: _limits_changed,
+    gateway.GroupSet: _limits_changed,
+    gateway.GroupRemoved: _limits_changed,
+    gateway.ProjectSet: _limits_changed,
+    gateway.UserSet: _limits_changed,
 }

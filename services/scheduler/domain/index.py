@@ -9,6 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from det_contracts.ids import job_id
+from services.kit.authz.people import People
+from services.kit.quotas.limits import account_of
+from services.scheduler.domain.gate import Gate
 from services.scheduler.domain.records import Allocation, Job, Pause, Pool, Worker, first_place
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.records import Agent, Group, PoolSettings, Request, Share
@@ -23,8 +26,12 @@ class Index:
         jobs: Mapping[int, Job],
         workers: Mapping[str, Worker],
         allocations: Mapping[str, Allocation],
+        people: People,
     ) -> None:
         self.books: dict[str, Book] = {}
+        self.gate = Gate(people, self.books)
+        """Before the books, for what quotas limit."""
+        self._people = people
         self._held: dict[str, dict[str, tuple[int, ...]]] = defaultdict(dict)
         """Worker -> allocation -> slots."""
         self._groups: dict[str, set[str]] = defaultdict(set)
@@ -46,6 +53,7 @@ class Index:
         settings = policy_of(pool)
         if pool.name in self.books:
             self.books[pool.name].settings = settings
+            self.gate.settings_changed()
         else:
             self.books[pool.name] = Book(settings)
 
@@ -69,6 +77,7 @@ class Index:
                 book.drop_agent(worker.id)
         if worker.presence == "here":
             self._put_agent(worker)
+        self.gate.stir()
 
     def _put_agent(self, worker: Worker) -> None:
         book = self.books[worker.pool]
@@ -92,22 +101,30 @@ class Index:
         book = self.books[allocation.pool]
         if job is not None and allocation.pool != job.pool:
             self._put_group(allocation.pool, job)
+        request, limited = request_of(allocation, job), allocation.slots > 0
+        account = account_of(self._people, allocation.experiment_id)
         if allocation.members:
             self._hold(allocation)
             shares = tuple(Share(m.worker_id, len(m.slots)) for m in allocation.members)
+            if limited:
+                self.gate.run(allocation.pool, request, account)
             book.run(
-                request_of(allocation, job),
+                request,
                 shares,
                 leaving=allocation.leaving,
                 backfilled=allocation.backfilled,
             )
         elif allocation.stop:
+            self.gate.leave(allocation.id)
             book.leave(allocation.id)
+        elif limited:
+            self.gate.wait(allocation.pool, request, account)
         else:
-            book.wait(request_of(allocation, job))
+            book.wait(request)
 
     def drop_allocation(self, allocation: Allocation) -> None:
         """An allocation is over."""
+        self.gate.leave(allocation.id)
         self.books[allocation.pool].leave(allocation.id)
         self.out_of_touch.discard(allocation.id)
         for member in allocation.members:

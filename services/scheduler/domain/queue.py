@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, scheduler, searcher
+from det_contracts.events import checkpoints, gateway, scheduler, searcher
 from services.scheduler.domain.records import DEFAULT_POOL, Allocation, Job, OwnTask, Pool, Totals
 from services.scheduler.domain.state import Key, State
 
@@ -37,6 +37,13 @@ def experiment_created(state: State, recorded: Recorded) -> Iterable[Key]:
             max_slots=resources.get("max_slots"),
         )
     )
+
+
+def experiment_moved(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Another workspace's quota may count what it has."""
+    event: gateway.ExperimentMoved = recorded.event
+    job = state.jobs.get(event.experiment_id)
+    return state.put_job(job) if job is not None else ()
 
 
 def experiment_ended(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -12,6 +12,8 @@ import msgspec
 from det_contracts.ids import job_id
 from services.kit.authz.people import People
 from services.kit.once import Made
+from services.kit.quotas.limits import account_of
+from services.kit.quotas.usage import Usage
 from services.kit.rules import derived
 from services.kit.sorted_keys import SortedKeys
 from services.scheduler.domain.index import Index
@@ -45,11 +47,16 @@ class State(People):
     """(pool, priority, place, submission, job, experiment): every job, as the queues have them"""
     workers_in: SortedKeys = derived()  # noqa: RUF009
     """(pool, worker)"""
+    owed: Usage = derived()  # noqa: RUF009
+    """Jobs that have not ended, by their numbers"""
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 
     def __post_init__(self) -> None:
-        self.index = Index(self.pools, self.jobs, self.workers, self.allocations)
+        self.owed = Usage()
+        for id in self.jobs:
+            self.owed.put(id, account_of(self, id), 1)
+        self.index = Index(self.pools, self.jobs, self.workers, self.allocations, self)
         for pause in self.pauses.values():
             self.index.put_pause(pause, self.jobs.get(pause.experiment_id))
         self.due = SortedKeys((deadline.due_at, id) for id, deadline in self.deadlines.items())
@@ -63,12 +70,14 @@ class State(People):
         self.pools[pool.name] = pool
         self.index.put_pool(pool)
         yield "pools", pool.name
+        yield from self._touch_limited()
 
     def put_job(self, job: Job) -> Iterable[Key]:
         """Keep a job, and put its requests where it stands now."""
         known = self.jobs.get(job.experiment_id)
         self.line.swap(place_in_line(known) if known else None, place_in_line(job))
         self.jobs[job.experiment_id] = job
+        self.owed.put(job.experiment_id, account_of(self, job.experiment_id), 1)
         yield "jobs", job.experiment_id
         self.index.put_job(job)
         for trial_id in self.paused.ids(job.experiment_id):
@@ -82,12 +91,14 @@ class State(People):
             else:
                 self.index.put_allocation(allocation, job)
         yield from self.touch_pool(job.pool)
+        yield from self._touch_limited()
 
     def drop_job(self, experiment_id: int) -> Iterable[Key]:
         """Forget a job; allocations that it still has keep running."""
         job = self.jobs.pop(experiment_id, None)
         if job is not None:
             self.line.discard(*place_in_line(job))
+            self.owed.drop(experiment_id)
             self.index.drop_job(job)
             for id in self.index.of_job(experiment_id):
                 self.index.put_allocation(self.allocations[id], None)
@@ -101,12 +112,14 @@ class State(People):
         self.index.put_worker(worker)
         yield "workers", worker.id
         yield from self.touch_pool(worker.pool)
+        yield from self._touch_limited()
 
     def put_allocation(self, allocation: Allocation) -> Iterable[Key]:
         """Keep an allocation."""
         self.allocations[allocation.id] = allocation
         self.index.put_allocation(allocation, self.jobs.get(allocation.experiment_id))
         yield "allocations", allocation.id
+        yield from self._touch_limited()
 
     def drop_allocation(self, allocation: Allocation) -> Iterable[Key]:
         """Forget an allocation: its slots are free."""
@@ -115,6 +128,7 @@ class State(People):
         yield "allocations", allocation.id
         yield from self.drop_deadline(allocation.id)
         yield from self.touch_pool(allocation.pool)
+        yield from self._touch_limited()
 
     def put_deadline(self, allocation_id: str, deadline: Deadline) -> Iterable[Key]:
         """Wait for a time on account of an allocation, and for no other."""
@@ -150,6 +164,18 @@ class State(People):
             self.index.drop_pause(pause)
             yield "pauses", trial_id
             yield from self.touch_pool(pause.pool)
+
+    def limits_changed(self) -> Iterable[Key]:
+        """Quotas changed, or who is in which group, or where a project is."""
+        if self.quotas or self.index.gate.pools():
+            yield from self._touch_limited()
+            self.index.gate.limits_changed()
+            yield from self._touch_limited()
+
+    def _touch_limited(self) -> Iterable[Key]:
+        """A pass over each pool where quotas limit what waits may decide something new."""
+        for name in self.index.gate.pools():
+            yield "pools", name
 
     def touch_pool(self, name: str) -> Iterable[Key]:
         """A pass over this pool may decide something new."""

@@ -31,10 +31,15 @@ def cannot_hold(agents: Sequence[Agent], settings: PoolSettings, slots: int, sin
 def impossible(book: Book) -> frozenset[Size]:
     """Sizes of requests in a book that its open agents could not serve even when idle."""
     sizes = {size for queue in book.queues.values() for size in queue.sizes()}
-    usable = [agent for agent in book.agents.values() if agent.open]
-    for size in sizes - book.impossible.keys():
+    return frozenset(size for size in sizes if is_impossible(book, size))
+
+
+def is_impossible(book: Book, size: Size) -> bool:
+    """Whether the open agents of a book could not serve requests of that size even when idle."""
+    if size not in book.impossible:
+        usable = [agent for agent in book.agents.values() if agent.open]
         book.impossible[size] = bool(cannot_hold(usable, book.settings, size.slots, size.single_agent))
-    return frozenset(size for size in sizes if book.impossible[size])
+    return book.impossible[size]
 
 
 def idle_pool(agents: Iterable[Agent], settings: PoolSettings) -> Pool:

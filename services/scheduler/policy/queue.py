@@ -107,10 +107,13 @@ def _between(job: QueuedJob, anchor: QueuedJob, limit: Decimal, *, ahead: bool) 
     return position
 
 
-def jobs(book: Book) -> list[JobInfo]:
-    """What the queue tells of every job that has a request, in queue order."""
+def jobs(book: Book, outside: Iterable[Request] = ()) -> list[JobInfo]:
+    """What the queue tells of every job that has a request, in queue order.
+
+    `outside`: further ones, which are kept out of the book for now.
+    """
     mine: defaultdict[str, list[Request]] = defaultdict(list)
-    for request in _in_order(book):
+    for request in _in_order(book, outside):
         mine[request.job_id].append(request)
     ordered = book.settings.type == "priority"
     return [
@@ -134,9 +137,10 @@ def _progress(book: Book, request: Request) -> int:
     return 0 if running is None else 2 if running.backfilled else 1
 
 
-def _in_order(book: Book) -> Iterator[Request]:
+def _in_order(book: Book, outside: Iterable[Request]) -> Iterator[Request]:
     def order(request: Request) -> tuple[int, Place]:
         return book.priority(request.group), place_of(request)
 
-    requests = [*book.waiting.values(), *(running.request for running in book.running.values())]
+    running = (running.request for running in book.running.values())
+    requests = [*book.waiting.values(), *outside, *running]
     return iter(sorted(requests, key=order))

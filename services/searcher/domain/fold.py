@@ -14,12 +14,12 @@ import msgspec
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
-from det_contracts.events import checkpoints, scheduler, searcher, trial
+from det_contracts.events import checkpoints, gateway, scheduler, searcher, trial
 from det_contracts.expconf.length import Length
 from det_contracts.states import TERMINAL
 from det_contracts.states import State as Life
 from services.kit.once import keep
-from services.searcher.domain import unmanaged
+from services.searcher.domain import jobs, unmanaged
 from services.searcher.domain.custom import post, still_counts
 from services.searcher.domain.state import Exit, Experiment, Named, State, Timer, Totals, Trial, is_stopping
 from services.searcher.domain.unmanaged import is_lost
@@ -299,6 +299,7 @@ def _trial_ended(state: State, event: searcher.TrialEnded) -> Iterable[Key]:
 
 
 def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
+    yield from jobs.task_ended(state, event)
     known = state.trials.get(event.trial_id or 0)
     if known is None or known.allocation_id != event.allocation_id:
         return
@@ -384,7 +385,9 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     searcher.TrialStopping: _trial_stopping,
     searcher.TrialEnded: _trial_ended,
     searcher.TrialOverdue: _overdue,
+    scheduler.TaskSubmitted: jobs.task_submitted,
     scheduler.AllocationEnded: _allocation_ended,
+    gateway.ExperimentMoved: jobs.experiment_moved,
     trial.OperationCompleted: _operation_completed,
     trial.Progressed: _progressed,
     trial.PreemptionAcknowledged: _acknowledged,

@@ -14,6 +14,8 @@ from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.authz.people import People
 from services.kit.once import Made
+from services.kit.quotas.limits import account_of
+from services.kit.quotas.usage import Usage
 from services.kit.rules import Key, derived
 from services.kit.sorted_keys import SortedKeys
 from services.searcher.methods import Search
@@ -144,6 +146,12 @@ class Timer(msgspec.Struct, frozen=True):
     due_at: float
 
 
+class OpenTask(msgspec.Struct, frozen=True):
+    """A task of somebody's own that has not ended, by the number that stands for it among experiments."""
+
+    owner: int
+
+
 class Totals(msgspec.Struct, frozen=True):
     """How many ids were given out."""
 
@@ -170,6 +178,7 @@ class State(People):
     request_keys: dict[str, Named] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
+    open_tasks: dict[str, OpenTask] = field(default_factory=dict)
     standing: SortedKeys = derived()  # noqa: RUF009
     """(experiment, how it stands, trial): every trial, once."""
     due: SortedKeys = derived()  # noqa: RUF009
@@ -179,7 +188,15 @@ class State(People):
     counts: dict[tuple[str, str], int] = derived()  # noqa: RUF009
     """How many "experiments" and "trials" are in which state."""
 
+    owed: Usage = derived()  # noqa: RUF009
+    """Jobs that have not ended: experiments and tasks, by their numbers."""
+
     def __post_init__(self) -> None:
+        self.owed = Usage()
+        for experiment in self.experiments.values():
+            self.owe(experiment)
+        for task in self.open_tasks.values():
+            self.owed.put(task.owner, account_of(self, task.owner), 1)
         self.standing = SortedKeys(_place(trial) for trial in self.trials.values())
         self.due, self.silences = SortedKeys(), SortedKeys()
         for id, timer in self.timers.items():
@@ -198,8 +215,16 @@ class State(People):
         if known is not None:
             self._count("experiments", known.state, -1)
         self._count("experiments", changed.state, 1)
+        self.owe(changed)
         self.experiments[changed.id] = changed
         yield "experiments", changed.id
+
+    def owe(self, experiment: Experiment) -> None:
+        """Count it among the jobs of whose it is, as long as it has not ended."""
+        if experiment.unmanaged or experiment.state in OVER:
+            self.owed.drop(experiment.id)
+        else:
+            self.owed.put(experiment.id, account_of(self, experiment.id), 1)
 
     def put_trial(self, changed: Trial) -> Iterable[Key]:
         """Keep a trial. Where it was called on and now stands otherwise, the next one is called on."""

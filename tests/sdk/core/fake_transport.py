@@ -16,6 +16,7 @@ class FakeTransport:
         self.refusal: RuntimeError | None = None
         self.metadata: dict[str, dict[str, Any]] = {}
         self.best: float | None = None
+        self.no_storage = ""
         self.preempt_after = preempt_after
         self._ops = [SearcherOp(seq, length) for seq, length in enumerate(lengths)]
 
@@ -49,6 +50,10 @@ class FakeTransport:
         self._store_pending()
         self.log.append(("checkpoint", stored))
         self.metadata[stored.uuid] = stored.metadata
+
+    def storage_refusal(self, size_bytes: int) -> str:
+        self.calls.append(f"storage_refusal {size_bytes}")
+        return self.no_storage
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:
         return self.metadata.get(uuid, {})

@@ -1,3 +1,4 @@
+import errno
 import json
 import logging
 
@@ -261,3 +262,19 @@ def test_off_cluster_checkpoints_are_real(store, caplog):
     assert checkpoint.get_metadata(second) == {"mine": 1}
     with pytest.raises(errors.CheckpointNotFound):
         checkpoint.get_metadata("unknown")
+
+
+USED_UP = "user 'ann' stores 2 TB of the 2 TB that its quota allows"
+
+
+def test_a_used_up_quota_refuses_before_the_first_byte(checkpoint, store, transport, model):
+    transport.no_storage = USED_UP
+    entered = []
+    with pytest.raises(OSError, match=f"the checkpoint is not stored: {USED_UP}") as refusal:
+        checkpoint.upload(model, STEPS)
+    assert refusal.value.errno == errno.EDQUOT
+    with pytest.raises(OSError, match="is not stored"), checkpoint.store_path(STEPS):
+        entered.append(True)
+    assert (entered, transport.log, list(store.glob("*"))) == ([], [], [])
+    size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
+    assert transport.calls == [f"storage_refusal {size}", "storage_refusal 0"]

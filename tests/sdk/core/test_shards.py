@@ -357,3 +357,12 @@ def test_processes_agree_on_which_files_are_the_same(tmp_path, store):
     assert files_below(store / first[0]).keys() == {*same, "own0", "own1", "metadata.json"}
     assert first[1] == "['    state: ranks 0, 1']"
     assert left_of(store) == [store / first[0]]
+
+
+def test_a_used_up_quota_refuses_all_ranks_before_the_first_byte(store, transport, tmp_path):
+    transport.no_storage = "workspace 'nlp' stores 2 TB"
+    ranks = [(write(tmp_path / f"r{rank}", part="x"), STEPS, None) for rank in range(2)]
+    outcomes = uploads(store, transport, ranks)
+    assert all("workspace 'nlp' stores 2 TB" in str(one) for one in outcomes), outcomes
+    assert (transport.log, left_of(store)) == ([], [])
+    assert transport.calls == ["storage_refusal 0"]

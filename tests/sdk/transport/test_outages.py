@@ -34,6 +34,7 @@ NEVER = {
 ONCE = {
     "preempted": (lambda to: to.preempted(), bus.FIRST_ANSWER_S),
     "best_validation": (lambda to: to.best_validation(), bus.ANSWER_S),
+    "storage_refusal": (lambda to: to.storage_refusal(1), bus.QUOTA_S),
     "checkpoint": (lambda to: to.checkpoint(STORED), bus.FACT_S),
     "acknowledge_preemption": (lambda to: to.acknowledge_preemption(), bus.FACT_S),
     "exit_early": (lambda to: to.exit_early("EXITED_REASON_INVALID_HP"), bus.FACT_S),

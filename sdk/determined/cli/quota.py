@@ -1,0 +1,140 @@
+"""`det quota`: how much users, groups and workspaces may have of slots, jobs and storage (our addition)."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from decimal import Decimal
+from typing import Any
+
+from determined.cli import output, wording
+from determined.cli.failure import Failure
+from determined.cli.grammar import Noun, Verb, arg, one_of
+from determined.cli.task_verbs import workspace_id
+from determined.cli.user_group import group_id, user_id
+from determined.transport.pages import read_all
+from determined.transport.rest import Session
+
+Object = dict[str, Any]
+PATH = "/api/v1/quotas"
+LIFTED = "none"
+_LIMITS = {"slots": "slots", "jobs": "jobs", "storage": "storageBytes"}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kMGTP]?i?)B?", re.IGNORECASE)
+_STEPS = " kmgtp"
+
+
+def size(text: str) -> int:
+    """Bytes of a text such as `500GB`, `1.5TiB` or `1024`; raises `Failure`."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise Failure(f"'{text}' is no size: give bytes, or a number with kB, MB, GB, TB, KiB, MiB, GiB, TiB")
+    unit = found[2].lower()
+    base = 1024 if unit.endswith("i") else 1000
+    return int(Decimal(found[1]) * base ** _STEPS.index(unit[:1] or " "))
+
+
+def _limit(name: str, text: str) -> int | None:
+    if text == LIFTED:
+        return None
+    if name == "storage":
+        return size(text)
+    if not text.isdecimal():
+        raise Failure(f"--{name} takes a number, or '{LIFTED}' for no limit, not '{text}'")
+    return int(text)
+
+
+def _holder(session: Session, args: argparse.Namespace) -> str:
+    if args.user:
+        return f"user-{user_id(session, args.user)}"
+    if args.group:
+        return f"group-{group_id(session, args.group)}"
+    return f"workspace-{workspace_id(session, args.workspace)}"
+
+
+def _known(session: Session) -> list[Object]:
+    return read_all(session, PATH, "quotas")
+
+
+def set_quota(session: Session, args: argparse.Namespace) -> None:
+    """Limit a holder; what is not given stays as it is."""
+    given = {
+        _LIMITS[name]: _limit(name, text) for name in _LIMITS if (text := getattr(args, name)) is not None
+    }
+    if not given:
+        raise Failure("give at least one of --slots, --jobs and --storage")
+    holder = _holder(session, args)
+    known = next((one for one in _known(session) if one["holder"] == holder), {})
+    wanted = {field: known.get(field) for field in _LIMITS.values()} | given
+    quota = session.put(f"{PATH}/{holder}", wanted)["quota"]
+    if quota is None:
+        print("There is no limit any more.")
+    else:
+        _print([quota])
+
+
+def list_quotas(session: Session, args: argparse.Namespace) -> None:
+    """The quotas that limit whoever asks; to administrators all."""
+    found = _known(session)
+    if args.json:
+        output.print_json(found)
+    else:
+        _print(found)
+
+
+def delete(session: Session, args: argparse.Namespace) -> None:
+    """Limit a holder no longer."""
+    holder = _holder(session, args)
+    session.delete(f"{PATH}/{holder}")
+    print(f"{holder} has no quota any more.")
+
+
+def _print(quotas: list[Object]) -> None:
+    rows = [
+        [
+            one["kind"],
+            one["name"],
+            _of(one["used"]["slots"], one["slots"]),
+            _of(one["used"]["jobs"], one["jobs"]),
+            _of(one["used"]["storageBytes"], one["storageBytes"], wording.size),
+        ]
+        for one in quotas
+    ]
+    output.table(["Kind", "Name", "Slots", "Jobs", "Storage"], rows)
+
+
+def _of(used: int | None, limit: int | None, shown: Any = str) -> str:
+    had = "?" if used is None else shown(used)
+    return f"{had} of {shown(limit)}" if limit is not None else f"{had}, no limit"
+
+
+_WHO = one_of(
+    arg("--user", metavar="NAME", help="of a user"),
+    arg("--group", metavar="NAME", help="of the members of a group together"),
+    arg("-w", "--workspace", metavar="NAME", help="of a workspace, whoever works in it"),
+    required=True,
+)
+NOUN = Noun(
+    "quota",
+    "limit what users, groups and workspaces may have",
+    (
+        Verb(
+            "set",
+            "set a quota; what is not given stays, 'none' lifts a limit",
+            set_quota,
+            (
+                _WHO,
+                arg("--slots", metavar="N", help="slots that are held at once"),
+                arg("--jobs", metavar="N", help="experiments and tasks that have not ended"),
+                arg("--storage", metavar="SIZE", help="of checkpoints, such as 500GB or 2TiB"),
+            ),
+        ),
+        Verb(
+            "list ls",
+            "list the quotas that limit one, and what counts for them",
+            list_quotas,
+            (arg("--json", action="store_true", help="print as JSON"),),
+        ),
+        Verb("delete", "delete a quota", delete, (_WHO,)),
+    ),
+    default="list",
+)

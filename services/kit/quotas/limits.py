@@ -1,0 +1,127 @@
+"""Which quotas limit an account, how much of them is used, and what people are told of that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from det_contracts.problems import Problem, Refused
+from services.kit.authz.people import BUILT_IN, Home, People, workspace_of
+from services.kit.authz.roles import groups_of, holder
+from services.kit.quotas.usage import Account, Usage
+
+What = Literal["slots", "jobs", "storage_bytes"]
+NOBODYS = Account("", 0)
+"""Of what is not known; no quota limits it."""
+FIRST_WORKSPACE = "Uncategorized"
+
+
+def account_of(state: People, id: int) -> Account:
+    """On whose account an experiment is, or a task by the number below 0 that stands for it."""
+    home = state.homes.get(id)
+    return account_at(home) if home is not None else NOBODYS
+
+
+def account_at(home: Home) -> Account:
+    """The account of what has that home."""
+    return Account(home.owner, -home.workspace_id if home.workspace_id else home.project_id)
+
+
+def user_id(state: People, name: str) -> int:
+    """Of whoever has or had the name; 0 for nobody."""
+    named = state.people_names.get(name)
+    if named is not None:
+        return named.user_id
+    return BUILT_IN[name].id if name in BUILT_IN else 0
+
+
+def _of_owner(state: People, owner: str) -> Iterator[str]:
+    id = user_id(state, owner)
+    yield holder("user", id)
+    yield from (holder("group", group) for group in groups_of(state, id))
+
+
+def _of_place(state: People, place: int) -> str:
+    return f"workspace-{-place if place < 0 else workspace_of(state, place)}"
+
+
+def limiting(state: People, account: Account, what: What) -> tuple[str, ...]:
+    """The holders whose quotas limit that of the account."""
+    if not state.quotas:
+        return ()
+    holders = (*_of_owner(state, account.owner), _of_place(state, account.place))
+    return tuple(one for one in holders if limit_of(state, one, what) is not None)
+
+
+def limit_of(state: People, name: str, what: What) -> int | None:
+    """How much a holder may have; None: no limit."""
+    quota = state.quotas.get(name)
+    found: int | None = getattr(quota, what) if quota is not None else None
+    return found
+
+
+def of_all(state: People, what: What) -> dict[str, int]:
+    """How much of something each holder may have that is limited in it."""
+    limits = ((name, limit_of(state, name, what)) for name in state.quotas)
+    return {name: limit for name, limit in limits if limit is not None}
+
+
+def used(state: People, usage: Usage) -> dict[str, int]:
+    """What every holder of a quota has. It takes looking at all owners and projects that have something."""
+    found = dict.fromkeys(state.quotas, 0)
+    if found:
+        for owner, amount in usage.by_owner.items():
+            for one in _of_owner(state, owner):
+                if one in found:
+                    found[one] += amount
+        for place, amount in usage.by_place.items():
+            one = _of_place(state, place)
+            if one in found:
+                found[one] += amount
+    return found
+
+
+def beyond(
+    state: People, usage: Usage, account: Account, what: What, more: int
+) -> tuple[str, int, int] | None:
+    """The first holder that would have more than it may, what it has, and what it may have."""
+    holders = limiting(state, account, what)
+    had = used(state, usage) if holders else {}
+    for one in holders:
+        limit = limit_of(state, one, what) or 0
+        if had[one] + more > limit:
+            return one, had[one], limit
+    return None
+
+
+def check_jobs(state: People, usage: Usage, account: Account) -> None:
+    """Raises `Refused` (403) where one more job would be one too many.
+
+    Not 429: clients come again by themselves after that, and a quota has no time at which it is free.
+    """
+    found = beyond(state, usage, account, "jobs", 1)
+    if found is not None:
+        one, had, limit = found
+        raise Refused(
+            Problem(
+                "permission_denied",
+                f"{called(state, one)} has {had} of the {limit} jobs (experiments and tasks that have not "
+                "ended) that its quota allows: wait until one of them ends, end one, or ask an administrator "
+                "for more. 'det quota list' shows the quotas",
+            )
+        )
+
+
+def called(state: People, name: str) -> str:
+    """A holder in words, such as "workspace 'nlp'"."""
+    kind, _, text = name.partition("-")
+    id, found = int(text), ""
+    if kind == "user":
+        builtin = {one.id: one.username for one in BUILT_IN.values()}
+        found = state.people[id].username if id in state.people else builtin.get(id, "")
+    elif kind == "group" and id in state.groups:
+        found = state.groups[id].name
+    elif kind == "workspace":
+        known = state.workspaces_called.get(id)
+        found = known.name if known is not None else FIRST_WORKSPACE if id == 1 else ""
+    return f"{kind} '{found}'" if found else f"{kind} {id}"

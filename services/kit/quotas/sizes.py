@@ -1,0 +1,13 @@
+"""Sizes in words."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def in_bytes(size: int) -> str:
+    """A size for people: three digits that count, in powers of 1000."""
+    number, unit = float(size), 0
+    while number >= 999.5 and unit < len(_UNITS) - 1:
+        number, unit = number / 1000, unit + 1
+    return f"{number:.3g} {_UNITS[unit]}"

@@ -1,0 +1,38 @@
+"""What quotas of jobs count beside experiments: tasks; and that experiments move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from det_contracts import ids
+from det_contracts.events import gateway, scheduler
+from services.kit.quotas.limits import account_of
+from services.searcher.domain.state import OpenTask, State
+
+Key = tuple[str, Any]
+
+
+def task_submitted(state: State, event: scheduler.TaskSubmitted) -> Iterable[Key]:
+    """One more job."""
+    owner = ids.owner_of_task(event.number)
+    state.open_tasks[event.task_id] = OpenTask(owner)
+    state.owed.put(owner, account_of(state, owner), 1)
+    yield "open_tasks", event.task_id
+
+
+def task_ended(state: State, event: scheduler.AllocationEnded) -> Iterable[Key]:
+    """One less: a task runs once."""
+    task_id = ids.task_of(event.allocation_id)
+    known = state.open_tasks.pop(task_id, None)
+    if known is not None:
+        state.owed.drop(known.owner)
+        yield "open_tasks", task_id
+
+
+def experiment_moved(state: State, event: gateway.ExperimentMoved) -> Iterable[Key]:
+    """Another workspace's quota counts it."""
+    known = state.experiments.get(event.experiment_id)
+    if known is not None:
+        state.owe(known)
+    return ()
