@@ -13,13 +13,13 @@ SHOWN = 3
 
 
 class Outside:
-    """Explains those who are kept out at present; the sums are made once."""
+    """Explains those who are kept out at present; each sum is made once."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._gate = state.index.gate
         self._gate.settle()
-        self._used = limits.used(state, self._gate.usage)
+        self._sums: dict[str, int] = {}
 
     def why(self, allocation_id: str) -> str:
         """One sentence or two; empty for what no quota keeps out."""
@@ -38,9 +38,9 @@ class Outside:
 
     def _full(self, request: Request, holders: tuple[str, ...], free: str) -> str:
         for one in holders:
-            if self._used[one] + request.slots > self._limit(one):
+            if self._used(one) + request.slots > self._limit(one):
                 return (
-                    f"{self._upper(one)} holds {self._used[one]} of its {counted(self._limit(one))}, "
+                    f"{self._upper(one)} holds {self._used(one)} of its {counted(self._limit(one))}, "
                     f"and it needs {request.slots} more; {free}."
                 )
         return ""
@@ -51,7 +51,7 @@ class Outside:
             if ids:
                 more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
                 return (
-                    f"{self._upper(one)} holds {self._used[one]} of its {counted(self._limit(one))}, and the "
+                    f"{self._upper(one)} holds {self._used(one)} of its {counted(self._limit(one))}, and the "
                     f"rest is kept for {', '.join(ids[:SHOWN])}{more}, ahead in the queue; {free}."
                 )
         return "It is within its quotas, and takes its place in the queue with the next pass."
@@ -66,6 +66,11 @@ class Outside:
         open_ = (agent for agent in book.agents.values() if agent.open)
         free = sum(max(0, agent.slots - book.used.get(agent.id, (0, 0))[0]) for agent in open_)
         return f"{free} {'is' if free == 1 else 'are'} free in the pool"
+
+    def _used(self, holder: str) -> int:
+        if holder not in self._sums:
+            self._sums |= limits.used(self._state, self._gate.usage, [holder])
+        return self._sums[holder]
 
     def _limit(self, holder: str) -> int:
         return limits.limit_of(self._state, holder, "slots") or 0

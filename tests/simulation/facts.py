@@ -52,6 +52,7 @@ class Experiment:
     pool: Any = None
     max_slots: Any = None
     created: int = 0
+    user: str = ""
 
 
 @dataclass
@@ -63,6 +64,7 @@ class OwnTask:
     task_id: str
     pool: Any
     max_slots: Any
+    user: str
     stopped: float = NEVER
     """Position of the wish that it ends."""
 

@@ -264,6 +264,23 @@ def places_only_where_there_is_room(ledger, event, stated):
     return None
 
 
+def keeps_to_quotas(ledger, event, stated):
+    """Who is let in has room in every quota, by what was known then; all that was decided before counts."""
+    known = ledger.allocations[event.allocation_id]
+    if not known.slots:
+        return None
+    for holder in ledger.holders_at(known, stated.seen):
+        quota = ledger.quota_at(holder, stated.seen)
+        if quota is None:
+            continue
+        others = [a for a in ledger.allocations.values() if a.parts and not a.outcome and a is not known]
+        held = sum(a.slots for a in others if holder in ledger.holders_at(a, stated.seen))
+        if held + known.slots > quota:
+            return f"{holder} holds {held} and takes {known.slots} more, its quota is {quota}"
+        ledger.count("placed within a quota")
+    return None
+
+
 def is_waiting(ledger, event, stated):
     known = ledger.allocations.get(event.allocation_id)
     if known is None or known.parts or known.outcome:
@@ -335,6 +352,7 @@ BEFORE = {
         holds_no_slot_twice,
         places_the_whole_gang,
         places_only_where_there_is_room,
+        keeps_to_quotas,
     ],
     scheduler.PreemptRequested: [is_not_over],
     scheduler.KillRequested: [is_not_over],

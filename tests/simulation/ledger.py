@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from det_contracts.events import Decision, checkpoints, metrics, scheduler, searcher, trial, worker
+from det_contracts.events import Decision, checkpoints, gateway, metrics, scheduler, searcher, trial, worker
 from det_contracts.ids import owner_of_task
 from det_contracts.states import OVER, STOPPING
 from det_contracts.subjects import INTAKE
@@ -44,6 +44,12 @@ class Ledger:
         """Checkpoint to the experiments that start from it."""
         self.stored = {}
         """Checkpoint to its experiment."""
+        self.users = {}
+        """Name to (id, the position at which it was known)."""
+        self.groups = {}
+        """Group to its members over time."""
+        self.quotas = {}
+        """Holder to the slots that it may have, over time."""
         self.reports = Reports()
         self.decided = {}
         self.causes = {}
@@ -60,6 +66,20 @@ class Ledger:
         """Note what a worker is now."""
         self.workers[worker.id] = worker
         self.hosts.setdefault(worker.id, History(None)).add(position, worker)
+
+    def holders_at(self, allocation, position):
+        """Whose quotas limited an allocation; nothing here is filed in another workspace than the first."""
+        id, since = self.users.get(self.job_of(allocation).user, (None, None))
+        found = ["workspace-1"]
+        if id is not None and since <= position:
+            groups = [f"group-{group}" for group, known in self.groups.items() if id in known.at(position)]
+            found += [f"user-{id}", *groups]
+        return found
+
+    def quota_at(self, holder, position):
+        """The slots that a holder might have; None for no limit."""
+        known = self.quotas.get(holder)
+        return known.at(position) if known else None
 
     def count(self, what):
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -134,6 +154,7 @@ def _experiment_created(ledger, event, position):
         search=search,
         state=History("PAUSED"),
         created=position,
+        user=event.user,
     )
     if event.source_checkpoint:
         ledger.sources.setdefault(event.source_checkpoint, []).append((position, experiment))
@@ -199,7 +220,7 @@ def _deletion_requested(ledger, event, position):
 
 def _task_submitted(ledger, event, position):
     id, owner = f"{event.task_id}.1", owner_of_task(event.number)
-    ledger.tasks[owner] = OwnTask(owner, event.task_id, History(event.pool), History(None))
+    ledger.tasks[owner] = OwnTask(owner, event.task_id, History(event.pool), History(None), event.user)
     ledger.allocations[id] = Allocation(id, event.kind, owner, None, 1, event.slots, position)
     ledger.count("own tasks")
 
@@ -385,7 +406,23 @@ def _stored(ledger, event, position):
         ledger.count("checkpoints")
 
 
+def _user_set(ledger, event, position):
+    ledger.users.setdefault(event.username, (event.user_id, position))
+
+
+def _group_set(ledger, event, position):
+    ledger.groups.setdefault(event.group_id, History(())).add(position, event.members)
+
+
+def _quota_set(ledger, event, position):
+    ledger.quotas.setdefault(event.holder, History(None)).add(position, event.slots)
+    ledger.count("quotas")
+
+
 _NOTES = {
+    gateway.UserSet: _user_set,
+    gateway.GroupSet: _group_set,
+    gateway.QuotaSet: _quota_set,
     searcher.ExperimentCreated: _experiment_created,
     searcher.ExperimentActivated: _state("ACTIVE"),
     searcher.ExperimentPaused: _state("PAUSED"),

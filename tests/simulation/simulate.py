@@ -277,7 +277,16 @@ def _waits_with_reason(ledger, allocation, why):
 
 def _is_allowed(ledger, allocation):
     limit = ledger.job_of(allocation).max_slots.now
-    return limit is None or limit >= allocation.slots
+    if limit is not None and limit < allocation.slots:
+        return False
+    now = ledger.position
+    live = [a for a in ledger.allocations.values() if a.parts and not a.outcome]
+    for holder in ledger.holders_at(allocation, now) if allocation.slots else ():
+        quota = ledger.quota_at(holder, now)
+        held = sum(a.slots for a in live if holder in ledger.holders_at(a, now))
+        if quota is not None and held + allocation.slots > quota:
+            return False
+    return True
 
 
 def rebuild_is_the_same(world):

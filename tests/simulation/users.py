@@ -9,6 +9,9 @@ from det_contracts.commands import (
     CreateExperiment,
     KillTrial,
     ReviseExperiment,
+    SetGroup,
+    SetQuota,
+    SetUser,
     StopTask,
     SubmitTask,
     SwitchSlot,
@@ -264,7 +267,27 @@ def move_task(world, chance):
     return ("scheduler", ChangeJob(experiment_id=id, user="eve", **wish)) if known else None
 
 
+def limit(world, chance):
+    """Quotas come and go, and whom they limit: those who submit become users, and members of a group."""
+    if not world.of("gateway"):
+        return None
+    kind = chance.choice(("user", "group", "quota", "quota", "quota", "quota"))
+    if kind == "user":
+        return "gateway", SetUser(username=chance.choice(("ann", "eve")), user="admin")
+    members = tuple(sorted(chance.sample((3, 4), chance.randrange(3))))
+    if kind == "group":
+        group = {"group_id": 2} if world.ledger.groups else {"name": "crew"}
+        return "gateway", SetGroup(**group, add=members, remove=tuple({3, 4} - {*members}), user="admin")
+    return "gateway", SetQuota(
+        holder=chance.choice(("workspace-1", "workspace-1", "user-3", "user-4", "group-2")),
+        slots=chance.choice((None, None, 0, 1, 2, 4, 8)),
+        jobs=chance.choice((None, None, None, 2, 5)),
+        user="admin",
+    )
+
+
 ACTIONS = {
+    "limit": (10, limit),
     "pause": (6, change("pause")),
     "activate": (8, change("activate")),
     "cancel": (1, change("cancel")),

@@ -143,6 +143,9 @@ class Background(Users):
     def __init__(self, cluster, count):
         super().__init__(cluster)
         self.count = count
+        # A quota that limits everything and holds up nothing.
+        most = {"slots": 10**6, "jobs": 10**6, "storage_bytes": 10**12}
+        cluster.ask(commands.SetQuota(holder="workspace-1", **most, user="admin"))
         for number in range(3 * count // 8 + 6):
             self.here(f"w{number}", 8)
             self.here(f"m{number}", 8, pool="mine")
@@ -238,7 +241,9 @@ class Background(Users):
             grant = gateway.Grant("Viewer", 1)
             given = tuple(commands.Assignment(name, grant) for name in (f"user-{user}", f"group-{group}"))
             ask(commands.AssignRoles(add=given, user="admin"))
-            ask(commands.SetWorkspace(name=f"space{number}", user="admin"))
+            space = ask(commands.SetWorkspace(name=f"space{number}", user="admin"))
+            for holder in (f"user-{user}", f"group-{group}", f"workspace-{space}"):
+                ask(commands.SetQuota(holder=holder, slots=1, user="admin"))
             ask(commands.SetProject(workspace_id=2, name=f"project{number}", user="admin"))
             ask(commands.SetTemplate(name=f"template{number}", config={}, user="ann"))
             ask(commands.CloseSession(session_id=f"session{number}", user="ann"))

@@ -31,11 +31,14 @@ MORE_BYTES = 60
 """Likewise; larger numbers have more digits."""
 
 A_PASS = "one pass over a pool looks at all jobs that want slots in it"
+A_QUOTA = "it tells of every quota"
 A_SEARCH = "a search is one record; the saver makes up for it by saving what takes long less often"
 WALKS = {
     "scheduler reacts on pools": A_PASS,
     "scheduler answers ClusterState": "it is asked for the whole state, by tests and for support",
     "scheduler answers Pools": "it counts the slots of all workers",
+    "scheduler answers JobsUsed": A_QUOTA,
+    "checkpoints answers StorageUsed": A_QUOTA,
     "scheduler is measured": "it counts the slots of all workers, every few seconds",
 }
 """What may grow in steps, and why."""

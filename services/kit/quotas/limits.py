@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from det_contracts.problems import Problem, Refused
@@ -66,9 +66,10 @@ def of_all(state: People, what: What) -> dict[str, int]:
     return {name: limit for name, limit in limits if limit is not None}
 
 
-def used(state: People, usage: Usage) -> dict[str, int]:
-    """What every holder of a quota has. It takes looking at all owners and projects that have something."""
-    found = dict.fromkeys(state.quotas, 0)
+def used(state: People, usage: Usage, holders: Iterable[str] | None = None) -> dict[str, int]:
+    """What some holders have, or all that have a quota. It takes looking at all owners and projects that have
+    something."""
+    found = dict.fromkeys(state.quotas if holders is None else holders, 0)
     if found:
         for owner, amount in usage.by_owner.items():
             for one in _of_owner(state, owner):
@@ -86,7 +87,7 @@ def beyond(
 ) -> tuple[str, int, int] | None:
     """The first holder that would have more than it may, what it has, and what it may have."""
     holders = limiting(state, account, what)
-    had = used(state, usage) if holders else {}
+    had = used(state, usage, holders)
     for one in holders:
         limit = limit_of(state, one, what) or 0
         if had[one] + more > limit:

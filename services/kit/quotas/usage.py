@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, ItemsView
 from typing import Any, TypeVar
 
 import msgspec
@@ -55,6 +55,10 @@ class Usage:
     def amount(self, id: Hashable) -> int:
         """What is had under an id."""
         return self._put[id][1] if id in self._put else 0
+
+    def items(self) -> ItemsView[Any, tuple[Account, int]]:
+        """What was put, by id."""
+        return self._put.items()
 
     def _add(self, account: Account, amount: int) -> None:
         _change(self.by_owner, account.owner, amount)
