@@ -16,7 +16,7 @@ from tests.simulation.faults import mend, trouble
 from tests.simulation.loop import VirtualLoop, run
 from tests.simulation.plan import plan_of
 from tests.simulation.shelf import ShelfSnapshot, differ
-from tests.simulation.users import people
+from tests.simulation.users import administrator, people
 from tests.simulation.violation import Violation
 from tests.simulation.world import World, parts
 
@@ -78,7 +78,7 @@ async def _live(world, also):
     world.start()
     broken = [loop.create_task(own(world, world.plan.chance("own"))) for own in also]
     tasks = [loop.create_task(people(world)), loop.create_task(trouble(world, broken))]
-    tasks += [loop.create_task(one) for one in clients(world)]
+    tasks += [loop.create_task(one) for one in (administrator(world), *clients(world))]
     chance = world.plan.chance("looks")
     while world.steps < world.plan.steps and loop.time() < TROUBLE_S:
         await world.sleep(5.0)

@@ -269,8 +269,6 @@ def move_task(world, chance):
 
 def limit(world, chance):
     """Quotas come and go, and whom they limit: those who submit become users, and members of a group."""
-    if not world.of("gateway"):
-        return None
     kind = chance.choice(("user", "group", "quota", "quota", "quota", "quota"))
     if kind == "user":
         return "gateway", SetUser(username=chance.choice(("ann", "eve")), user="admin")
@@ -287,7 +285,6 @@ def limit(world, chance):
 
 
 ACTIONS = {
-    "limit": (10, limit),
     "pause": (6, change("pause")),
     "activate": (8, change("activate")),
     "cancel": (1, change("cancel")),
@@ -330,6 +327,14 @@ async def act(world, name, make, chance):
 def _short(command):
     shown = {n: getattr(command, n) for n in command.__struct_fields__ if "config" not in n}
     return ", ".join(f"{n}={v}" for n, v in shown.items() if n != "user")
+
+
+async def administrator(world):
+    """Gives quotas and takes them back, where there is a gateway to ask."""
+    chance = world.plan.chance("quotas")
+    while world.of("gateway") and "users" not in world.plan.off:
+        await asyncio.sleep(chance.expovariate(1 / (3 * world.plan.user_every_s)))
+        await act(world, "limit", limit, chance)
 
 
 async def people(world):
