@@ -119,11 +119,15 @@ NOUN = Noun(
     (
         Verb(
             "set",
-            "set a quota; what is not given stays, 'none' lifts a limit",
+            "set a quota",
             set_quota,
             (
                 _WHO,
-                arg("--slots", metavar="N", help="slots that are held at once"),
+                arg(
+                    "--slots",
+                    metavar="N",
+                    help="slots that are held at once; 'none' lifts a limit, what is not given stays",
+                ),
                 arg("--jobs", metavar="N", help="experiments and tasks that have not ended"),
                 arg("--storage", metavar="SIZE", help="of checkpoints, such as 500GB or 2TiB"),
             ),
