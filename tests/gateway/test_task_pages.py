@@ -24,8 +24,12 @@ class Task:
         self.heard = []
         self.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
         self.port = 0
+        self.serve_next = None
+        """Answers in its place."""
 
     async def serve(self, reader, writer):
+        if self.serve_next is not None:
+            return await self.serve_next(reader, writer)
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             size = int((re.search(rb"(?i)content-length: (\d+)", head) or (0, 0))[1])
@@ -189,3 +193,27 @@ def test_a_task_is_reached_at_its_own_worker_alone(gateway, task, address):
 def test_what_was_said_in_former_times_is_looked_at_as_well(gateway, task):
     gateway.given(Served(task.allocation, "10.9.9.9:80", "the task said so"))
     assert gateway.send("GET", f"/proxy/{task.id}/").status_code == 400
+
+
+@pytest.mark.parametrize("body", [None, {"some": "thing"}])
+def test_a_task_that_only_begins_to_answer_holds_nobody(gateway, board, monkeypatch, body):
+    """A byte of it now and then keeps the timeouts of single steps from passing."""
+    monkeypatch.setattr("services.gateway.routes.proxy.ANSWER_S", 0.2)
+
+    ended = asyncio.Event()
+
+    async def trickle(reader, writer):
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nX: ")
+            while not writer.is_closing():
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        writer.close()
+        ended.set()
+
+    board.serve_next = trickle
+    said = gateway.send("POST" if body else "GET", f"/proxy/{board.id}/", body)
+    assert (said.status_code, f"task {board.id} did not begin to answer" in said.text) == (503, True)
+    gateway.run(ended.wait())

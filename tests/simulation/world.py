@@ -197,9 +197,10 @@ class World:
 
     async def holder(self, worker_id):
         """As a worker asks the scheduler who has its id; None where nobody answers."""
-        await asyncio.sleep(0.05 * self.chance.random())
-        # Whoever ends meanwhile says nothing.
         there = [one for one in self.of("scheduler") if one.up and one.runner.ready.is_set()]
+        await asyncio.sleep(0.05 * self.chance.random())
+        # Whoever has ended meanwhile says nothing.
+        there = [one for one in there if one.up and one.runner.ready.is_set()]
         return holder(self.chance.choice(there).runner.state, worker_id) if there else None
 
     def _check_refused(self, command, refusal, before):

@@ -6,6 +6,7 @@ the page of the task is alone. Programs, which send a header, are answered at on
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
@@ -26,6 +27,9 @@ from services.kit.authz.judge import Wish
 root = APIRouter()
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+ANSWER_S = 60.0
+"""So long a task may take until its answer begins, from the last byte of the request: also one that sends a
+byte of it now and then, which the timeouts of single steps let go on for ever."""
 
 
 @root.api_route("/proxy/{task_id}", methods=METHODS, include_in_schema=False)
@@ -78,24 +82,32 @@ async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Re
     target = path + (b"?" + query.encode() if query else b"")
     headers = task_pages.for_task(request.headers.items(), page=page)
     length = request.headers.get("content-length")
+    limit = asyncio.timeout(ANSWER_S)
     sends = length is not None or "transfer-encoding" in request.headers
     headers += [("content-length", length)] if length is not None else []
     asked = httpx.Request(
         request.method,
         httpx.URL(f"http://{address}").copy_with(raw_path=target),
         headers=headers,
-        content=_body(request) if sends else None,
+        content=_body(request, limit) if sends else None,
         extensions={"timeout": TIMEOUT.as_dict()},
     )
     try:
-        answer = await visit.backend.to_tasks.handle_async_request(asked)
+        async with limit:
+            answer = await visit.backend.to_tasks.handle_async_request(asked)
+    except TimeoutError:
+        raise unavailable(
+            f"task {task_id} did not begin to answer at {address} within {ANSWER_S:g} s; try again when it "
+            "has started, its log says what it does"
+        ) from None
     except httpx.HTTPError as error:
         raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
     return _handed_on(visit, answer, task_id, ticket)
 
 
-async def _body(request: Request) -> AsyncIterator[bytes]:
+async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
     async for chunk in request.stream():
+        limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
         if chunk:
             yield chunk
 
