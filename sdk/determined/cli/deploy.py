@@ -12,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from determined import yamlfile
 from determined.cli import output
 from determined.cli.failure import Failure
 from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
@@ -21,6 +22,7 @@ _NAME = arg("--cluster-name", default="determined", metavar="NAME", help="defaul
 _DELETE = arg("--delete-db", action="store_true", help="forget everything the cluster knows")
 
 _IGNORED_VALUES = ("--det-version", "--db-password", "--image-repo-prefix", "--auto-work-dir")
+_RIGHTS = ("basic", "rbac")
 _IGNORED_SWITCHES = ("--no-autorestart", "--no-preflight-checks")
 
 # A parent that is not there raises, which is status 1 as well.
@@ -38,7 +40,24 @@ def cluster_up(session: Session, args: argparse.Namespace) -> int:
     words += ["--force"] if args.force else []
     words += ["--host", args.host] if args.host else []
     words += ["--tls"] if args.tls else []
-    return _platform(words, **_first_password(args))
+    return _platform(words, **_first_password(args), **_rights(args.master_config_path))
+
+
+def _rights(path: Path | None) -> dict[str, str]:
+    """Of the configuration of a master, how it says that rights are judged; the rest is not read."""
+    if path is None:
+        return {}
+    try:
+        found = yamlfile.load(path)
+    except (OSError, yamlfile.YamlProblem) as error:
+        raise Failure(f"cannot read --master-config-path: {error}") from None
+    for name in ("security", "authz", "type"):
+        found = found.get(name) if isinstance(found, dict) else None
+    if found is None:
+        return {}
+    if found not in _RIGHTS:
+        raise Failure(f"{path}: security.authz.type must be one of {', '.join(_RIGHTS)}, not {found!r}")
+    return {"STEADFAST_AUTHZ": found}
 
 
 def _first_password(args: argparse.Namespace) -> dict[str, str]:
@@ -110,7 +129,9 @@ def elsewhere(session: Session, args: argparse.Namespace) -> int:
 
 
 def _note_ignored(args: argparse.Namespace) -> None:
-    for option in (*_IGNORED_VALUES, *_IGNORED_SWITCHES, "--master-config-path"):
+    if args.master_config_path:
+        output.warn("Note: of --master-config-path only security.authz.type is read.")
+    for option in (*_IGNORED_VALUES, *_IGNORED_SWITCHES):
         if getattr(args, option.strip("-").replace("-", "_")):
             output.warn(f"Note: {option} is ignored, the cluster runs without containers.")
 

@@ -147,3 +147,24 @@ def test_backup_and_restore(platform, det, tmp_path):
         f"-P -m services.local restore --name other {folder} --key-file {key} --port 81",
         f"-P -m services.local restore --name determined {folder}",
     ]
+
+
+@pytest.mark.parametrize(("text", "said"), [("security: {authz: {type: rbac}}", "rbac"), ("db: {}", "")])
+def test_a_masters_configuration_says_how_rights_are_judged(det, monkeypatch, tmp_path, text, said):
+    told = []
+    monkeypatch.setattr(deploy, "_platform", lambda words, **variables: told.append(variables) or 0)
+    config = tmp_path / "master.yaml"
+    config.write_text(text)
+    result = det("deploy", "local", "cluster-up", "--master-config-path", config)
+    assert (result.status, told) == (0, [{"STEADFAST_AUTHZ": said} if said else {}])
+    assert "only security.authz.type is read" in result.err
+
+
+@pytest.mark.parametrize(
+    "text", ["security: {authz: {type: everybody}}", "security: {authz: {type: [rbac]}}", "{"]
+)
+def test_a_masters_configuration_that_makes_no_sense_starts_nothing(platform, det, tmp_path, text):
+    config = tmp_path / "master.yaml"
+    config.write_text(text)
+    result = det("deploy", "local", "cluster-up", "--master-config-path", config)
+    assert (result.status, str(config) in result.err, platform()) == (1, True, [])
