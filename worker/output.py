@@ -6,6 +6,7 @@ come again with the same end. Cuts are therefore noted before a batch is handed 
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import errno
 import itertools
@@ -24,6 +25,7 @@ BATCH_BYTES = 512 * 1024
 """Most bytes of a batch as JSON; one line alone may have more."""
 LINE_OVERHEAD_BYTES = 64
 MAX_IN_FLIGHT = 64
+LAST_LINES = 200
 READ_BYTES = 1024 * 1024
 NOTES_BYTES = 4096
 _STDTYPES = {STDOUT: "stdout", STDERR: "stderr", NOTICE: "stderr"}
@@ -166,6 +168,16 @@ class SpoolReader:
         finally:
             os.close(file)
         self._notes = notes
+
+
+def last_lines(run_dir: Path, most: int = LAST_LINES) -> list[LogLine]:
+    """The lines that a run ended with, shipped or not; OSError where they cannot be read."""
+    folder = run_dir / "spool"
+    starts = segments(str(folder))
+    if not starts:
+        return []
+    data = (folder / segment_name(starts[-1])).read_bytes()
+    return [line for line, _ in collections.deque(_records(data), most)]
 
 
 def _records(data: bytes) -> Iterator[tuple[LogLine, int]]:

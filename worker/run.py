@@ -18,7 +18,7 @@ import structlog
 
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
 from services.kit.log import Log, NotConfirmed, TooLarge
-from worker import process
+from worker import permanent, process
 from worker.briefing import share_of
 from worker.environment import PORTS
 from worker.orders import Order, Orders
@@ -256,8 +256,14 @@ class Run:
         if self.order.assigned.kind == "COMMAND" and code is not None and not (lost or self.order.killed):
             # The last line that clients of commands wait for, in the words of Determined.
             await self._shipper.say(3, *_ending(code))
+        cause = "" if lost or self.order.killed else permanent.cause(self.folder, code)
         fact = AllocationExited(
-            worker_id=self._worker, allocation_id=self.id, exit_code=code, message=message, lost=lost
+            worker_id=self._worker,
+            allocation_id=self.id,
+            exit_code=code,
+            message=message or cause,
+            lost=lost,
+            permanent=bool(cause),
         )
         await self._state(fact, "exited")
         self._note(reported=True)

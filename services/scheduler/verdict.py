@@ -24,7 +24,7 @@ def judge(allocation: Allocation) -> scheduler.AllocationEnded:
     if own:
         first = min(own, key=lambda member: member.ended)
         outcome: scheduler.Outcome = "not_started" if first.exit_code is None else "failed"
-        return _ended(allocation, outcome, first.exit_code, describe(first))
+        return _ended(allocation, outcome, first.exit_code, describe(first), permanent=first.permanent)
     # Daemons that we ended when nothing was left to serve are no failure.
     if not all(member.daemon for member in bad):
         return _ended(allocation, "killed", None, allocation.killed)
@@ -36,7 +36,12 @@ def _after_kill(allocation: Allocation, member: Member) -> bool:
 
 
 def _ended(
-    allocation: Allocation, outcome: scheduler.Outcome, exit_code: int | None, reason: str
+    allocation: Allocation,
+    outcome: scheduler.Outcome,
+    exit_code: int | None,
+    reason: str,
+    *,
+    permanent: bool = False,
 ) -> scheduler.AllocationEnded:
     return scheduler.AllocationEnded(
         allocation_id=allocation.id,
@@ -46,6 +51,7 @@ def _ended(
         outcome=outcome,
         exit_code=exit_code,
         reason=reason,
+        permanent=permanent,
     )
 
 

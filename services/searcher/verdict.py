@@ -31,14 +31,22 @@ def judge(experiment: Experiment, trial: Trial, state: Life) -> searcher.TrialEn
     if early in ("INVALID_HP", "INIT_INVALID_HP"):
         return _ended(trial, "COMPLETED", "the script reported invalid hyperparameters", early)
     if failed:
-        return _failed(experiment, trial, why)
+        return _failed(experiment, trial, why, trial.exit.permanent)
     if outcome == "succeeded" and not trial.acknowledged:
-        reason = "the script ended by itself before the search had all it asked for"
+        reason = (
+            "the script exited before completing the requested training length (fine if it does not use the "
+            "searcher)"
+        )
         return _ended(trial, "COMPLETED", reason, "USER_REQUESTED_STOP")
     return _again(trial, trial.restarts, why)
 
 
-def _failed(experiment: Experiment, trial: Trial, why: str) -> searcher.TrialEnded | searcher.RunEnded:
+def _failed(
+    experiment: Experiment, trial: Trial, why: str, permanent: bool
+) -> searcher.TrialEnded | searcher.RunEnded:
+    if permanent:
+        reason = f"{why}; not tried again, since another try would meet the same"
+        return _ended(trial, "ERROR", reason, restarts=trial.restarts)
     restarts = trial.restarts + 1
     if restarts > experiment.max_restarts:
         reason = f"{why}; trial exceeded max restarts ({experiment.max_restarts})"

@@ -135,3 +135,20 @@ def test_every_decision_carries_a_reason(searching):
         searching.finish(id, float(id))
     assert searching.fold.decided
     assert all(event.reason for event in searching.fold.decided)
+
+
+def test_what_another_try_would_meet_again_is_not_tried_again(searching):
+    searching.submit(SINGLE, max_restarts=5)
+    decided = searching.end_run(1, "failed", 1, "exit code 1: SyntaxError: x", permanent=True)
+    (ended,) = of(searcher.TrialEnded, decided)
+    assert (ended.state, ended.restarts) == ("ERROR", 0)
+    assert (
+        ended.reason == "exit code 1: SyntaxError: x; not tried again, since another try would meet the same"
+    )
+
+
+def test_a_script_that_does_not_use_the_search_ends_well(searching):
+    searching.submit(SINGLE)
+    (ended,) = of(searcher.TrialEnded, searching.end_run(1))
+    assert ended.state == "COMPLETED"
+    assert "fine if it does not use the searcher" in ended.reason

@@ -138,6 +138,8 @@ class AllocationEnded(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome
     exit_code: int | None = None
     reason: str
+    permanent: bool = False
+    """Another try would meet the same failure. False in older events."""
 
 
 @event("scheduler.allocation.given_up", key="allocation_id")

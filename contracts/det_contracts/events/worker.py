@@ -75,6 +75,9 @@ class AllocationExited(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     """128 + n after signal n; None when nothing could be started."""
     message: str = ""
-    """What went wrong before the entrypoint, in words for the user."""
+    """What went wrong before the entrypoint, or with it for good, in words for the user."""
     lost: bool = False
     """Its host ended it because it was out of touch, or found it gone: nobody's failure."""
+    permanent: bool = False
+    """Another try would meet the same: a file or module is missing, the code is no Python.
+    False in older events."""

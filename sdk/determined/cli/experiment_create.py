@@ -114,25 +114,31 @@ def _deep_merge(base: Any, over: Any) -> Any:
 
 def _pack(model_dir: Path, includes: list[Path]) -> list[dict[str, Any]]:
     on_terminal = sys.stdout.isatty()
+    shown = _short(model_dir)
     so_far = (0, 0)
 
     def on_file(size: int, count: int) -> None:
         nonlocal so_far
         so_far = (size, count)
         if on_terminal:
-            print(f"\r{_progress_line(size, count)}", end="", flush=True)
+            print(f"\r{_progress_line(shown, size, count)}", end="", flush=True)
 
     try:
         files = context.pack(model_dir, includes, on_file)
     except (context.ContextError, OSError) as error:
         print()
         raise Failure(str(error)) from error
-    print(("\r" if on_terminal else "") + _progress_line(*so_far), flush=True)
+    print(("\r" if on_terminal else "") + _progress_line(shown, *so_far), flush=True)
     return files
 
 
-def _progress_line(size: int, count: int) -> str:
-    return f"Preparing files to send to master... {wording.size(size)} and {count} files"
+def _short(model_dir: Path) -> str:
+    """The folder, as the line that counts its files names it."""
+    return f".../{model_dir.resolve().name}"
+
+
+def _progress_line(shown: str, size: int, count: int) -> str:
+    return f"Preparing files ({shown}) to send to master... {wording.size(size)} and {count} files"
 
 
 def _send(session: Session, body: dict[str, Any]) -> Any:

@@ -61,7 +61,10 @@ def start(
 
 def not_started(argv: Sequence[str], error: OSError) -> int:
     """Say in one line why a command could not be started: the exit code that a shell gives for it."""
-    print(f"{argv[0]}: {error.strerror or error}", file=sys.stderr, flush=True)
+    hint = ""
+    if argv[0].endswith(".py"):
+        hint = f" (a launcher takes a command: write python3 {argv[0]})"
+    print(f"{argv[0]}: {error.strerror or error}{hint}", file=sys.stderr, flush=True)
     return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
 
 

@@ -140,9 +140,9 @@ def _started(state: State, recorded: Recorded) -> Iterable[Key]:
 def _exited(state: State, recorded: Recorded) -> Iterable[Key]:
     event: worker.AllocationExited = recorded.event
     code, message = event.exit_code, event.message
-    lost = {"lost": True} if event.lost else {}
+    marks = {name: True for name in ("lost", "permanent") if getattr(event, name)}
     return _change_member(
-        state, event, over=True, exit_code=code, message=message, ended=recorded.position, **lost
+        state, event, over=True, exit_code=code, message=message, ended=recorded.position, **marks
     )
 
 

@@ -72,6 +72,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """The worker is gone, or the slots, and the processes with them; these may still run until it is over."""
     exit_code: int | None = None
     message: str = ""
+    permanent: bool = False
+    """Another try would meet the same failure."""
     ended: int = 0
     """Position of its exit in the log."""
 

@@ -303,7 +303,7 @@ def _allocation_ended(state: State, event: scheduler.AllocationEnded) -> Iterabl
     known = state.trials.get(event.trial_id or 0)
     if known is None or known.allocation_id != event.allocation_id:
         return
-    ended = Exit(event.outcome, event.exit_code, event.reason)
+    ended = Exit(event.outcome, event.exit_code, event.reason, event.permanent)
     yield from state.drop_timer(known.id)
     yield from state.put_trial(replace(known, allocation_id=None, exit=ended))
 

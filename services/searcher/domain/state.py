@@ -82,6 +82,8 @@ class Exit(msgspec.Struct, frozen=True):
     outcome: Outcome
     exit_code: int | None
     reason: str
+    permanent: bool = False
+    """Another try would meet the same failure."""
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,7 +48,8 @@ def test_what_a_script_sees(accepting, det, files):
     result = det("e", "create", *files)
     assert result == (
         0,
-        "Preparing files to send to master... 2.3KB and 2 files\nCreated experiment 1\n",
+        f"Preparing files (.../{files[1].name}) to send to master... 2.3KB and 2 files\n"
+        "Created experiment 1\n",
         "",
     )
     assert re.search(r"Created experiment (\d+)\n", result.out)[1] == "1"
@@ -260,7 +261,7 @@ def test_a_terminal_sees_the_line_grow_and_a_bar(accepting, det_on_terminal, fil
     status, shown = det_on_terminal("e", "create", *files)
     assert status == 0
     lines = shown.split("\r")
-    assert "Preparing files to send to master... 2.9MB and 1 files" in lines
-    assert "Preparing files to send to master... 2.9MB and 3 files" in lines
+    assert f"Preparing files (.../{files[1].name}) to send to master... 2.9MB and 1 files" in lines
+    assert f"Preparing files (.../{files[1].name}) to send to master... 2.9MB and 3 files" in lines
     assert "\nCreated experiment 1" in re.sub("\x1b\\[[0-9;?]*[A-Za-z]", "", shown).replace("\r", "\n")
     assert "Sending" in shown
