@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from types import SimpleNamespace
 
 import pytest
 
@@ -58,3 +59,15 @@ def test_assets_are_packed_and_kept(built):
 def test_nothing_else_is_served(built, name):
     answer = built.send("GET", f"/det/assets/{name}")
     assert "secret" not in answer.text or answer.status_code == 404
+
+
+def test_what_the_build_packed_is_sent_to_who_can_read_it(built):
+    (page.BUILT / "assets" / "index-abc.js.br").write_bytes(b"as packed by the build")
+    content, packing = page._asset(page.BUILT / "assets" / "index-abc.js", "br")
+    assert (content, packing) == (b"as packed by the build", "br")
+    for takes, sent in (("gzip, deflate, br", "br"), ("br;q=1.0, gzip;q=0.8", "br"), ("identity", "")):
+        visit = SimpleNamespace(request=SimpleNamespace(headers={"accept-encoding": takes}))
+        assert page._packing(visit) == sent
+    for takes in ("gzip", "gzip, br;q=0"):
+        other = built.send("GET", "/det/assets/index-abc.js", headers={"Accept-Encoding": takes})
+        assert other.headers["content-encoding"] == "gzip"

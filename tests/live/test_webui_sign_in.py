@@ -21,6 +21,6 @@ def test_the_button_leads_to_the_provider_and_back_to_the_page(gateway, browser)
     page.get_by_role("link", name="Sign in with Single sign-on").click()
     page.get_by_role("button", name="s-1").click()
     expect(page.get_by_role("heading", name="Workspaces")).to_be_visible()
-    expect(page.get_by_role("link", name="Ann")).to_be_visible()
+    expect(page.get_by_role("button", name="Account of Ann")).to_be_visible()
     assert {cookie["name"] for cookie in context.cookies()} == {"auth"}
     context.close()

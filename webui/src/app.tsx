@@ -4,7 +4,7 @@ import { BrowserRouter, Navigate, Route, Routes } from "react-router";
 
 import { ApiError } from "./api/client";
 import { Banner } from "./parts/banner";
-import { Layout } from "./parts/layout";
+import { Layout } from "./shell/layout";
 
 const page = <Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) =>
   lazy(() => load().then((found) => ({ default: found[name] })));
@@ -26,6 +26,8 @@ const TaskLogs = page(() => import("./pages/tasks"), "TaskLogs");
 const TrialPage = page(() => import("./pages/trial"), "TrialPage");
 const TrialAlone = page(() => import("./pages/trial"), "TrialAlone");
 
+const Missing = page(() => import("./shell/missing"), "Missing");
+const Gallery = page(() => import("./ui/gallery"), "Gallery");
 const Workspaces = page(() => import("./pages/workspaces"), "Workspaces");
 const WorkspacePage = page(() => import("./pages/workspaces"), "WorkspacePage");
 const Events = page(() => import("./pages/events"), "Events");
@@ -79,7 +81,9 @@ export const App = () => (
           <Route path="/tasks" element={<Tasks />} />
           <Route path="/:kind/:id/logs" element={<TaskLogs />} />
           <Route path="/settings" element={<Settings />} />
-          <Route path="*" element={<Navigate to="/dashboard" replace />} />
+          <Route path="/" element={<Navigate to="/dashboard" replace />} />
+          <Route path="/system/components" element={<Gallery />} />
+          <Route path="*" element={<Missing />} />
         </Route>
       </Routes>
     </BrowserRouter>

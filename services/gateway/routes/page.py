@@ -25,6 +25,7 @@ HEADERS = {
 # Styles are set by scripts, for charts; scripts come from here alone.
 POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_NOT_REFUSED = r"(?!\s*;\s*q=0(\.0*)?\s*(,|$))"
 _NAME = re.compile(r"\w[\w.-]*")
 PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "clusters", "login", "settings")
 
@@ -46,22 +47,34 @@ async def live(visit: Asked) -> Response:
 @root.get("/det/assets/{name}")
 async def asset(visit: Anybody, name: str) -> Response:
     """A part of the web UI; its name holds a digest of its content."""
-    packed = "gzip" in visit.request.headers.get("accept-encoding", "")
+    if _NAME.fullmatch(name) is None:
+        raise not_found("asset", name)
     try:
-        if _NAME.fullmatch(name) is None:
-            raise FileNotFoundError(name)
-        content = _asset(BUILT / "assets" / name, packed)
+        content, encoding = _asset(BUILT / "assets" / name, _packing(visit))
     except OSError:
         raise not_found("asset", name) from None
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-    encoding = {"Content-Encoding": "gzip"} if packed else {}
-    return Response(content, media_type=kind, headers={**FOR_EVER, **encoding, "Vary": "Accept-Encoding"})
+    packed = {"Content-Encoding": encoding} if encoding else {}
+    return Response(content, media_type=kind, headers={**FOR_EVER, **packed, "Vary": "Accept-Encoding"})
 
 
-@lru_cache(maxsize=32)
-def _asset(path: Path, packed: bool) -> bytes:
+def _packing(visit: Visit) -> str:
+    """The best that both sides know: `br`, `gzip` or none."""
+    takes = visit.request.headers.get("accept-encoding", "")
+    return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", takes)), "")
+
+
+@lru_cache(maxsize=256)
+def _asset(path: Path, packing: str) -> tuple[bytes, str]:
+    """The content as it is sent, and how it is packed; the build puts brotli's beside each file."""
+    beside = path.with_name(f"{path.name}.br")
+    if packing == "br" and beside.exists():
+        return beside.read_bytes(), "br"
     content = path.read_bytes()
-    return gzip.compress(content, mtime=0) if packed else content
+    # A font is packed already.
+    if not packing or path.suffix == ".woff2":
+        return content, ""
+    return gzip.compress(content, mtime=0), "gzip"
 
 
 @root.get("/")

@@ -3,7 +3,8 @@ import { type FormEvent, useState } from "react";
 import { useChange, useData, useMe } from "../api/data";
 import type { User } from "../api/types";
 import { Card, Failure, Loaded } from "../parts/basics";
-import { KeyTable, useDensity, useTheme } from "../parts/layout";
+import { KeyTable } from "../shell/help";
+import { useDensity, useTheme } from "../shell/look";
 import { Popup } from "../parts/popup";
 import { Rows } from "../parts/rows";
 import { Sessions, Tokens } from "./access";
@@ -86,7 +87,7 @@ function Look() {
       <div className="controls">
         <label>
           Theme
-          <select value={theme} onChange={(event) => setTheme(event.target.value)}>
+          <select value={theme} onChange={(event) => setTheme(event.target.value as typeof theme)}>
             <option value="">as the system</option>
             <option value="light">light</option>
             <option value="dark">dark</option>
@@ -94,9 +95,10 @@ function Look() {
         </label>
         <label>
           Density
-          <select value={density} onChange={(event) => setDensity(event.target.value)}>
-            <option>roomy</option>
+          <select value={density} onChange={(event) => setDensity(event.target.value as typeof density)}>
             <option>compact</option>
+            <option>normal</option>
+            <option>roomy</option>
           </select>
         </label>
       </div>

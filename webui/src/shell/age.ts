@@ -1,0 +1,29 @@
+/** How old what pages show is, from all that tells of it. */
+
+import { type Reason, useHealth } from "../api/health";
+import { useLost } from "../api/live";
+
+/** Conditions under which pages show what was, not what is. */
+const OLD = new Set(["log_lags", "database_fails", "broker_away"]);
+
+export interface Age {
+  kind: "live" | "stale" | "lost";
+  since: Date | null;
+  why: string;
+}
+
+/** The first that holds: nobody answers, the stream of changes is broken, the gateway reads behind. */
+export function ageOf(silentSince: Date | null, lost: Date | null, reasons: Reason[]): Age {
+  if (silentSince) return { kind: "lost", since: silentSince, why: "The gateway does not answer." };
+  if (lost) return { kind: "lost", since: lost, why: "The stream of changes is broken; this page asks by itself every 5 s." };
+  const old = reasons.filter((one) => OLD.has(one.condition) && one.program.startsWith("gateway"));
+  const first = old.toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since))[0];
+  return first
+    ? { kind: "stale", since: new Date(first.since), why: `${first.message}. ${first.action}` }
+    : { kind: "live", since: null, why: "" };
+}
+
+export function useAge(): Age {
+  const { health, answeredAt, silent } = useHealth();
+  return ageOf(silent ? (answeredAt ?? new Date()) : null, useLost(), health?.reasons ?? []);
+}

@@ -1,0 +1,75 @@
+import { ChevronRight, CircleHelp, Monitor, Moon, Search, Sun } from "lucide-react";
+import { Link } from "react-router";
+
+import { IconButton } from "../ui/button";
+import { usePlaceNow } from "../ui/place";
+import { useAge } from "./age";
+import { type Theme, useTheme } from "./look";
+
+const clock = (at: Date) => at.toLocaleTimeString("en-GB");
+
+/** Whether what is shown is what is; else since when it is old. */
+function Live() {
+  const { kind, since, why } = useAge();
+  return (
+    <span className={`live ${kind}`} role="status" data-tip={why || "Changes come as they happen"}>
+      <i aria-hidden="true" />
+      {kind === "live" ? "Live" : kind === "stale" ? `Data of ${clock(since!)}, catching up` : `reconnecting, data of ${clock(since!)}`}
+    </span>
+  );
+}
+
+const NEXT: Record<Theme, [Theme, string]> = {
+  "": ["light", "as the system"],
+  light: ["dark", "light"],
+  dark: ["", "dark"],
+};
+
+function ThemeButton() {
+  const [theme, setTheme] = useTheme();
+  const [next, now] = NEXT[theme];
+  return (
+    <IconButton
+      icon={theme === "light" ? <Sun /> : theme === "dark" ? <Moon /> : <Monitor />}
+      label="Theme"
+      tip={`Theme: ${now}. Press for ${NEXT[next][1]}`}
+      onClick={() => setTheme(next)}
+    />
+  );
+}
+
+export function Bar({ onHelp, onSearch }: { onHelp: () => void; onSearch: () => void }) {
+  const { crumbs } = usePlaceNow();
+  return (
+    <div className="bar">
+      <nav className="crumbs" aria-label="Breadcrumb">
+        <ol>
+          {crumbs.map((one, at) => (
+            <li key={`${one.name} ${one.to}`}>
+              {at > 0 && <ChevronRight className="s" />}
+              {one.to && at < crumbs.length - 1 ? (
+                <Link to={one.to} title={one.name}>
+                  {one.name}
+                </Link>
+              ) : (
+                <span className="here" aria-current={at === crumbs.length - 1 ? "page" : undefined} title={one.name}>
+                  {one.name}
+                </span>
+              )}
+            </li>
+          ))}
+        </ol>
+      </nav>
+      <div className="r">
+        <Live />
+        <span className="m-only">
+          <IconButton icon={<Search />} label="Search or jump to" onClick={onSearch} />
+        </span>
+        <ThemeButton />
+        <span className="d-only">
+          <IconButton icon={<CircleHelp />} label="Keys" keys="?" onClick={onHelp} />
+        </span>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,36 @@
+import { Component, type ErrorInfo, type ReactNode } from "react";
+
+import { Button } from "../ui/button";
+import { Note } from "../ui/card";
+
+/** A page that cannot be drawn, or whose script could not be fetched, leaves the rest of the web UI usable. */
+export class Fault extends Component<{ children: ReactNode }, { error: unknown }> {
+  state = { error: null as unknown };
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  componentDidCatch(error: unknown, { componentStack }: ErrorInfo) {
+    console.error(error, componentStack);
+  }
+
+  render() {
+    const { error } = this.state;
+    if (error === null) return this.props.children;
+    return (
+      <Note
+        kind="error"
+        role="alert"
+        action={
+          <Button small onClick={() => location.reload()}>
+            Load it again
+          </Button>
+        }
+      >
+        <b className="b">This page could not be shown.</b> {error instanceof Error ? error.message : String(error)}{" "}
+        <span className="ink2">After the cluster was upgraded, loading it again is enough.</span>
+      </Note>
+    );
+  }
+}

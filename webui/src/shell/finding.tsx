@@ -1,0 +1,163 @@
+/** What the palette finds: on the server by name, among places and acts at once. */
+
+import { Box, FlaskConical, FolderTree, Hash, Server } from "lucide-react";
+import { type ReactNode, useDeferredValue, useMemo } from "react";
+
+import { query } from "../api/client";
+import { useData } from "../api/data";
+import type { Agent, Trial } from "../api/types";
+import type { Row } from "../lists/columns";
+import { field, filterOf, type Node } from "../lists/query";
+import { seenProjects } from "../parts/seen";
+import { useActionsNow, usePlaceNow } from "../ui/place";
+import { StateIcon } from "../ui/state";
+import { ALL } from "./places";
+
+export interface Found {
+  id: string;
+  name: string;
+  /** Beside the name, small. */
+  more?: string;
+  icon?: ReactNode;
+  keys?: string;
+  not?: string;
+  danger?: boolean;
+  to?: string;
+  href?: string;
+  act?: () => void;
+}
+export interface Group {
+  name: string;
+  items: Found[];
+}
+
+const MOST = 6;
+
+const has = (name: string, text: string) => name.toLowerCase().includes(text.toLowerCase());
+
+/** `#` limits to ids, `>` to acts; else everything by name. */
+export function useFound(typed: string): Group[] {
+  const text = useDeferredValue(typed.trim());
+  const acts = text.startsWith(">");
+  const wanted = text.replace(/^[#>]\s*/, "");
+  const id = /^\d+$/.test(wanted) ? Number(wanted) : null;
+  const byName = !acts && !text.startsWith("#");
+  const experiments = useExperiments(acts || !wanted ? null : wanted, id, byName);
+  const trial = useData<{ trial: Trial }>(id !== null && !acts ? `trials/${id}` : null, []);
+  const named = useNamed(byName ? wanted : "");
+  const here = useActionsNow();
+  const { crumbs } = usePlaceNow();
+  return useMemo(() => {
+    const places: Found[] = byName
+      ? ALL.filter((to) => has(to.name, wanted)).map((to) => ({
+          id: to.path,
+          name: to.name,
+          icon: to.icon,
+          keys: `G ${to.key.toUpperCase()}`,
+          to: to.path,
+        }))
+      : [];
+    const can: Found[] = here.filter((one) => (acts || byName) && has(one.name, wanted)).map((one) => ({ ...one, id: `act ${one.name}` }));
+    const one = trial.data?.trial;
+    const trials: Found[] =
+      one && id !== null
+        ? [
+            {
+              id: `trial ${one.id}`,
+              name: `Trial ${one.id}`,
+              more: `of experiment ${one.experimentId}`,
+              icon: <Hash />,
+              to: `/experiments/${one.experimentId}/trials/${one.id}/overview`,
+            },
+          ]
+        : [];
+    return [
+      { name: "Experiments", items: experiments },
+      { name: "Trials", items: trials },
+      { name: `Actions on ${crumbs.at(-1)?.name ?? "this page"}`, items: can },
+      ...named,
+      { name: "Go to", items: places },
+    ].filter((group) => group.items.length > 0);
+  }, [experiments, trial.data, id, here, crumbs, named, acts, byName, wanted]);
+}
+
+const NOTHING: Found[] = [];
+
+function useExperiments(wanted: string | null, id: number | null, byName: boolean): Found[] {
+  const children: Node[] = [
+    ...(byName && wanted ? [field("name", "contains", wanted)] : []),
+    ...(id === null ? [] : [field("id", "=", String(id))]),
+  ];
+  const filter = filterOf({ kind: "group", conjunction: "or", children }, true);
+  const path = wanted && children.length ? `experiments-search${query({ lean: true, filter, sort: "id=desc", limit: MOST })}` : null;
+  const found = useData<{ experiments: Row[] }>(path, [], true);
+  return useMemo(
+    () =>
+      path === null
+        ? NOTHING
+        : (found.data?.experiments ?? []).map(({ experiment: one }) => ({
+            id: `experiment ${one.id}`,
+            name: one.name,
+            more: `${one.id} · ${one.projectName}`,
+            icon: <StateIcon state={one.state} />,
+            to: `/experiments/${one.id}/overview`,
+          })),
+    [path, found.data],
+  );
+}
+
+/** Models, workspaces and projects, agents. */
+function useNamed(wanted: string): Group[] {
+  const models = useData<{ models: { id: number; name: string; numVersions: number }[] }>(wanted ? "models" : null, []);
+  const spaces = useData<{ workspaces: { id: number; name: string }[] }>(wanted ? "workspaces" : null, []);
+  const agents = useData<{ agents: Agent[] }>(wanted ? "agents" : null, []);
+  return useMemo(() => {
+    if (!wanted) return [];
+    const fitting = <T extends { name: string }>(all: T[] | undefined, show: (one: T) => Found) =>
+      (all ?? [])
+        .filter((one) => has(one.name, wanted))
+        .slice(0, MOST)
+        .map(show);
+    return [
+      {
+        name: "Models",
+        items: fitting(models.data?.models, (one) => ({
+          id: `model ${one.id}`,
+          name: one.name,
+          more: one.numVersions === 1 ? "1 version" : `${one.numVersions} versions`,
+          icon: <Box />,
+          to: `/models/${encodeURIComponent(one.name)}`,
+        })),
+      },
+      {
+        name: "Workspaces and projects",
+        items: [
+          ...fitting(
+            seenProjects().map(([id, name]) => ({ id, name })),
+            (one) => ({
+              id: `project ${one.id}`,
+              name: one.name,
+              more: "project",
+              icon: <FlaskConical />,
+              to: `/projects/${one.id}/experiments`,
+            }),
+          ),
+          ...fitting(spaces.data?.workspaces, (one) => ({
+            id: `workspace ${one.id}`,
+            name: one.name,
+            more: "workspace",
+            icon: <FolderTree />,
+            to: `/workspaces/${one.id}`,
+          })),
+        ],
+      },
+      {
+        name: "Agents",
+        items: fitting(
+          agents.data?.agents.map((one) => ({ name: one.id })),
+          (one) => ({ id: `agent ${one.name}`, name: one.name, icon: <Server />, to: `/clusters?open=${encodeURIComponent(one.name)}` }),
+        ),
+      },
+    ];
+  }, [wanted, models.data, spaces.data, agents.data]);
+}

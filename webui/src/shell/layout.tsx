@@ -1,0 +1,131 @@
+import { FlaskConical, LayoutDashboard, ListOrdered, Search, Server } from "lucide-react";
+import { lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { Link, Outlet, useLocation, useNavigate } from "react-router";
+
+import { ApiError } from "../api/client";
+import { useChange, useData, useMe } from "../api/data";
+import { near, part } from "../ui/heavy";
+import { onWanted } from "../ui/host";
+import { Loading } from "../ui/status";
+import { Bar } from "./bar";
+import { Fault } from "./fault";
+import { Help } from "./help";
+import { useKeys } from "./keys";
+import { useDensity, useFolded, useTheme } from "./look";
+import { isThere, WORK } from "./places";
+import { Side } from "./side";
+import "./shell.css";
+
+const Host = part((from) => from.Host);
+const Palette = lazy(async () => ({ default: (await import("./palette")).Palette }));
+const INSIDE = "signed in";
+const PATIENCE_MS = 3000;
+
+/** Toasts, questions and tooltips: there once the browser has nothing else to do, or as soon as something is to be said. */
+function useHost(): boolean {
+  const [there, setThere] = useState(false);
+  useEffect(() => {
+    const come = () => setThere(true);
+    const idle = window.requestIdleCallback?.(come, { timeout: PATIENCE_MS }) ?? 0;
+    const forget = onWanted(come);
+    return () => {
+      window.cancelIdleCallback?.(idle);
+      forget();
+    };
+  }, []);
+  return there;
+}
+
+/** Who is not signed in is led to the sign-in page, and back afterwards. */
+function useInside() {
+  const me = useMe();
+  const navigate = useNavigate();
+  const here = useLocation();
+  const stranger = me.error instanceof ApiError && me.error.status === 401;
+  useEffect(() => {
+    if (!stranger) return;
+    const ended = sessionStorage.getItem(INSIDE) ? "Your session has ended. Sign in to go on where you were." : undefined;
+    sessionStorage.removeItem(INSIDE);
+    navigate("/login", { state: { from: here.pathname + here.search, ended }, replace: true });
+  }, [stranger, navigate, here.pathname, here.search]);
+  const inside = Boolean(me.data) && !stranger;
+  useEffect(() => {
+    if (inside) sessionStorage.setItem(INSIDE, "1");
+  }, [inside]);
+  return me.data?.user;
+}
+
+const DOCK = [
+  { ...WORK[0]!, name: "Home", icon: <LayoutDashboard /> },
+  { ...WORK[1]!, icon: <FlaskConical /> },
+  { path: "/jobs", name: "Queue", icon: <ListOrdered />, key: "q" },
+  { path: "/clusters", name: "Agents", icon: <Server />, key: "c" },
+];
+
+function Dock({ onSearch }: { onSearch: () => void }) {
+  const { pathname } = useLocation();
+  return (
+    <nav className="dock" aria-label="Main places">
+      {DOCK.map((to) => (
+        <Link key={to.path} to={to.path} aria-current={isThere(to, pathname) ? "page" : undefined}>
+          {to.icon}
+          {to.name}
+        </Link>
+      ))}
+      <button type="button" onClick={onSearch} onPointerEnter={near}>
+        <Search />
+        Search
+      </button>
+    </nav>
+  );
+}
+
+export function Layout() {
+  const user = useInside();
+  const info = useData<{ clusterName: string }>("master");
+  const navigate = useNavigate();
+  const { pathname } = useLocation();
+  const [folded] = useFolded();
+  const leave = useChange(() => {
+    sessionStorage.removeItem(INSIDE);
+    navigate("/login");
+  });
+  const [helping, setHelping] = useState(false);
+  const [looking, setLooking] = useState(false);
+  const help = useCallback(() => setHelping(true), []);
+  const look = useCallback(() => setLooking(true), []);
+  useKeys(help, look);
+  useDensity();
+  useTheme();
+  const host = useHost();
+  if (!user) return <Loading shape="page" />;
+  return (
+    <div className={`app ${folded}`}>
+      <a className="skip" href="#main">
+        Skip to content
+      </a>
+      <Side
+        user={user}
+        cluster={info.data?.clusterName}
+        onSearch={look}
+        onLeave={() => leave.mutate({ method: "POST", path: "auth/logout" })}
+      />
+      <div className="main">
+        <Bar onHelp={help} onSearch={look} />
+        <main id="main" className="content">
+          <Fault key={pathname.split("/").slice(0, 3).join("/")}>
+            <Suspense fallback={<Loading shape="page" />}>
+              <Outlet />
+            </Suspense>
+          </Fault>
+        </main>
+      </div>
+      <Dock onSearch={look} />
+      {helping && <Help onClose={() => setHelping(false)} />}
+      <Suspense>
+        {looking && <Palette onClose={() => setLooking(false)} />}
+        {host && <Host />}
+      </Suspense>
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+import { Compass } from "lucide-react";
+import { useState } from "react";
+import { Link, useLocation, useNavigate } from "react-router";
+
+import { Button } from "../ui/button";
+import { Search } from "../ui/field";
+import { PageHead, usePlace } from "../ui/page";
+import { nearest } from "./nearest";
+import { ALL } from "./places";
+
+/** An address that there is nothing at: what was asked for, and what may have been meant. */
+export function Missing() {
+  const { pathname } = useLocation();
+  const [wanted, setWanted] = useState("");
+  const navigate = useNavigate();
+  usePlace({ crumbs: [{ name: "Not here" }] });
+  const found = nearest(
+    pathname,
+    ALL.map((to) => to.path),
+  ).map((path) => ALL.find((to) => to.path === path)!);
+  return (
+    <>
+      <PageHead title="There is nothing at this address" />
+      <p className="ink2" style={{ overflowWrap: "anywhere" }}>
+        <Compass /> <code>{pathname}</code> leads nowhere. {found.length > 0 && "Perhaps one of these was meant:"}
+      </p>
+      <ul className="chips">
+        {found.map((to) => (
+          <li key={to.path}>
+            <Link className="btn plain" to={to.path}>
+              {to.icon}
+              <span>{to.name}</span>
+            </Link>
+          </li>
+        ))}
+      </ul>
+      <form
+        className="toolbar"
+        onSubmit={(event) => {
+          event.preventDefault();
+          navigate(`/experiments?q=${encodeURIComponent(wanted)}`);
+        }}
+      >
+        <Search label="Search experiments" value={wanted} onChange={setWanted} />
+        <Button type="submit">Search</Button>
+      </form>
+    </>
+  );
+}

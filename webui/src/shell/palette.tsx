@@ -1,0 +1,92 @@
+/** Ctrl K: everything that has a name, and what can be done with what is open. */
+
+import { Autocomplete } from "@base-ui/react/autocomplete";
+import { Dialog } from "@base-ui/react/dialog";
+import { Search } from "lucide-react";
+import { useMemo, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { Keys } from "../ui/text";
+import { type Found, type Group, useFound } from "./finding";
+
+export function Palette({ onClose }: { onClose: () => void }) {
+  const [text, setText] = useState("");
+  const groups = useFound(text);
+  const navigate = useNavigate();
+  const items = useMemo(() => groups.map((one) => ({ ...one, value: one.name })), [groups]);
+  const choose = (one: Found) => {
+    onClose();
+    if (one.to) navigate(one.to);
+    else if (one.href) location.assign(one.href);
+    else one.act?.();
+  };
+  return (
+    <Dialog.Root open onOpenChange={(open) => !open && onClose()}>
+      <Dialog.Portal>
+        <Dialog.Backdrop className="veil" />
+        <Dialog.Viewport className="dialog-place">
+          <Dialog.Popup className="dialog palette" aria-label="Search or jump to">
+            <Autocomplete.Root
+              open
+              inline
+              mode="none"
+              items={items}
+              value={text}
+              onValueChange={setText}
+              itemToStringValue={(one: Found) => one.name}
+              autoHighlight="always"
+              keepHighlight
+            >
+              <div className="ask">
+                <Search />
+                <Autocomplete.Input
+                  aria-label="Search or jump to"
+                  placeholder="Name of anything, # and an id, > and an act"
+                  spellCheck={false}
+                />
+                <kbd>Esc</kbd>
+              </div>
+              <div className="found">
+                <Autocomplete.Empty>{text ? <p className="ink2 sm">Nothing has this name.</p> : null}</Autocomplete.Empty>
+                <Autocomplete.List>
+                  {(group: Group & { value: string }) => (
+                    <Autocomplete.Group key={group.name} items={group.items}>
+                      <Autocomplete.GroupLabel className="mh">{group.name}</Autocomplete.GroupLabel>
+                      <Autocomplete.Collection>
+                        {(one: Found) => (
+                          <Autocomplete.Item
+                            key={one.id}
+                            className={`mi ${one.danger ? "bad" : ""}`}
+                            value={one}
+                            disabled={Boolean(one.not)}
+                            onClick={() => choose(one)}
+                          >
+                            {one.icon}
+                            <span className="cut">{one.name}</span>
+                            {one.more && <span className="ink3 sm cut">{one.more}</span>}
+                            {one.not ? <span className="why">{one.not}</span> : one.keys ? <Keys keys={one.keys} /> : null}
+                          </Autocomplete.Item>
+                        )}
+                      </Autocomplete.Collection>
+                    </Autocomplete.Group>
+                  )}
+                </Autocomplete.List>
+              </div>
+            </Autocomplete.Root>
+            <div className="foot">
+              <span>
+                <kbd>Enter</kbd> opens
+              </span>
+              <span>
+                <kbd>&gt;</kbd> acts only
+              </span>
+              <span>
+                <kbd>#</kbd> ids
+              </span>
+            </div>
+          </Dialog.Popup>
+        </Dialog.Viewport>
+      </Dialog.Portal>
+    </Dialog.Root>
+  );
+}

@@ -1,0 +1,52 @@
+/** Where one can go. */
+
+import { Activity, Box, FlaskConical, FolderTree, LayoutDashboard, ListOrdered, Server, Settings, SquareTerminal } from "lucide-react";
+import type { ReactNode } from "react";
+
+export interface To {
+  path: string;
+  name: string;
+  /** After `g`. */
+  key: string;
+  icon: ReactNode;
+  /** Other addresses that are parts of it. */
+  also?: RegExp;
+}
+
+export const WORK: To[] = [
+  { path: "/dashboard", name: "Dashboard", key: "d", icon: <LayoutDashboard /> },
+  { path: "/experiments", name: "Experiments", key: "e", icon: <FlaskConical />, also: /^\/(experiments|trials|projects)\b/ },
+  { path: "/models", name: "Models", key: "m", icon: <Box />, also: /^\/models\b/ },
+];
+export const CLUSTER: To[] = [
+  { path: "/jobs", name: "Queue", key: "q", icon: <ListOrdered />, also: /^\/(jobs|resourcepool)\b/ },
+  { path: "/clusters", name: "Agents", key: "c", icon: <Server /> },
+  { path: "/tasks", name: "Tasks", key: "t", icon: <SquareTerminal />, also: /^\/(tasks|commands|tensorboards|notebooks|shells)\b/ },
+  { path: "/system/events", name: "Events", key: "v", icon: <Activity />, also: /^\/system\b/ },
+];
+export const SELF: To[] = [{ path: "/settings", name: "Settings", key: "s", icon: <Settings />, also: /^\/(settings|admin)\b/ }];
+export const MORE: To[] = [{ path: "/workspaces", name: "Workspaces", key: "w", icon: <FolderTree />, also: /^\/workspaces\b/ }];
+export const ALL = [...WORK, ...CLUSTER, ...MORE, ...SELF];
+
+export const isThere = (to: To, path: string) => path === to.path || (to.also?.test(path) ?? false);
+
+/** What all keys do, in two groups. */
+export const KEYS: [string, string][] = [
+  ["Ctrl K", "Search or jump to"],
+  ...ALL.map((to): [string, string] => [`g ${to.key}`, to.name]),
+  ["/", "The page's search"],
+  ["j k", "Next and previous row"],
+  ["Enter", "Open what is in focus"],
+  ["x", "Choose the row"],
+  ["Shift x", "Choose up to the row"],
+  [".", "Menu of the row or the page"],
+  ["p", "Pause or activate"],
+  ["f", "Fork"],
+  ["c", "Compare what is chosen"],
+  ["[ ]", "Previous and next trial"],
+  ["1 8", "Tabs, the first to the eighth"],
+  ["z", "Full screen of a chart"],
+  ["n N", "Next and previous error in a log"],
+  ["u", "Take back the last act"],
+  ["?", "All keys"],
+];

@@ -1,0 +1,169 @@
+import { ChevronsUpDown, LogOut, PanelLeft, Plus, Search, Settings } from "lucide-react";
+import { Link, useLocation } from "react-router";
+
+import { query } from "../api/client";
+import { useData } from "../api/data";
+import type { Pagination, User } from "../api/types";
+import { field, filterOf } from "../lists/query";
+import { seenProjects } from "../parts/seen";
+import { IconButton } from "../ui/button";
+import { near } from "../ui/heavy";
+import { Menu } from "../ui/menu";
+import { Meter } from "../ui/meter";
+import { Avatar } from "../ui/text";
+import { useFolded } from "./look";
+import { Mark } from "./mark";
+import { CLUSTER, isThere, SELF, type To, WORK } from "./places";
+
+const REST_MS = 4000;
+
+interface Pool {
+  slotsAvailable: number;
+  slotsUsed: number;
+  stats: { queuedCount: number };
+}
+
+/** What runs, waits and is in use: never totals. */
+export function useCounts() {
+  const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["cluster", "queue"], true, REST_MS);
+  const filter = filterOf({ kind: "group", conjunction: "and", children: [field("state", "=", "RUNNING")] }, false);
+  const running = useData<{ pagination: Pagination }>(
+    `experiments-search${query({ lean: true, filter, limit: 1 })}`,
+    ["experiments"],
+    true,
+    REST_MS,
+  );
+  const sum = (of: (pool: Pool) => number) => pools.data?.resourcePools.reduce((total, one) => total + of(one), 0) ?? 0;
+  return {
+    used: sum((one) => one.slotsUsed),
+    slots: sum((one) => one.slotsAvailable),
+    waiting: sum((one) => one.stats.queuedCount),
+    running: running.data?.pagination.total ?? 0,
+  };
+}
+
+function Entry({ to, count }: { to: To; count?: number }) {
+  const here = isThere(to, useLocation().pathname);
+  return (
+    <Link
+      className="nav"
+      to={to.path}
+      aria-current={here ? "page" : undefined}
+      aria-label={to.name}
+      data-tip={to.name}
+      data-keys={`G ${to.key.toUpperCase()}`}
+    >
+      {to.icon}
+      <span>{to.name}</span>
+      {count ? <span className="n">{count.toLocaleString("en")}</span> : null}
+    </Link>
+  );
+}
+
+const COLOURS = ["--s4", "--s1", "--s5", "--s8", "--s2", "--s7"];
+
+export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster?: string; onSearch: () => void; onLeave: () => void }) {
+  const [folded, setFolded] = useFolded();
+  const counts = useCounts();
+  const name = user.displayName || user.username;
+  return (
+    <aside className="side" aria-label="Main">
+      <Link className="brand" to="/dashboard" aria-label="Steadfast">
+        <Mark />
+        <span>Steadfast</span>
+        <span className="cl" title={cluster}>
+          {cluster}
+        </span>
+      </Link>
+      <button
+        type="button"
+        className="jump"
+        aria-label="Search or jump to"
+        onClick={onSearch}
+        onPointerEnter={near}
+        onFocus={near}
+        data-tip="Search or jump to"
+        data-keys="Ctrl K"
+      >
+        <Search />
+        <span>Search or jump to</span>
+        <kbd>Ctrl K</kbd>
+      </button>
+      <nav aria-label="Places" style={{ display: "contents" }}>
+        {WORK.map((to) => (
+          <Entry key={to.path} to={to} count={to.path === "/experiments" ? counts.running : undefined} />
+        ))}
+        <h3>Cluster</h3>
+        {CLUSTER.map((to) => (
+          <Entry key={to.path} to={to} count={to.path === "/jobs" ? counts.waiting : undefined} />
+        ))}
+        <Pinned />
+      </nav>
+      <span className="fold">
+        <IconButton
+          icon={<PanelLeft />}
+          label={folded ? "Unfold the side bar" : "Fold the side bar"}
+          onClick={() => setFolded(folded ? "" : "folded")}
+        />
+      </span>
+      <div className="foot">
+        <Link className="gauge" to="/clusters">
+          <span className="row">
+            <span>Slots in use</span>
+            <span className="tn">
+              <b className="m">{counts.used}</b> of {counts.slots}
+            </span>
+          </span>
+          <Meter
+            label={`${counts.used} of ${counts.slots} slots in use`}
+            parts={[{ share: counts.slots ? counts.used / counts.slots : 0, colour: "var(--running)" }]}
+          />
+        </Link>
+        {SELF.map((to) => (
+          <Entry key={to.path} to={to} />
+        ))}
+        <Menu
+          label={`Account of ${name}`}
+          face={
+            <>
+              <Avatar name={name} />
+              <span className="cut">{name}</span>
+              <ChevronsUpDown className="s" />
+            </>
+          }
+          items={[
+            { name: "Settings", icon: <Settings />, keys: "G S", to: "/settings" },
+            null,
+            { name: "Sign out", icon: <LogOut />, act: onLeave },
+          ]}
+        />
+      </div>
+    </aside>
+  );
+}
+
+function Pinned() {
+  const found = seenProjects();
+  return (
+    <>
+      <h3>
+        Projects
+        <Link
+          className="btn ghost s sq"
+          to="/workspaces"
+          aria-label="All workspaces and projects"
+          data-tip="All workspaces and projects"
+          data-keys="G W"
+        >
+          <Plus className="s" />
+        </Link>
+      </h3>
+      {found.map(([id, project], at) => (
+        <Link key={id} className="nav" to={`/projects/${id}/experiments`} title={project}>
+          <i className="sq" style={{ background: `var(${COLOURS[at % COLOURS.length]})` }} />
+          <span>{project}</span>
+        </Link>
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,118 @@
+/** What is pressed. */
+
+import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
+import { Link } from "react-router";
+
+export interface Look {
+  kind?: "plain" | "primary" | "danger" | "ghost";
+  small?: boolean;
+  icon?: ReactNode;
+  /** Said when the pointer or the focus is on it. */
+  tip?: string;
+  /** Its keys, as `Ctrl K` or `P`. */
+  keys?: string;
+  count?: number;
+}
+
+const classes = ({ kind = "plain", small }: Look, square = false) => `btn ${kind} ${small ? "s" : ""} ${square ? "sq" : ""}`;
+
+function Inside({ icon, count, children }: { icon?: ReactNode; count?: number; children?: ReactNode }) {
+  return (
+    <>
+      {icon}
+      {children !== undefined && <span>{children}</span>}
+      {count ? <span className="cnt">{count}</span> : null}
+    </>
+  );
+}
+
+interface Props extends Look, Omit<ButtonHTMLAttributes<HTMLButtonElement>, "title"> {
+  pressed?: boolean;
+  /** Why it cannot be pressed now: it stays, cannot be pressed, and says so. */
+  not?: string;
+  action?: string;
+  ref?: Ref<HTMLButtonElement>;
+}
+
+export function Button({ kind, small, icon, tip, keys, count, pressed, not, action, children, className = "", ...rest }: Props) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      className={`${classes({ kind, small }, children === undefined)} ${className}`}
+      disabled={rest.disabled || Boolean(not)}
+      aria-pressed={pressed}
+      data-tip={not || tip}
+      data-keys={keys}
+      data-action={action}
+    >
+      <Inside icon={icon} count={count}>
+        {children}
+      </Inside>
+    </button>
+  );
+}
+
+/** A square with an icon; `label` is what it is called. */
+export const IconButton = ({ label, tip, kind = "ghost", small = true, ...rest }: Omit<Props, "children"> & { label: string }) => (
+  <Button {...rest} kind={kind} small={small} aria-label={label} tip={tip ?? label} />
+);
+
+/** Looks like a button and leads somewhere: `to` within the web UI, `href` to what is fetched. */
+export function LinkButton({
+  to,
+  href,
+  icon,
+  children,
+  tip,
+  keys,
+  count,
+  label,
+  ...look
+}: Look & { to?: string; href?: string; children?: ReactNode; label?: string }) {
+  const common = {
+    className: classes(look, children === undefined),
+    "aria-label": label,
+    "data-tip": tip ?? label,
+    "data-keys": keys,
+  };
+  const inside = (
+    <Inside icon={icon} count={count}>
+      {children}
+    </Inside>
+  );
+  return to === undefined ? (
+    <a {...common} href={href}>
+      {inside}
+    </a>
+  ) : (
+    <Link {...common} to={to}>
+      {inside}
+    </Link>
+  );
+}
+
+/** A switch between two to four words. */
+export function Segments<T extends string>({
+  name,
+  value,
+  options,
+  onChange,
+  small,
+}: {
+  name: string;
+  value: T;
+  options: readonly (readonly [T, ReactNode])[];
+  onChange: (value: T) => void;
+  small?: boolean;
+}) {
+  return (
+    <span className={`seg ${small ? "s" : ""}`} role="group" aria-label={name}>
+      {options.map(([id, label]) => (
+        <button key={id} type="button" aria-pressed={id === value} onClick={() => onChange(id)}>
+          {label}
+        </button>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,70 @@
+/** The details of a row, at the right of its list; what is open is in the link. */
+
+import { ChevronDown, ChevronUp, X } from "lucide-react";
+import { type ReactNode, useEffect, useRef } from "react";
+import { useSearchParams } from "react-router";
+
+import { IconButton } from "./button";
+import { isCovered, useKey } from "./keys";
+
+/** What `?open=` says, and how to change it. */
+export function useOpen(): [string | null, (id: string | null) => void] {
+  const [params, setParams] = useSearchParams();
+  const set = (id: string | null) =>
+    setParams(
+      (before) => {
+        if (id === null) before.delete("open");
+        else before.set("open", id);
+        return before;
+      },
+      { replace: true },
+    );
+  return [params.get("open"), set];
+}
+
+export function Drawer({
+  title,
+  onClose,
+  onStep,
+  head,
+  children,
+  label,
+}: {
+  title: ReactNode;
+  onClose: () => void;
+  /** To the row after or before. */
+  onStep?: (by: 1 | -1) => void;
+  head?: ReactNode;
+  children: ReactNode;
+  label?: string;
+}) {
+  const box = useRef<HTMLElement>(null);
+  const before = useRef<Element | null>(null);
+  useEffect(() => {
+    before.current = document.activeElement;
+    box.current?.focus({ preventScroll: true });
+    return () => (before.current as HTMLElement | null)?.focus?.({ preventScroll: true });
+  }, []);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => event.key === "Escape" && !event.defaultPrevented && !isCovered() && onClose();
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, [onClose]);
+  useKey({ j: () => onStep?.(1), k: () => onStep?.(-1) });
+  return (
+    <aside className="drawer" ref={box} tabIndex={-1} aria-label={label ?? (typeof title === "string" ? title : "Details")}>
+      <header>
+        <h2>{title}</h2>
+        {head}
+        {onStep && (
+          <>
+            <IconButton icon={<ChevronUp />} label="The one before" keys="K" onClick={() => onStep(-1)} />
+            <IconButton icon={<ChevronDown />} label="The next one" keys="J" onClick={() => onStep(1)} />
+          </>
+        )}
+        <IconButton icon={<X />} label="Close" keys="Esc" onClick={onClose} />
+      </header>
+      <div className="body">{children}</div>
+    </aside>
+  );
+}

@@ -1,0 +1,133 @@
+/** Buttons that open a menu or a small panel. */
+
+import { ChevronDown, Ellipsis } from "lucide-react";
+import { type ReactNode, Suspense, useRef, useState } from "react";
+
+import { Button, type Look } from "./button";
+import { near, part } from "./heavy";
+
+export interface MenuItem {
+  name: string;
+  icon?: ReactNode;
+  keys?: string;
+  /** Why it cannot be done now; it stays in the menu and says so. */
+  not?: string;
+  /** It destroys something. */
+  danger?: boolean;
+  act?: () => void;
+  /** Where it leads within the web UI. */
+  to?: string;
+  /** Where it leads outside of it. */
+  href?: string;
+  checked?: boolean;
+}
+/** `null` draws a line. */
+export type MenuItems = (MenuItem | null)[];
+
+const MenuBox = part((from) => from.MenuBox);
+const PopoverBox = part((from) => from.PopoverBox);
+
+interface Opener extends Look {
+  label: string;
+  text?: ReactNode;
+  action?: string;
+  not?: string;
+  pressed?: boolean;
+}
+
+/** The `…` with what else can be done, or a button with a word that opens a menu; `face` is for the shell. */
+export function Menu({
+  label,
+  text,
+  icon,
+  items,
+  kind,
+  small,
+  action,
+  not,
+  tip,
+  pressed,
+  face,
+}: Opener & { items: MenuItems; face?: ReactNode }) {
+  const button = useRef<HTMLButtonElement>(null);
+  const [open, setOpen] = useState(false);
+  const opens = {
+    "aria-haspopup": "menu" as const,
+    "aria-expanded": open,
+    onPointerEnter: near,
+    onFocus: near,
+    onClick: () => setOpen(!open),
+  };
+  return (
+    <>
+      {face ? (
+        <button ref={button} type="button" className="who" aria-label={label} {...opens}>
+          {face}
+        </button>
+      ) : (
+        <Button
+          ref={button}
+          kind={kind ?? (text ? "plain" : "ghost")}
+          small={small ?? !text}
+          icon={icon ?? (text ? undefined : <Ellipsis />)}
+          tip={tip ?? (text ? undefined : label)}
+          not={not}
+          pressed={pressed}
+          action={action}
+          aria-label={text ? undefined : label}
+          {...opens}
+        >
+          {text && (
+            <>
+              {text} <ChevronDown className="s" />
+            </>
+          )}
+        </Button>
+      )}
+      {open && (
+        <Suspense>
+          <MenuBox anchor={button} label={label} items={items} onClose={() => setOpen(false)} />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+/** A button that opens a small panel; what is in it is there only while it is open. */
+export function Popover({
+  label,
+  text,
+  icon,
+  children,
+  wide,
+  ...look
+}: Opener & { wide?: boolean; children: ReactNode | ((close: () => void) => ReactNode) }) {
+  const button = useRef<HTMLButtonElement>(null);
+  const [open, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button
+        {...look}
+        ref={button}
+        icon={icon}
+        tip={look.tip ?? (text ? undefined : label)}
+        aria-label={text ? undefined : label}
+        aria-haspopup="dialog"
+        aria-expanded={open}
+        onPointerEnter={near}
+        onFocus={near}
+        onClick={() => setOpen(!open)}
+      >
+        {text}
+      </Button>
+      {open && (
+        <Suspense>
+          <PopoverBox anchor={button} label={label} wide={wide} onClose={close}>
+            {typeof children === "function" ? children(close) : children}
+          </PopoverBox>
+        </Suspense>
+      )}
+    </>
+  );
+}

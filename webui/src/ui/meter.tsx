@@ -1,0 +1,53 @@
+/** Shares and progress as bars, and a row of days. */
+
+import { stateColour } from "./state";
+
+export interface Part {
+  /** Of the whole, 0 to 1. */
+  share: number;
+  colour: string;
+  title?: string;
+}
+
+export const Meter = ({ label, parts }: { label: string; parts: Part[] }) => (
+  <span className="meter" role="img" aria-label={label}>
+    {parts
+      .filter((one) => one.share > 0)
+      .map((one, at) => (
+        <i key={at} title={one.title} style={{ width: `${100 * Math.min(1, one.share)}%`, background: one.colour }} />
+      ))}
+  </span>
+);
+
+/** How far it is, 0 to 1; nothing where that is not known. */
+export function Progress({ value, state = "RUNNING", width }: { value: number | null | undefined; state?: string; width?: number }) {
+  if (value === null || value === undefined) return null;
+  const said = `${Math.round(value * 100)} %`;
+  return (
+    <span
+      className="prog"
+      role="progressbar"
+      aria-valuenow={Math.round(value * 100)}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-label="Progress"
+    >
+      <span className="track" style={width ? { width } : undefined}>
+        <i style={{ width: said.replace(" ", ""), background: stateColour(state) }} />
+      </span>
+      <span className="of">{said}</span>
+    </span>
+  );
+}
+
+/** One bar a day, the last one is today. */
+export function Bars({ values, title, labels }: { values: number[]; title: string; labels?: string[] }) {
+  const most = Math.max(...values, 1e-9);
+  return (
+    <div className="days" role="img" aria-label={title}>
+      {values.map((value, at) => (
+        <i key={at} title={labels?.[at]} style={{ height: `${(100 * value) / most}%` }} />
+      ))}
+    </div>
+  );
+}

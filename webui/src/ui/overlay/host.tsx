@@ -1,0 +1,141 @@
+import { Toast } from "@base-ui/react/toast";
+import { Tooltip } from "@base-ui/react/tooltip";
+import { CircleCheck, Info, OctagonX, X } from "lucide-react";
+import { useEffect, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { Button, IconButton } from "../button";
+import { beHost, type Question, type Toast as Said } from "../host";
+import { isTyping } from "../keys";
+import { Keys } from "../text";
+import { failed } from "../toast";
+import { Asking } from "./dialog";
+
+const SHOWN_MS = 6000;
+const manager = Toast.createToastManager<Said>();
+
+interface Asked {
+  question: Question;
+  answer: (yes: boolean) => void;
+}
+
+/** Shows toasts, tooltips and questions for the whole of the web UI. */
+export function Host() {
+  const [asked, setAsked] = useState<Asked[]>([]);
+  useEffect(
+    () =>
+      beHost((told) => {
+        if (told.kind === "question") setAsked((before) => [...before, told]);
+        else
+          manager.add({
+            data: told.toast,
+            timeout: told.toast.kind === "error" ? 0 : SHOWN_MS,
+            priority: told.toast.kind === "error" ? "high" : "low",
+          });
+      }),
+    [],
+  );
+  const answer = (yes: boolean) => {
+    asked[0]!.answer(yes);
+    setAsked(asked.slice(1));
+  };
+  return (
+    <>
+      <Toast.Provider toastManager={manager} limit={4}>
+        <Toasts />
+      </Toast.Provider>
+      <Tips />
+      {asked[0] && <Asking key={asked.length} question={asked[0].question} onAnswer={answer} />}
+    </>
+  );
+}
+
+const ICONS = { done: <CircleCheck />, error: <OctagonX />, info: <Info /> };
+
+function Toasts() {
+  const { toasts, close } = Toast.useToastManager<Said>();
+  const navigate = useNavigate();
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const last = toasts.find((one) => one.data?.undo);
+      if (event.key === "u" && last && !isTyping(event)) act(last.id, last.data!.undo!);
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  });
+  const act = (id: string, does: () => unknown) => {
+    close(id);
+    void Promise.resolve()
+      .then(does)
+      .catch((error) => failed(error));
+  };
+  return (
+    <Toast.Portal>
+      <Toast.Viewport className="toasts">
+        {toasts.map((one) => {
+          const { text, kind = "done", undo, action } = one.data!;
+          return (
+            <Toast.Root key={one.id} toast={one} className={`toast ${kind}`} swipeDirection="right">
+              {ICONS[kind]}
+              <Toast.Description render={<div className="words" />}>{text}</Toast.Description>
+              {undo && (
+                <Button small keys="U" tip="Take it back" onClick={() => act(one.id, undo)}>
+                  Undo
+                </Button>
+              )}
+              {action && (
+                <Button small onClick={() => act(one.id, () => (action.to ? navigate(action.to) : action.act?.()))}>
+                  {action.name}
+                </Button>
+              )}
+              <IconButton icon={<X />} label="Close" onClick={() => close(one.id)} />
+            </Toast.Root>
+          );
+        })}
+      </Toast.Viewport>
+    </Toast.Portal>
+  );
+}
+
+const REST_MS = 400;
+
+/** Says what `data-tip` says of what the pointer rests on, or the keyboard has come to. */
+function Tips() {
+  const [over, setOver] = useState<HTMLElement | null>(null);
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const leave = () => {
+      clearTimeout(timer);
+      setOver(null);
+    };
+    const come = (event: Event, rest: number) => {
+      const found = (event.target as Element).closest?.<HTMLElement>("[data-tip]") ?? null;
+      leave();
+      if (found) timer = setTimeout(() => found.isConnected && setOver(found), rest);
+    };
+    const point = (event: Event) => come(event, REST_MS);
+    const focus = (event: Event) => (event.target as Element).matches?.(":focus-visible") && come(event, 0);
+    document.addEventListener("pointerover", point);
+    document.addEventListener("focusin", focus);
+    for (const name of ["pointerdown", "keydown", "focusout", "wheel"]) document.addEventListener(name, leave, { passive: true });
+    return () => {
+      leave();
+      document.removeEventListener("pointerover", point);
+      document.removeEventListener("focusin", focus);
+      for (const name of ["pointerdown", "keydown", "focusout", "wheel"]) document.removeEventListener(name, leave);
+    };
+  }, []);
+  if (!over?.dataset.tip) return null;
+  return (
+    <Tooltip.Root open>
+      <Tooltip.Portal>
+        <Tooltip.Positioner anchor={over} sideOffset={6} collisionPadding={8} className="over" style={{ pointerEvents: "none" }}>
+          <Tooltip.Popup className="tip-box">
+            {over.dataset.tip}
+            {over.dataset.keys && <Keys keys={over.dataset.keys} />}
+          </Tooltip.Popup>
+        </Tooltip.Positioner>
+      </Tooltip.Portal>
+    </Tooltip.Root>
+  );
+}

@@ -1,0 +1,78 @@
+import { Menu } from "@base-ui/react/menu";
+import { Popover } from "@base-ui/react/popover";
+import { Check } from "lucide-react";
+import { Fragment, type ReactNode, type RefObject } from "react";
+import { useNavigate } from "react-router";
+
+import type { MenuItem, MenuItems } from "../menu";
+import { Keys } from "../text";
+
+type Anchor = RefObject<HTMLElement | null>;
+
+/** Whoever presses the button again means to close it: the button does that itself. */
+const byButton = (anchor: Anchor, event: Event) => anchor.current?.contains(event.target as Node) ?? false;
+
+export function MenuBox({ anchor, label, items, onClose }: { anchor: Anchor; label: string; items: MenuItems; onClose: () => void }) {
+  return (
+    <Menu.Root
+      open
+      modal={false}
+      onOpenChange={(open, { event, reason }) => !open && !(reason === "outside-press" && byButton(anchor, event)) && onClose()}
+    >
+      <Menu.Portal>
+        <Menu.Positioner className="over" anchor={anchor} align="end" sideOffset={4} collisionPadding={8}>
+          <Menu.Popup className="menu-box" aria-label={label} finalFocus={anchor}>
+            {items.map((one, at) => (
+              <Fragment key={one?.name ?? at}>{one ? <Entry one={one} /> : <Menu.Separator />}</Fragment>
+            ))}
+          </Menu.Popup>
+        </Menu.Positioner>
+      </Menu.Portal>
+    </Menu.Root>
+  );
+}
+
+function Entry({ one }: { one: MenuItem }) {
+  const navigate = useNavigate();
+  const act = () => {
+    if (one.href) location.assign(one.href);
+    else if (one.to) navigate(one.to);
+    else one.act?.();
+  };
+  return (
+    <Menu.Item className={`mi ${one.danger ? "bad" : ""}`} disabled={Boolean(one.not)} label={one.name} onClick={act}>
+      {one.checked === undefined ? one.icon : one.checked ? <Check /> : <span style={{ width: 16 }} />}
+      <span className="cut">{one.name}</span>
+      {one.not ? <span className="why">{one.not}</span> : one.keys ? <Keys keys={one.keys} /> : null}
+    </Menu.Item>
+  );
+}
+
+export function PopoverBox({
+  anchor,
+  label,
+  wide,
+  children,
+  onClose,
+}: {
+  anchor: Anchor;
+  label: string;
+  wide?: boolean;
+  children: ReactNode;
+  onClose: () => void;
+}) {
+  return (
+    <Popover.Root
+      open
+      onOpenChange={(open, { event, reason }) => !open && !(reason === "outside-press" && byButton(anchor, event)) && onClose()}
+    >
+      <Popover.Portal>
+        <Popover.Positioner className="over" anchor={anchor} align="start" sideOffset={4} collisionPadding={8}>
+          <Popover.Popup className={`pop-box ${wide ? "wide" : ""}`} aria-label={label} finalFocus={anchor}>
+            {children}
+          </Popover.Popup>
+        </Popover.Positioner>
+      </Popover.Portal>
+    </Popover.Root>
+  );
+}

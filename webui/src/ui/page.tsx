@@ -1,0 +1,62 @@
+import type { ReactNode } from "react";
+
+import { State } from "./state";
+import { Tag } from "./text";
+
+export { useActionsHere, usePlace } from "./place";
+
+const SHOWN = 3;
+
+/** The head of a page: its title in one line, state, tags; facts below, at most five; what can be done at the right. */
+export function PageHead({
+  title,
+  id,
+  state,
+  tags = [],
+  facts = [],
+  actions,
+  beside,
+}: {
+  title: ReactNode;
+  id?: ReactNode;
+  state?: string;
+  tags?: string[];
+  facts?: ReactNode[];
+  actions?: ReactNode;
+  /** Beside the title, small. */
+  beside?: ReactNode;
+}) {
+  const told = facts.filter(Boolean);
+  return (
+    <div className="page-head head">
+      <div className="t">
+        <div className="l1">
+          <h1 title={typeof title === "string" ? title : undefined}>
+            {id !== undefined && <span className="id">{id}</span>}
+            {title}
+          </h1>
+          {state && <State state={state} pill />}
+          {tags.slice(0, SHOWN).map((tag) => (
+            <Tag key={tag}>{tag}</Tag>
+          ))}
+          {tags.length > SHOWN && (
+            <span className="ink3 sm nowrap" title={tags.slice(SHOWN).join(", ")}>
+              {tags.length - SHOWN} more
+            </span>
+          )}
+          {beside && <span className="ink3 nowrap">{beside}</span>}
+        </div>
+        {told.length > 0 && (
+          <div className="l2">
+            {told.map((fact, at) => (
+              <span key={at} className="fact">
+                {fact}
+              </span>
+            ))}
+          </div>
+        )}
+      </div>
+      {actions && <div className="acts">{actions}</div>}
+    </div>
+  );
+}

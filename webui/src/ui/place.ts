@@ -1,0 +1,54 @@
+/** Where the reader is, told by the page to the shell: breadcrumbs, the tab's title, what can be done here. */
+
+import { useEffect, useSyncExternalStore } from "react";
+
+import type { MenuItem } from "./menu";
+
+export interface Crumb {
+  name: string;
+  to?: string;
+}
+export interface Place {
+  crumbs: Crumb[];
+  title?: string;
+}
+
+function store<T>(empty: T) {
+  let value = empty;
+  const watchers = new Set<() => void>();
+  const set = (next: T) => {
+    value = next;
+    watchers.forEach((tell) => tell());
+  };
+  const subscribe = (watcher: () => void) => {
+    watchers.add(watcher);
+    return () => watchers.delete(watcher);
+  };
+  return { set, use: () => useSyncExternalStore(subscribe, () => value) };
+}
+
+const places = store<Place>({ crumbs: [] });
+const actions = store<MenuItem[]>([]);
+const NAME = "Steadfast";
+const NONE: MenuItem[] = [];
+
+/** Every page calls it: the last crumb is where one is, `title` what the tab says if that is more. */
+export function usePlace({ crumbs, title }: Place) {
+  const said = JSON.stringify([crumbs, title]);
+  useEffect(() => {
+    const [crumbs, title] = JSON.parse(said) as [Crumb[], string | null];
+    places.set({ crumbs, title: title ?? undefined });
+    document.title = [title ?? crumbs.at(-1)?.name, NAME].filter(Boolean).join(" · ");
+  }, [said]);
+}
+
+/** What the palette offers for what is open; the same list as long as nothing changes. */
+export function useActionsHere(items: MenuItem[]) {
+  useEffect(() => {
+    actions.set(items);
+    return () => actions.set(NONE);
+  }, [items]);
+}
+
+export const usePlaceNow = places.use;
+export const useActionsNow = actions.use;

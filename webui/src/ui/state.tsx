@@ -1,0 +1,87 @@
+/** How it stands with something: always icon and word, colour is the third sign. */
+
+import {
+  CircleArrowDown,
+  CircleCheck,
+  CirclePause,
+  CirclePlay,
+  CircleSlash,
+  CircleMinus,
+  Clock,
+  LoaderCircle,
+  type LucideIcon,
+} from "lucide-react";
+import type { ComponentType } from "react";
+
+import { stateName } from "../parts/format";
+
+/** Filled, with the cross above: the library's own draws one stroke of it below. */
+const Stop = ({ className }: { className?: string }) => (
+  <svg className={`lucide ${className}`} viewBox="0 0 24 24" fill="none" stroke="currentColor" strokeLinecap="round" aria-hidden="true">
+    <path d="M8 2h8l6 6v8l-6 6H8l-6-6V8z" fill="currentColor" strokeLinejoin="round" />
+    <path d="m9 9 6 6m0-6-6 6" />
+  </svg>
+);
+
+type Kind = "running" | "done" | "error" | "paused" | "queued" | "off";
+interface Mark {
+  kind: Kind;
+  icon: LucideIcon | ComponentType<{ className?: string }>;
+  look?: string;
+  word?: string;
+}
+
+const running: Mark = { kind: "running", icon: LoaderCircle, look: "turns arc", word: "RUNNING" };
+const queued: Mark = { kind: "queued", icon: Clock, look: "dashed", word: "QUEUED" };
+const off: Mark = { kind: "off", icon: CircleSlash };
+const failed: Mark = { kind: "error", icon: Stop, look: "filled" };
+const starting: Mark = { kind: "queued", icon: CirclePlay, look: "dashed" };
+const gone: Mark = { kind: "off", icon: CircleMinus };
+
+/** One word for one thing: what holds slots is running on every page. */
+const MARKS: Record<string, Mark> = {
+  RUNNING: running,
+  SCHEDULED: running,
+  SCHEDULED_BACKFILLED: running,
+  ACTIVE: { ...running, look: "", icon: CirclePlay, word: "ACTIVE" },
+  QUEUED: queued,
+  PENDING: queued,
+  WAITING: queued,
+  PULLING: starting,
+  STARTING: starting,
+  ASSIGNED: starting,
+  PAUSED: { kind: "paused", icon: CirclePause },
+  COMPLETED: { kind: "done", icon: CircleCheck, look: "filled" },
+  SUCCEEDED: { kind: "done", icon: CircleCheck, look: "filled" },
+  ERROR: failed,
+  FAILED: failed,
+  DELETE_FAILED: failed,
+  CANCELED: off,
+  STOPPED: { ...off, icon: CircleArrowDown, word: "STOPPED EARLY" },
+  STOPPED_EARLY: { ...off, icon: CircleArrowDown },
+  DELETED: gone,
+  DELETING: { ...gone, look: "turns arc", icon: LoaderCircle },
+  STOPPING: { ...off, look: "turns arc", icon: LoaderCircle },
+  TERMINATED: off,
+};
+
+const markOf = (name: string): Mark => MARKS[name] ?? MARKS[name.split("_")[0]!] ?? off;
+
+export const stateColour = (state: string) => `var(--${markOf(stateName(state)).kind})`;
+
+export function StateIcon({ state }: { state: string }) {
+  const { kind, icon: Icon, look = "" } = markOf(stateName(state));
+  return <Icon className={`s mark ${kind} ${look}`} />;
+}
+
+/** The text is the platform's word; the style sheet writes it as a word. */
+export function State({ state, why, pill }: { state: string; why?: string; pill?: boolean }) {
+  const name = stateName(state);
+  const { kind, word } = markOf(name);
+  return (
+    <span className={`state ${kind} ${pill ? "pill" : ""}`} title={why || undefined}>
+      <StateIcon state={state} />
+      <span>{word ?? name.replaceAll("_", " ")}</span>
+    </span>
+  );
+}
