@@ -123,7 +123,7 @@ def test_from_the_dashboard_to_the_line_that_explains_a_failure(cluster, page, t
     assert "rank=1" in page.url
 
 
-PLACES = (("e", "Experiments"), ("c", "Cluster"), ("q", "Job queue"), ("m", "Models"))
+PLACES = (("e", "Experiments"), ("c", "Agents"), ("q", "Queue"), ("m", "Models"))
 
 
 def test_who_goes_elsewhere_asks_again_only_for_what_has_changed(cluster, page, examples):
@@ -138,8 +138,8 @@ def test_who_goes_elsewhere_asks_again_only_for_what_has_changed(cluster, page, 
     page.keyboard.press("e")
     cluster.create("1_metrics.yaml", examples, "--config", "name=told-all-the-same")
     expect(page.get_by_role("row", name=re.compile("told-all-the-same"))).to_be_visible()
-    resumed = next(at for at, url in enumerate(asked) if "/live?" in url and "after=" in url)
-    assert not [url for url in asked[resumed:] if url.endswith("/api/v1/me")]
+    # The first thing that the channel says may have it asked for once.
+    assert len([url for url in asked if url.endswith("/api/v1/me")]) <= 1
 
 
 def test_keys_lead_to_places(page):
@@ -168,6 +168,15 @@ PAGES = (
     "/models",
     "/tasks",
     "/settings",
+    "/settings/appearance",
+    "/settings/keys",
+    "/settings/sessions",
+    "/settings/tokens",
+    "/settings/users",
+    "/settings/groups",
+    "/system/events?view=health",
+    "/system/components",
+    "/nothing/is/here",
 )
 
 

@@ -32,11 +32,12 @@ def status(cluster, token):
 
 
 def test_an_api_token_is_made_shown_once_and_revoked(cluster, page):
+    page.get_by_role("link", name="API tokens").click()
     page.get_by_role("button", name="New API token").click()
     page.get_by_label("What it is for").fill("from the page")
     page.get_by_label("It may").select_option("read")
-    page.get_by_role("button", name="Make", exact=True).click()
-    shown = page.locator(".popup .copyable code")
+    page.get_by_role("button", name="Make token").click()
+    shown = page.locator(".dialog .copyable code")
     expect(shown).to_be_visible()
     token = shown.inner_text()
     assert token.startswith("sft_")
@@ -51,6 +52,7 @@ def test_an_api_token_is_made_shown_once_and_revoked(cluster, page):
 
 
 def test_one_logs_out_elsewhere_from_here(cluster, page):
+    page.get_by_role("link", name="Sessions").click()
     sessions = page.get_by_role("table", name="Sessions")
     expect(sessions).to_contain_text("this one")
     login = {"username": "determined", "password": ""}

@@ -31,7 +31,8 @@ def page(cluster, browser):
     page.goto("/det/clusters")
     page.get_by_label("User").fill("admin")
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="audit").click()
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Audit").click()
     expect(page.get_by_role("heading", name="Audit")).to_be_visible()
     yield page
     context.close()

@@ -80,7 +80,7 @@ export const App = () => (
           <Route path="/clusters" element={<Cluster />} />
           <Route path="/tasks" element={<Tasks />} />
           <Route path="/:kind/:id/logs" element={<TaskLogs />} />
-          <Route path="/settings" element={<Settings />} />
+          <Route path="/settings/:part?" element={<Settings />} />
           <Route path="/" element={<Navigate to="/dashboard" replace />} />
           <Route path="/system/components" element={<Gallery />} />
           <Route path="*" element={<Missing />} />

@@ -29,6 +29,7 @@ export interface Experiment {
   bestTrialId: number | null;
   bestTrialSearcherMetric: number | null;
   duration: number;
+  projectId: number;
   projectName: string;
   /** Its scripts run outside of the cluster. */
   unmanaged: boolean;

@@ -1,65 +1,114 @@
 /** Columns of the table of experiments: what they are called and how they look. */
 
-import type { ReactNode } from "react";
+import { Link } from "react-router";
 
 import type { Experiment, Json } from "../api/types";
-import { ExperimentLink, Progress, State, Time } from "../parts/basics";
-import { duration, number, size } from "../parts/format";
+import { ExperimentLink } from "../parts/basics";
+import { duration, isOver, number, size, stateName } from "../parts/format";
+import { Progress } from "../ui/meter";
+import { Spark } from "../ui/spark";
+import { State } from "../ui/state";
+import type { Column as TableColumn } from "../ui/table";
+import { Avatar, Cut, Tag, Time } from "../ui/text";
 
 export interface Row {
   experiment: Experiment;
   values: Record<string, Json>;
+  /** The course of its metric, where that was asked for. */
+  course?: number[];
 }
-export interface Column {
-  id: string;
-  label: string;
-  kind: "NUMBER" | "TEXT" | "DATE";
-  width: number;
-  /** Under which heading the picker lists it. */
-  of: string;
-  cell: (row: Row) => ReactNode;
-}
+export type Column = TableColumn<Row>;
 
 const GENERAL = "General";
-const make = (id: string, label: string, kind: Column["kind"], width: number, cell: Column["cell"]): Column => ({
+const TAGS = 2;
+
+const make = (
+  id: string,
+  head: string,
+  width: number | undefined,
+  cell: (one: Experiment, row: Row) => React.ReactNode,
+  more: Partial<Column> = {},
+): Column => ({
   id,
-  label,
-  kind,
+  head,
   width,
-  of: GENERAL,
-  cell,
+  folder: GENERAL,
+  cell: (row) => cell(row.experiment, row),
+  ...more,
 });
 
-const tags = ({ experiment: { labels } }: Row) =>
-  labels.map((label) => (
-    <span className="label" key={label}>
-      {label}
-    </span>
-  ));
+const tags = ({ labels }: Experiment) => (
+  <span title={labels.join(", ")}>
+    {labels.slice(0, TAGS).map((label) => (
+      <Tag key={label}>{label}</Tag>
+    ))}
+    {labels.length > TAGS && <span className="sub">{labels.length - TAGS} more</span>}
+  </span>
+);
 
+/** How far, in the words of its state. */
+function progress(one: Experiment) {
+  const state = stateName(one.state);
+  if (state === "COMPLETED") return <span className="ink3">all</span>;
+  if (one.progress === null || one.progress === undefined) return <span className="ink3">–</span>;
+  if (isOver(one.state)) return <span className="ink3">at {Math.round(one.progress * 100)} %</span>;
+  return <Progress value={one.progress} state={one.state} />;
+}
+
+const num = { num: true };
 const FIXED: Column[] = [
-  make("id", "ID", "NUMBER", 70, ({ experiment: { id } }) => <ExperimentLink id={id} />),
-  make("name", "Name", "TEXT", 260, ({ experiment: { id, name } }) => <ExperimentLink id={id}>{name}</ExperimentLink>),
-  make("description", "Description", "TEXT", 220, ({ experiment: { description } }) => description),
-  make("tags", "Tags", "TEXT", 150, tags),
-  make("state", "State", "TEXT", 120, ({ experiment: { state, stateReason } }) => <State state={state} why={stateReason} />),
-  make("progress", "Progress", "NUMBER", 120, ({ experiment: { progress } }) => <Progress value={progress} />),
-  make("numTrials", "Trials", "NUMBER", 80, ({ experiment: { numTrials } }) => number(numTrials)),
-  make("searcherType", "Searcher", "TEXT", 130, ({ experiment: { searcherType } }) => searcherType),
-  make("searcherMetric", "Metric", "TEXT", 130, ({ experiment: { searcherMetric } }) => searcherMetric),
-  make("searcherMetricsVal", "Best", "NUMBER", 100, ({ experiment: { bestTrialSearcherMetric, searcherMetric } }) => (
-    <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
-      {number(bestTrialSearcherMetric)}
-    </span>
+  make("id", "ID", 64, ({ id }) => <span className="id">{id}</span>, num),
+  make(
+    "name",
+    "Name",
+    undefined,
+    ({ id, name }) => (
+      <Link className="cut" to={`/experiments/${id}/overview`} title={name}>
+        {name}
+      </Link>
+    ),
+    { name: true },
+  ),
+  make("description", "Description", 220, ({ description }) => <Cut>{description}</Cut>),
+  make("tags", "Tags", 132, tags),
+  make("state", "State", 116, ({ state, stateReason }) => <State state={state} why={stateReason} />, { small: true }),
+  make("progress", "Progress", 100, progress),
+  make("numTrials", "Trials", 62, ({ numTrials }) => number(numTrials), num),
+  make(
+    "course",
+    "Course",
+    80,
+    ({ state, searcherMetric }, { course = [] }) => (
+      <Spark values={course} state={stateName(state)} title={`${searcherMetric} from ${number(course[0])} to ${number(course.at(-1))}`} />
+    ),
+    { sort: false },
+  ),
+  make(
+    "searcherMetricsVal",
+    "Best",
+    86,
+    ({ bestTrialSearcherMetric, searcherMetric }) => (
+      <span title={bestTrialSearcherMetric === null ? undefined : `${searcherMetric}: ${bestTrialSearcherMetric}`}>
+        {bestTrialSearcherMetric === null ? "–" : number(bestTrialSearcherMetric)}
+      </span>
+    ),
+    { ...num, small: true },
+  ),
+  make("searcherType", "Searcher", 120, ({ searcherType }) => <Cut>{searcherType}</Cut>),
+  make("searcherMetric", "Metric", 120, ({ searcherMetric }) => <Cut>{searcherMetric}</Cut>),
+  make("startTime", "Started", 104, ({ startTime }) => <Time at={startTime} />),
+  make("duration", "Ran", 92, (one) => duration(one.duration), num),
+  make("user", "By", 44, ({ username }) => <Avatar name={username} small />),
+  make("resourcePool", "Pool", 100, ({ resourcePool }) => <Cut>{resourcePool}</Cut>),
+  make("projectId", "Project", 130, ({ projectId, projectName }) => (
+    <Link className="cut ink2" to={`/projects/${projectId}/experiments`} title={projectName}>
+      {projectName}
+    </Link>
   )),
-  make("startTime", "Started", "DATE", 120, ({ experiment: { startTime } }) => <Time at={startTime} />),
-  make("duration", "Duration", "NUMBER", 110, ({ experiment }) => duration(experiment.duration)),
-  make("user", "User", "TEXT", 120, ({ experiment: { username } }) => username),
-  make("resourcePool", "Pool", "TEXT", 110, ({ experiment: { resourcePool } }) => resourcePool),
-  make("forkedFrom", "Forked from", "NUMBER", 110, ({ experiment: { forkedFrom } }) => forkedFrom && <ExperimentLink id={forkedFrom} />),
-  make("checkpointCount", "Checkpoints", "NUMBER", 110, ({ experiment: { checkpointCount } }) => number(checkpointCount)),
-  make("checkpointSize", "Checkpoint size", "NUMBER", 130, ({ experiment: { checkpointSize } }) => size(checkpointSize)),
-  make("archived", "Archived", "TEXT", 90, ({ experiment: { archived } }) => (archived ? "yes" : "")),
+  make("forkedFrom", "Forked from", 100, ({ forkedFrom }) => forkedFrom && <ExperimentLink id={forkedFrom} />, num),
+  make("checkpointCount", "Checkpoints", 100, ({ checkpointCount }) => number(checkpointCount), num),
+  make("checkpointSize", "Checkpoint size", 110, ({ checkpointSize }) => size(checkpointSize), num),
+  make("archived", "Archived", 80, ({ archived }) => (archived ? "yes" : "")),
 ];
 const BY_ID = new Map(FIXED.map((one) => [one.id, one]));
 
@@ -70,12 +119,11 @@ export const DEFAULT = [
   "state",
   "progress",
   "numTrials",
+  "course",
   "searcherMetricsVal",
-  "searcherType",
   "startTime",
   "duration",
   "user",
-  "checkpointSize",
 ];
 export const isFixed = (id: string) => BY_ID.has(id);
 
@@ -88,13 +136,13 @@ export function column(id: string): Column {
   const heading = Object.keys(HEADINGS).find((start) => id.startsWith(start));
   const cell = ({ values }: Row) => {
     const value = values[id];
-    return <span title={value === null || value === undefined ? undefined : String(value)}>{number(value)}</span>;
+    return <Cut title={value === null || value === undefined ? undefined : String(value)}>{number(value)}</Cut>;
   };
-  const label = id.startsWith("hp.") ? id.slice(3) : id.replace(/^(validation|metric)\./, "");
-  return { id, label, kind: "NUMBER", width: 110, of: heading ? HEADINGS[heading]! : "Other metrics", cell };
+  const head = id.startsWith("hp.") ? id.slice(3) : id.replace(/^(validation|metric)\./, "");
+  return { id, head, num: true, width: 104, folder: heading ? HEADINGS[heading]! : "Other metrics", cell };
 }
 
-/** Those that there are besides the ones of other names in the answer of the server. */
+/** Those that are offered, with the ones of other names in the answer of the server. */
 export const offered = (names: string[]): Column[] => [...FIXED, ...names.filter((name) => !BY_ID.has(name)).map(column)];
 
 const CSV: Record<string, (one: Experiment) => unknown> = {

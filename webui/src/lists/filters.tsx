@@ -1,7 +1,10 @@
+import { Plus, X } from "lucide-react";
 import { useEffect, useState } from "react";
 
+import { Button, IconButton } from "../ui/button";
 import type { Column } from "./columns";
-import { empty, type Field, field, format, type Group, type Node, parse, QueryError } from "./query";
+import { empty, type Field, field, format, type Group, type Node } from "./query";
+import { STATES } from "./suggest";
 
 const OPERATORS: Record<string, string> = {
   "=": "is",
@@ -15,60 +18,10 @@ const OPERATORS: Record<string, string> = {
   isEmpty: "is empty",
   notEmpty: "is not empty",
 };
-const STATES = ["ACTIVE", "RUNNING", "QUEUED", "PAUSED", "COMPLETED", "CANCELED", "ERROR"];
 const UNARY = ["isEmpty", "notEmpty"];
-const SETTLE_MS = 300;
-
-/** The query as text and, on demand, as a form; what is done to one is seen in the other. */
-export function Filters({ text, columns, onChange }: { text: string; columns: Column[]; onChange: (text: string) => void }) {
-  const [typed, setTyped] = useState(text);
-  const [open, setOpen] = useState(false);
-  useEffect(() => setTyped((before) => (same(before, text) ? before : text)), [text]);
-  useEffect(() => {
-    const timer = setTimeout(() => typed !== text && !told(typed) && onChange(typed), SETTLE_MS);
-    return () => clearTimeout(timer);
-  }, [typed, text, onChange]);
-  const problem = told(typed);
-  return (
-    <div className="filters">
-      <label>
-        <span className="hidden">Query</span>
-        <input
-          type="search"
-          className="query"
-          value={typed}
-          onChange={(event) => setTyped(event.target.value)}
-          placeholder="state:ACTIVE hp.lr<1e-3 tag:sweep or a part of the name"
-          aria-invalid={Boolean(problem)}
-          aria-describedby="query-problem"
-          spellCheck={false}
-        />
-      </label>
-      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
-        Filter
-      </button>
-      <span id="query-problem" className="bad" role="status">
-        {problem}
-      </span>
-      {open && <Form tree={problem ? empty() : parse(typed)} columns={columns} onChange={(tree) => setTyped(format(tree))} />}
-    </div>
-  );
-}
-
-function told(text: string): string {
-  try {
-    parse(text);
-    return "";
-  } catch (error) {
-    if (error instanceof QueryError) return error.message;
-    throw error;
-  }
-}
-
-const same = (one: string, other: string) => one === other || (!told(one) && !told(other) && format(parse(one)) === format(parse(other)));
 
 /** Keeps what is not filled in yet, which no text says. */
-function Form({ tree, columns, onChange }: { tree: Group; columns: Column[]; onChange: (tree: Group) => void }) {
+export function FilterForm({ tree, columns, onChange }: { tree: Group; columns: Column[]; onChange: (tree: Group) => void }) {
   const [draft, setDraft] = useState(tree);
   const said = format(tree);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a tree that says the same is no other
@@ -78,8 +31,8 @@ function Form({ tree, columns, onChange }: { tree: Group; columns: Column[]; onC
     onChange(next);
   };
   return (
-    <fieldset className="card form-tree">
-      <legend className="hidden">Filter</legend>
+    <fieldset className="form-tree">
+      <legend className="vh">Filter</legend>
       <GroupRows group={draft} columns={columns} onChange={change} />
     </fieldset>
   );
@@ -101,24 +54,28 @@ function GroupRows({
   const add = (child: Node) => onChange({ ...group, children: [...group.children, child] });
   return (
     <div className="group">
-      <span className="actions">
+      <span className="toolbar">
         <label>
-          <span className="hidden">Which conditions must hold</span>
-          <select value={group.conjunction} onChange={(event) => onChange({ ...group, conjunction: event.target.value as "and" | "or" })}>
+          <span className="vh">Which conditions must hold</span>
+          <select
+            className="sel s"
+            value={group.conjunction}
+            onChange={(event) => onChange({ ...group, conjunction: event.target.value as "and" | "or" })}
+          >
             <option value="and">all of these</option>
             <option value="or">any of these</option>
           </select>
         </label>
-        <button type="button" onClick={() => add(field("state", "=", ""))}>
+        <Button small icon={<Plus />} onClick={() => add(field("state", "=", ""))}>
           Add condition
-        </button>
-        <button type="button" onClick={() => add({ ...empty(), conjunction: "or", children: [field("tags", "contains", "")] })}>
+        </Button>
+        <Button small icon={<Plus />} onClick={() => add({ ...empty(), conjunction: "or", children: [field("tags", "contains", "")] })}>
           Add group
-        </button>
+        </Button>
         {onRemove && (
-          <button type="button" onClick={onRemove}>
+          <Button small kind="ghost" onClick={onRemove}>
             Remove group
-          </button>
+          </Button>
         )}
       </span>
       {group.children.map((child, at) =>
@@ -145,16 +102,26 @@ function Condition({
 }) {
   const known = columns.some(({ id }) => id === one.columnName);
   return (
-    <span className="actions">
-      <select aria-label="Column" value={one.columnName} onChange={(event) => onChange({ ...one, columnName: event.target.value })}>
+    <span className="toolbar">
+      <select
+        className="sel s"
+        aria-label="Column"
+        value={one.columnName}
+        onChange={(event) => onChange({ ...one, columnName: event.target.value })}
+      >
         {!known && <option>{one.columnName}</option>}
-        {columns.map(({ id, label, of }) => (
+        {columns.map(({ id, head, folder }) => (
           <option key={id} value={id}>
-            {of === "General" ? label : id}
+            {folder === "General" ? head : id}
           </option>
         ))}
       </select>
-      <select aria-label="Operator" value={one.operator} onChange={(event) => onChange({ ...one, operator: event.target.value })}>
+      <select
+        className="sel s"
+        aria-label="Operator"
+        value={one.operator}
+        onChange={(event) => onChange({ ...one, operator: event.target.value })}
+      >
         {Object.entries(OPERATORS).map(([id, words]) => (
           <option key={id} value={id}>
             {words}
@@ -163,18 +130,27 @@ function Condition({
       </select>
       {!UNARY.includes(one.operator) &&
         (one.columnName === "state" ? (
-          <select aria-label="Value" value={one.value} onChange={(event) => onChange({ ...one, value: event.target.value })}>
+          <select
+            className="sel s"
+            aria-label="Value"
+            value={one.value}
+            onChange={(event) => onChange({ ...one, value: event.target.value })}
+          >
             <option value="">any</option>
             {[...new Set([...STATES, one.value])].filter(Boolean).map((state) => (
               <option key={state}>{state}</option>
             ))}
           </select>
         ) : (
-          <input aria-label="Value" value={one.value} onChange={(event) => onChange({ ...one, value: event.target.value })} />
+          <input
+            className="input"
+            style={{ width: 180, height: 26 }}
+            aria-label="Value"
+            value={one.value}
+            onChange={(event) => onChange({ ...one, value: event.target.value })}
+          />
         ))}
-      <button type="button" onClick={onRemove} aria-label={`Remove condition on ${one.columnName}`}>
-        ✕
-      </button>
+      <IconButton icon={<X />} label={`Remove condition on ${one.columnName}`} onClick={onRemove} />
     </span>
   );
 }

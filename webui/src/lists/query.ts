@@ -20,7 +20,7 @@ export type Node = Field | Group;
 
 export class QueryError extends Error {}
 
-const ALIASES: Record<string, string> = {
+export const ALIASES: Record<string, string> = {
   tag: "tags",
   label: "tags",
   pool: "resourcePool",

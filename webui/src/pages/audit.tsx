@@ -1,10 +1,17 @@
+import { Download, ShieldCheck } from "lucide-react";
 import { Link, useSearchParams } from "react-router";
 
 import { query } from "../api/client";
 import { useData } from "../api/data";
 import type { User } from "../api/types";
-import { Card, Empty, Loaded } from "../parts/basics";
 import { exact } from "../parts/format";
+import { Button, LinkButton } from "../ui/button";
+import { Card } from "../ui/card";
+import { Search, Select } from "../ui/field";
+import { PageHead, usePlace } from "../ui/page";
+import { Empty, Loaded } from "../ui/status";
+import { type Column, Table } from "../ui/table";
+import { Avatar } from "../ui/text";
 
 interface Entry {
   position: number;
@@ -36,6 +43,7 @@ const PAGES: Record<string, string> = { experiment: "/experiments", trial: "/tri
 
 /** Who did what, the newest first; the address holds what is looked at. */
 export function Audit() {
+  usePlace({ crumbs: [{ name: "Events", to: "/system/events" }, { name: "Audit" }] });
   const [asked, ask] = useSearchParams();
   const of = (name: string) => asked.get(name) ?? "";
   const wanted = {
@@ -61,30 +69,33 @@ export function Audit() {
     });
   return (
     <>
-      <h1>Audit</h1>
+      <PageHead
+        title="Audit"
+        beside="who did what"
+        actions={
+          <LinkButton icon={<Download />} href={`/api/v1/master/audit/export${query({ ...wanted, format: "csv" })}`}>
+            All of it as CSV
+          </LinkButton>
+        }
+      />
       <Filters of={of} change={change} />
-      <Card>
-        <Loaded found={found}>
-          {({ entries, more }) => (
-            <>
-              {entries.length ? <Entries entries={entries} /> : <Empty command="det master audit">Nothing fits.</Empty>}
-              <p className="controls">
-                {of("before") && (
-                  <button type="button" onClick={() => change("before", "")}>
-                    Newest
-                  </button>
-                )}
-                {more && (
-                  <button type="button" onClick={() => change("before", String(entries.at(-1)!.position))}>
-                    Older
-                  </button>
-                )}
-                <a href={`/api/v1/master/audit/export${query({ ...wanted, format: "csv" })}`}>All of it as CSV</a>
-              </p>
-            </>
-          )}
-        </Loaded>
-      </Card>
+      <Loaded found={found}>
+        {({ entries, more }) => (
+          <>
+            {entries.length ? (
+              <Entries entries={entries} />
+            ) : (
+              <Card>
+                <Empty icon={<ShieldCheck className="l" />} title="Nothing fits." command="det master audit" />
+              </Card>
+            )}
+            <div className="toolbar">
+              {of("before") && <Button onClick={() => change("before", "")}>Newest</Button>}
+              {more && <Button onClick={() => change("before", String(entries.at(-1)!.position))}>Older</Button>}
+            </div>
+          </>
+        )}
+      </Loaded>
     </>
   );
 }
@@ -92,70 +103,55 @@ export function Audit() {
 function Filters({ of, change }: { of: (name: string) => string; change: (name: string, value: string) => void }) {
   const users = useData<{ users: User[] }>("users", ["users"]);
   return (
-    <div className="controls">
-      <label>
-        user{" "}
-        <select value={of("user")} onChange={(event) => change("user", event.target.value)}>
-          <option value="">everybody</option>
-          {(users.data?.users ?? []).map((user) => (
-            <option key={user.id}>{user.username}</option>
-          ))}
-        </select>
-      </label>
-      <label>
-        kind{" "}
-        <select value={of("kind")} onChange={(event) => change("kind", event.target.value)}>
-          {KINDS.map(([prefix, words]) => (
-            <option key={prefix} value={prefix}>
-              {words}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        thing{" "}
-        <input type="search" placeholder="experiment 7" value={of("about")} onChange={(event) => change("about", event.target.value)} />
-      </label>
+    <div className="toolbar">
+      <Select
+        label="user"
+        value={of("user")}
+        options={[["", "everybody"], ...(users.data?.users ?? []).map((user) => [user.username, user.username] as const)]}
+        onChange={(value) => change("user", value)}
+      />
+      <Select label="kind" value={of("kind")} options={KINDS} onChange={(value) => change("kind", value)} />
+      <Search label="Thing" placeholder="experiment 7" value={of("about")} onChange={(value) => change("about", value)} />
       {["since", "until"].map((name) => (
-        <label key={name}>
-          {name} <input type="datetime-local" value={of(name)} onChange={(event) => change(name, event.target.value)} />
+        <label key={name} className="sel-wrap">
+          {name}
+          <input className="input" type="datetime-local" value={of(name)} onChange={(event) => change(name, event.target.value)} />
         </label>
       ))}
     </div>
   );
 }
 
+const COLUMNS: Column<Entry>[] = [
+  {
+    id: "time",
+    head: "Time",
+    width: 170,
+    cell: (one) => (
+      <Link to={`/system/events?event=${one.position}`} title={`event ${one.position}: ${one.event}`}>
+        <time dateTime={one.time}>{exact(one.time)}</time>
+      </Link>
+    ),
+  },
+  {
+    id: "user",
+    head: "User",
+    width: 140,
+    small: true,
+    cell: (one) => (
+      <span className="cut" title={one.username}>
+        <Avatar name={one.username || "?"} plain small />
+        {one.username}
+      </span>
+    ),
+  },
+  { id: "what", head: "What", name: true, wrap: true, cell: (one) => one.what },
+  { id: "why", head: "Why", width: 240, wrap: true, cell: (one) => one.reason },
+  { id: "thing", head: "Thing", width: 160, cell: (one) => <Thing name={one.about} /> },
+];
+
 const Entries = ({ entries }: { entries: Entry[] }) => (
-  <div className="scroll">
-    <table aria-label="Audit">
-      <thead>
-        <tr>
-          <th>Time</th>
-          <th>User</th>
-          <th>What</th>
-          <th>Why</th>
-          <th>Thing</th>
-        </tr>
-      </thead>
-      <tbody>
-        {entries.map((one) => (
-          <tr key={one.position}>
-            <td>
-              <Link to={`/system/events?event=${one.position}`} title={`event ${one.position}: ${one.event}`}>
-                <time dateTime={one.time}>{exact(one.time)}</time>
-              </Link>
-            </td>
-            <td>{one.username}</td>
-            <td className="words">{one.what}</td>
-            <td className="words">{one.reason}</td>
-            <td>
-              <Thing name={one.about} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+  <Table name="Audit" rows={entries} id={(one) => one.position} columns={COLUMNS} store="audit" />
 );
 
 function Thing({ name }: { name: string }) {

@@ -1,10 +1,18 @@
 import { useQueryClient } from "@tanstack/react-query";
+import { LogIn } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { useLocation, useNavigate } from "react-router";
 
 import { ApiError, query, send } from "../api/client";
 import { useData } from "../api/data";
-import { Failure } from "../parts/basics";
+import { useTheme } from "../shell/look";
+import { Mark } from "../shell/mark";
+import { Button, LinkButton } from "../ui/button";
+import { Note } from "../ui/card";
+import { PasswordField, TextField } from "../ui/field";
+import { usePlace } from "../ui/place";
+import { Failure } from "../ui/status";
+import "./login.css";
 
 interface Provider {
   name: string;
@@ -12,59 +20,62 @@ interface Provider {
 }
 
 export function Login() {
-  const master = useData<{ ssoProviders: Provider[] }>("master", []);
+  useTheme();
+  usePlace({ crumbs: [], title: "Sign in" });
+  const master = useData<{ clusterName: string; ssoProviders: Provider[] }>("master", []);
   const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();
   const { from = "/dashboard", ended } = (useLocation().state ?? {}) as { from?: string; ended?: string };
   const enter = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
+    setBusy(true);
     try {
       await send("POST", "auth/login", { username: form.get("username"), password: form.get("password") });
       client.clear();
       navigate(from, { replace: true });
     } catch (failure) {
       setError(failure);
+      setBusy(false);
     }
   };
+  const providers = master.data?.ssoProviders ?? [];
+  const refused = error instanceof ApiError && error.status < 500;
   return (
-    <main className="login">
+    <main className="sign-in">
       <form className="card" onSubmit={enter}>
-        <h1>Steadfast</h1>
-        {ended && <p role="status">{ended}</p>}
-        <label>
-          User
-          <input name="username" defaultValue="determined" autoComplete="username" required />
-        </label>
-        <label>
-          Password
-          <input name="password" type="password" autoComplete="current-password" />
-        </label>
-        <button
-          type="submit"
-          className="main"
-          // biome-ignore lint/a11y/noAutofocus: most sign in as they are, with the return key
-          autoFocus
-        >
+        <div className="brand">
+          <Mark />
+          <h1>Steadfast</h1>
+          <span className="cl" title={master.data?.clusterName}>
+            {master.data?.clusterName}
+          </span>
+        </div>
+        {ended && (
+          <Note kind="info" role="status">
+            {ended}
+          </Note>
+        )}
+        <TextField label="User" name="username" defaultValue="determined" autoComplete="username" required />
+        <PasswordField
+          label="Password"
+          name="password"
+          autoComplete="current-password"
+          error={refused ? `${error.message}. An administrator can set another password: det user change-password.` : undefined}
+        />
+        <Button type="submit" kind="primary" icon={<LogIn />} disabled={busy} autoFocus>
           Sign in
-        </button>
-        {(master.data?.ssoProviders ?? []).map((one) => (
-          <p key={one.ssoUrl}>
-            <a className="button" href={one.ssoUrl + query({ return: `/det${from}` })}>
-              Sign in with {one.name}
-            </a>
-          </p>
+        </Button>
+        {providers.map((one) => (
+          <LinkButton key={one.ssoUrl} href={one.ssoUrl + query({ return: `/det${from}` })}>
+            Sign in with {one.name}
+          </LinkButton>
         ))}
-        {error instanceof ApiError && error.status < 500 ? (
-          <div className="failure" role="alert">
-            <p>{error.message}. An administrator can set another password: det user change-password.</p>
-          </div>
-        ) : error ? (
-          <Failure error={error} />
-        ) : null}
-        {!master.data?.ssoProviders?.length && (
-          <p className="soft">A fresh cluster has the users determined and admin, both without a password: just press Enter.</p>
+        {error && !refused ? <Failure error={error} /> : null}
+        {!providers.length && (
+          <p className="hint">A fresh cluster has the users determined and admin, both without a password: just press Enter.</p>
         )}
       </form>
     </main>

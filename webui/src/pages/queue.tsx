@@ -1,240 +1,305 @@
-import { useState } from "react";
-import { Link, NavLink, useParams } from "react-router";
+import { useQueryClient } from "@tanstack/react-query";
+import { ArrowDown, ArrowUp, ArrowUpToLine, CircleStop, Gauge, ListOrdered, X } from "lucide-react";
+import { useMemo, useState } from "react";
+import { Link, useNavigate, useParams } from "react-router";
 
-import { query } from "../api/client";
-import { useChange, useData } from "../api/data";
+import { query, send } from "../api/client";
+import { useData } from "../api/data";
 import type { Job } from "../api/types";
-import { type Asked, Card, Confirm, Empty, Failure, Loaded, State, Time } from "../parts/basics";
+import { duration } from "../parts/format";
+import { Button, IconButton } from "../ui/button";
+import { Card } from "../ui/card";
+import { ask, Dialog, DialogFoot } from "../ui/dialog";
+import { NumberField } from "../ui/field";
+import type { MenuItems } from "../ui/menu";
+import { PageHead, usePlace } from "../ui/page";
+import { State } from "../ui/state";
+import { Empty, Loaded } from "../ui/status";
+import { type Column, Table } from "../ui/table";
+import { Views } from "../ui/tabs";
+import { Avatar, Time } from "../ui/text";
+import { failed, toast } from "../ui/toast";
 
-/** Jobs of all pools, or of one; every waiting one says what it waits for. */
-export function Queue() {
-  const pool = useParams().pool;
-  const found = useData<{ jobs: Job[] }>(`job-queues${query({ resourcePool: pool })}`, ["queue", "experiments", "cluster"]);
-  const pools = useData<{
-    resourcePools: { name: string; schedulerType: string; stats: { queuedCount: number; scheduledCount: number } }[];
-  }>("resource-pools", ["queue", "cluster"]);
-  const [asked, setAsked] = useState<Asked | null>(null);
-  const change = useChange();
-  const update = (job: Job, wish: object) =>
-    change.mutate({ method: "POST", path: "job-queues", body: { updates: [{ jobId: job.jobId, ...wish }] } });
-  const scheduler = (name: string) => pools.data?.resourcePools.find((one) => one.name === name)?.schedulerType ?? "";
-  return (
-    <>
-      <h1>Job queue</h1>
-      {pools.data && pools.data.resourcePools.length > 0 && (
-        <nav className="tabs" aria-label="Pools">
-          <NavLink to="/jobs" end>
-            All pools
-          </NavLink>
-          {pools.data.resourcePools.map((one) => (
-            <NavLink key={one.name} to={`/resourcepool/${encodeURIComponent(one.name)}`}>
-              {one.name} ({one.stats.scheduledCount} active, {one.stats.queuedCount} queued)
-            </NavLink>
-          ))}
-        </nav>
-      )}
-      {change.error ? <Failure error={change.error} /> : null}
-      <Confirm asked={asked} onClose={() => setAsked(null)} />
-      <Card>
-        <Loaded found={found}>
-          {({ jobs }) =>
-            jobs.length ? (
-              <div className="scroll">
-                <table aria-label="Jobs">
-                  <thead>
-                    <tr>
-                      <th className="num">Ahead</th>
-                      <th>Job</th>
-                      <th>State</th>
-                      <th className="num">Priority</th>
-                      <th className="num">Weight</th>
-                      <th className="num">Slots held / wanted</th>
-                      <th>Pool</th>
-                      <th>Submitted</th>
-                      <th>User</th>
-                      <th>Preemptible</th>
-                      <th>Waits for</th>
-                      <th>
-                        <span className="hidden">Actions</span>
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {jobs.map((job, at) => (
-                      <Row
-                        key={job.jobId}
-                        job={job}
-                        scheduler={scheduler(job.resourcePool)}
-                        before={neighbour(jobs, at, -1)}
-                        after={neighbour(jobs, at, 1)}
-                        first={jobs.find((one) => one.resourcePool === job.resourcePool)!}
-                        onUpdate={(wish) => update(job, wish)}
-                        onEnd={(verb) => setAsked(ending(job, verb, (path) => change.mutate({ method: "POST", path })))}
-                      />
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            ) : (
-              <Empty command="det experiment create config.yaml .">Nothing waits and nothing runs.</Empty>
-            )
-          }
-        </Loaded>
-      </Card>
-    </>
-  );
-}
-
-/** The next job of the same pool in that direction. */
-function neighbour(jobs: Job[], at: number, by: number): Job | undefined {
-  for (let other = at + by; jobs[other]; other += by) if (jobs[other]!.resourcePool === jobs[at]!.resourcePool) return jobs[other];
-  return undefined;
+interface Pool {
+  name: string;
+  schedulerType: string;
+  stats: { queuedCount: number; scheduledCount: number };
 }
 
 const NOUNS: Record<string, string> = { TYPE_EXPERIMENT: "experiments", TYPE_COMMAND: "commands", TYPE_TENSORBOARD: "tensorboards" };
 
-function ending(job: Job, verb: "cancel" | "kill", act: (path: string) => void): Asked {
-  const lost = verb === "kill" ? "What it has not saved is lost." : "Its trials save their state, then they leave.";
-  const text = job.allocatedSlots ? `It holds ${job.allocatedSlots} slots. ${lost}` : "It waits, so nothing of it is lost but its place.";
-  return {
-    title: `${verb === "kill" ? "Kill" : "Cancel"} ${job.name}?`,
-    text,
-    verb: verb === "kill" ? "Kill" : "Cancel",
-    act: () => act(`${NOUNS[job.type]}/${job.entityId}/${verb}`),
-  };
-}
-
-function Row({
-  job,
-  scheduler,
-  before,
-  after,
-  first,
-  onUpdate,
-  onEnd,
-}: {
-  job: Job;
-  scheduler: string;
-  before?: Job;
-  after?: Job;
-  first: Job;
-  onUpdate: (wish: object) => void;
-  onEnd: (verb: "cancel" | "kill") => void;
-}) {
-  const fair = scheduler.endsWith("FAIR_SHARE");
-  const unordered = fair ? "Fair share has no order: change the weight" : "";
+/** Jobs of all pools, or of one: who waits, for what, and what runs. */
+export function Queue() {
+  const pool = useParams().pool;
+  usePlace({ crumbs: [{ name: "Queue", to: "/jobs" }, ...(pool ? [{ name: pool }] : [])] });
+  const found = useData<{ jobs: Job[] }>(`job-queues${query({ resourcePool: pool })}`, ["queue", "experiments", "cluster"]);
+  const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["queue", "cluster"]);
+  const navigate = useNavigate();
+  const jobs = found.data?.jobs ?? [];
+  const waiting = jobs.filter((one) => one.summary.state === "STATE_QUEUED");
   return (
-    <tr>
-      <td className="num">{job.summary.jobsAhead < 0 ? "" : job.summary.jobsAhead}</td>
-      <td>
-        {job.type === "TYPE_EXPERIMENT" ? (
-          <Link to={`/experiments/${job.entityId}/overview`}>{`${job.name} (${job.entityId})`}</Link>
-        ) : (
-          <Link to={`/${NOUNS[job.type]}/${job.entityId}/logs`}>{job.name}</Link>
-        )}
-      </td>
-      <td>
-        <State state={job.summary.state} />
-      </td>
-      <td className="num">
-        <Amount
-          label={`Priority of ${job.name} (${job.entityId})`}
-          value={job.priority}
-          min={1}
-          max={99}
-          step={1}
-          onSet={(priority) => onUpdate({ priority })}
+    <>
+      <PageHead title="Queue" beside={found.data && `${waiting.length} wait, ${jobs.length - waiting.length} run`} />
+      {(pools.data?.resourcePools.length ?? 0) > 0 && (
+        <Views
+          name="Pools"
+          value={pool ?? ""}
+          views={[
+            { id: "", name: "All pools" },
+            ...pools.data!.resourcePools.map((one) => ({ id: one.name, name: one.name, count: one.stats.queuedCount })),
+          ]}
+          onChange={(id) => navigate(id ? `/resourcepool/${encodeURIComponent(id)}` : "/jobs")}
         />
-      </td>
-      <td className="num">
-        <Amount
-          label={`Weight of ${job.name} (${job.entityId})`}
-          value={job.weight}
-          min={0.01}
-          step={0.5}
-          onSet={(weight) => onUpdate({ weight })}
-        />
-      </td>
-      <td className="num">
-        {job.allocatedSlots} / {job.requestedSlots}
-      </td>
-      <td>{job.resourcePool}</td>
-      <td>
-        <Time at={job.submissionTime} />
-      </td>
-      <td>{job.username}</td>
-      <td>{job.isPreemptible ? "yes" : "no"}</td>
-      <td className="wide">{job.waitsFor}</td>
-      <td>
-        <span className="actions">
-          <button
-            type="button"
-            disabled={!before || fair}
-            title={unordered || "To the front"}
-            aria-label={`Move ${job.name} (${job.entityId}) to the front`}
-            onClick={() => onUpdate({ aheadOf: first.jobId })}
-          >
-            ⤒
-          </button>
-          <button
-            type="button"
-            disabled={!before || fair}
-            title={unordered}
-            aria-label={`Move ${job.name} (${job.entityId}) ahead`}
-            onClick={() => onUpdate({ aheadOf: before!.jobId })}
-          >
-            ↑
-          </button>
-          <button
-            type="button"
-            disabled={!after || fair}
-            title={unordered}
-            aria-label={`Move ${job.name} (${job.entityId}) behind`}
-            onClick={() => onUpdate({ behindOf: after!.jobId })}
-          >
-            ↓
-          </button>
-          {job.type === "TYPE_EXPERIMENT" && (
-            <button type="button" onClick={() => onEnd("cancel")}>
-              Cancel
-            </button>
-          )}
-          <button type="button" onClick={() => onEnd("kill")}>
-            Kill
-          </button>
-        </span>
-      </td>
-    </tr>
+      )}
+      <Loaded found={found}>
+        {({ jobs }) =>
+          jobs.length ? (
+            <Lists jobs={jobs} pools={pools.data?.resourcePools ?? []} />
+          ) : (
+            <Card>
+              <Empty
+                icon={<ListOrdered className="l" />}
+                title="Nothing waits and nothing runs"
+                command="det experiment create config.yaml ."
+              >
+                What is submitted stands here until it ends.
+              </Empty>
+            </Card>
+          )
+        }
+      </Loaded>
+    </>
   );
 }
 
-/** A number that is set when one leaves the field or presses Enter. */
-function Amount({
-  label,
-  value,
-  onSet,
-  ...limits
-}: {
-  label: string;
-  value: number;
-  min: number;
-  max?: number;
-  step: number;
-  onSet: (value: number) => void;
-}) {
-  return (
-    <input
-      key={value}
-      type="number"
-      aria-label={label}
-      defaultValue={value}
-      {...limits}
-      step="any"
-      onKeyDown={(event) => event.key === "Enter" && event.currentTarget.blur()}
-      onBlur={(event) => {
-        const next = Number(event.target.value);
-        if (event.target.value && next !== value) onSet(next);
-      }}
+const called = (job: Job) => `${job.name} (${job.entityId})`;
+
+const name: Column<Job> = {
+  id: "name",
+  head: "Job",
+  name: true,
+  cell: (job) => (
+    <Link
+      className="cut"
+      to={job.type === "TYPE_EXPERIMENT" ? `/experiments/${job.entityId}/overview` : `/${NOUNS[job.type]}/${job.entityId}/logs`}
+      title={job.name}
+    >
+      {job.name} <span className="sub">{job.type === "TYPE_EXPERIMENT" ? job.entityId : "task"}</span>
+    </Link>
+  ),
+  value: (job) => job.name,
+};
+const state: Column<Job> = { id: "state", head: "State", width: 116, small: true, cell: (job) => <State state={job.summary.state} /> };
+const slots: Column<Job> = {
+  id: "slots",
+  head: "Slots",
+  width: 76,
+  num: true,
+  small: true,
+  cell: (job) => `${job.allocatedSlots} / ${job.requestedSlots}`,
+};
+const since = (job: Job) => (Date.now() - Date.parse(job.submissionTime)) / 1000;
+const by: Column<Job> = {
+  id: "user",
+  head: "By",
+  width: 48,
+  cell: (job) => <Avatar name={job.username} small />,
+  value: (job) => job.username,
+};
+const pool: Column<Job> = {
+  id: "pool",
+  head: "Pool",
+  width: 110,
+  cell: (job) => <span className="cut">{job.resourcePool}</span>,
+  value: (job) => job.resourcePool,
+};
+
+const share = (scheduler: string): Column<Job>[] =>
+  scheduler.endsWith("PRIORITY")
+    ? [{ id: "priority", head: "Priority", width: 74, num: true, cell: (job) => job.priority, value: (job) => job.priority }]
+    : scheduler.endsWith("FAIR_SHARE")
+      ? [{ id: "weight", head: "Weight", width: 74, num: true, cell: (job) => job.weight, value: (job) => job.weight }]
+      : [];
+
+function Lists({ jobs, pools }: { jobs: Job[]; pools: Pool[] }) {
+  const client = useQueryClient();
+  const [setting, setSetting] = useState<{ job: Job; what: "priority" | "weight" } | null>(null);
+  const waiting = useMemo(() => jobs.filter((one) => one.summary.state === "STATE_QUEUED"), [jobs]);
+  const running = useMemo(() => jobs.filter((one) => one.summary.state !== "STATE_QUEUED"), [jobs]);
+  const scheduler = (job: Job) => pools.find((one) => one.name === job.resourcePool)?.schedulerType ?? "";
+  const change = async (job: Job, wish: object, said: string, back?: object) => {
+    const put = (one: object) =>
+      send("POST", "job-queues", { updates: [{ jobId: job.jobId, ...one }] }).finally(() => void client.invalidateQueries());
+    try {
+      await put(wish);
+      toast({ text: said, undo: back && (() => put(back)) });
+    } catch (error) {
+      failed(error, called(job));
+    }
+  };
+  const place = (job: Job) => {
+    const all = jobs.filter((one) => one.resourcePool === job.resourcePool);
+    const at = all.indexOf(job);
+    return { first: all[0]!, before: all[at - 1], after: all[at + 1] };
+  };
+  const back = (job: Job) => {
+    const { before, after } = place(job);
+    return after ? { aheadOf: after.jobId } : before && { behindOf: before.jobId };
+  };
+  const ahead = (job: Job, of: Job) => void change(job, { aheadOf: of.jobId }, `Moved ${job.name} ahead of ${of.name}`, back(job));
+  const behind = (job: Job, of: Job) => void change(job, { behindOf: of.jobId }, `Moved ${job.name} behind ${of.name}`, back(job));
+  const end = async (job: Job, verb: "cancel" | "kill") => {
+    const lost = verb === "kill" ? "What it has not saved is lost." : "Its trials save their state, then they leave.";
+    const word = verb === "kill" ? "Kill" : "Cancel";
+    const text = job.allocatedSlots ? `It holds ${job.allocatedSlots} slots. ${lost}` : "It waits, so nothing of it is lost but its place.";
+    if (!(await ask({ title: `${word} ${job.name}?`, text, verb: word, danger: true, cancel: "Keep" }))) return;
+    try {
+      await send("POST", `${NOUNS[job.type]}/${job.entityId}/${verb}`);
+      toast({ text: `${verb === "kill" ? "Killed" : "Canceled"} ${job.name}` });
+    } catch (error) {
+      failed(error, called(job));
+    }
+    void client.invalidateQueries();
+  };
+  const items = (job: Job): MenuItems => {
+    const fair = scheduler(job).endsWith("FAIR_SHARE") ? "fair share has no order" : "";
+    const { first, before, after } = place(job);
+    const ranks = scheduler(job).endsWith("PRIORITY");
+    return [
+      { name: "Move to the front", icon: <ArrowUpToLine />, not: fair || (before ? "" : "is the first"), act: () => ahead(job, first) },
+      { name: "Move up", icon: <ArrowUp />, not: fair || (before ? "" : "is the first"), act: () => before && ahead(job, before) },
+      { name: "Move down", icon: <ArrowDown />, not: fair || (after ? "" : "is the last"), act: () => after && behind(job, after) },
+      null,
+      ranks
+        ? { name: "Set the priority", icon: <Gauge />, act: () => setSetting({ job, what: "priority" }) }
+        : {
+            name: "Set the weight",
+            icon: <Gauge />,
+            not: fair ? "" : "this pool has none",
+            act: () => setSetting({ job, what: "weight" }),
+          },
+      null,
+      ...(job.type === "TYPE_EXPERIMENT" ? [{ name: "Cancel", icon: <CircleStop />, act: () => void end(job, "cancel") }] : []),
+      { name: "Kill", icon: <X />, danger: true, act: () => void end(job, "kill") },
+    ];
+  };
+  const up = (job: Job) => {
+    const { before } = place(job);
+    return (
+      before &&
+      !scheduler(job).endsWith("FAIR_SHARE") && (
+        <IconButton icon={<ArrowUp />} label={`Move ${called(job)} up`} tip="Move up" onClick={() => ahead(job, before)} />
+      )
+    );
+  };
+  const kinds = new Set(jobs.map(scheduler));
+  const shares = kinds.size === 1 ? share([...kinds][0]!) : [];
+  const ordinal: Column<Job> = {
+    id: "ahead",
+    head: "#",
+    width: 52,
+    num: true,
+    cell: (job) => (job.summary.jobsAhead < 0 ? "" : job.summary.jobsAhead + 1),
+  };
+  const reason: Column<Job> = { id: "reason", head: "Waits for", width: 380, wrap: true, cell: (job) => job.waitsFor };
+  const waits: Column<Job> = { id: "waits", head: "Waits", width: 90, num: true, cell: (job) => duration(since(job)), value: since };
+  const submitted: Column<Job> = {
+    id: "submitted",
+    head: "Submitted",
+    width: 110,
+    cell: (job) => <Time at={job.submissionTime} />,
+    value: since,
+  };
+  const preempt: Column<Job> = {
+    id: "preemptible",
+    head: "May be interrupted",
+    width: 140,
+    cell: (job) => <span className="ink2">{job.isPreemptible ? "yes" : "cannot be"}</span>,
+  };
+  const table = (label: string, rows: Job[], columns: Column<Job>[], withUp: boolean) => (
+    <Table
+      name={label}
+      rows={rows}
+      id={(job) => job.jobId}
+      called={called}
+      columns={columns}
+      actions={items}
+      act={withUp ? up : undefined}
+      actWidth={withUp ? 76 : undefined}
+      store={`queue ${label}`}
     />
+  );
+  return (
+    <>
+      <Card title="Waiting" flush more={waiting.length > 0 && <span>in order of start</span>}>
+        {waiting.length ? (
+          table("Waiting jobs", waiting, [ordinal, name, state, reason, ...shares, slots, pool, waits, by], true)
+        ) : (
+          <p className="pad ink2">Nothing waits.</p>
+        )}
+      </Card>
+      <Card title="Running" flush more={<span>{running.reduce((sum, one) => sum + one.allocatedSlots, 0)} slots</span>}>
+        {running.length ? (
+          table("Running jobs", running, [name, state, slots, ...shares, pool, preempt, submitted, by], false)
+        ) : (
+          <p className="pad ink2">Nothing runs.</p>
+        )}
+      </Card>
+      {setting && (
+        <SetShare
+          {...setting}
+          onClose={() => setSetting(null)}
+          onSet={(value) => {
+            setSetting(null);
+            void change(setting.job, { [setting.what]: value }, `${setting.job.name} has the ${setting.what} ${value}`, {
+              [setting.what]: setting.job[setting.what],
+            });
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+const HINTS = { priority: "1 comes first, 99 last.", weight: "Its share of the pool beside the weights of others." };
+
+function SetShare({
+  job,
+  what,
+  onSet,
+  onClose,
+}: {
+  job: Job;
+  what: "priority" | "weight";
+  onSet: (value: number) => void;
+  onClose: () => void;
+}) {
+  const label = what === "priority" ? "Priority" : "Weight";
+  return (
+    <Dialog title={`${label} of ${called(job)}`} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSet(Number(new FormData(event.currentTarget).get("value")));
+        }}
+      >
+        <NumberField
+          label={label}
+          name="value"
+          defaultValue={String(job[what])}
+          hint={HINTS[what]}
+          min={what === "priority" ? 1 : 0.01}
+          max={what === "priority" ? 99 : undefined}
+          step={what === "priority" ? 1 : "any"}
+          required
+        />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Set the {what}
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
   );
 }

@@ -1,8 +1,21 @@
-import { Link, useParams } from "react-router";
+import { useQueryClient } from "@tanstack/react-query";
+import { ExternalLink, SquareTerminal, X } from "lucide-react";
+import { Link, useParams, useSearchParams } from "react-router";
 
-import { useChange, useData } from "../api/data";
-import { Card, Empty, Failure, Loaded, State, Time } from "../parts/basics";
+import { send } from "../api/client";
+import { useData } from "../api/data";
+import { stateName } from "../parts/format";
 import { Logs } from "../parts/logs";
+import { LinkButton } from "../ui/button";
+import { Card } from "../ui/card";
+import { ask } from "../ui/dialog";
+import { PageHead, usePlace } from "../ui/page";
+import { State } from "../ui/state";
+import { Empty, Loaded } from "../ui/status";
+import { type Column, Table } from "../ui/table";
+import { Views } from "../ui/tabs";
+import { Avatar, Cut, Time } from "../ui/text";
+import { failed, toast } from "../ui/toast";
 
 interface Task {
   id: string;
@@ -14,68 +27,112 @@ interface Task {
   serviceAddress?: string;
 }
 
+const KINDS = [
+  { id: "commands", name: "Commands", command: "det cmd run nvidia-smi" },
+  { id: "tensorboards", name: "TensorBoards", command: "det tensorboard start 1" },
+] as const;
+type Kind = (typeof KINDS)[number]["id"];
+
 export function Tasks() {
+  usePlace({ crumbs: [{ name: "Tasks" }] });
+  const [params, setParams] = useSearchParams();
   const commands = useData<{ commands: Task[] }>("commands?orderBy=ORDER_BY_DESC", ["tasks", "cluster"]);
   const boards = useData<{ tensorboards: Task[] }>("tensorboards?orderBy=ORDER_BY_DESC", ["tasks", "cluster"]);
+  const kind = (params.get("kind") as Kind | null) ?? "commands";
+  const rows: Record<Kind, Task[] | undefined> = { commands: commands.data?.commands, tensorboards: boards.data?.tensorboards };
+  const running = KINDS.flatMap((one) => rows[one.id] ?? []).filter((one) => stateName(one.state) === "RUNNING").length;
   return (
     <>
-      <h1>Tasks</h1>
-      <Card title="Commands">
-        <Loaded found={commands}>{({ commands }) => <List noun="commands" rows={commands} command="det cmd run nvidia-smi" />}</Loaded>
-      </Card>
-      <Card title="TensorBoards">
-        <Loaded found={boards}>
-          {({ tensorboards }) => <List noun="tensorboards" rows={tensorboards} command="det tensorboard start 1" />}
-        </Loaded>
-      </Card>
+      <PageHead title="Tasks" beside={`${running} running`} />
+      <Views
+        name="Kinds"
+        value={kind}
+        views={KINDS.map((one) => ({ id: one.id, name: one.name, count: rows[one.id]?.length }))}
+        onChange={(id) => setParams(id === "commands" ? {} : { kind: id }, { replace: true })}
+      />
+      {kind === "commands" ? (
+        <Loaded found={commands}>{({ commands }) => <List kind="commands" rows={commands} />}</Loaded>
+      ) : (
+        <Loaded found={boards}>{({ tensorboards }) => <List kind="tensorboards" rows={tensorboards} />}</Loaded>
+      )}
     </>
   );
 }
 
-function List({ noun, rows, command }: { noun: string; rows: Task[]; command: string }) {
-  const change = useChange();
-  if (!rows.length) return <Empty command={command}>None was started.</Empty>;
+function List({ kind, rows }: { kind: Kind; rows: Task[] }) {
+  const client = useQueryClient();
+  const { command, name } = KINDS.find((one) => one.id === kind)!;
+  const kill = async (one: Task) => {
+    if (!(await ask({ title: `Kill ${one.description}?`, text: "It ends at once.", verb: "Kill", danger: true }))) return;
+    try {
+      await send("POST", `${kind}/${one.id}/kill`);
+      toast({ text: `Killed ${one.description}` });
+    } catch (error) {
+      failed(error, one.description);
+    }
+    void client.invalidateQueries();
+  };
+  const columns: Column<Task>[] = [
+    {
+      id: "name",
+      head: "Task",
+      name: true,
+      cell: (one) => (
+        <Link className="cut" to={`/${kind}/${one.id}/logs`} title={one.description}>
+          {one.description}
+        </Link>
+      ),
+      value: (one) => one.description,
+    },
+    {
+      id: "state",
+      head: "State",
+      width: 130,
+      small: true,
+      cell: (one) => <State state={one.state} why={one.exitStatus} />,
+      value: (one) => one.state,
+    },
+    { id: "exit", head: "How it ended", width: 260, cell: (one) => <Cut>{one.exitStatus}</Cut> },
+    { id: "start", head: "Started", width: 120, cell: (one) => <Time at={one.startTime} />, value: (one) => one.startTime },
+    { id: "user", head: "By", width: 48, cell: (one) => <Avatar name={one.username} small />, value: (one) => one.username },
+  ];
+  if (!rows.length)
+    return (
+      <Card>
+        <Empty icon={<SquareTerminal className="l" />} title={`No ${name} yet`} command={command}>
+          What is started on the cluster beside experiments stands here.
+        </Empty>
+      </Card>
+    );
   return (
-    <>
-      {change.error ? <Failure error={change.error} /> : null}
-      <table>
-        <tbody>
-          {rows.map((one) => (
-            <tr key={one.id}>
-              <td>
-                <Link to={`/${noun}/${one.id}/logs`}>{one.description}</Link>
-              </td>
-              <td>
-                <State state={one.state} why={one.exitStatus} />
-              </td>
-              <td className="wide">{one.exitStatus}</td>
-              <td>
-                <Time at={one.startTime} />
-              </td>
-              <td>{one.username}</td>
-              <td className="actions">
-                {one.serviceAddress && <a href={one.serviceAddress}>Open</a>}
-                <button
-                  type="button"
-                  disabled={one.state === "STATE_TERMINATED"}
-                  onClick={() => change.mutate({ method: "POST", path: `${noun}/${one.id}/kill` })}
-                >
-                  Kill
-                </button>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </>
+    <Table
+      name={name}
+      rows={rows}
+      id={(one) => one.id}
+      called={(one) => one.description}
+      columns={columns}
+      store={`tasks ${kind}`}
+      act={(one) =>
+        one.serviceAddress && (
+          <LinkButton small href={one.serviceAddress} icon={<ExternalLink />}>
+            Open
+          </LinkButton>
+        )
+      }
+      actWidth={kind === "tensorboards" ? 120 : undefined}
+      actions={(one) => [
+        { name: "Kill", icon: <X />, danger: true, not: one.state === "STATE_TERMINATED" ? "has ended" : "", act: () => void kill(one) },
+      ]}
+    />
   );
 }
 
 export function TaskLogs() {
   const { id = "" } = useParams();
+  usePlace({ crumbs: [{ name: "Tasks", to: "/tasks" }, { name: id }], title: `Log of ${id}` });
   return (
     <>
-      <h1>Task {id}</h1>
+      <PageHead title={`Task ${id}`} />
       <Logs source={`tasks/${id}`} command={`det task logs ${id}`} />
     </>
   );

@@ -2,10 +2,9 @@ import { useState } from "react";
 
 import { useChange } from "../api/data";
 import type { Experiment } from "../api/types";
-import { Move } from "../lists/bulk";
+import { MoveDialog } from "../lists/move";
 import { type Asked, Confirm, Failure } from "./basics";
 import { isOver, size, stateName } from "./format";
-import { Popup } from "./popup";
 
 interface Action {
   name: string;
@@ -83,7 +82,7 @@ function useActions(one: Experiment) {
       {change.error && <Failure error={change.error} />}
     </>
   );
-  return { buttons, rest, start, change, state };
+  return { buttons, rest };
 }
 
 export function Actions({ one, names }: { one: Experiment; names?: string[] }) {
@@ -98,31 +97,13 @@ export function Actions({ one, names }: { one: Experiment; names?: string[] }) {
 
 /** Filing it under another project. */
 export function MoveAction({ one }: { one: Experiment }) {
-  const change = useChange();
-  return (
-    <Popup name="Move">
-      <Move
-        onMove={(destinationProjectId) =>
-          change.mutate({ method: "POST", path: `experiments/${one.id}/move`, body: { destinationProjectId } })
-        }
-      />
-      {change.error ? <Failure error={change.error} /> : null}
-    </Popup>
-  );
-}
-
-/** Everything that can be done with a row, behind one button; `p` and `.` reach it by the keyboard. */
-export function ActionMenu({ one }: { one: Experiment }) {
-  const { buttons, rest, start, state } = useActions(one);
-  const toggle = ACTIONS.find((action) => action.name === (state === "PAUSED" ? "Activate" : "Pause"))!;
-  const not = toggle.not(state, one);
+  const [open, setOpen] = useState(false);
   return (
     <>
-      <button type="button" hidden data-action="toggle" disabled={Boolean(not)} onClick={() => start(toggle)} />
-      <Popup name="⋯" label={`Actions of experiment ${one.id}`} action="more">
-        <span className="actions column">{buttons()}</span>
-        {rest}
-      </Popup>
+      <button type="button" onClick={() => setOpen(true)}>
+        Move
+      </button>
+      {open && <MoveDialog ids={[one.id]} onClose={() => setOpen(false)} />}
     </>
   );
 }

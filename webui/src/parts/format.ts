@@ -44,7 +44,10 @@ export function ago(at: string): string {
   return seconds < 45 ? "just now" : `${duration(seconds).split(" ").slice(0, 2).join(" ")} ago`;
 }
 
-export const exact = (at: string) => new Date(at).toLocaleString();
+const moment = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+
+/** In the reader's zone, by 24 hours. */
+export const exact = (at: string) => moment.format(new Date(at));
 
 /** `{a: {b: 1}}` -> `{"a.b": 1}` */
 export function flat(value: Record<string, unknown>, above = ""): Record<string, unknown> {

@@ -45,14 +45,7 @@ export function useCounts() {
 function Entry({ to, count }: { to: To; count?: number }) {
   const here = isThere(to, useLocation().pathname);
   return (
-    <Link
-      className="nav"
-      to={to.path}
-      aria-current={here ? "page" : undefined}
-      aria-label={to.name}
-      data-tip={to.name}
-      data-keys={`G ${to.key.toUpperCase()}`}
-    >
+    <Link className="nav" to={to.path} aria-current={here ? "page" : undefined} data-tip={to.name} data-keys={`G ${to.key.toUpperCase()}`}>
       {to.icon}
       <span>{to.name}</span>
       {count ? <span className="n">{count.toLocaleString("en")}</span> : null}
@@ -68,7 +61,7 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
   const name = user.displayName || user.username;
   return (
     <aside className="side" aria-label="Main">
-      <Link className="brand" to="/dashboard" aria-label="Steadfast">
+      <Link className="brand" to="/dashboard">
         <Mark />
         <span>Steadfast</span>
         <span className="cl" title={cluster}>
@@ -78,7 +71,6 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
       <button
         type="button"
         className="jump"
-        aria-label="Search or jump to"
         onClick={onSearch}
         onPointerEnter={near}
         onFocus={near}
@@ -93,7 +85,7 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
         {WORK.map((to) => (
           <Entry key={to.path} to={to} count={to.path === "/experiments" ? counts.running : undefined} />
         ))}
-        <h3>Cluster</h3>
+        <div className="over-nav">Cluster</div>
         {CLUSTER.map((to) => (
           <Entry key={to.path} to={to} count={to.path === "/jobs" ? counts.waiting : undefined} />
         ))}
@@ -126,8 +118,11 @@ export function Side({ user, cluster, onSearch, onLeave }: { user: User; cluster
           label={`Account of ${name}`}
           face={
             <>
-              <Avatar name={name} />
-              <span className="cut">{name}</span>
+              <span className="vh">Account of {name}</span>
+              <Avatar name={name} plain />
+              <span className="cut" aria-hidden="true">
+                {name}
+              </span>
               <ChevronsUpDown className="s" />
             </>
           }
@@ -146,7 +141,7 @@ function Pinned() {
   const found = seenProjects();
   return (
     <>
-      <h3>
+      <div className="over-nav">
         Projects
         <Link
           className="btn ghost s sq"
@@ -157,7 +152,7 @@ function Pinned() {
         >
           <Plus className="s" />
         </Link>
-      </h3>
+      </div>
       {found.map(([id, project], at) => (
         <Link key={id} className="nav" to={`/projects/${id}/experiments`} title={project}>
           <i className="sq" style={{ background: `var(${COLOURS[at % COLOURS.length]})` }} />

@@ -21,7 +21,7 @@ function Inside({ icon, count, children }: { icon?: ReactNode; count?: number; c
     <>
       {icon}
       {children !== undefined && <span>{children}</span>}
-      {count ? <span className="cnt">{count}</span> : null}
+      {count ? <span className="cnt"> {count}</span> : null}
     </>
   );
 }

@@ -61,7 +61,7 @@ export function Menu({
   return (
     <>
       {face ? (
-        <button ref={button} type="button" className="who" aria-label={label} {...opens}>
+        <button ref={button} type="button" className="who" {...opens}>
           {face}
         </button>
       ) : (

@@ -84,18 +84,17 @@ export const Time = ({ at }: { at: string | null | undefined }) =>
 const GROUNDS = ["#0b6472", "#6a3fc0", "#8a4b12", "#b0305a", "#1f5fd0", "#17703f", "#56636a", "#82360f"];
 
 /** Who, in two letters; the whole name on hover. */
-export function Avatar({ name, small }: { name: string; small?: boolean }) {
+export function Avatar({ name, small, plain }: { name: string; small?: boolean /** The name stands beside it. */; plain?: boolean }) {
   const words = name.split(/[\s._-]+/).filter(Boolean);
   const letters = words.length > 1 ? words[0]![0]! + words.at(-1)![0]! : name.slice(0, 2);
   const place = [...name].reduce((sum, letter) => (sum * 31 + letter.codePointAt(0)!) >>> 0, 7);
-  return (
-    <span
-      className={`av ${small ? "s" : ""}`}
-      style={{ background: GROUNDS[place % GROUNDS.length] }}
-      role="img"
-      aria-label={name}
-      title={name}
-    >
+  const look = { className: `av ${small ? "s" : ""}`, style: { background: GROUNDS[place % GROUNDS.length] } };
+  return plain ? (
+    <span {...look} aria-hidden="true">
+      {letters.toUpperCase()}
+    </span>
+  ) : (
+    <span {...look} role="img" aria-label={name} title={name}>
       {letters.toUpperCase()}
     </span>
   );

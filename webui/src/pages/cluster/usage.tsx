@@ -1,9 +1,12 @@
+import { Download } from "lucide-react";
 import { useState } from "react";
 
 import { useData } from "../../api/data";
-import { Card, Empty, Loaded } from "../../parts/basics";
 import { csv, save } from "../../parts/file";
 import { number } from "../../parts/format";
+import { Button, Segments } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { Empty, Loaded } from "../../ui/status";
 
 interface Used {
   day: string;
@@ -13,78 +16,97 @@ interface Used {
 }
 type By = "user" | "label";
 
-/** Slot hours by day and user, or by day and label. */
+const DAYS = 28;
+const NAMED = 6;
+const DAY_MS = 86_400_000;
+const OTHERS = "others";
+const day = (at: Date) => at.toLocaleDateString("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+const sum = (all: Used[]) => all.reduce((total, one) => total + one.slotHours, 0);
+
+/** Slot hours by day, in the colours of the largest users or labels. */
 export function Usage() {
   const [by, setBy] = useState<By>("user");
-  const found = useData<{ usage: Used[] }>("cluster/usage", []);
+  const found = useData<{ usage: Used[] }>(`cluster/usage?days=${DAYS}`, []);
+  const all = found.data?.usage ?? [];
+  const file = () =>
+    save("usage.csv", csv([["day", "user", "label", "slot hours"], ...all.map((one) => [one.day, one.user, one.label, one.slotHours])]));
   return (
     <Card
-      title="Use by day"
+      title="Slot hours by day"
       more={
-        <span className="actions">
-          <label>
-            by{" "}
-            <select value={by} onChange={(event) => setBy(event.target.value as By)}>
-              <option>user</option>
-              <option>label</option>
-            </select>
-          </label>
-          <button
-            type="button"
-            disabled={!found.data?.usage.length}
-            onClick={() =>
-              save(
-                "usage.csv",
-                csv([
-                  ["day", "user", "label", "slot hours"],
-                  ...found.data!.usage.map((one) => [one.day, one.user, one.label, one.slotHours]),
-                ]),
-              )
-            }
-          >
-            Export CSV
-          </button>
-        </span>
+        <>
+          <span>
+            {DAYS} days, {number(sum(all), 4)} slot hours
+          </span>
+          <Segments
+            name="By"
+            value={by}
+            options={[
+              ["user", "User"],
+              ["label", "Tag"],
+            ]}
+            onChange={setBy}
+            small
+          />
+          <Button small kind="ghost" icon={<Download />} not={all.length ? undefined : "There is nothing to export"} onClick={file}>
+            CSV
+          </Button>
+        </>
       }
     >
       <Loaded found={found}>
-        {({ usage }) => {
-          const days = [...new Set(usage.map((one) => one.day))];
-          const names = [...new Set(usage.map((one) => one[by]))].sort();
-          const sum = (day: string, name: string) =>
-            usage.filter((one) => one.day === day && one[by] === name).reduce((total, one) => total + one.slotHours, 0);
-          return usage.length ? (
-            <div className="scroll">
-              <table aria-label="Slot hours by day">
-                <thead>
-                  <tr>
-                    <th>Day (UTC)</th>
-                    {names.map((name) => (
-                      <th key={name} className="num">
-                        {name}
-                      </th>
-                    ))}
-                  </tr>
-                </thead>
-                <tbody>
-                  {days.map((day) => (
-                    <tr key={day}>
-                      <th scope="row">{day}</th>
-                      {names.map((name) => (
-                        <td key={name} className="num" title={`${sum(day, name)} slot hours`}>
-                          {number(sum(day, name), 3)}
-                        </td>
-                      ))}
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
-          ) : (
-            <Empty>No slot was used in the last 30 days.</Empty>
-          );
-        }}
+        {({ usage }) => (usage.length ? <Chart usage={usage} by={by} /> : <Empty>No slot was used in the last {DAYS} days.</Empty>)}
       </Loaded>
     </Card>
+  );
+}
+
+function Chart({ usage, by }: { usage: Used[]; by: By }) {
+  const totals = new Map<string, number>();
+  for (const one of usage) totals.set(one[by] || "none", (totals.get(one[by] || "none") ?? 0) + one.slotHours);
+  const ranked = [...totals].toSorted(([, a], [, b]) => b - a).map(([name]) => name);
+  const names = ranked.length > NAMED ? [...ranked.slice(0, NAMED), OTHERS] : ranked;
+  const called = (one: Used) => (names.includes(one[by] || "none") ? one[by] || "none" : OTHERS);
+  const days = Array.from({ length: DAYS }, (_, at) => new Date(Date.now() - (DAYS - 1 - at) * DAY_MS));
+  const of = (at: Date) => usage.filter((one) => one.day === at.toISOString().slice(0, 10));
+  const most = Math.max(...days.map((at) => sum(of(at))), 1e-9);
+  const colour = (name: string) => (name === OTHERS ? "var(--s-rest)" : `var(--s${names.indexOf(name) + 1})`);
+  return (
+    <>
+      <div className="usage" role="img" aria-label={`Slot hours by day and ${by}, at most ${number(most, 3)} on one day`}>
+        {days.map((at) => {
+          const rows = of(at);
+          const parts = names
+            .map((name) => [name, sum(rows.filter((one) => called(one) === name))] as const)
+            .filter(([, hours]) => hours > 0);
+          const said = parts.map(([name, hours]) => `${name}: ${number(hours, 3)} h`).join("\n");
+          return (
+            <span key={at.toISOString()} title={`${day(at)}\n${said || "nothing"}`}>
+              {parts.map(([name, hours]) => (
+                <i key={name} style={{ height: `${(100 * hours) / most}%`, background: colour(name) }} />
+              ))}
+            </span>
+          );
+        })}
+      </div>
+      <div className="usage-x xs ink3" aria-hidden="true">
+        {days
+          .filter((_, at) => at % 7 === 0 || at === DAYS - 1)
+          .map((at) => (
+            <span key={at.toISOString()}>{day(at)}</span>
+          ))}
+      </div>
+      <div className="chips sm ink2" style={{ marginTop: 6 }}>
+        {names.map((name) => (
+          <span key={name} className="nowrap">
+            <i className="sw" style={{ background: colour(name) }} />{" "}
+            <span className="tag" style={{ background: "none", padding: 0 }}>
+              {name}
+            </span>
+          </span>
+        ))}
+      </div>
+    </>
   );
 }

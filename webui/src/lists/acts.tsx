@@ -1,0 +1,131 @@
+/** What can be done with an experiment, the same from every list: one wording, one toast, undone where that can be. */
+
+import { type QueryClient, useQueryClient } from "@tanstack/react-query";
+import { Archive, ArchiveRestore, CircleStop, FolderInput, GitFork, Pause, Play, Trash2, X } from "lucide-react";
+import { useCallback, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { send } from "../api/client";
+import type { Experiment } from "../api/types";
+import { isOver, size, stateName } from "../parts/format";
+import { ask } from "../ui/dialog";
+import type { MenuItem, MenuItems } from "../ui/menu";
+import { failed, toast } from "../ui/toast";
+
+export type Verb = "pause" | "activate" | "cancel" | "kill" | "archive" | "unarchive" | "delete";
+
+const over = (state: string) => (isOver(state) ? "has ended" : state.startsWith("STOPPING") ? "is stopping" : "");
+
+/** Why it cannot be done now; empty when it can. */
+export const NOT: Record<Verb, (one: Experiment) => string> = {
+  pause: (one) =>
+    over(stateName(one.state)) || (one.unmanaged ? "runs outside of the cluster" : stateName(one.state) === "PAUSED" ? "is paused" : ""),
+  activate: (one) => over(stateName(one.state)) || (stateName(one.state) === "PAUSED" ? "" : "is active"),
+  cancel: (one) => over(stateName(one.state)),
+  kill: (one) => (isOver(one.state) ? "has ended" : ""),
+  archive: (one) => (isOver(one.state) ? (one.archived ? "is archived" : "") : "still running"),
+  unarchive: (one) => (one.archived ? "" : "is not archived"),
+  delete: (one) => (isOver(one.state) ? "" : "still running"),
+};
+
+export const DONE: Record<Verb, string> = {
+  pause: "Paused",
+  activate: "Activated",
+  cancel: "Stopping",
+  kill: "Killed",
+  archive: "Archived",
+  unarchive: "Took out of the archive",
+  delete: "Deleting",
+};
+
+/** What takes it back. */
+export const BACK: Partial<Record<Verb, Verb>> = { pause: "activate", activate: "pause", archive: "unarchive", unarchive: "archive" };
+
+const count = (many: number, noun: string) => (many === 1 ? `1 ${noun}` : `${many.toLocaleString("en")} ${noun}s`);
+const BIG_BYTES = 1e9;
+const BIG_TRIALS = 10;
+
+/** What will be lost, in numbers; deletion of much asks for the name. */
+function question(verb: Verb, one: Experiment) {
+  const named = `experiment ${one.id} “${one.name}”`;
+  if (verb === "cancel")
+    return {
+      title: `Stop ${named}?`,
+      text: "Its trials save their state, then they leave; it cannot be activated again. What they have reported stays.",
+      verb: "Stop",
+    };
+  if (verb === "kill")
+    return {
+      title: `Kill ${named}?`,
+      text: "Its trials end at once; what they have not saved is lost.",
+      verb: "Kill",
+      danger: true,
+      icon: <X />,
+    };
+  return {
+    title: `Delete ${named}?`,
+    text: (
+      <>
+        <b>
+          {count(one.checkpointCount, "checkpoint")}, {size(one.checkpointSize)}
+        </b>
+        , metrics and logs of {count(one.numTrials, "trial")} are deleted for ever.
+      </>
+    ),
+    verb: "Delete",
+    danger: true,
+    icon: <Trash2 />,
+    typed: Number(one.checkpointSize) > BIG_BYTES || one.numTrials > BIG_TRIALS ? one.name : undefined,
+  };
+}
+
+const ASKS = new Set<Verb>(["cancel", "kill", "delete"]);
+
+/** Does it, and says so. */
+export async function act(client: QueryClient, verb: Verb, one: Experiment) {
+  if (ASKS.has(verb) && !(await ask(question(verb, one)))) return;
+  const does = (what: Verb) =>
+    what === "delete" ? send("DELETE", `experiments/${one.id}`) : send("POST", `experiments/${one.id}/${what}`);
+  try {
+    await does(verb);
+    const back = BACK[verb];
+    toast({
+      text: `${DONE[verb]} ${one.name}`,
+      undo: back && (() => does(back).finally(() => void client.invalidateQueries())),
+    });
+  } catch (error) {
+    failed(error, `${one.name} (${one.id})`);
+  }
+  void client.invalidateQueries();
+}
+
+/** The menu of an experiment, and what it opens. */
+export function useExperimentMenu(): { items: (one: Experiment) => MenuItems; moving: Experiment | null; stopMoving: () => void } {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [moving, setMoving] = useState<Experiment | null>(null);
+  const items = useCallback(
+    (one: Experiment): MenuItems => {
+      const item = (name: string, verb: Verb, rest: Partial<MenuItem>): MenuItem => ({
+        name,
+        not: NOT[verb](one),
+        act: () => void act(client, verb, one),
+        ...rest,
+      });
+      const paused = stateName(one.state) === "PAUSED";
+      return [
+        paused ? item("Activate", "activate", { icon: <Play />, keys: "P" }) : item("Pause", "pause", { icon: <Pause />, keys: "P" }),
+        { name: "Fork", icon: <GitFork />, keys: "F", act: () => navigate(`/experiments/${one.id}/overview?fork=1`) },
+        null,
+        { name: "Move to a project", icon: <FolderInput />, act: () => setMoving(one) },
+        one.archived ? item("Unarchive", "unarchive", { icon: <ArchiveRestore /> }) : item("Archive", "archive", { icon: <Archive /> }),
+        null,
+        item("Stop after this batch", "cancel", { icon: <CircleStop /> }),
+        item("Kill now", "kill", { icon: <X />, danger: true }),
+        item("Delete", "delete", { icon: <Trash2 />, danger: true }),
+      ];
+    },
+    [client, navigate],
+  );
+  return { items, moving, stopMoving: () => setMoving(null) };
+}

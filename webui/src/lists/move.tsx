@@ -1,0 +1,82 @@
+/** Filing experiments under another project. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { Folder } from "lucide-react";
+import { useState } from "react";
+
+import { send } from "../api/client";
+import { useData } from "../api/data";
+import { Dialog } from "../ui/dialog";
+import { Search } from "../ui/field";
+import { failed, toast } from "../ui/toast";
+
+interface Project {
+  id: number;
+  name: string;
+  archived: boolean;
+}
+
+/** All projects of all workspaces, to choose one. */
+export function MoveDialog({ ids, from, onClose }: { ids: number[]; from?: number; onClose: () => void }) {
+  const [wanted, setWanted] = useState("");
+  const spaces = useData<{ workspaces: { id: number; name: string; archived: boolean }[] }>("workspaces", ["workspaces"]);
+  const client = useQueryClient();
+  const put = (destinationProjectId: number) =>
+    send<{ results: { id: number; error: string }[] }>("POST", "experiments/move", { experimentIds: ids, destinationProjectId }).finally(
+      () => void client.invalidateQueries(),
+    );
+  const move = async (project: number, name: string) => {
+    onClose();
+    try {
+      const refused = (await put(project)).results.filter((one) => one.error);
+      const many = ids.length - refused.length;
+      toast({
+        kind: refused.length ? "error" : "done",
+        text: `Moved ${many} of ${ids.length} to ${name}${refused.map((one) => `. ${one.id}: ${one.error}`).join("")}`,
+        undo: from && many ? () => put(from) : undefined,
+      });
+    } catch (error) {
+      failed(error);
+    }
+  };
+  return (
+    <Dialog title={ids.length === 1 ? `Move experiment ${ids[0]}` : `Move ${ids.length} experiments`} onClose={onClose}>
+      <Search label="Find a project" value={wanted} onChange={setWanted} />
+      <div style={{ maxHeight: "50vh", overflow: "auto" }}>
+        {spaces.data?.workspaces
+          .filter((one) => !one.archived)
+          .map((one) => (
+            <Projects key={one.id} id={one.id} name={one.name} wanted={wanted} onMove={move} />
+          ))}
+      </div>
+    </Dialog>
+  );
+}
+
+function Projects({
+  id,
+  name,
+  wanted,
+  onMove,
+}: {
+  id: number;
+  name: string;
+  wanted: string;
+  onMove: (project: number, name: string) => void;
+}) {
+  const found = useData<{ projects: Project[] }>(`workspaces/${id}/projects`, ["workspaces"]);
+  return (
+    <>
+      {found.data?.projects
+        .filter((one) => !one.archived && `${name} / ${one.name}`.toLowerCase().includes(wanted.toLowerCase()))
+        .map((one) => (
+          <button key={one.id} type="button" className="mi" onClick={() => onMove(one.id, one.name)}>
+            <Folder />
+            <span className="cut">
+              {name} / {one.name}
+            </span>
+          </button>
+        ))}
+    </>
+  );
+}

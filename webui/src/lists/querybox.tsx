@@ -1,0 +1,80 @@
+import { Autocomplete } from "@base-ui/react/autocomplete";
+import { Search, TriangleAlert } from "lucide-react";
+import { useEffect, useId, useMemo, useState } from "react";
+
+import { format, parse } from "./query";
+import { type Known, problem, type Suggestion, suggestions } from "./suggest";
+
+const SETTLE_MS = 300;
+
+function same(one: string, other: string): boolean {
+  if (one === other) return true;
+  try {
+    return format(parse(one)) === format(parse(other));
+  } catch {
+    return false;
+  }
+}
+
+/** A line that completes what is typed; what is wrong is told below it, and the list keeps the last query that worked. */
+export function QueryBox({ text, known, onChange }: { text: string; known: Known; onChange: (text: string) => void }) {
+  const [typed, setTyped] = useState(text);
+  const [open, setOpen] = useState(false);
+  const below = useId();
+  useEffect(() => setTyped((before) => (same(before, text) ? before : text)), [text]);
+  const wrong = useMemo(() => problem(typed, known), [typed, known]);
+  const items = useMemo(() => suggestions(typed, known), [typed, known]);
+  // What can still become right is not wrong yet.
+  const told = items.length ? "" : wrong;
+  useEffect(() => {
+    const timer = setTimeout(() => typed !== text && !wrong && onChange(typed), SETTLE_MS);
+    return () => clearTimeout(timer);
+  }, [typed, text, wrong, onChange]);
+  return (
+    <div className="query-box">
+      <Autocomplete.Root
+        items={items}
+        mode="none"
+        value={typed}
+        onValueChange={setTyped}
+        // An open list, be it empty, hides the page from screen readers.
+        open={open && items.length > 0}
+        onOpenChange={setOpen}
+        itemToStringValue={(one: Suggestion) => one.text}
+      >
+        <span className={`field q ${told ? "err" : ""}`}>
+          <Search className="s" />
+          <Autocomplete.Input
+            type="search"
+            aria-label="Query"
+            placeholder="state:ACTIVE hp.lr<1e-3 tag:sweep, or a part of the name"
+            aria-invalid={Boolean(told)}
+            aria-describedby={below}
+            spellCheck={false}
+          />
+        </span>
+        <Autocomplete.Portal>
+          <Autocomplete.Positioner className="over" sideOffset={4} align="start">
+            <Autocomplete.Popup className="menu-box" hidden={!items.length}>
+              <Autocomplete.List>
+                {(one: Suggestion) => (
+                  <Autocomplete.Item key={one.said} className="mi mono" value={one}>
+                    <span className="cut">{one.said}</span>
+                  </Autocomplete.Item>
+                )}
+              </Autocomplete.List>
+            </Autocomplete.Popup>
+          </Autocomplete.Positioner>
+        </Autocomplete.Portal>
+      </Autocomplete.Root>
+      <div id={below} className={told ? "hint err" : "vh"} role="status">
+        {told && (
+          <>
+            <TriangleAlert className="s" />
+            <span>{told} The list still shows the last query that worked.</span>
+          </>
+        )}
+      </div>
+    </div>
+  );
+}

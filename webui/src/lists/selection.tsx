@@ -1,0 +1,161 @@
+/** What floats at the foot while rows are chosen: acts that say to how many of them they apply. */
+
+import { useQueryClient } from "@tanstack/react-query";
+import { Archive, CircleStop, Ellipsis, FolderInput, GitCompareArrows, Pause, Play, Trash2, X } from "lucide-react";
+import { type ReactNode, useState } from "react";
+
+import { send } from "../api/client";
+import type { Experiment } from "../api/types";
+import { Button, IconButton } from "../ui/button";
+import { ask } from "../ui/dialog";
+import { Menu } from "../ui/menu";
+import { failed, toast } from "../ui/toast";
+import { BACK, DONE, NOT, type Verb } from "./acts";
+import { MoveDialog } from "./move";
+
+const LOST: Partial<Record<Verb, string>> = {
+  cancel: "Their trials save their state, then they leave. What they have reported stays.",
+  kill: "Their trials end at once; what they have not saved is lost.",
+  delete: "Their checkpoints, metrics and logs are deleted for ever.",
+};
+const NAMES: Record<Verb, string> = {
+  pause: "Pause",
+  activate: "Activate",
+  cancel: "Stop",
+  kill: "Kill",
+  archive: "Archive",
+  unarchive: "Unarchive",
+  delete: "Delete",
+};
+const TOLD = 3;
+const LISTED = 50;
+
+type Result = { results: { id: number; error: string }[] };
+
+export function Selection({
+  chosen,
+  onNone,
+  onCompare,
+  onShow,
+}: {
+  chosen: Experiment[];
+  onNone: () => void;
+  onCompare: () => void;
+  /** Shows these alone in the list. */
+  onShow: (query: string) => void;
+}) {
+  const client = useQueryClient();
+  const [moving, setMoving] = useState(false);
+  const [busy, setBusy] = useState(false);
+  const fitting = (verb: Verb) => chosen.filter((one) => !NOT[verb](one));
+  const send_ = (verb: Verb, experimentIds: number[]) =>
+    send<Result>(verb === "delete" ? "DELETE" : "POST", `experiments/${verb}`, { experimentIds }).finally(
+      () => void client.invalidateQueries(),
+    );
+  const go = async (verb: Verb) => {
+    const ids = chosen.map((one) => one.id);
+    const many = ids.length === 1 ? `experiment ${ids[0]}` : `${ids.length} experiments`;
+    const lost = LOST[verb];
+    if (lost && !(await ask({ title: `${NAMES[verb]} ${many}?`, text: lost, verb: NAMES[verb], danger: true }))) return;
+    setBusy(true);
+    try {
+      const { results } = await send_(verb, ids);
+      tell(verb, results);
+    } catch (error) {
+      failed(error);
+    }
+    setBusy(false);
+  };
+  const tell = (verb: Verb, results: Result["results"]) => {
+    const refused = results.filter((one) => one.error);
+    const done = results.filter((one) => !one.error).map((one) => one.id);
+    const back = BACK[verb];
+    const more = refused.length > TOLD ? [`${refused.length - TOLD} more`] : [];
+    toast({
+      kind: refused.length ? "error" : "done",
+      text: (
+        <>
+          {DONE[verb]} {done.length} of {results.length}.
+          {refused.length > 0 && (
+            <ul>
+              {[...refused.slice(0, TOLD).map((one) => `${one.id}: ${one.error}`), ...more].map((text) => (
+                <li key={text}>{text}</li>
+              ))}
+            </ul>
+          )}
+        </>
+      ),
+      undo: back && done.length ? () => send_(back, done) : undefined,
+      action: refused.length
+        ? {
+            name: "Show them",
+            act: () =>
+              onShow(
+                refused
+                  .slice(0, LISTED)
+                  .map((one) => `id:${one.id}`)
+                  .join(" OR "),
+              ),
+          }
+        : undefined,
+    });
+    if (!refused.length) onNone();
+  };
+  if (!chosen.length) return null;
+  const button = (verb: Verb, icon: ReactNode) => {
+    const fits = fitting(verb).length;
+    return (
+      <Button key={verb} small icon={icon} disabled={busy} not={fits ? undefined : "None of them can be"} onClick={() => void go(verb)}>
+        {fits === chosen.length || !fits ? NAMES[verb] : `${NAMES[verb]} ${fits} of ${chosen.length}`}
+      </Button>
+    );
+  };
+  const resumes = fitting("activate").length > 0 && fitting("pause").length === 0;
+  return (
+    <>
+      <div className="bulk" role="group" aria-label="Chosen experiments">
+        <span role="status">{chosen.length.toLocaleString("en")} chosen</span>
+        <hr />
+        <Button small icon={<GitCompareArrows />} keys="C" onClick={onCompare}>
+          Compare
+        </Button>
+        {resumes ? button("activate", <Play />) : button("pause", <Pause />)}
+        {button("archive", <Archive />)}
+        <Button small icon={<FolderInput />} onClick={() => setMoving(true)}>
+          Move
+        </Button>
+        {button("kill", <X />)}
+        <Menu
+          label="More"
+          icon={<Ellipsis />}
+          items={[
+            { name: "Activate", icon: <Play />, not: fitting("activate").length ? "" : "none is paused", act: () => void go("activate") },
+            {
+              name: "Stop after this batch",
+              icon: <CircleStop />,
+              not: fitting("cancel").length ? "" : "all have ended",
+              act: () => void go("cancel"),
+            },
+            {
+              name: "Unarchive",
+              icon: <Archive />,
+              not: fitting("unarchive").length ? "" : "none is archived",
+              act: () => void go("unarchive"),
+            },
+            null,
+            {
+              name: "Delete",
+              icon: <Trash2 />,
+              danger: true,
+              not: fitting("delete").length ? "" : "all still run",
+              act: () => void go("delete"),
+            },
+          ]}
+        />
+        <hr />
+        <IconButton icon={<X />} label="Choose none" onClick={onNone} />
+      </div>
+      {moving && <MoveDialog ids={chosen.map((one) => one.id)} onClose={() => setMoving(false)} />}
+    </>
+  );
+}

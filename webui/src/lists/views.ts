@@ -1,0 +1,38 @@
+/** Ways to look at the list of experiments: those that everybody has, and those that one has saved in this browser. */
+
+const KEY = "views of experiments";
+const WEEK_MS = 7 * 86_400_000;
+
+export interface SavedView {
+  name: string;
+  /** The address behind the `?`. */
+  search: string;
+}
+
+export function savedViews(): SavedView[] {
+  try {
+    return JSON.parse(localStorage.getItem(KEY) ?? "[]");
+  } catch {
+    return [];
+  }
+}
+
+export function saveView(view: SavedView) {
+  localStorage.setItem(KEY, JSON.stringify([...savedViews().filter((one) => one.name !== view.name), view]));
+}
+
+export function forgetView(name: string) {
+  localStorage.setItem(KEY, JSON.stringify(savedViews().filter((one) => one.name !== name)));
+}
+
+/** Their queries; `archived` has those in the archive shown, too. */
+export function standing(user: string): { id: string; name: string; q: string; archived?: boolean }[] {
+  const week = new Date(Date.now() - WEEK_MS).toISOString().slice(0, 10);
+  return [
+    { id: "all", name: "All", q: "" },
+    { id: "mine", name: "Mine", q: `user:${user}` },
+    { id: "running", name: "Running", q: "state:RUNNING" },
+    { id: "failed", name: "Failed this week", q: `state:ERROR ended>${week}` },
+    { id: "archived", name: "Archived", q: "archived:true", archived: true },
+  ];
+}

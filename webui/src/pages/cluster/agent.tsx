@@ -1,0 +1,123 @@
+import { Link } from "react-router";
+
+import type { Agent, Slot } from "../../api/types";
+import { duration } from "../../parts/format";
+import { Button } from "../../ui/button";
+import { Facts } from "../../ui/card";
+import { Drawer } from "../../ui/drawer";
+import { Time } from "../../ui/text";
+import { useSwitches } from ".";
+import { type Holder, type Run, usePast } from "./facts";
+
+const DAY_MS = 86_400_000;
+
+export function AgentDrawer({
+  agent,
+  of,
+  word,
+  onClose,
+  onStep,
+}: {
+  agent: Agent;
+  of: (slot: Slot) => Holder | null;
+  word: (slot: Slot, holder: Holder | null) => string;
+  onClose: () => void;
+  onStep: (by: 1 | -1) => void;
+}) {
+  const past = usePast();
+  return (
+    <Drawer title={agent.id} onClose={onClose} onStep={onStep}>
+      <Facts
+        facts={[
+          ["Pool", agent.resourcePools.join(", ")],
+          ["Address", agent.addresses.join(", ")],
+          ["Here since", <Time key="t" at={agent.registeredTime} />],
+          ["Version", agent.version],
+          ["State", agent.draining ? "drains: what runs there comes to its end" : agent.enabled ? "takes work" : "disabled"],
+        ]}
+      />
+      <ul className="slots" aria-label={`Slots of ${agent.id}`}>
+        {Object.values(agent.slots).map((slot) => (
+          <SlotLine key={slot.id} agent={agent} slot={slot} holder={of(slot)} word={word} runs={past.get(`${agent.id} ${slot.id}`) ?? []} />
+        ))}
+      </ul>
+    </Drawer>
+  );
+}
+
+function SlotLine({
+  agent,
+  slot,
+  holder,
+  word,
+  runs,
+}: {
+  agent: Agent;
+  slot: Slot;
+  holder: Holder | null;
+  word: (slot: Slot, holder: Holder | null) => string;
+  runs: Run[];
+}) {
+  const { put, not } = useSwitches();
+  const path = `agents/${agent.id}/slots/${slot.id}`;
+  const named = `slot ${slot.id} of ${agent.id}`;
+  return (
+    <li>
+      <span className="line">
+        <b className="tn">{slot.id}</b>
+        {holder && <i className="sw" style={{ background: holder.colour }} />}
+        {holder && holder.experiment !== null ? (
+          <Link className="cut" to={`/experiments/${holder.experiment}/overview`}>
+            {holder.experiment} {holder.name}
+          </Link>
+        ) : (
+          <span className="cut">{word(slot, holder)}</span>
+        )}
+        <span className="ink3 sm cut kind">{`${slot.device.type.replace("TYPE_", "")} ${slot.device.brand}`}</span>
+        {slot.enabled ? (
+          <Button
+            small
+            aria-label={`Drain ${named}`}
+            not={not}
+            onClick={() => void put(path, "disable", { drain: true }, `Slot ${slot.id} of ${agent.id} drains`)}
+          >
+            Drain
+          </Button>
+        ) : (
+          <Button
+            small
+            aria-label={`Enable ${named}`}
+            not={not}
+            onClick={() => void put(path, "enable", undefined, `Enabled slot ${slot.id} of ${agent.id}`)}
+          >
+            Enable
+          </Button>
+        )}
+      </span>
+      <PastStrip runs={runs} />
+    </li>
+  );
+}
+
+/** The last day of a slot: where something ran. */
+function PastStrip({ runs }: { runs: Run[] }) {
+  const now = Date.now();
+  const place = (at: string | null) => Math.max(0, Math.min(100, 100 * (1 - (now - (at ? Date.parse(at) : now)) / DAY_MS)));
+  const told = (run: Run) =>
+    `${run.name}: ${duration(((run.until ? Date.parse(run.until) : now) - Date.parse(run.since)) / 1000)}${run.outcome && `, ${run.outcome}`}`;
+  return (
+    <svg className="past" viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label={`The last day: ${runs.length} runs`}>
+      {runs.map((run) => (
+        <rect
+          key={run.since}
+          x={place(run.since)}
+          width={Math.max(0.3, place(run.until) - place(run.since))}
+          height={6}
+          className={run.outcome && run.outcome !== "succeeded" ? "failed" : ""}
+        >
+          <title>{told(run)}</title>
+        </rect>
+      ))}
+    </svg>
+  );
+}

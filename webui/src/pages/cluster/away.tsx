@@ -1,0 +1,43 @@
+import { Link } from "react-router";
+
+import { Card, Fold } from "../../ui/card";
+import { Time } from "../../ui/text";
+import type { Away } from "./facts";
+
+const MOST_RUNS = 20;
+
+/** Agents that were lost, and what became of their trials. */
+export const AwayCard = ({ agents }: { agents: Away[] }) => (
+  <Card title="Agents that are away" count={agents.length}>
+    <div className="stack" style={{ gap: 6 }}>
+      {agents.map((one) => (
+        <Fold
+          key={`${one.id} ${one.goneTime}`}
+          title={
+            <span className="cut">
+              <b>{one.id}</b>{" "}
+              <span className="ink2">
+                {one.resourcePools.join(", ")}, {one.slots} slots, away since <Time at={one.goneTime} />: {one.reason}
+              </span>
+            </span>
+          }
+        >
+          <ul style={{ paddingLeft: 22 }} className="sm">
+            {one.runs.slice(0, MOST_RUNS).map((run) => (
+              <li key={`${run.trialId} ${run.since}`}>
+                {run.experimentId && run.trialId ? (
+                  <Link to={`/experiments/${run.experimentId}/trials/${run.trialId}/overview`}>{run.name}</Link>
+                ) : (
+                  run.name
+                )}
+                : {run.until ? `${run.outcome.replaceAll("_", " ")}, ${run.reason}` : "not heard of yet"}
+              </li>
+            ))}
+            {one.runs.length > MOST_RUNS && <li>{one.runs.length - MOST_RUNS} more</li>}
+            {!one.runs.length && <li className="ink3">Nothing ran on it.</li>}
+          </ul>
+        </Fold>
+      ))}
+    </div>
+  </Card>
+);

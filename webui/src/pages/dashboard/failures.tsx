@@ -1,0 +1,158 @@
+import { useQuery } from "@tanstack/react-query";
+import { ArrowRight, Check } from "lucide-react";
+import { useState } from "react";
+import { Link } from "react-router";
+
+import { ApiError, get, stream } from "../../api/client";
+import { useData } from "../../api/data";
+import type { Experiment, LogLine, Trial } from "../../api/types";
+import { useExperimentMenu } from "../../lists/acts";
+import { MoveDialog } from "../../lists/move";
+import { field, type Node } from "../../lists/query";
+import { Button, LinkButton } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { Menu } from "../../ui/menu";
+import { StateIcon } from "../../ui/state";
+import { Cut, Tag, Time } from "../../ui/text";
+import { type Found, search } from ".";
+
+const HOUR_MS = 3_600_000;
+const REST_MS = 1000;
+const MOST = 10;
+const SEEN = "failures seen";
+const TELLING = /error|exception|critical|fatal|killed|out of memory/i;
+
+interface Cause {
+  rankId: number | null;
+  agentId: string | null;
+  /** What was wrong, in plain words; empty where that is not known. */
+  words: string;
+  said: { log: string };
+  ranks: unknown[];
+}
+
+/** What failed in the last day, each with the line that says why. */
+export function Failures({ own }: { own: Node[] }) {
+  const since = new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - 24 * HOUR_MS).toISOString();
+  const [seen, setSeen] = useState(() => Number(localStorage.getItem(SEEN) ?? 0));
+  const failed = useData<Found>(
+    search([...own, field("state", "=", "ERROR"), field("endTime", ">", since)], "endTime=desc", MOST),
+    ["experiments"],
+    true,
+    REST_MS,
+  );
+  const { items, moving, stopMoving } = useExperimentMenu();
+  const shown = failed.data?.experiments.filter(({ experiment }) => Date.parse(experiment.endTime ?? "") > seen) ?? [];
+  if (!shown.length) return null;
+  const total = failed.data?.pagination.total ?? 0;
+  const mark = () => {
+    const now = Date.now();
+    localStorage.setItem(SEEN, String(now));
+    setSeen(now);
+  };
+  return (
+    <Card
+      title="Failed in the last day"
+      flush
+      more={
+        <>
+          <Tag kind="bad">{String(total)}</Tag>
+          <Button small kind="ghost" icon={<Check />} onClick={mark}>
+            Mark all as seen
+          </Button>
+        </>
+      }
+    >
+      <ul className="failures">
+        {shown.map(({ experiment }) => (
+          <Failed
+            key={experiment.id}
+            one={experiment}
+            menu={<Menu label={`Actions of experiment ${experiment.id}`} items={items(experiment)} />}
+          />
+        ))}
+      </ul>
+      {moving && <MoveDialog ids={[moving.id]} from={moving.projectId} onClose={stopMoving} />}
+    </Card>
+  );
+}
+
+interface Told {
+  trial: number;
+  text: string;
+  /** Who failed first. */
+  who: string;
+  many: number;
+}
+
+/** Who failed first, as the gateway tells it; from a gateway that does not, the last line that speaks of an error. */
+async function explain(id: number): Promise<Told | null> {
+  const { trials, pagination } = await get<{ trials: Trial[]; pagination: { total: number } }>(
+    `experiments/${id}/trials?states=STATE_ERROR&limit=1`,
+  );
+  const trial = trials[0];
+  if (!trial) return null;
+  const many = pagination?.total ?? 1;
+  try {
+    const { cause } = await get<{ cause: Cause | null }>(`trials/${trial.id}/logs/cause`);
+    if (cause) {
+      const rank = cause.rankId === null ? "" : `rank ${cause.rankId}: `;
+      const first = cause.ranks.length > 1 ? `First of ${cause.ranks.length} ranks to fail` : "The first error";
+      const who = [first, cause.agentId && `on ${cause.agentId}`, cause.words].filter(Boolean).join(", ");
+      return { trial: trial.id, text: `${rank}${cause.said.log}`, who, many };
+    }
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+  }
+  const lines: LogLine[] = [];
+  for await (const page of stream<LogLine>(`trials/${trial.id}/logs?limit=50&orderBy=ORDER_BY_DESC`, new AbortController().signal))
+    lines.push(...page);
+  const told = lines.map((line) => line.log.trim()).filter(Boolean);
+  return { trial: trial.id, text: told.find((text) => TELLING.test(text)) ?? told[0] ?? "", who: "", many };
+}
+
+const MOST_TEXT = 300;
+
+function Failed({ one, menu }: { one: Experiment; menu: React.ReactNode }) {
+  const told = useQuery({
+    queryKey: ["last error", one.id, one.endTime],
+    queryFn: () => explain(one.id),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const found = told.data;
+  const to = found ? `/experiments/${one.id}/trials/${found.trial}/logs` : `/experiments/${one.id}/logs`;
+  const others = found && found.many > 1 ? `${found.many} trials failed` : "";
+  return (
+    <li>
+      <StateIcon state="ERROR" />
+      <div>
+        <div className="l1">
+          <Link className="b cut" to={`/experiments/${one.id}/overview`} title={one.name}>
+            {one.name}
+          </Link>
+          <span className="id">
+            {one.id}
+            {found && ` · trial ${found.trial}`}
+          </span>
+          <span className="ink3 sm nowrap">
+            {one.username}, <Time at={one.endTime} />
+          </span>
+        </div>
+        {found?.text && (
+          <div className="why mono" title={found.text.slice(0, MOST_TEXT)}>
+            {found.text.slice(0, MOST_TEXT)}
+          </div>
+        )}
+        <div className="sm ink3">
+          <Cut>{[found?.who, others, one.stateReason].filter(Boolean).join(". ")}</Cut>
+        </div>
+      </div>
+      <span className="do">
+        <LinkButton small to={to} icon={<ArrowRight />}>
+          Open log at the cause
+        </LinkButton>
+        {menu}
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,107 @@
+import { useData } from "../../api/data";
+import type { Job } from "../../api/types";
+import { duration, number } from "../../parts/format";
+import { Figure, Figures } from "../../ui/figures";
+import { Bars, Meter } from "../../ui/meter";
+import { Spark } from "../../ui/spark";
+
+const REST_MS = 3000;
+const DAYS = 14;
+const WEEK = 7;
+const DAY_MS = 86_400_000;
+const NAMED = 2;
+const MOST_PARTS = 6;
+
+interface Used {
+  day: string;
+  user: string;
+  slotHours: number;
+}
+interface Pool {
+  name: string;
+  slotsAvailable: number;
+  slotsUsed: number;
+}
+
+const today = (back: number) => new Date(Date.now() - back * DAY_MS).toISOString().slice(0, 10);
+
+/** Hours of the last days, the last one is today. */
+export function byDay(usage: Used[], days: number, fits: (one: Used) => boolean): number[] {
+  return Array.from({ length: days }, (_, at) => today(days - 1 - at)).map((day) =>
+    usage.filter((one) => one.day === day && fits(one)).reduce((sum, one) => sum + one.slotHours, 0),
+  );
+}
+
+const plural = (many: number, one: string, more = `${one}s`) => (many === 1 ? one : more);
+
+/** Is there room? What runs, what waits, and what have I used? */
+export function Answer({ user }: { user: string }) {
+  const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["cluster", "queue"], true, REST_MS);
+  const queue = useData<{ jobs: Job[] }>("job-queues", ["queue", "experiments"], true, REST_MS);
+  const used = useData<{ usage: Used[] }>(`cluster/usage?days=${DAYS}`, [], true);
+  const slots = pools.data?.resourcePools.reduce((sum, one) => sum + one.slotsAvailable, 0) ?? 0;
+  const busy = pools.data?.resourcePools.reduce((sum, one) => sum + one.slotsUsed, 0) ?? 0;
+  const jobs = queue.data?.jobs ?? [];
+  const running = jobs.filter((one) => one.allocatedSlots > 0).toSorted((a, b) => b.allocatedSlots - a.allocatedSlots);
+  const waiting = jobs.filter((one) => one.summary.state === "STATE_QUEUED");
+  const longest = waiting.toSorted((a, b) => Date.parse(a.submissionTime) - Date.parse(b.submissionTime))[0];
+  const usage = used.data?.usage ?? [];
+  const days = byDay(usage, DAYS, () => true);
+  const mine = byDay(usage, DAYS, (one) => one.user === user);
+  const week = (of: number[]) =>
+    number(
+      of.slice(-WEEK).reduce((sum, one) => sum + one, 0),
+      3,
+    );
+  const rest = running.length - NAMED;
+  return (
+    <Figures>
+      <Figure name="Slots in use" value={busy} unit={`of ${slots}`} to="/clusters" note={`${slots - busy} free`}>
+        <Bars
+          values={days}
+          title={`Slot hours by day, the last ${DAYS} days`}
+          labels={days.map((hours) => `${number(hours, 3)} slot hours`)}
+        />
+      </Figure>
+      <Figure
+        name="Running"
+        value={running.length}
+        unit={plural(running.length, "job")}
+        to="/jobs"
+        note={
+          running.length
+            ? running
+                .slice(0, NAMED)
+                .map((one) => `${one.name} ${one.allocatedSlots}`)
+                .join(" · ") + (rest > 0 ? ` · ${rest} more` : "")
+            : "nothing runs"
+        }
+      >
+        <Meter
+          label="Slots by job"
+          parts={running.slice(0, MOST_PARTS).map((one, at) => ({
+            share: slots ? one.allocatedSlots / slots : 0,
+            colour: `var(--s${at + 1})`,
+            title: `${one.name}: ${one.allocatedSlots}`,
+          }))}
+        />
+      </Figure>
+      <Figure
+        name="Waiting"
+        value={waiting.length}
+        unit={plural(waiting.length, "job")}
+        to="/jobs"
+        note={longest ? `longest ${duration((Date.now() - Date.parse(longest.submissionTime)) / 1000)}: ${longest.name}` : "nothing waits"}
+      >
+        {longest && (
+          <span className="xs ink3 cut" title={longest.waitsFor}>
+            {longest.waitsFor}
+          </span>
+        )}
+      </Figure>
+      <Figure name="My slot hours" value={week(mine)} unit="this week" note={`of ${week(days)} by everyone`}>
+        <Spark values={mine} title={`My slot hours by day, the last ${DAYS} days`} colour="var(--accent)" width={150} height={30} />
+      </Figure>
+    </Figures>
+  );
+}

@@ -1,0 +1,159 @@
+import { FlaskConical, Plus } from "lucide-react";
+import { useMemo } from "react";
+import { Link, useSearchParams } from "react-router";
+
+import { query } from "../../api/client";
+import { useData, useMe } from "../../api/data";
+import type { Pagination } from "../../api/types";
+import { useExperimentMenu } from "../../lists/acts";
+import { column, type Row } from "../../lists/columns";
+import { useCourses } from "../../lists/course";
+import { MoveDialog } from "../../lists/move";
+import { field, filterOf, type Node } from "../../lists/query";
+import { duration, isOver, stateName } from "../../parts/format";
+import { Segments } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { PageHead, usePlace } from "../../ui/page";
+import { Empty, Loaded } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Time } from "../../ui/text";
+import { Failures } from "./failures";
+import { Answer } from "./figures";
+import { Since } from "./since";
+import "./dashboard.css";
+
+export interface Found {
+  experiments: Row[];
+  pagination: Pagination;
+}
+
+const SHOWN = 15;
+const REST_MS = 1000;
+
+export const search = (children: Node[], sort: string, limit: number) =>
+  `experiments-search${query({ lean: true, filter: filterOf({ kind: "group", conjunction: "and", children }, false), sort, limit })}`;
+
+function greeting(name: string): string {
+  const hour = new Date().getHours();
+  return `Good ${hour < 5 || hour >= 18 ? "evening" : hour < 12 ? "morning" : "afternoon"}, ${name}`;
+}
+
+export function Dashboard() {
+  usePlace({ crumbs: [{ name: "Dashboard" }] });
+  const me = useMe();
+  const [params, setParams] = useSearchParams();
+  const mine = params.get("by") === "me";
+  const name = me.data?.user.username ?? "";
+  const own = useMemo(() => (mine ? [field("user", "=", name)] : []), [mine, name]);
+  const recent = useData<Found>(search(own, "id=desc", SHOWN), ["experiments"], true, REST_MS);
+  return (
+    <>
+      <PageHead
+        title={
+          <>
+            <span className="vh">Dashboard. </span>
+            {greeting(me.data?.user.displayName || name)}
+          </>
+        }
+        facts={[<Since key="since" user={name} />]}
+        actions={
+          <>
+            <span className="d-only">
+              <Segments
+                name="Whose"
+                value={mine ? "me" : "all"}
+                options={[
+                  ["me", "Mine"],
+                  ["all", "Everyone"],
+                ]}
+                onChange={(value) => setParams(value === "me" ? { by: "me" } : {}, { replace: true })}
+              />
+            </span>
+            <Link className="btn primary" to="/experiments/new">
+              <Plus />
+              <span>New experiment</span>
+            </Link>
+          </>
+        }
+      />
+      <Answer user={name} />
+      <Failures own={own} />
+      <Card
+        title={mine ? "My recent experiments" : "Recent experiments"}
+        flush
+        more={
+          <Link className="link" to={mine ? `/experiments?q=user%3A${encodeURIComponent(name)}` : "/experiments"}>
+            All {recent.data?.pagination.total.toLocaleString("en")}
+          </Link>
+        }
+      >
+        <Loaded found={recent}>
+          {({ experiments }) =>
+            experiments.length ? (
+              <Recent rows={experiments} />
+            ) : (
+              <Empty icon={<FlaskConical className="l" />} title="No experiment yet" command="det experiment create config.yaml .">
+                Submit one, and watch it here.
+              </Empty>
+            )
+          }
+        </Loaded>
+      </Card>
+    </>
+  );
+}
+
+/** What is left of it, or what it took. */
+function time({ experiment: one }: Row) {
+  const state = stateName(one.state);
+  if (isOver(one.state)) return `ran ${duration(one.duration)}`;
+  if (state === "RUNNING" && one.progress && one.progress > 0.01 && one.duration > 0)
+    return `${duration((one.duration * (1 - one.progress)) / one.progress)} left`;
+  return <Time at={one.startTime} />;
+}
+
+const METRIC: Column<Row> = {
+  id: "metric",
+  head: "Metric",
+  width: 110,
+  cell: ({ experiment }) => (
+    <span className="cut ink3 sm" title={experiment.searcherMetric}>
+      {experiment.searcherMetric}
+    </span>
+  ),
+};
+const TIME: Column<Row> = { id: "time", head: "Time", width: 116, cell: (row) => <span className="ink2">{time(row)}</span> };
+
+function Recent({ rows }: { rows: Row[] }) {
+  const courses = useCourses(rows);
+  const { items, moving, stopMoving } = useExperimentMenu();
+  const columns = useMemo(() => {
+    const course = column("course");
+    return [
+      column("id"),
+      column("name"),
+      column("projectId"),
+      column("state"),
+      column("progress"),
+      column("numTrials"),
+      { ...course, cell: (row: Row) => course.cell({ ...row, course: courses.get(row.experiment.id) }) },
+      column("searcherMetricsVal"),
+      METRIC,
+      TIME,
+      column("user"),
+    ];
+  }, [courses]);
+  return (
+    <>
+      <Table
+        name="Recent experiments"
+        rows={rows}
+        id={(row) => row.experiment.id}
+        called={(row) => `experiment ${row.experiment.id}`}
+        columns={columns}
+        actions={(row) => items(row.experiment)}
+      />
+      {moving && <MoveDialog ids={[moving.id]} from={moving.projectId} onClose={stopMoving} />}
+    </>
+  );
+}

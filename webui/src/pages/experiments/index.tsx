@@ -1,0 +1,363 @@
+import { Ellipsis, FlaskConical, Group as GroupIcon, ListFilter, Plus, Star } from "lucide-react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { Link, useNavigate, useParams } from "react-router";
+
+import { get } from "../../api/client";
+import { useData, useMe } from "../../api/data";
+import type { Experiment } from "../../api/types";
+import { useExperimentMenu } from "../../lists/acts";
+import { column, DEFAULT, offered, type Row } from "../../lists/columns";
+import { useCourses } from "../../lists/course";
+import { FilterForm } from "../../lists/filters";
+import { MoveDialog } from "../../lists/move";
+import { empty, format, parse } from "../../lists/query";
+import { QueryBox } from "../../lists/querybox";
+import { Selection } from "../../lists/selection";
+import { conditions, type Known, without } from "../../lists/suggest";
+import { forgetView, saveView, savedViews, standing } from "../../lists/views";
+import { seeProject } from "../../parts/seen";
+import { Button } from "../../ui/button";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { TextField } from "../../ui/field";
+import { useKey } from "../../ui/keys";
+import { Menu, Popover } from "../../ui/menu";
+import { PageHead, usePlace } from "../../ui/page";
+import { Empty, Failure, Loading } from "../../ui/status";
+import { ColumnPicker, type ColumnView, Table } from "../../ui/table";
+import { Chip } from "../../ui/text";
+import { Views } from "../../ui/tabs";
+import { exportAll } from "./file";
+import { groupHead, GROUPS, heatOf, useHeat } from "./groups";
+import { type Found, GROUPED, useAll, useWindows } from "./rows";
+import { askedFor, type ListView, sortText, useListView } from "./view";
+import "./experiments.css";
+
+const MOST_CHOSEN = 1000;
+
+interface Named {
+  project: { name: string; workspaceName: string; workspaceId: number };
+}
+
+/** Names and values that a query may hold. */
+function useKnown(project: number): { known: Known; cards: ReturnType<typeof offered> } {
+  const columns = useData<{ columns: { column: string }[] }>(`projects/${project}/columns`);
+  const tags = useData<{ labels: string[] }>("experiment/labels");
+  const users = useData<{ users: { username: string }[] }>("users", ["users"]);
+  return useMemo(() => {
+    const names = columns.data?.columns.map((one) => one.column) ?? [];
+    return {
+      known: { columns: names, tags: tags.data?.labels ?? [], users: users.data?.users.map((one) => one.username) ?? [], projects: [] },
+      cards: offered(names),
+    };
+  }, [columns.data, tags.data, users.data]);
+}
+
+export function Experiments() {
+  const view = useListView();
+  const project = Number(useParams().project ?? 0);
+  const named = useData<Named>(project ? `projects/${project}` : null, ["workspaces"]);
+  const name = named.data?.project.name;
+  useEffect(() => {
+    if (project && name) seeProject(project, name);
+  }, [project, name]);
+  usePlace({
+    crumbs: [
+      { name: "Experiments", to: "/experiments" },
+      ...(named.data ? [{ name: named.data.project.workspaceName, to: `/workspaces/${named.data.project.workspaceId}` }] : []),
+      ...(name ? [{ name }] : []),
+    ],
+  });
+  const { known, cards } = useKnown(project);
+  const shown = view.shown ?? DEFAULT;
+  const asked = askedFor(view, project, shown);
+  // While a query cannot be read, the list shows the last that could.
+  const worked = useRef(asked);
+  if (asked) worked.current = asked;
+  const path = worked.current;
+  const windows = useWindows(view.group ? null : path);
+  const all = useAll(view.group ? path : null);
+  const total = view.group ? all.data?.pagination.total : windows.total;
+  const error = view.group ? all.error : windows.error;
+  return (
+    <>
+      <PageHead
+        title={name ?? "Experiments"}
+        beside={total === undefined ? "" : <span role="status">{total.toLocaleString("en")} found</span>}
+        actions={
+          <>
+            <SaveView view={view} />
+            <Link className="btn primary" to={`/experiments/new${project ? `?project=${project}` : ""}`}>
+              <Plus />
+              <span>New experiment</span>
+            </Link>
+          </>
+        }
+      />
+      <Tabs view={view} />
+      <Bar view={view} known={known} cards={cards} onExport={() => path && exportAll(path, shown)} />
+      {error ? <Failure error={error} /> : null}
+      <List view={view} windows={windows} all={all.data} cards={cards} path={path} total={total} failed={Boolean(error)} />
+    </>
+  );
+}
+
+function SaveView({ view }: { view: ListView }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <>
+      <Button icon={<Star />} onClick={() => setOpen(true)}>
+        Save view
+      </Button>
+      {open && (
+        <Dialog
+          title="Save this view"
+          said="Its query, columns, order and groups become a tab of this page, in this browser."
+          onClose={() => setOpen(false)}
+        >
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const called = String(new FormData(event.currentTarget).get("name")).trim();
+              const search = new URLSearchParams(view.params);
+              search.set("v", called);
+              saveView({ name: called, search: search.toString() });
+              view.set({ v: called });
+              setOpen(false);
+            }}
+          >
+            <TextField label="Name" name="name" required maxLength={40} defaultValue={view.params.get("v") ?? ""} />
+            <DialogFoot>
+              <Button onClick={() => setOpen(false)}>Cancel</Button>
+              <Button type="submit" kind="primary">
+                Save view
+              </Button>
+            </DialogFoot>
+          </form>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Tabs({ view }: { view: ListView }) {
+  const me = useMe();
+  const navigate = useNavigate();
+  const saved = savedViews();
+  const there = standing(me.data?.user.username ?? "");
+  const named = view.params.get("v");
+  const now = named ? `saved ${named}` : (there.find((one) => one.q === view.text && Boolean(one.archived) === view.archived)?.id ?? "");
+  return (
+    <Views
+      name="Views"
+      value={now}
+      views={[...there, ...saved.map((one) => ({ id: `saved ${one.name}`, name: one.name, icon: <Star className="s" /> }))]}
+      onChange={(id) => {
+        const own = saved.find((one) => `saved ${one.name}` === id);
+        if (own) return navigate(`?${own.search}`, { replace: true });
+        const one = there.find((other) => other.id === id)!;
+        view.set({ q: one.q, a: one.archived ? "1" : "", v: "" });
+      }}
+    />
+  );
+}
+
+function Bar({
+  view,
+  known,
+  cards,
+  onExport,
+}: {
+  view: ListView;
+  known: Known;
+  cards: ReturnType<typeof offered>;
+  onExport: () => Promise<void> | null;
+}) {
+  const said = conditions(view.text);
+  const tree = useMemo(() => {
+    try {
+      return parse(view.text);
+    } catch {
+      return empty();
+    }
+  }, [view.text]);
+  const [busy, setBusy] = useState(false);
+  const columnView = useColumnView(view);
+  const named = view.params.get("v");
+  const forget = (name: string) => {
+    forgetView(name);
+    view.set({ v: "" });
+  };
+  return (
+    <div className="stack" style={{ gap: 8 }}>
+      <div className="toolbar query-bar">
+        <QueryBox text={view.text} known={known} onChange={(q) => view.set({ q })} />
+        <Popover label="Filter" text="Filter" icon={<ListFilter />} count={said.length} wide>
+          <FilterForm tree={tree} columns={cards} onChange={(next) => view.set({ q: format(next) })} />
+        </Popover>
+        <Menu
+          label="Group"
+          text={view.group ? `Group: ${GROUPS[view.group]?.name ?? view.group}` : "Group"}
+          icon={<GroupIcon />}
+          pressed={view.group ? true : undefined}
+          items={[
+            { name: "No groups", checked: !view.group, act: () => view.set({ g: "" }) },
+            null,
+            ...Object.entries(GROUPS).map(([id, one]) => ({
+              name: `By ${one.name}`,
+              checked: view.group === id,
+              act: () => view.set({ g: id }),
+            })),
+          ]}
+        />
+        <ColumnPicker columns={pickable(cards)} view={columnView} />
+        <Menu
+          label="View options"
+          icon={<Ellipsis />}
+          kind="plain"
+          small={false}
+          items={[
+            { name: "Archived too", checked: view.archived, act: () => view.set({ a: view.archived ? "" : "1" }) },
+            { name: "Heat: best", checked: view.heat, act: () => view.set({ heat: view.heat ? "" : "1" }) },
+            null,
+            {
+              name: "Export CSV",
+              not: busy ? "on its way" : "",
+              act: () => {
+                setBusy(true);
+                void Promise.resolve(onExport()).finally(() => setBusy(false));
+              },
+            },
+            ...(named ? [{ name: `Forget the view ${named}`, danger: true, act: () => forget(named) }] : []),
+          ]}
+        />
+      </div>
+      {(said.length > 0 || view.group) && (
+        <div className="chips">
+          {said.map((one, at) => (
+            <Chip key={one} onRemove={() => view.set({ q: without(view.text, at) })}>
+              {one}
+            </Chip>
+          ))}
+          {view.group && <span className="ink3 sm">Groups of the first {GROUPED.toLocaleString("en")}</span>}
+        </div>
+      )}
+    </div>
+  );
+}
+
+const pickable = (cards: ReturnType<typeof offered>) => cards.map((one) => ({ ...one, off: !DEFAULT.includes(one.id) }));
+
+function useColumnView(view: ListView): ColumnView {
+  return {
+    shown: view.shown ?? DEFAULT,
+    widths: view.widths,
+    setShown: (ids) => view.set({ c: ids?.join(",") ?? "" }),
+    setWidth: (id, width) =>
+      view.set({
+        w: Object.entries({ ...view.widths, [id]: Math.round(width) })
+          .map((one) => one.join(":"))
+          .join(","),
+      }),
+  };
+}
+
+function List({
+  view,
+  windows,
+  all,
+  cards,
+  path,
+  total,
+  failed,
+}: {
+  view: ListView;
+  windows: ReturnType<typeof useWindows>;
+  all: Found | undefined;
+  cards: ReturnType<typeof offered>;
+  path: ((offset: number, limit: number) => string) | null;
+  total: number | undefined;
+  failed: boolean;
+}) {
+  const navigate = useNavigate();
+  const { items, moving, stopMoving } = useExperimentMenu();
+  const [chosen, setChosen] = useState(new Map<number, Experiment>());
+  const columnView = useColumnView(view);
+  const courses = useCoursesInView(view, windows, all);
+  const heat = useHeat(view.heat ? (all?.experiments ?? [...windows.rows.values()]) : null);
+  const columns = useMemo(() => {
+    const ids = new Set([...cards.map((one) => one.id), ...(columnView.shown ?? [])]);
+    return [...ids].map((id) => {
+      const one = column(id);
+      if (id === "course") return { ...one, cell: (row: Row) => one.cell({ ...row, course: courses.get(row.experiment.id) }) };
+      if (id === "searcherMetricsVal" && heat) return { ...one, heat: heatOf(heat) };
+      return one;
+    });
+  }, [cards, columnView.shown, courses, heat]);
+  const here = useMemo(
+    () => new Map((all?.experiments ?? [...windows.rows.values()]).map((row) => [row.experiment.id, row.experiment])),
+    [all, windows.rows],
+  );
+  // What was chosen is shown as it is now, where that is known.
+  const chosenNow = [...chosen.values()].map((one) => here.get(one.id) ?? one);
+  const compare = () => chosen.size > 0 && navigate(`/experiments/compare?e=${[...chosen.keys()].join(",")}`);
+  useKey({ c: compare });
+  const everything = async () => {
+    if (chosen.size || !path) return setChosen(new Map());
+    const found = await get<Found>(path(0, MOST_CHOSEN));
+    setChosen(new Map(found.experiments.map(({ experiment }) => [experiment.id, experiment])));
+  };
+  if (total === undefined) return failed ? null : <Loading />;
+  if (total === 0)
+    return failed ? null : (
+      <section className="card">
+        <Empty
+          icon={<FlaskConical className="l" />}
+          title={view.text ? "No experiment fits this query" : "No experiment yet"}
+          command={view.text ? undefined : "det experiment create config.yaml ."}
+        >
+          {view.text ? "Take away a condition, or look among the archived ones, too." : "Submit one, and watch it here."}
+        </Empty>
+      </section>
+    );
+  return (
+    <>
+      <Table
+        name="Experiments"
+        rows={view.group ? (all?.experiments ?? []) : windows.source}
+        id={(row) => row.experiment.id}
+        called={(row) => `experiment ${row.experiment.id}`}
+        columns={columns}
+        view={columnView}
+        sorts={view.sorts}
+        onSort={(sorts) => view.set({ s: sortText(sorts) })}
+        group={view.group ? GROUPS[view.group]?.of : undefined}
+        groupHead={groupHead}
+        actions={(row) => items(row.experiment)}
+        selected={new Set(chosen.keys())}
+        onSelect={(ids) =>
+          setChosen(
+            new Map(
+              [...ids].flatMap((id) =>
+                (here.get(Number(id)) ?? chosen.get(Number(id))) ? [[Number(id), (here.get(Number(id)) ?? chosen.get(Number(id)))!]] : [],
+              ),
+            ),
+          )
+        }
+        onAll={() => void everything()}
+        fill={total > 20}
+      />
+      <Selection chosen={chosenNow} onNone={() => setChosen(new Map())} onCompare={compare} onShow={(q) => view.set({ q, a: "1" })} />
+      {moving && <MoveDialog ids={[moving.id]} from={moving.projectId} onClose={stopMoving} />}
+    </>
+  );
+}
+
+/** The courses of the experiments that are in view, while the column is. */
+function useCoursesInView(view: ListView, windows: ReturnType<typeof useWindows>, all: Found | undefined) {
+  const wanted = (view.shown ?? DEFAULT).includes("course");
+  const [from, to] = windows.inView;
+  const rows = view.group
+    ? (all?.experiments ?? [])
+    : [...windows.rows].filter(([at]) => at >= from && at < Math.min(to, from + 60)).map(([, row]) => row);
+  return useCourses(wanted ? rows : []);
+}

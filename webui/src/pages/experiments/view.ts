@@ -1,0 +1,72 @@
+/** What the address says of the list; short names, since people send it around. */
+
+import { useCallback } from "react";
+import { useSearchParams } from "react-router";
+
+import { query } from "../../api/client";
+import { isFixed } from "../../lists/columns";
+import { filterOf, parse, QueryError } from "../../lists/query";
+import type { Sort } from "../../ui/table";
+
+export function useListView() {
+  const [params, setParams] = useSearchParams();
+  const set = useCallback(
+    (wanted: Record<string, string>) =>
+      setParams(
+        (before) => {
+          for (const [name, value] of Object.entries(wanted))
+            if (value) before.set(name, value);
+            else before.delete(name);
+          return before;
+        },
+        { replace: true },
+      ),
+    [setParams],
+  );
+  const sorts = (params.get("s") ?? "id:desc").split(",").map((one): Sort => {
+    const at = one.lastIndexOf(":");
+    return [one.slice(0, at), one.slice(at + 1) === "desc"];
+  });
+  const widths: Record<string, number> = Object.fromEntries(
+    (params.get("w") ?? "")
+      .split(",")
+      .filter(Boolean)
+      .map((one) => [one.slice(0, one.lastIndexOf(":")), Number(one.slice(one.lastIndexOf(":") + 1))]),
+  );
+  return {
+    set,
+    params,
+    text: params.get("q") ?? "",
+    shown: params.get("c")?.split(",").filter(Boolean) ?? null,
+    sorts,
+    widths,
+    group: params.get("g") ?? "",
+    heat: params.has("heat"),
+    archived: params.has("a"),
+  };
+}
+
+export type ListView = ReturnType<typeof useListView>;
+
+export const sortText = (sorts: readonly Sort[]) => sorts.map(([id, descending]) => `${id}:${descending ? "desc" : "asc"}`).join(",");
+
+/** What the server is asked; null while the query cannot be read. */
+export function askedFor(view: ListView, project: number, shown: string[]): ((offset: number, limit: number) => string) | null {
+  try {
+    const filter = filterOf(parse(view.text), view.archived);
+    const order = view.sorts.map(([id, descending]) => `${id}=${descending ? "desc" : "asc"}`).join(",");
+    return (offset, limit) =>
+      `experiments-search${query({
+        lean: true,
+        projectId: project || undefined,
+        filter,
+        sort: order,
+        columns: shown.filter((id) => !isFixed(id)),
+        offset,
+        limit,
+      })}`;
+  } catch (error) {
+    if (error instanceof QueryError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,99 @@
+import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { Button } from "../../ui/button";
+import { ask, Dialog, DialogFoot } from "../../ui/dialog";
+import { TextArea, TextField } from "../../ui/field";
+import type { MenuItems } from "../../ui/menu";
+import { useAct } from "../settings/change";
+import { type Model, pathOf, type Version, words } from "./facts";
+
+export function useModelMenu() {
+  const [editing, setEditing] = useState<Model | null>(null);
+  const act = useAct();
+  const navigate = useNavigate();
+  const remove = async (one: Model) => {
+    const text = `Its ${one.numVersions} versions are forgotten; their checkpoints stay only as long as retention keeps them.`;
+    if (!(await ask({ title: `Delete model ${one.name}?`, text, verb: "Delete", danger: true }))) return;
+    if (await act("DELETE", pathOf(one.name), {}, `Deleted ${one.name}`)) navigate("/models");
+  };
+  const items = (one: Model): MenuItems => [
+    { name: "Edit", icon: <Pencil />, act: () => setEditing(one) },
+    {
+      name: one.archived ? "Unarchive" : "Archive",
+      icon: one.archived ? <ArchiveRestore /> : <Archive />,
+      act: () =>
+        void act(
+          "POST",
+          `${pathOf(one.name)}/${one.archived ? "unarchive" : "archive"}`,
+          {},
+          `${one.archived ? "Took out of the archive:" : "Archived"} ${one.name}`,
+        ),
+    },
+    null,
+    { name: "Delete", icon: <Trash2 />, danger: true, act: () => void remove(one) },
+  ];
+  return { items, editing, stop: () => setEditing(null) };
+}
+
+export function EditModel({ model, path, onClose }: { model: Model; path: string; onClose: () => void }) {
+  const act = useAct();
+  const navigate = useNavigate();
+  const save = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const name = String(form.get("name"));
+    const body = { name, description: form.get("description"), notes: form.get("notes"), labels: words(form.get("labels")) };
+    if (!(await act("PATCH", path, body, `Saved ${name}`))) return;
+    onClose();
+    if (name !== model.name) navigate(`/models/${encodeURIComponent(name)}`, { replace: true });
+  };
+  return (
+    <Dialog title={`Edit ${model.name}`} onClose={onClose}>
+      <form onSubmit={(event) => void save(event)}>
+        <TextField label="Name" name="name" defaultValue={model.name} required />
+        <TextField label="Description" name="description" defaultValue={model.description} />
+        <TextField label="Tags" name="labels" hint="With commas between them." defaultValue={model.labels.join(", ")} />
+        <TextArea label="Notes" name="notes" rows={5} defaultValue={model.notes} />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+export function EditVersion({ path, one, onClose }: { path: string; one: Version; onClose: () => void }) {
+  const act = useAct();
+  const save = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const body = { name: form.get("name"), comment: form.get("comment"), notes: form.get("notes"), labels: words(form.get("labels")) };
+    if (await act("PATCH", `${path}/versions/${one.version}`, body, `Saved version ${one.version}`)) onClose();
+  };
+  return (
+    <Dialog title={`Edit version ${one.version}`} onClose={onClose}>
+      <form onSubmit={(event) => void save(event)}>
+        <TextField label="Name" name="name" defaultValue={one.name} />
+        <TextField label="Comment" name="comment" defaultValue={one.comment} />
+        <TextField
+          label="Tags"
+          name="labels"
+          hint="With commas between them, such as production or candidate."
+          defaultValue={(one.labels ?? []).join(", ")}
+        />
+        <TextArea label="Notes" name="notes" rows={3} defaultValue={one.notes} />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

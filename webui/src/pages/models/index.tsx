@@ -1,0 +1,156 @@
+import { Box, Plus } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { Link, useSearchParams } from "react-router";
+
+import { useData } from "../../api/data";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { Check, Search, TextField } from "../../ui/field";
+import { PageHead, usePlace } from "../../ui/page";
+import { Empty, Loaded } from "../../ui/status";
+import { Table } from "../../ui/table";
+import { Avatar, Cut, Tag, Time } from "../../ui/text";
+import { useAct } from "../settings/change";
+import { EditModel, useModelMenu } from "./edit";
+import { type Model, pathOf, TOPICS } from "./facts";
+
+export { ModelPage } from "./page";
+
+const TAGS = 2;
+
+export function Models() {
+  usePlace({ crumbs: [{ name: "Models" }] });
+  const found = useData<{ models: Model[] }>("models", TOPICS);
+  const [params, setParams] = useSearchParams();
+  const wanted = params.get("q") ?? "";
+  const archived = params.has("a");
+  const set = (name: string, value: string) =>
+    setParams(
+      (before) => {
+        if (value) before.set(name, value);
+        else before.delete(name);
+        return before;
+      },
+      { replace: true },
+    );
+  const [making, setMaking] = useState(false);
+  const { items, editing, stop } = useModelMenu();
+  const fits = (one: Model) =>
+    (archived || !one.archived) && `${one.name} ${one.description} ${one.labels.join(" ")}`.toLowerCase().includes(wanted.toLowerCase());
+  return (
+    <>
+      <PageHead
+        title="Models"
+        beside={found.data && String(found.data.models.filter(fits).length)}
+        actions={
+          <Button kind="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+            New model
+          </Button>
+        }
+      />
+      <div className="toolbar">
+        <Search label="Find a model" value={wanted} onChange={(value) => set("q", value)} />
+        <Check label="Archived too" checked={archived} onChange={(on) => set("a", on ? "1" : "")} />
+      </div>
+      <Loaded found={found}>
+        {({ models }) =>
+          models.length ? (
+            <Table
+              name="Models"
+              rows={models.filter(fits)}
+              id={(one) => one.id}
+              called={(one) => one.name}
+              store="models"
+              actions={items}
+              columns={[
+                {
+                  id: "name",
+                  head: "Name",
+                  name: true,
+                  value: (one) => one.name,
+                  cell: (one) => (
+                    <Link className="cut" to={`/models/${encodeURIComponent(one.name)}`} title={one.name}>
+                      {one.name} {one.archived && <Tag>archived</Tag>}
+                    </Link>
+                  ),
+                },
+                {
+                  id: "description",
+                  head: "Description",
+                  width: 320,
+                  cell: (one) => <Cut>{one.description}</Cut>,
+                  value: (one) => one.description,
+                },
+                {
+                  id: "labels",
+                  head: "Tags",
+                  width: 160,
+                  cell: (one) => (
+                    <span title={one.labels.join(", ")}>
+                      {one.labels.slice(0, TAGS).map((label) => (
+                        <Tag key={label}>{label}</Tag>
+                      ))}
+                      {one.labels.length > TAGS && <span className="sub">{one.labels.length - TAGS} more</span>}
+                    </span>
+                  ),
+                },
+                {
+                  id: "versions",
+                  head: "Versions",
+                  width: 84,
+                  num: true,
+                  small: true,
+                  cell: (one) => one.numVersions,
+                  value: (one) => one.numVersions,
+                },
+                {
+                  id: "changed",
+                  head: "Changed",
+                  width: 110,
+                  cell: (one) => <Time at={one.lastUpdatedTime} />,
+                  value: (one) => one.lastUpdatedTime,
+                },
+                { id: "user", head: "By", width: 48, cell: (one) => <Avatar name={one.username} small />, value: (one) => one.username },
+              ]}
+            />
+          ) : (
+            <Card>
+              <Empty icon={<Box className="l" />} title="No model yet" command="det model create NAME">
+                A model names checkpoints that shall stay.
+              </Empty>
+            </Card>
+          )
+        }
+      </Loaded>
+      {making && <NewModel taken={found.data?.models.map((one) => one.name) ?? []} onClose={() => setMaking(false)} />}
+      {editing && <EditModel model={editing} path={pathOf(editing.name)} onClose={stop} />}
+    </>
+  );
+}
+
+function NewModel({ taken, onClose }: { taken: string[]; onClose: () => void }) {
+  const act = useAct();
+  const [name, setName] = useState("");
+  const used = taken.includes(name.trim());
+  const make = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (used) return;
+    const body = { name: name.trim(), description: new FormData(event.currentTarget).get("description") };
+    if (await act("POST", "models", body, `Made the model ${body.name}`)) onClose();
+  };
+  return (
+    <Dialog title="New model" said="Its versions are checkpoints; they stay as long as they are registered." onClose={onClose}>
+      <form onSubmit={(event) => void make(event)}>
+        <TextField label="Name" value={name} onChange={setName} required error={used ? "This name is taken." : undefined} />
+        <TextField label="Description" name="description" />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Make model
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,107 @@
+import { ArrowRight } from "lucide-react";
+import { Fragment } from "react";
+import { Link } from "react-router";
+
+import { useData } from "../../api/data";
+import type { Experiment } from "../../api/types";
+import { number } from "../../parts/format";
+import { Card } from "../../ui/card";
+import { Spark } from "../../ui/spark";
+import type { Model, Version } from "./facts";
+
+interface Step {
+  name: string;
+  said: string;
+  to?: string;
+}
+
+/** From what it was forked, through the experiment and the trial, to the version. */
+export function Lineage({ model, one }: { model: Model; one: Version }) {
+  const trained = one.checkpoint.training;
+  const found = useData<{ experiment: Experiment }>(trained ? `experiments/${trained.experimentId}` : null, []);
+  const experiment = found.data?.experiment;
+  const steps: Step[] = [
+    ...(experiment?.forkedFrom
+      ? [{ name: `Experiment ${experiment.forkedFrom}`, said: "forked from it", to: `/experiments/${experiment.forkedFrom}/overview` }]
+      : []),
+    ...(trained
+      ? [
+          {
+            name: `Experiment ${trained.experimentId}`,
+            said: experiment?.name ?? "its configuration and code",
+            to: `/experiments/${trained.experimentId}/overview`,
+          },
+          {
+            name: `Trial ${trained.trialId}`,
+            said: trained.searcherMetric === null ? "" : `${experiment?.searcherMetric ?? "metric"} ${number(trained.searcherMetric)}`,
+            to: `/experiments/${trained.experimentId}/trials/${trained.trialId}/overview`,
+          },
+          {
+            name: `Checkpoint ${one.checkpoint.uuid.slice(0, 8)}`,
+            said: "its files",
+            to: `/experiments/${trained.experimentId}/checkpoints?checkpoint=${one.checkpoint.uuid}`,
+          },
+        ]
+      : [{ name: `Checkpoint ${one.checkpoint.uuid.slice(0, 8)}`, said: "not of a trial of this cluster" }]),
+    { name: `${model.name} ${one.version}`, said: one.labels?.join(", ") || one.name || "this version" },
+  ];
+  return (
+    <ol className="lineage">
+      {steps.map((step, at) => (
+        <Fragment key={step.name}>
+          {at > 0 && (
+            <li aria-hidden="true" className="arrow">
+              <ArrowRight className="s" />
+            </li>
+          )}
+          <li className={at === steps.length - 1 ? "here" : ""}>
+            {step.to ? (
+              <Link className="b cut" to={step.to}>
+                {step.name}
+              </Link>
+            ) : (
+              <b className="cut" title={step.name}>
+                {step.name}
+              </b>
+            )}
+            <span className="cut ink2 sm" title={step.said}>
+              {step.said}
+            </span>
+          </li>
+        </Fragment>
+      ))}
+    </ol>
+  );
+}
+
+/** The metric from version to version. */
+export function Course({ versions }: { versions: Version[] }) {
+  const known = versions
+    .toReversed()
+    .flatMap((one) =>
+      one.checkpoint.training?.searcherMetric === null || !one.checkpoint.training
+        ? []
+        : [[one.version, one.checkpoint.training.searcherMetric!] as const],
+    );
+  if (known.length < 2) return null;
+  return (
+    <Card title="Metric by version">
+      <div className="course">
+        <Spark
+          values={known.map(([, value]) => value)}
+          title={known.map(([version, value]) => `version ${version}: ${number(value)}`).join(", ")}
+          colour="var(--accent)"
+          width={900}
+          height={110}
+        />
+      </div>
+      <div className="usage-x xs ink3">
+        {known.map(([version, value]) => (
+          <span key={version}>
+            {version}: {number(value, 4)}
+          </span>
+        ))}
+      </div>
+    </Card>
+  );
+}

@@ -1,0 +1,183 @@
+import { KeyRound, LogOut, Plus, Trash2 } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { useData } from "../../api/data";
+import { Button } from "../../ui/button";
+import { Card, Note } from "../../ui/card";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { NumberField, Select, TextField } from "../../ui/field";
+import { Empty, Loaded } from "../../ui/status";
+import { Table } from "../../ui/table";
+import { Copyable, Cut, Tag, Time } from "../../ui/text";
+import { useAct } from "./change";
+
+interface Session {
+  id: string;
+  openedAt: string;
+  expiresAt: string;
+  address: string;
+  client: string;
+  current: boolean;
+}
+
+interface Token {
+  id: string;
+  name: string;
+  scope: "all" | "read";
+  createdAt: string;
+  expiry: string;
+}
+
+/** Where somebody is signed in; each can be ended from here. */
+export function Sessions({ user }: { user: number }) {
+  const path = `users/${user}/sessions`;
+  const found = useData<{ sessions: Session[] }>(path, ["access"]);
+  const act = useAct();
+  const end = (one: Session) => void act("DELETE", `${path}/${one.id}`, {}, "Signed out there");
+  const many = found.data?.sessions.length ?? 0;
+  return (
+    <Card
+      title="Where you are signed in"
+      flush
+      more={
+        many > 1 && (
+          <Button small onClick={() => void act("DELETE", path, {}, "Signed out everywhere else")}>
+            Log out everywhere else
+          </Button>
+        )
+      }
+    >
+      <Loaded found={found}>
+        {({ sessions }) => (
+          <Table
+            name="Sessions"
+            rows={sessions}
+            id={(one) => one.id}
+            columns={[
+              { id: "with", head: "With", name: true, cell: (one) => <Cut>{one.client}</Cut>, value: (one) => one.client },
+              { id: "from", head: "From", width: 130, cell: (one) => <Cut>{one.address}</Cut>, value: (one) => one.address },
+              { id: "since", head: "Since", width: 120, cell: (one) => <Time at={one.openedAt} />, value: (one) => one.openedAt },
+              {
+                id: "ends",
+                head: "Ends, if not used",
+                width: 150,
+                cell: (one) => <Until at={one.expiresAt} />,
+                value: (one) => one.expiresAt,
+              },
+            ]}
+            actWidth={132}
+            act={(one) =>
+              one.current ? (
+                <Tag>this one</Tag>
+              ) : (
+                <Button small icon={<LogOut />} onClick={() => end(one)}>
+                  Log out there
+                </Button>
+              )
+            }
+          />
+        )}
+      </Loaded>
+    </Card>
+  );
+}
+
+const day = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
+const Until = ({ at }: { at: string }) => <time dateTime={at}>{day.format(new Date(at))}</time>;
+
+/** What programs show that act for somebody. A token is shown when it is made, and never again. */
+export function Tokens() {
+  const found = useData<{ tokenInfo: Token[] }>("tokens", ["access"]);
+  const [making, setMaking] = useState(false);
+  const act = useAct();
+  return (
+    <Card
+      title="API tokens"
+      flush
+      more={
+        <Button small icon={<Plus />} onClick={() => setMaking(true)}>
+          New API token
+        </Button>
+      }
+    >
+      <Loaded found={found}>
+        {({ tokenInfo }) =>
+          tokenInfo.length ? (
+            <Table
+              name="API tokens"
+              rows={tokenInfo}
+              id={(one) => one.id}
+              columns={[
+                { id: "name", head: "Name", name: true, cell: (one) => <Cut>{one.name}</Cut>, value: (one) => one.name },
+                {
+                  id: "may",
+                  head: "May",
+                  width: 150,
+                  cell: (one) => (one.scope === "read" ? "look only" : "do what you may"),
+                  value: (one) => one.scope,
+                },
+                { id: "made", head: "Made", width: 120, cell: (one) => <Time at={one.createdAt} />, value: (one) => one.createdAt },
+                { id: "ends", head: "Ends", width: 130, cell: (one) => <Until at={one.expiry} />, value: (one) => one.expiry },
+              ]}
+              actWidth={104}
+              act={(one) => (
+                <Button small icon={<Trash2 />} onClick={() => void act("DELETE", `tokens/${one.id}`, {}, `Revoked ${one.name}`)}>
+                  Revoke
+                </Button>
+              )}
+            />
+          ) : (
+            <Empty icon={<KeyRound className="l" />} title="No token yet" command="det token create NAME">
+              A program that shows one acts for you.
+            </Empty>
+          )
+        }
+      </Loaded>
+      {making && <NewToken onClose={() => setMaking(false)} />}
+    </Card>
+  );
+}
+
+function NewToken({ onClose }: { onClose: () => void }) {
+  const [made, setMade] = useState("");
+  const act = useAct();
+  const make = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const body = { name: form.get("name"), scope: form.get("scope"), lifespan: `${form.get("days")}d` };
+    const answer = await act<{ token: string }>("POST", "tokens", body, "");
+    if (answer) setMade(answer.token);
+  };
+  if (made)
+    return (
+      <Dialog title="Copy the token now" onClose={onClose} foot={<Button onClick={onClose}>Done</Button>}>
+        <Note kind="warn" role="status">
+          It is not shown again.
+        </Note>
+        <Copyable text={made} />
+      </Dialog>
+    );
+  return (
+    <Dialog title="New API token" onClose={onClose}>
+      <form onSubmit={(event) => void make(event)}>
+        <TextField label="What it is for" name="name" required />
+        <Select
+          above
+          label="It may"
+          name="scope"
+          options={[
+            ["all", "do what you may"],
+            ["read", "look only"],
+          ]}
+        />
+        <NumberField label="Days until it ends" name="days" min={1} max={366} defaultValue="30" required />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Make token
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

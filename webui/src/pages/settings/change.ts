@@ -1,0 +1,27 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback } from "react";
+
+import { send } from "../../api/client";
+import { failed, toast } from "../../ui/toast";
+
+/** Asks for a change, says that it was done or why not, and has what is shown asked for again. */
+export function useAct() {
+  const client = useQueryClient();
+  return useCallback(
+    async <T = unknown>(method: string, path: string, body: unknown, said: string): Promise<T | null> => {
+      try {
+        const answer = await send<T>(method, path, body ?? {});
+        if (said) toast({ text: said });
+        return answer;
+      } catch (error) {
+        failed(error);
+        return null;
+      } finally {
+        void client.invalidateQueries();
+      }
+    },
+    [client],
+  );
+}
+
+export const ONLY = "administrators may";

@@ -1,0 +1,139 @@
+import { Plus, Trash2, UserPlus, UsersRound, X } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { useData } from "../../api/data";
+import type { User } from "../../api/types";
+import { Button, IconButton } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { ask, Dialog, DialogFoot } from "../../ui/dialog";
+import { Select, TextField } from "../../ui/field";
+import { Empty, Loaded } from "../../ui/status";
+import { Table } from "../../ui/table";
+import { Avatar, Cut } from "../../ui/text";
+import { ONLY, useAct } from "./change";
+
+export interface Group {
+  group: { groupId: number; name: string };
+  numMembers: number;
+}
+
+const TOPICS = ["rights", "users"];
+
+/** Groups of users: who may is told by the roles that they hold. */
+export function Groups({ admin }: { admin: boolean }) {
+  const found = useData<{ groups: Group[] }>("groups", TOPICS);
+  const [making, setMaking] = useState(false);
+  const [open, setOpen] = useState<Group | null>(null);
+  const act = useAct();
+  const remove = async ({ group, numMembers }: Group) => {
+    const text = `Its ${numMembers} members lose the roles that it holds; their accounts stay.`;
+    if (await ask({ title: `Delete the group ${group.name}?`, text, verb: "Delete", danger: true }))
+      await act("DELETE", `groups/${group.groupId}`, {}, `Deleted ${group.name}`);
+  };
+  return (
+    <Card
+      title="Groups"
+      flush
+      more={
+        <Button small kind="primary" icon={<Plus />} not={admin ? undefined : "Only administrators may"} onClick={() => setMaking(true)}>
+          New group
+        </Button>
+      }
+    >
+      <Loaded found={found}>
+        {({ groups }) =>
+          groups.length ? (
+            <Table
+              name="Groups"
+              rows={groups}
+              id={(one) => one.group.groupId}
+              called={(one) => one.group.name}
+              columns={[
+                { id: "name", head: "Group", name: true, cell: (one) => <Cut>{one.group.name}</Cut>, value: (one) => one.group.name },
+                { id: "members", head: "Members", width: 90, num: true, cell: (one) => one.numMembers, value: (one) => one.numMembers },
+              ]}
+              actWidth={140}
+              act={(one) => (
+                <Button small icon={<UsersRound />} onClick={() => setOpen(one)}>
+                  Members
+                </Button>
+              )}
+              actions={(one) => [{ name: "Delete", icon: <Trash2 />, danger: true, not: admin ? "" : ONLY, act: () => void remove(one) }]}
+            />
+          ) : (
+            <Empty icon={<UsersRound className="l" />} title="No group yet" command="det user-group create NAME">
+              A group's members hold its roles.
+            </Empty>
+          )
+        }
+      </Loaded>
+      {making && <NewGroup onClose={() => setMaking(false)} />}
+      {open && <Members of={open} admin={admin} onClose={() => setOpen(null)} />}
+    </Card>
+  );
+}
+
+function NewGroup({ onClose }: { onClose: () => void }) {
+  const act = useAct();
+  const make = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const name = new FormData(event.currentTarget).get("name");
+    if (await act("POST", "groups", { name }, `Made the group ${name}`)) onClose();
+  };
+  return (
+    <Dialog title="New group" onClose={onClose}>
+      <form onSubmit={(event) => void make(event)}>
+        <TextField label="Name" name="name" required />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Make group
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+function Members({ of, admin, onClose }: { of: Group; admin: boolean; onClose: () => void }) {
+  const path = `groups/${of.group.groupId}`;
+  const found = useData<{ group: { users: User[] } }>(path, TOPICS);
+  const users = useData<{ users: User[] }>("users", ["users"]);
+  const act = useAct();
+  const members = found.data?.group.users ?? [];
+  const others = users.data?.users.filter((one) => one.active && !members.some((member) => member.id === one.id)) ?? [];
+  const add = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    void act("PUT", path, { addUsers: [Number(new FormData(event.currentTarget).get("user"))] }, "");
+  };
+  return (
+    <Dialog title={`Members of ${of.group.name}`} onClose={onClose} foot={<Button onClick={onClose}>Done</Button>}>
+      <ul style={{ display: "grid", gap: 6, maxHeight: "40vh", overflow: "auto" }}>
+        {members.map((one) => (
+          <li key={one.id} className="check">
+            <Avatar name={one.displayName || one.username} plain small />
+            <Cut>{one.username}</Cut>
+            {admin && (
+              <IconButton
+                icon={<X />}
+                label={`Remove ${one.username}`}
+                onClick={() => void act("PUT", path, { removeUsers: [one.id] }, "")}
+              />
+            )}
+          </li>
+        ))}
+        {found.data && !members.length && <li className="ink3">Nobody yet.</li>}
+      </ul>
+      {admin && others.length > 0 && (
+        <form onSubmit={add} style={{ display: "flex", alignItems: "end" }}>
+          <div style={{ flex: 1 }}>
+            <Select above label="Add a user" name="user" options={others.map((one) => [String(one.id), one.username] as const)} />
+          </div>
+          <Button type="submit" icon={<UserPlus />}>
+            Add
+          </Button>
+        </form>
+      )}
+    </Dialog>
+  );
+}

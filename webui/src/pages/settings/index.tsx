@@ -1,0 +1,56 @@
+import { KeyRound, Keyboard, MonitorSmartphone, Palette, User as Person, Users as People, UsersRound } from "lucide-react";
+import type { ReactNode } from "react";
+import { Link, useParams } from "react-router";
+
+import { useMe } from "../../api/data";
+import type { User } from "../../api/types";
+import { PageHead, usePlace } from "../../ui/page";
+import { Loaded } from "../../ui/status";
+import { Sessions, Tokens } from "./access";
+import { KeySettings, Look } from "./look";
+import { Profile } from "./profile";
+import { Groups } from "./groups";
+import { Users } from "./users";
+import "./settings.css";
+
+interface Part {
+  id: string;
+  name: string;
+  icon: ReactNode;
+  show: (user: User) => ReactNode;
+}
+
+const PARTS: Part[] = [
+  { id: "profile", name: "Profile", icon: <Person />, show: (user) => <Profile user={user} /> },
+  { id: "appearance", name: "Appearance", icon: <Palette />, show: () => <Look /> },
+  { id: "keys", name: "Keys", icon: <Keyboard />, show: () => <KeySettings /> },
+  { id: "sessions", name: "Sessions", icon: <MonitorSmartphone />, show: (user) => <Sessions user={user.id} /> },
+  { id: "tokens", name: "API tokens", icon: <KeyRound />, show: () => <Tokens /> },
+  { id: "users", name: "Users", icon: <People />, show: (user) => <Users admin={user.admin} /> },
+  { id: "groups", name: "Groups", icon: <UsersRound />, show: (user) => <Groups admin={user.admin} /> },
+];
+
+export function Settings() {
+  const me = useMe();
+  const wanted = useParams().part ?? "profile";
+  const part = PARTS.find((one) => one.id === wanted) ?? PARTS[0]!;
+  usePlace({ crumbs: [{ name: "Settings", to: "/settings" }, { name: part.name }] });
+  return (
+    <>
+      <PageHead title="Settings" beside={part.name} />
+      <div className="settings">
+        <nav aria-label="Parts of the settings">
+          {PARTS.map((one) => (
+            <Link key={one.id} className="nav" to={`/settings/${one.id}`} aria-current={one === part ? "page" : undefined}>
+              {one.icon}
+              <span>{one.name}</span>
+            </Link>
+          ))}
+        </nav>
+        <div className="stack">
+          <Loaded found={me}>{({ user }) => part.show(user)}</Loaded>
+        </div>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,61 @@
+import { type FormEvent, useState } from "react";
+
+import type { User } from "../../api/types";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { PasswordField, TextField } from "../../ui/field";
+import { useAct } from "./change";
+
+export function Profile({ user }: { user: User }) {
+  const act = useAct();
+  const path = `users/${user.id}`;
+  const save = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    void act("PATCH", path, { displayName: new FormData(event.currentTarget).get("name") }, "Saved the name");
+  };
+  return (
+    <>
+      <Card title={`You are ${user.username}`}>
+        <form className="form" onSubmit={save}>
+          <TextField
+            label="Shown name"
+            name="name"
+            defaultValue={user.displayName}
+            autoComplete="name"
+            hint="What others see beside what you do."
+          />
+          <div className="foot">
+            <Button type="submit" kind="primary">
+              Save the name
+            </Button>
+          </div>
+        </form>
+      </Card>
+      <NewPassword path={path} />
+    </>
+  );
+}
+
+/** Sessions from before end, this one too: one signs in anew. */
+function NewPassword({ path }: { path: string }) {
+  const act = useAct();
+  const [error, setError] = useState("");
+  const save = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    if (form.get("password") !== form.get("again")) return setError("The two are not the same.");
+    setError("");
+    void act("PATCH", path, { password: form.get("password"), isHashed: false }, "Changed the password: sign in with it");
+  };
+  return (
+    <Card title="Password">
+      <form className="form" onSubmit={save}>
+        <PasswordField label="New password" name="password" autoComplete="new-password" required hint="All sessions end, this one too." />
+        <PasswordField label="Once more" name="again" autoComplete="new-password" required error={error} />
+        <div className="foot">
+          <Button type="submit">Change password</Button>
+        </div>
+      </form>
+    </Card>
+  );
+}

@@ -1,0 +1,155 @@
+import { KeyRound, Plus, ShieldCheck, UserX } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { useData } from "../../api/data";
+import type { User } from "../../api/types";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { ask, Dialog, DialogFoot } from "../../ui/dialog";
+import { Check, PasswordField, Search, TextField } from "../../ui/field";
+import { Loaded } from "../../ui/status";
+import { Table } from "../../ui/table";
+import { Avatar, Tag } from "../../ui/text";
+import { ONLY, useAct } from "./change";
+
+export function Users({ admin }: { admin: boolean }) {
+  const found = useData<{ users: User[] }>("users", ["users"]);
+  const [wanted, setWanted] = useState("");
+  const [making, setMaking] = useState(false);
+  const [changing, setChanging] = useState<User | null>(null);
+  const act = useAct();
+  const patch = (user: User, body: object, said: string) => void act("PATCH", `users/${user.id}`, body, said);
+  const not = admin ? "" : ONLY;
+  const close = async (one: User) => {
+    const text = "Whoever has it is signed out and cannot sign in; what they made stays.";
+    if (!one.active || (await ask({ title: `Close the account of ${one.username}?`, text, verb: "Close account", danger: true })))
+      patch(one, { active: !one.active }, `${one.active ? "Closed" : "Opened"} the account of ${one.username}`);
+  };
+  const fits = (one: User) => `${one.username} ${one.displayName}`.toLowerCase().includes(wanted.toLowerCase());
+  return (
+    <Card
+      title="Users"
+      count={found.data?.users.length}
+      flush
+      more={
+        <>
+          <Search label="Find a user" value={wanted} onChange={setWanted} small />
+          <Button small kind="primary" icon={<Plus />} not={admin ? undefined : "Only administrators may"} onClick={() => setMaking(true)}>
+            Add user
+          </Button>
+        </>
+      }
+    >
+      <Loaded found={found}>
+        {({ users }) => (
+          <Table
+            name="Users"
+            rows={users.filter(fits)}
+            id={(one) => one.id}
+            called={(one) => one.username}
+            store="users"
+            columns={[
+              {
+                id: "user",
+                head: "User",
+                name: true,
+                value: (one) => one.username,
+                cell: (one) => (
+                  <span className="cut" title={one.username}>
+                    <Avatar name={one.displayName || one.username} plain />
+                    {one.displayName || one.username} {one.displayName && <span className="sub">{one.username}</span>}
+                  </span>
+                ),
+              },
+              {
+                id: "role",
+                head: "Role",
+                width: 150,
+                small: true,
+                cell: (one) => (one.admin ? "administrator" : "user"),
+                value: (one) => Number(one.admin),
+              },
+              {
+                id: "account",
+                head: "Account",
+                width: 110,
+                cell: (one) => (one.active ? "open" : <Tag kind="bad">closed</Tag>),
+                value: (one) => Number(one.active),
+              },
+              { id: "id", head: "ID", width: 60, num: true, cell: (one) => one.id, value: (one) => one.id },
+            ]}
+            actions={(one) => [
+              {
+                name: `Make ${one.admin ? "user" : "administrator"}`,
+                icon: <ShieldCheck />,
+                not,
+                act: () => patch(one, { admin: !one.admin }, `${one.username} is ${one.admin ? "a user" : "an administrator"}`),
+              },
+              { name: "Set a password", icon: <KeyRound />, not, act: () => setChanging(one) },
+              null,
+              { name: `${one.active ? "Close" : "Open"} account`, icon: <UserX />, danger: one.active, not, act: () => void close(one) },
+            ]}
+          />
+        )}
+      </Loaded>
+      {making && <NewUser taken={found.data?.users.map((one) => one.username) ?? []} onClose={() => setMaking(false)} />}
+      {changing && <SetPassword user={changing} onClose={() => setChanging(null)} />}
+    </Card>
+  );
+}
+
+function NewUser({ taken, onClose }: { taken: string[]; onClose: () => void }) {
+  const [name, setName] = useState("");
+  const act = useAct();
+  const used = taken.includes(name.trim());
+  const make = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (used) return;
+    const form = new FormData(event.currentTarget);
+    const user = { username: name.trim(), admin: form.get("admin") === "on", active: true };
+    if (await act("POST", "users", { user, password: form.get("password"), isHashed: false }, `Added ${user.username}`)) onClose();
+  };
+  return (
+    <Dialog title="Add a user" onClose={onClose}>
+      <form onSubmit={(event) => void make(event)}>
+        <TextField
+          label="User name"
+          value={name}
+          onChange={setName}
+          required
+          error={used ? `This name is taken. Try ${name.trim()}.2` : undefined}
+        />
+        <PasswordField label="Password" name="password" autoComplete="new-password" hint="They can change it in their settings." />
+        <Check label="Administrator: manages users, agents and the cluster" name="admin" />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Add user
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+function SetPassword({ user, onClose }: { user: User; onClose: () => void }) {
+  const act = useAct();
+  const save = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const password = new FormData(event.currentTarget).get("password");
+    if (await act("PATCH", `users/${user.id}`, { password, isHashed: false }, `Set the password of ${user.username}`)) onClose();
+  };
+  return (
+    <Dialog title={`Set the password of ${user.username}`} said="Their sessions end." onClose={onClose}>
+      <form onSubmit={(event) => void save(event)}>
+        <PasswordField label="New password" name="password" autoComplete="new-password" required />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Set password
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

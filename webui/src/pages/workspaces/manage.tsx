@@ -1,0 +1,63 @@
+import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { Button } from "../../ui/button";
+import { ask, Dialog, DialogFoot } from "../../ui/dialog";
+import { TextField } from "../../ui/field";
+import type { MenuItems } from "../../ui/menu";
+import { useAct } from "../settings/change";
+
+export interface Kept {
+  id: number;
+  name: string;
+  archived: boolean;
+  immutable: boolean;
+}
+
+/** Rename, archive, delete: the same for workspaces and projects. */
+export function useManage<T extends Kept>(pathOf: (one: T) => string, held: (one: T) => number) {
+  const [editing, setEditing] = useState<T | null>(null);
+  const act = useAct();
+  const remove = async (one: T) => {
+    const text = "What is inside must be moved away first.";
+    if (await ask({ title: `Delete ${one.name}?`, text, verb: "Delete", danger: true }))
+      await act("DELETE", pathOf(one), {}, `Deleted ${one.name}`);
+  };
+  const items = (one: T): MenuItems => {
+    const stays = one.immutable ? "stays as it is" : "";
+    const verb = one.archived ? "unarchive" : "archive";
+    return [
+      { name: "Edit", icon: <Pencil />, not: stays, act: () => setEditing(one) },
+      {
+        name: one.archived ? "Unarchive" : "Archive",
+        icon: one.archived ? <ArchiveRestore /> : <Archive />,
+        not: stays,
+        act: () => void act("POST", `${pathOf(one)}/${verb}`, {}, `${one.archived ? "Took out of the archive:" : "Archived"} ${one.name}`),
+      },
+      { name: "Delete", icon: <Trash2 />, danger: true, not: stays || (held(one) ? "holds experiments" : ""), act: () => void remove(one) },
+    ];
+  };
+  return { items, editing, stop: () => setEditing(null) };
+}
+
+export function Edit({ one, path, described, onClose }: { one: Kept; path: string; described?: string; onClose: () => void }) {
+  const act = useAct();
+  const save = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    if (await act("PATCH", path, Object.fromEntries(new FormData(event.currentTarget)), `Saved ${one.name}`)) onClose();
+  };
+  return (
+    <Dialog title={`Edit ${one.name}`} onClose={onClose}>
+      <form onSubmit={(event) => void save(event)}>
+        <TextField label="Name" name="name" defaultValue={one.name} required maxLength={80} />
+        {described !== undefined && <TextField label="Description" name="description" defaultValue={described} />}
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Save
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,55 @@
+import { Trash2 } from "lucide-react";
+import type { FormEvent } from "react";
+
+import { Markdown } from "../../parts/markdown";
+import { Button, IconButton } from "../../ui/button";
+import { Dialog } from "../../ui/dialog";
+import { TextArea, TextField } from "../../ui/field";
+import { useAct } from "../settings/change";
+import type { Project } from ".";
+
+export function ProjectNotes({ one, onClose }: { one: Project; onClose: () => void }) {
+  const act = useAct();
+  const put = (notes: Project["notes"], said: string) => act("PUT", `projects/${one.id}/notes`, { notes }, said);
+  const add = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = event.currentTarget;
+    const told = new FormData(form);
+    if (await put([...one.notes, { name: String(told.get("name")), contents: String(told.get("contents")) }], "Added the note"))
+      form.reset();
+  };
+  return (
+    <Dialog title={`Notes of ${one.name}`} wide onClose={onClose}>
+      <div className="stack" style={{ maxHeight: "45vh", overflow: "auto" }}>
+        {one.notes.map((note, at) => (
+          <article key={at} className="prose">
+            <h3 className="check">
+              {note.name}
+              <IconButton
+                icon={<Trash2 />}
+                label={`Remove ${note.name}`}
+                onClick={() =>
+                  void put(
+                    one.notes.filter((_, other) => other !== at),
+                    "Removed the note",
+                  )
+                }
+              />
+            </h3>
+            <Markdown text={note.contents} />
+          </article>
+        ))}
+      </div>
+      <form onSubmit={(event) => void add(event)}>
+        <TextField label="Title" name="name" required />
+        <TextArea label="Note" name="contents" rows={3} />
+        <div className="dialog-foot">
+          <Button onClick={onClose}>Close</Button>
+          <Button type="submit" kind="primary">
+            Add note
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

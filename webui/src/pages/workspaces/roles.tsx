@@ -1,0 +1,184 @@
+import { UserPlus } from "lucide-react";
+import { type FormEvent, useState } from "react";
+
+import { useData, useMe } from "../../api/data";
+import type { User } from "../../api/types";
+import { Button } from "../../ui/button";
+import { Card, Note } from "../../ui/card";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { Select } from "../../ui/field";
+import { Loaded } from "../../ui/status";
+import { Table } from "../../ui/table";
+import { Avatar } from "../../ui/text";
+import { useAct } from "../settings/change";
+import type { Group } from "../settings/groups";
+
+interface Role {
+  roleId: number;
+  name: string;
+  scopeTypeMask: { cluster: boolean; workspace: boolean };
+}
+interface Held {
+  role: Role;
+  userRoleAssignments: { userId: number }[];
+  groupRoleAssignments: { groupId: number }[];
+}
+interface Told {
+  groups: { groupId: number; name: string }[];
+  usersAssignedDirectly: User[];
+  assignments: Held[];
+}
+interface Grant {
+  kind: "user" | "group";
+  id: number;
+  name: string;
+  role: Role;
+}
+
+const TOPICS = ["rights", "users"];
+
+/** Whether who looks may give roles here, and whether roles count at all. */
+function useMay(id: number) {
+  const me = useMe();
+  const summary = useData<{ assignments: { roleId: number; scopeWorkspaceIds: number[]; scopeCluster: boolean }[]; roles: Role[] }>(
+    "permissions/summary",
+    TOPICS,
+  );
+  const master = useData<{ rbacEnabled: boolean }>("master");
+  const gives = summary.data?.assignments.some(
+    (one) =>
+      summary.data?.roles.find((role) => role.roleId === one.roleId)?.name === "WorkspaceAdmin" &&
+      (one.scopeCluster || one.scopeWorkspaceIds.includes(id)),
+  );
+  const counts = master.data?.rbacEnabled;
+  return { may: Boolean(me.data?.user.admin || (counts && gives)), counts };
+}
+
+/** Who was given which role in a workspace. Where roles do not count yet, this prepares for it. */
+export function WorkspaceRoles({ id }: { id: number }) {
+  const found = useData<Told>(`roles/workspace/${id}`, TOPICS);
+  const { may, counts } = useMay(id);
+  const [giving, setGiving] = useState(false);
+  const act = useAct();
+  const take = (one: Grant) =>
+    void act(
+      "POST",
+      "roles/remove-assignments",
+      assignment(one.kind, one.id, one.role.roleId, id),
+      `${one.name} is no longer ${one.role.name} here`,
+    );
+  return (
+    <Card
+      title="Members"
+      flush
+      more={
+        may && (
+          <Button small icon={<UserPlus />} onClick={() => setGiving(true)}>
+            Give a role
+          </Button>
+        )
+      }
+    >
+      {counts === false && (
+        <div className="pad">
+          <Note kind="info">Here everybody sees everything: roles count once the cluster is started with STEADFAST_AUTHZ=rbac.</Note>
+        </div>
+      )}
+      <Loaded found={found}>
+        {(told) => {
+          const grants = listed(told);
+          return grants.length ? (
+            <Table
+              name="Roles in this workspace"
+              rows={grants}
+              id={(one) => `${one.kind} ${one.id} ${one.role.roleId}`}
+              columns={[
+                {
+                  id: "who",
+                  head: "Who",
+                  name: true,
+                  value: (one) => one.name,
+                  cell: (one) => (
+                    <span className="cut" title={one.name}>
+                      <Avatar name={one.name} plain small /> {one.kind === "group" ? `group ${one.name}` : one.name}
+                    </span>
+                  ),
+                },
+                { id: "role", head: "Role", width: 180, small: true, cell: (one) => one.role.name, value: (one) => one.role.name },
+              ]}
+              actWidth={110}
+              act={(one) => (
+                <Button small not={may ? undefined : "Only whoever administers the workspace may"} onClick={() => take(one)}>
+                  Take back
+                </Button>
+              )}
+            />
+          ) : (
+            <p className="pad ink2">Nobody was given a role here; whoever has one for the whole cluster has it here, too.</p>
+          );
+        }}
+      </Loaded>
+      {giving && <GiveRole workspace={id} onClose={() => setGiving(false)} />}
+    </Card>
+  );
+}
+
+function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => void }) {
+  const users = useData<{ users: User[] }>("users", ["users"]);
+  const groups = useData<{ groups: Group[] }>("groups", TOPICS);
+  const roles = useData<{ roles: Role[] }>("roles");
+  const act = useAct();
+  const who = [
+    ...(groups.data?.groups.map(({ group }) => [`group ${group.groupId}`, `group ${group.name}`] as const) ?? []),
+    ...(users.data?.users.filter((one) => one.active).map((one) => [`user ${one.id}`, one.username] as const) ?? []),
+  ];
+  const give = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget);
+    const [kind, id] = String(form.get("who")).split(" ") as ["user" | "group", string];
+    if (await act("POST", "roles/add-assignments", assignment(kind, Number(id), Number(form.get("role")), workspace), "Gave the role"))
+      onClose();
+  };
+  return (
+    <Dialog title="Give a role" said="In this workspace, with all of its projects." onClose={onClose}>
+      <form onSubmit={(event) => void give(event)}>
+        <Select above label="Who" name="who" options={who} />
+        <Select
+          above
+          label="Role"
+          name="role"
+          options={
+            roles.data?.roles.filter((one) => one.scopeTypeMask.workspace).map((one) => [String(one.roleId), one.name] as const) ?? []
+          }
+        />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" kind="primary">
+            Give
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+const assignment = (kind: "user" | "group", id: number, roleId: number, workspace: number) => ({
+  [`${kind}RoleAssignments`]: [{ [`${kind}Id`]: id, roleAssignment: { role: { roleId }, scopeWorkspaceId: workspace } }],
+});
+
+function listed(told: Told): Grant[] {
+  return told.assignments.flatMap(({ role, userRoleAssignments, groupRoleAssignments }) => [
+    ...groupRoleAssignments.map(({ groupId: id }) => ({
+      kind: "group" as const,
+      id,
+      name: told.groups.find((one) => one.groupId === id)?.name ?? String(id),
+      role,
+    })),
+    ...userRoleAssignments.map(({ userId: id }) => ({
+      kind: "user" as const,
+      id,
+      name: told.usersAssignedDirectly.find((one) => one.id === id)?.username ?? String(id),
+      role,
+    })),
+  ]);
+}

@@ -1,0 +1,15 @@
+import { useSyncExternalStore } from "react";
+
+/** Whether the window is as wide as that. */
+export function useMedia(wanted: string): boolean {
+  return useSyncExternalStore(
+    (watcher) => {
+      const media = matchMedia(wanted);
+      media.addEventListener("change", watcher);
+      return () => media.removeEventListener("change", watcher);
+    },
+    () => matchMedia(wanted).matches,
+  );
+}
+
+export const useNarrow = () => useMedia("(max-width: 640px)");

@@ -1,0 +1,46 @@
+/** Keys of the rows: `j k` move, `x` chooses, Enter opens, `.` opens the menu, letters do what the menu says of them. */
+
+import { type RefObject, useRef } from "react";
+
+import { useKey } from "../keys";
+import type { MenuItems } from "../menu";
+
+const rowOf = (element: Element | null) => element?.closest<HTMLElement>("tr[data-row]") ?? null;
+
+export interface RowActs {
+  choose?: (index: number, upTo: boolean) => void;
+  actions?: (index: number) => MenuItems;
+}
+
+export function useRowKeys(box: RefObject<HTMLElement | null>, acts: RowActs) {
+  const known = useRef(acts);
+  known.current = acts;
+  /** The row in focus, if it is of this table; where none has the focus, the first table answers. */
+  const here = (): HTMLElement | null => {
+    const row = rowOf(document.activeElement);
+    return row && box.current?.contains(row) ? row : null;
+  };
+  const mine = () => here() !== null || (rowOf(document.activeElement) === null && document.querySelector(".tw") === box.current);
+  const step = (by: number) => {
+    if (!mine()) return;
+    const now = here();
+    const at = now ? Number(now.dataset.row) + by : Number(box.current?.querySelector<HTMLElement>("tr[data-row]")?.dataset.row ?? 0);
+    const next = box.current?.querySelector<HTMLElement>(`tr[data-row="${at}"]`);
+    next?.querySelector<HTMLElement>("td:not(:has(> input)) :is(a, button)")?.focus();
+    next?.scrollIntoView({ block: "nearest" });
+  };
+  const act = (key: string) => {
+    const row = here();
+    const one = row && known.current.actions?.(Number(row.dataset.row)).find((item) => item?.keys?.toLowerCase() === key);
+    if (one && !one.not) one.act?.();
+  };
+  useKey({
+    j: () => step(1),
+    k: () => step(-1),
+    x: () => here() && known.current.choose?.(Number(here()!.dataset.row), false),
+    X: () => here() && known.current.choose?.(Number(here()!.dataset.row), true),
+    ".": () => here()?.querySelector<HTMLElement>('[data-action="more"]')?.click(),
+    p: () => act("p"),
+    f: () => act("f"),
+  });
+}

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+
+import { grouped, ordered, sortedBy } from "./order";
+import type { Column } from "./types";
+
+interface Row {
+  id: number;
+  name: string;
+  best: number | null;
+}
+const rows: Row[] = [
+  { id: 1, name: "b10", best: 0.5 },
+  { id: 2, name: "b9", best: null },
+  { id: 3, name: "a", best: 0.7 },
+];
+const columns: Column<Row>[] = [
+  { id: "name", head: "Name", cell: (row) => row.name, value: (row) => row.name },
+  { id: "best", head: "Best", cell: (row) => row.best, value: (row) => row.best },
+];
+const ids = (found: Row[]) => found.map((row) => row.id);
+
+test("numbers in names count as numbers", () => {
+  expect(ids(ordered(rows, columns, [["name", false]]))).toEqual([3, 2, 1]);
+});
+
+test("what is not known stands last, both ways", () => {
+  expect(ids(ordered(rows, columns, [["best", false]]))).toEqual([1, 3, 2]);
+  expect(ids(ordered(rows, columns, [["best", true]]))).toEqual([3, 1, 2]);
+});
+
+test("groups hold their rows, folded ones show none; places count rows alone", () => {
+  const of = (row: Row) => row.name[0]!;
+  const told = grouped(rows, of, new Set(["b"])).map((item) => (item.kind === "row" ? item.index : `${item.key} ${item.rows.length}`));
+  expect(told).toEqual(["b 2", "a 1", 0]);
+});
+
+test("a heading turns its order round, and with shift comes after the others", () => {
+  expect(sortedBy([["id", true]], "id", false)).toEqual([["id", false]]);
+  expect(sortedBy([["id", true]], "name", true)).toEqual([
+    ["id", true],
+    ["name", false],
+  ]);
+});

@@ -1,0 +1,77 @@
+import { Columns3, GripVertical } from "lucide-react";
+import { useState } from "react";
+
+import { Button } from "../button";
+import { Check, Search } from "../field";
+import { Popover } from "../menu";
+import type { Column, ColumnView } from "./types";
+
+/** Which columns are shown, in folders; their order is dragged, or moved with Alt and the arrows. */
+export function ColumnPicker<T>({ columns, view }: { columns: Column<T>[]; view: ColumnView }) {
+  const [wanted, setWanted] = useState("");
+  const shown = view.shown ?? columns.filter((one) => !one.off).map((one) => one.id);
+  const headOf = (id: string) => columns.find((one) => one.id === id)?.head ?? id;
+  const fits = (one: Column<T>) => `${one.head} ${one.id}`.toLowerCase().includes(wanted.toLowerCase());
+  const folders = [...new Set(columns.filter(fits).map((one) => one.folder ?? "General"))];
+  const move = (id: string, to: number) => {
+    const next = shown.filter((one) => one !== id);
+    next.splice(Math.max(0, to), 0, id);
+    view.setShown(next);
+  };
+  return (
+    <Popover label="Columns" text="Columns" icon={<Columns3 />} wide>
+      <div className="picker">
+        <section>
+          <Search label="Find a column" value={wanted} onChange={setWanted} small />
+          {folders.map((folder) => (
+            <fieldset key={folder}>
+              <legend className="mh">{folder}</legend>
+              {columns
+                .filter((one) => (one.folder ?? "General") === folder && fits(one))
+                .map((one) => (
+                  <Check
+                    key={one.id}
+                    label={one.head}
+                    checked={shown.includes(one.id)}
+                    onChange={(on) => view.setShown(on ? [...shown, one.id] : shown.filter((id) => id !== one.id))}
+                  />
+                ))}
+            </fieldset>
+          ))}
+        </section>
+        <section>
+          <h2 className="mh">Order: drag, or Alt and the arrows</h2>
+          <ol>
+            {shown.map((id, at) => (
+              <li
+                key={id}
+                draggable
+                onDragStart={(event) => event.dataTransfer.setData("text/column", id)}
+                onDragOver={(event) => event.preventDefault()}
+                onDrop={(event) => move(event.dataTransfer.getData("text/column"), at)}
+              >
+                <button
+                  type="button"
+                  className="mi"
+                  aria-label={`${headOf(id)}, column ${at + 1} of ${shown.length}; Alt and an arrow moves it`}
+                  onKeyDown={(event) => {
+                    const by = { ArrowUp: -1, ArrowDown: 1, ArrowLeft: -1, ArrowRight: 1 }[event.key];
+                    if (!event.altKey || !by) return;
+                    event.preventDefault();
+                    move(id, at + by);
+                  }}
+                >
+                  <GripVertical className="s" />
+                  <span className="cut">{headOf(id)}</span>
+                </button>
+              </li>
+            ))}
+          </ol>
+          <Button small onClick={() => view.setShown(null)}>
+            As at first
+          </Button>
+        </section>
+      </div>
+    </Popover>
+  );
+}

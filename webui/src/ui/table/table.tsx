@@ -1,0 +1,297 @@
+/** The one table: a real one, of which only the rows in view are there. */
+
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ChevronDown, ChevronRight } from "lucide-react";
+import { type CSSProperties, type ReactNode, useEffect, useMemo, useRef, useState } from "react";
+
+import { useDensity } from "../../shell/look";
+import { useNarrow } from "../media";
+import { Menu, type MenuItems } from "../menu";
+import { Head } from "./head";
+import { useRowKeys } from "./keys";
+import { grouped, type Item, ordered } from "./order";
+import { useHiddenRight } from "./right";
+import type { Column, ColumnView, Sort, Source } from "./types";
+import { chosen, useKeptView } from "./view";
+
+const ROW = { compact: 28, normal: 34, roomy: 42 };
+const ROW_NARROW = 44;
+const CHOOSE = 38;
+const ACT = 44;
+const GROWS = 220;
+/** So many rows are simply there. */
+const PLAIN = 80;
+const BEYOND = 8;
+
+export interface TableProps<T> {
+  name: string;
+  rows: T[] | Source<T>;
+  id: (row: T) => string | number;
+  columns: Column<T>[];
+  /** What the menu of a row offers; letters of its `keys` work on the row in focus. */
+  actions?: (row: T) => MenuItems;
+  /** What stands before the menu: one button at most. */
+  act?: (row: T) => ReactNode;
+  /** How wide the place of the actions is, in pixels. */
+  actWidth?: number;
+  open?: string | number | null;
+  onOpen?: (row: T) => void;
+  selected?: ReadonlySet<string | number>;
+  onSelect?: (ids: Set<string | number>) => void;
+  /** What the box of the head does; without it all rows that are here are chosen. */
+  onAll?: () => void;
+  /** What a row is called, for its box and its menu. */
+  called?: (row: T) => string;
+  sorts?: readonly Sort[];
+  onSort?: (sorts: Sort[]) => void;
+  /** Columns that whoever answers can sort by. */
+  sortable?: (id: string) => boolean;
+  group?: (row: T) => string;
+  groupHead?: (key: string, rows: T[]) => ReactNode;
+  /** Under which name widths and columns are kept in this browser. */
+  store?: string;
+  view?: ColumnView;
+  empty?: ReactNode;
+  /** As high as the window leaves, rather than as its rows. */
+  fill?: boolean;
+  onPoint?: (row: T | null) => void;
+  className?: (row: T) => string;
+}
+
+const NO_SORTS: readonly Sort[] = [];
+const isSource = <T,>(rows: T[] | Source<T>): rows is Source<T> => !Array.isArray(rows);
+
+export function Table<T>(props: TableProps<T>) {
+  const { rows, columns, id, empty, fill, selected, onSelect, actions, act } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [density] = useDensity();
+  const narrow = useNarrow();
+  const own = useKeptView(props.store);
+  const view = props.view ?? own;
+  const [ownSorts, setSorts] = useState<readonly Sort[]>(NO_SORTS);
+  const sorts = props.sorts ?? ownSorts;
+  const [folded, setFolded] = useState<ReadonlySet<string>>(new Set());
+  const shown = chosen(columns, view.shown, narrow);
+  const source = isSource(rows) ? rows : null;
+  const items = useMemo(
+    () => (isSource(rows) ? [] : grouped(props.onSort ? rows : ordered(rows, columns, sorts), props.group, folded)),
+    [rows, columns, sorts, props.group, folded, props.onSort],
+  );
+  const count = source?.count ?? items.length;
+  const height = narrow ? ROW_NARROW : ROW[density];
+  const virtual = count > PLAIN;
+  const window = useVirtualizer({
+    count: virtual ? count : 0,
+    getScrollElement: () => box.current,
+    estimateSize: () => height,
+    overscan: BEYOND,
+    initialRect: { width: 0, height: 800 },
+  });
+  const parts = virtual ? window.getVirtualItems() : null;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows of another density stand elsewhere
+  useEffect(() => window.measure(), [height]);
+  const [from, to] = parts ? [parts[0]?.index ?? 0, (parts.at(-1)?.index ?? -1) + 1] : [0, count];
+  useEffect(() => source?.want(from, to), [source?.want, from, to]);
+  const at = (index: number): Item<T> | undefined => {
+    if (!source) return items[index];
+    const row = source.at(index);
+    return row === undefined ? undefined : { kind: "row", row, index };
+  };
+  const rowAt = (index: number): T | undefined => {
+    if (source) return source.at(index);
+    const found = items.find((item) => item.kind === "row" && item.index === index);
+    return found?.kind === "row" ? found.row : undefined;
+  };
+  const last = useRef<number | null>(null);
+  const choose = (index: number, upTo: boolean) => {
+    const row = rowAt(index);
+    if (!row || !onSelect) return;
+    const next = new Set(selected);
+    const begin = upTo && last.current !== null ? Math.min(last.current, index) : index;
+    const end = upTo && last.current !== null ? Math.max(last.current, index) : index;
+    const on = upTo || !next.has(id(row));
+    for (let place = begin; place <= end; place += 1) {
+      const one = rowAt(place);
+      if (one && on) next.add(id(one));
+      else if (one) next.delete(id(one));
+    }
+    last.current = index;
+    onSelect(next);
+  };
+  useRowKeys(box, {
+    choose: onSelect && choose,
+    actions: (index) => {
+      const row = rowAt(index);
+      return row && actions ? actions(row) : [];
+    },
+  });
+  const hidden = useHiddenRight(box, shown.length);
+  const actWidth = actions || act ? (props.actWidth ?? ACT) : 0;
+  const named = shown.findIndex((one) => one.name);
+  const width = (one: Column<T>) => view.widths[one.id] ?? one.width ?? GROWS;
+  const grows = (one: Column<T>) => view.widths[one.id] === undefined && one.width === undefined;
+  const lead = onSelect ? CHOOSE : 0;
+  const pinned = narrow ? -1 : named;
+  const left = (place: number) => lead + shown.slice(0, place).reduce((sum, one) => sum + width(one), 0);
+  const pin = (place: number): CSSProperties | undefined => (place <= pinned ? { left: left(place) } : undefined);
+  const pinClass = (place: number) => (place > pinned ? "" : place === pinned ? "pin edge" : "pin");
+  const all = shown.reduce((sum, one) => sum + width(one), lead + actWidth);
+  const spacer = (rowsAway: number) => rowsAway > 0 && <tr aria-hidden style={{ height: rowsAway * height }} />;
+  const everything = () =>
+    props.onAll
+      ? props.onAll()
+      : onSelect?.(new Set(selected?.size ? [] : items.flatMap((item) => (item.kind === "row" ? [id(item.row)] : []))));
+  if (!count && empty) return <>{empty}</>;
+  return (
+    <>
+      <div
+        ref={box}
+        className={`tw ${hidden ? "more-right" : ""}`}
+        style={fill ? { height: "calc(100vh - var(--above, 210px))", minHeight: 240 } : virtual ? { maxHeight: "72vh" } : undefined}
+        tabIndex={0}
+        role="region"
+        aria-label={`${props.name}, scrollable`}
+      >
+        <table className="fixed" aria-label={props.name} aria-rowcount={virtual ? count + 1 : undefined} style={{ minWidth: all }}>
+          <colgroup>
+            {onSelect && <col style={{ width: CHOOSE }} />}
+            {shown.map((one) => (
+              <col key={one.id} style={grows(one) ? undefined : { width: width(one) }} />
+            ))}
+            {actWidth > 0 && <col style={{ width: actWidth }} />}
+          </colgroup>
+          <thead>
+            <tr>
+              {onSelect && (
+                <th scope="col" className="pin choose" style={{ left: 0 }}>
+                  <input
+                    type="checkbox"
+                    className="box"
+                    aria-label="Choose all that fit"
+                    checked={Boolean(selected?.size)}
+                    ref={(element) => {
+                      if (element) element.indeterminate = Boolean(selected?.size) && selected!.size < count;
+                    }}
+                    onChange={everything}
+                  />
+                </th>
+              )}
+              {shown.map((one, place) => (
+                <Head
+                  key={one.id}
+                  one={one}
+                  pin={pin(place)}
+                  className={`${pinClass(place)} ${place === 0 && !onSelect ? "first" : ""}`}
+                  sorts={sorts}
+                  sortable={one.sort !== false && (props.onSort ? (props.sortable?.(one.id) ?? true) : one.value !== undefined)}
+                  width={width(one)}
+                  onSort={(next) => (props.onSort ? props.onSort(next) : setSorts(next))}
+                  onResize={props.store || props.view ? (wide) => view.setWidth(one.id, wide) : undefined}
+                />
+              ))}
+              {actWidth > 0 && (
+                <th scope="col" className="act">
+                  <span className="vh">Actions</span>
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {spacer(from)}
+            {Array.from({ length: to - from }, (_, offset) => from + offset).map((index) => {
+              const item = at(index);
+              if (item?.kind === "group")
+                return (
+                  <tr key={`group ${item.key}`} className="grp">
+                    <td colSpan={shown.length + (onSelect ? 1 : 0) + (actWidth ? 1 : 0)}>
+                      <button
+                        type="button"
+                        aria-expanded={!item.folded}
+                        onClick={() => {
+                          const next = new Set(folded);
+                          if (!next.delete(item.key)) next.add(item.key);
+                          setFolded(next);
+                        }}
+                      >
+                        {item.folded ? <ChevronRight className="s" /> : <ChevronDown className="s" />}
+                        {props.groupHead ? props.groupHead(item.key, item.rows) : <b>{item.key || "none"}</b>}
+                      </button>
+                    </td>
+                  </tr>
+                );
+              const row = item?.row;
+              const key = row === undefined ? undefined : id(row);
+              const isChosen = key !== undefined && (selected?.has(key) ?? false);
+              const called = row === undefined ? "" : (props.called?.(row) ?? String(key));
+              return (
+                <tr
+                  key={key ?? `at${index}`}
+                  data-row={item?.index ?? index}
+                  data-id={key}
+                  aria-rowindex={virtual ? index + 2 : undefined}
+                  className={`${isChosen ? "sel" : ""} ${key !== undefined && String(key) === String(props.open ?? "") ? "here" : ""} ${row && props.className ? props.className(row) : ""}`}
+                  onMouseEnter={props.onPoint && row ? () => props.onPoint!(row) : undefined}
+                  onMouseLeave={props.onPoint ? () => props.onPoint!(null) : undefined}
+                  onClick={
+                    props.onOpen && row
+                      ? (event) => !(event.target as Element).closest("a, button, input, select, label") && props.onOpen!(row)
+                      : undefined
+                  }
+                >
+                  {onSelect && (
+                    <td className="pin choose" style={{ left: 0 }}>
+                      {row && (
+                        <input
+                          type="checkbox"
+                          className="box"
+                          aria-label={`Choose ${called}`}
+                          checked={isChosen}
+                          onChange={() => choose(item!.index, false)}
+                          onClick={(event) => {
+                            if (!event.shiftKey) return;
+                            event.preventDefault();
+                            choose(item!.index, true);
+                          }}
+                        />
+                      )}
+                    </td>
+                  )}
+                  {shown.map((one, place) => {
+                    const heat = row && one.heat?.(row);
+                    return (
+                      <td
+                        key={one.id}
+                        className={`${one.num ? "num" : ""} ${one.name ? "name" : ""} ${one.wrap ? "wrap" : ""} ${pinClass(place)} ${place === 0 && !onSelect ? "first" : ""} ${heat ? "heat" : ""}`}
+                        style={{
+                          ...pin(place),
+                          ...(heat
+                            ? ({ "--heat": `color-mix(in srgb, var(--d5) ${Math.round(26 * heat)}%, transparent)` } as CSSProperties)
+                            : undefined),
+                        }}
+                        title={row && one.title?.(row)}
+                      >
+                        {row ? one.cell(row) : <span className="wait" />}
+                      </td>
+                    );
+                  })}
+                  {actWidth > 0 && (
+                    <td className="act">
+                      {row && act?.(row)}
+                      {row && actions && <Menu label={`Actions of ${called}`} action="more" items={actions(row)} />}
+                    </td>
+                  )}
+                </tr>
+              );
+            })}
+            {spacer(count - to)}
+          </tbody>
+        </table>
+      </div>
+      {hidden > 0 && (
+        <div className="below" aria-hidden="true">
+          {hidden === 1 ? "1 more column" : `${hidden} more columns`} at the right
+        </div>
+      )}
+    </>
+  );
+}
