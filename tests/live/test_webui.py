@@ -175,7 +175,6 @@ PAGES = (
     "/settings/users",
     "/settings/groups",
     "/system/events?view=health",
-    "/system/components",
     "/nothing/is/here",
 )
 

@@ -1,4 +1,4 @@
-import { FlaskConical, Plus } from "lucide-react";
+import { FlaskConical } from "lucide-react";
 import { useMemo } from "react";
 import { Link, useSearchParams } from "react-router";
 
@@ -9,6 +9,7 @@ import { useExperimentMenu } from "../../lists/acts";
 import { column, type Row } from "../../lists/columns";
 import { useCourses } from "../../lists/course";
 import { MoveDialog } from "../../lists/move";
+import { NewExperiment } from "../../lists/new";
 import { field, filterOf, type Node } from "../../lists/query";
 import { duration, isOver, stateName } from "../../parts/format";
 import { Segments } from "../../ui/button";
@@ -69,10 +70,7 @@ export function Dashboard() {
                 onChange={(value) => setParams(value === "me" ? { by: "me" } : {}, { replace: true })}
               />
             </span>
-            <Link className="btn primary" to="/experiments/new">
-              <Plus />
-              <span>New experiment</span>
-            </Link>
+            <NewExperiment />
           </>
         }
       />

@@ -1,6 +1,6 @@
-import { Ellipsis, FlaskConical, Group as GroupIcon, ListFilter, Plus, Star } from "lucide-react";
+import { Ellipsis, FlaskConical, Group as GroupIcon, ListFilter, Star } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { Link, useNavigate, useParams } from "react-router";
+import { useNavigate, useParams } from "react-router";
 
 import { get } from "../../api/client";
 import { useData, useMe } from "../../api/data";
@@ -10,6 +10,7 @@ import { column, DEFAULT, offered, type Row } from "../../lists/columns";
 import { useCourses } from "../../lists/course";
 import { FilterForm } from "../../lists/filters";
 import { MoveDialog } from "../../lists/move";
+import { NewExperiment } from "../../lists/new";
 import { empty, format, parse } from "../../lists/query";
 import { QueryBox } from "../../lists/querybox";
 import { Selection } from "../../lists/selection";
@@ -86,10 +87,7 @@ export function Experiments() {
         actions={
           <>
             <SaveView view={view} />
-            <Link className="btn primary" to={`/experiments/new${project ? `?project=${project}` : ""}`}>
-              <Plus />
-              <span>New experiment</span>
-            </Link>
+            <NewExperiment project={project} />
           </>
         }
       />

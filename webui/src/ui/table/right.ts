@@ -8,6 +8,7 @@ export function useHiddenRight(box: RefObject<HTMLElement | null>, columns: numb
     const element = box.current;
     if (!element) return;
     const count = () => {
+      element.dataset.moved = String(element.scrollLeft > 0);
       const pinned = element.querySelector<HTMLElement>("thead .act")?.offsetWidth ?? 0;
       const edge = element.scrollLeft + element.clientWidth - pinned;
       const heads = [...element.querySelectorAll<HTMLElement>("thead th[data-column]:not(.pin)")];

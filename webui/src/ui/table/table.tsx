@@ -19,6 +19,8 @@ const ROW_NARROW = 44;
 const CHOOSE = 38;
 const ACT = 44;
 const GROWS = 220;
+const GROWS_NARROW = 84;
+const MOST_NARROW = 104;
 /** So many rows are simply there. */
 const PLAIN = 80;
 const BEYOND = 8;
@@ -128,8 +130,11 @@ export function Table<T>(props: TableProps<T>) {
   const hidden = useHiddenRight(box, shown.length);
   const actWidth = actions || act ? (props.actWidth ?? ACT) : 0;
   const named = shown.findIndex((one) => one.name);
-  const width = (one: Column<T>) => view.widths[one.id] ?? one.width ?? GROWS;
-  const grows = (one: Column<T>) => view.widths[one.id] === undefined && one.width === undefined;
+  const width = (one: Column<T>) => {
+    if (narrow) return one.width === undefined ? GROWS_NARROW : Math.min(one.width, MOST_NARROW);
+    return view.widths[one.id] ?? one.width ?? GROWS;
+  };
+  const grows = (one: Column<T>) => one.width === undefined && (narrow || view.widths[one.id] === undefined);
   const lead = onSelect ? CHOOSE : 0;
   const pinned = narrow ? -1 : named;
   const left = (place: number) => lead + shown.slice(0, place).reduce((sum, one) => sum + width(one), 0);
