@@ -77,7 +77,7 @@ const FIXED: Column[] = [
   make(
     "course",
     "Course",
-    80,
+    86,
     ({ state, searcherMetric }, { course = [] }) => (
       <Spark values={course} state={stateName(state)} title={`${searcherMetric} from ${number(course[0])} to ${number(course.at(-1))}`} />
     ),
