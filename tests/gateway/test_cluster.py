@@ -124,6 +124,10 @@ def test_a_task_keeps_the_memory_of_its_runs(busy):
         ("1.r1.1", "STATE_TERMINATED", False),
         ("1.r1.2", "STATE_QUEUED", False),
     ]
+    first, second = task["allocations"]
+    assert first["agentIds"]
+    assert first["reason"] == busy.catalogue.state.allocations["1.r1.1"].reason != ""
+    assert (second["agentIds"], second["reason"]) == ([], "")
     assert busy.refused(404, "GET", "/api/v1/tasks/1.r9") == "task '1.r9' not found"
 
 

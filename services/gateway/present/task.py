@@ -107,4 +107,6 @@ def _run(one: Allocation) -> dict[str, Any]:
         "startTime": maybe_instant(one.started_at),
         "endTime": maybe_instant(one.ended_at),
         "allocationId": one.id,
+        "agentIds": [part.worker_id for part in one.members],
+        "reason": one.reason,
     }
