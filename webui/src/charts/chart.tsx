@@ -1,23 +1,33 @@
-/** A chart with what belongs to it: legend, table, files. */
+/** A chart as a card: title, pin, full screen, a menu; the drawing, and what its lines stand for. */
 
-import { useCallback, useMemo, useRef, useState } from "react";
+import { Maximize2, Minimize2, Pin, PinOff } from "lucide-react";
+import { type ReactNode, useCallback, useMemo, useRef, useState } from "react";
 
-import { number } from "../parts/format";
-import { save, toCsv, toPng, toSvg } from "./export";
-import { useLit } from "./light";
-import { axisName, extent, type Line, nearestOf, xText } from "./lines";
+import { Button, IconButton } from "../ui/button";
+import { useKey } from "../ui/keys";
+import { Foot } from "./foot";
+import { useFull } from "./full";
+import { axisName, clipped, type Extent, extent, type Line } from "./lines";
+import { ChartMenu } from "./menu";
+import { useOwn, usePins } from "./own";
 import { type Mark, Plot, type Ticks } from "./plot";
-import { Picked, type Spot, ToLog } from "./point";
+import { Picked, type Spot } from "./point";
 import { css } from "./theme";
+import { type At, Tip } from "./tip";
+import { PointTable } from "./values";
 
 export interface ChartProps {
   title: string;
+  /** Beside the title, small: its groups. */
+  said?: ReactNode;
   lines: Line[];
   axis: string;
   log?: boolean;
   band?: boolean;
   marks?: Mark[];
   height?: number;
+  /** Whether less is better; null where nobody knows. */
+  smaller?: boolean | null;
   /** What is drawn is not yet what was asked for. */
   busy?: boolean;
   zoom: [number, number] | null;
@@ -25,31 +35,26 @@ export interface ChartProps {
   onOpen?: (trial: number) => void;
   /** Path of a trial's page; a click on a point leads to its log where that is given. */
   place?: (trial: number) => string;
+  /** Below the drawing, in place of the names of its lines. */
+  below?: ReactNode;
 }
 
-const LEGEND = 8;
-export function Chart({
-  title,
-  lines,
-  axis,
-  log = false,
-  band = true,
-  marks = [],
-  height = 240,
-  busy = false,
-  zoom,
-  onZoom,
-  onOpen,
-  place,
-}: ChartProps) {
+const FULL_CHROME_PX = 150;
+const USUAL_PX = 190;
+
+export function Chart(props: ChartProps) {
+  const { title, said, lines, axis, band = true, marks = [], busy = false, zoom, onZoom, onOpen, place, below } = props;
+  const [own, change] = useOwn(title);
+  const [full, setFull] = useFull(title);
+  const { pinned, pin } = usePins();
   const [asTable, setAsTable] = useState(false);
   const [cursor, setCursor] = useState<number | null>(null);
+  const [at, setAt] = useState<At | null>(null);
   const [picked, setPicked] = useState<Spot | null>(null);
   const ticks = useRef<() => Ticks>(() => ({ x: [], y: [] }));
-  const span = useMemo(() => {
-    const found = extent(lines, log, band);
-    return found && zoom ? { ...found, x: zoom } : found;
-  }, [lines, log, band, zoom]);
+  const log = own.log ?? props.log ?? false;
+  const span = useSpan(lines, log, band, zoom, own.clip, own.range);
+  const height = full ? Math.max(USUAL_PX, innerHeight - FULL_CHROME_PX) : (props.height ?? USUAL_PX);
   const drawing = useCallback(
     () => ({
       title,
@@ -59,163 +64,96 @@ export function Chart({
       log,
       band,
       ticks: ticks.current(),
-      colours: { ground: css("--card"), ink: css("--ink"), soft: css("--soft"), line: css("--line") },
+      colours: { ground: css("--surface"), ink: css("--ink"), soft: css("--ink-3"), line: css("--grid") },
     }),
     [title, axis, lines, span, log, band],
   );
+  const isPinned = pinned.includes(title);
+  // Names of a single trial's groups tell their values; of many trials the list beside the charts does.
+  const few = lines.length > 0 && new Set(lines.map((line) => line.trial)).size === 1;
   return (
-    <figure className="chart" aria-label={title} aria-busy={busy}>
-      <figcaption>
-        <span>{title}</span>
-        <span className="tools">
+    <figure className={`card chart ${full ? "full" : ""}`} aria-label={title} aria-busy={busy} data-chart={title}>
+      <header>
+        <h2 title={title}>{title}</h2>
+        {said && <span className="said">{said}</span>}
+        <span className="r">
           {zoom && (
-            <button type="button" onClick={() => onZoom(null)}>
+            <Button kind="ghost" small keys="Shift Z" onClick={() => onZoom(null)}>
               Whole range
-            </button>
+            </Button>
           )}
-          <button type="button" onClick={() => setAsTable(!asTable)}>
-            {asTable ? "Show as chart" : "Show as table"}
-          </button>
-          <details className="menu">
-            <summary>Export</summary>
-            <span>
-              <button
-                type="button"
-                disabled={!span}
-                onClick={() => save(`${title}.csv`, new Blob([toCsv(lines, axisName(axis))], { type: "text/csv" }))}
-              >
-                CSV
-              </button>
-              <button
-                type="button"
-                disabled={!span || asTable}
-                onClick={() => save(`${title}.svg`, new Blob([toSvg(drawing())], { type: "image/svg+xml" }))}
-              >
-                SVG
-              </button>
-              <button type="button" disabled={!span || asTable} onClick={async () => save(`${title}.png`, await toPng(toSvg(drawing())))}>
-                PNG
-              </button>
-            </span>
-          </details>
+          <IconButton icon={isPinned ? <PinOff /> : <Pin />} label={`${isPinned ? "Unpin" : "Pin"} ${title}`} onClick={() => pin(title)} />
+          <IconButton
+            icon={full ? <Minimize2 /> : <Maximize2 />}
+            label={full ? "Leave full screen" : `Full screen of ${title}`}
+            keys={full ? "Esc" : "Z"}
+            action="full"
+            onClick={() => setFull(!full)}
+          />
+          <ChartMenu
+            title={title}
+            log={log}
+            own={own}
+            onChange={change}
+            table={asTable}
+            onTable={setAsTable}
+            drawing={span && !asTable ? drawing : null}
+            lines={lines}
+            axis={axisName(axis)}
+          />
         </span>
-      </figcaption>
+      </header>
       {asTable ? (
         <PointTable axis={axis} lines={lines} place={place} />
       ) : span ? (
-        <Plot
-          lines={lines}
-          extent={span}
-          axis={axis}
-          log={log}
-          band={band}
-          marks={marks}
-          height={height}
-          ticks={ticks}
-          name={`${title} over ${axisName(axis)}; the same as text: Show as table`}
-          onCursor={setCursor}
-          onZoom={onZoom}
-          onOpen={onOpen}
-          onPick={place && setPicked}
-        />
+        <div className="drawn">
+          <Plot
+            lines={lines}
+            extent={span}
+            axis={axis}
+            log={log}
+            band={band}
+            marks={marks}
+            height={height}
+            ticks={ticks}
+            name={`${title} over ${axisName(axis)}; the same as text: As table, in its menu`}
+            onCursor={few ? setCursor : NOBODY}
+            onPointer={setAt}
+            onZoom={onZoom}
+            onOpen={onOpen}
+            onPick={place && setPicked}
+          />
+          {at && <Tip at={at} lines={lines} axis={axis} smaller={props.smaller ?? null} />}
+        </div>
       ) : (
-        <p className="empty" style={{ minHeight: height }}>
+        <p className="void ink2" style={{ minHeight: height }}>
           {zoom ? "Nothing was reported in this range." : `No point has ${axisName(axis)} yet.`}
         </p>
       )}
       {picked && place && !asTable && <Picked spot={picked} axis={axis} place={place} onClose={() => setPicked(null)} />}
-      {!asTable && <Legend lines={lines} axis={axis} cursor={cursor} />}
+      {!asTable && <Foot lines={lines} axis={axis} cursor={cursor} values={few} clip={own.clip} below={below} />}
     </figure>
   );
 }
 
-/** Values under the cross hair, otherwise the latest; of many lines only the one that is lit. */
-function Legend({ lines, axis, cursor }: { lines: Line[]; axis: string; cursor: number | null }) {
-  const lit = useLit();
-  const lying = lines.filter((line) => line.trial === lit);
-  const shown = lines.length <= LEGEND ? lines : lying;
-  const broken = lines.reduce((sum, line) => sum + line.nonFinite, 0);
-  return (
-    <ul className="legend">
-      <li className="soft">{cursor === null ? axisName(axis) : xText(axis, cursor)}</li>
-      {shown.map((line) => (
-        <Entry key={line.key} line={line} cursor={cursor} />
-      ))}
-      {shown.length < lines.length && <li className="soft">{lines.length.toLocaleString("en")} lines</li>}
-      {broken > 0 && <li className="bad">{broken.toLocaleString("en")} not finite (crosses)</li>}
-    </ul>
-  );
+const NOBODY = () => {};
+
+/** What the axes span: what is looked at, within what the reader has asked of this chart. */
+function useSpan(lines: Line[], log: boolean, band: boolean, zoom: [number, number] | null, clip: boolean, range: [number, number] | null) {
+  return useMemo((): Extent | null => {
+    const found = extent(lines, log, band);
+    if (!found) return null;
+    const y = range && (!log || range[0] > 0) ? range : (clip && clipped(lines, log)) || found.y;
+    return { x: zoom ?? found.x, y };
+  }, [lines, log, band, zoom, clip, range]);
 }
 
-function Entry({ line, cursor }: { line: Line; cursor: number | null }) {
-  const at = cursor === null ? line.from.last.findLastIndex((y) => y !== null) : nearestOf(line, cursor);
-  const value = line.ys[at];
-  const [low, high] = [line.low?.[at], line.high?.[at]];
-  const many = low !== undefined && low !== null && low !== high;
-  return (
-    <li>
-      <svg width="22" height="8" aria-hidden>
-        <line x1="0" x2="22" y1="4" y2="4" stroke={line.colour} strokeWidth="2.5" strokeDasharray={line.dash.join(" ")} />
-      </svg>{" "}
-      {line.label} <output>{value === null || value === undefined ? "" : number(value, 6)}</output>
-      {line.pale && typeof line.pale[at] === "number" && <span className="soft"> raw {number(line.pale[at], 6)}</span>}
-      {many && (
-        <span className="soft">
-          {" "}
-          {number(low, 5)} to {number(high, 5)}
-        </span>
-      )}
-    </li>
-  );
-}
-
-const ROWS = 500;
-
-function PointTable({ axis, lines, place }: { axis: string; lines: Line[]; place?: (trial: number) => string }) {
-  const rows = lines.flatMap((line) => line.xs.map((_, at) => ({ line, at })));
-  return (
-    <div className="scroll" tabIndex={0}>
-      {rows.length > ROWS && (
-        <p className="soft">
-          The last {ROWS} of {rows.length.toLocaleString("en")} rows; Export CSV has all.
-        </p>
-      )}
-      <table>
-        <thead>
-          <tr>
-            <th>series</th>
-            <th className="num">{axisName(axis)}</th>
-            <th className="num">value</th>
-            <th className="num">minimum</th>
-            <th className="num">maximum</th>
-            <th className="num">not finite</th>
-            {place && (
-              <th>
-                <span className="hidden">Log</span>
-              </th>
-            )}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.slice(-ROWS).map(({ line, at }) => (
-            <tr key={`${line.key} ${at}`}>
-              <td>{line.label}</td>
-              <td className="num">{xText(axis, line.xs[at]!)}</td>
-              <td className="num" title={String(line.from.last[at] ?? "")}>
-                {number(line.from.last[at], 8)}
-              </td>
-              <td className="num">{number(line.low?.[at], 8)}</td>
-              <td className="num">{number(line.high?.[at], 8)}</td>
-              <td className="num">{line.gaps[at] || ""}</td>
-              {place && (
-                <td className="num">
-                  <ToLog spot={{ line, at }} place={place} text="log" />
-                </td>
-              )}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+/** `z` fills the window with the chart under the pointer or in focus, `Shift z` shows the whole range. */
+export function useChartKeys(onWhole: () => void) {
+  const press = (only: boolean) => () => {
+    const whole = document.querySelector(".chart.full");
+    const here = whole ?? (only ? null : (document.querySelector(".chart:hover") ?? document.activeElement?.closest(".chart")));
+    here?.querySelector<HTMLElement>('[data-action="full"]')?.click();
+  };
+  useKey({ z: press(false), Z: onWhole, Escape: press(true) });
 }

@@ -2,6 +2,7 @@
 
 import { number } from "../parts/format";
 import type { Extent, Line } from "./lines";
+import { inked } from "./ramp";
 import { scaleTo, spread, SvgPen, trace, traceBand } from "./trace";
 
 const text = (value: unknown) => {
@@ -71,7 +72,7 @@ export function toSvg(one: Drawing): string {
     `<g clip-path="url(#box)" fill="none">`,
     ...one.lines.flatMap((each) => strokes(each, one.band, toX, toY)),
     "</g>",
-    ...one.lines.map((each, at) => label(BOX.right + 8, places[at]! + 4, each.label, `fill="${each.colour}"`)),
+    ...one.lines.map((each, at) => label(BOX.right + 8, places[at]! + 4, each.label, `fill="${inked(each.colour)}"`)),
     "</svg>",
   ].join("\n");
 }
@@ -80,18 +81,36 @@ function strokes(line: Line, band: boolean, toX: (x: number) => number, toY: (y:
   const found: string[] = [];
   const area = new SvgPen();
   if (band) traceBand(area, line, toX, toY);
-  if (String(area)) found.push(`<path d="${area}" fill="${line.colour}" fill-opacity="0.18"/>`);
+  if (String(area)) found.push(`<path d="${area}" fill="${inked(line.colour)}" fill-opacity="0.18"/>`);
   const add = (ys: (number | null)[], more: string) => {
     const pen = new SvgPen();
     trace(pen, line.xs, ys, toX, toY);
-    found.push(`<path d="${pen}" stroke="${line.colour}" ${more}/>`);
+    found.push(`<path d="${pen}" stroke="${inked(line.colour)}" ${more}/>`);
   };
   if (line.pale) add(line.pale, 'stroke-opacity="0.3"');
   add(line.ys, `stroke-width="1.6"${line.dash.length ? ` stroke-dasharray="${line.dash.join(" ")}"` : ""}`);
   return found;
 }
 
-export const tickText = (value: number) => number(value, 4);
+/** As many digits as the others of its column: four that count. */
+export function digits(value: number): string {
+  const size = Math.abs(value);
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e+", "e");
+  return size >= 1e4 ? Math.round(value).toLocaleString("en") : value.toPrecision(4);
+}
+
+const SHORT: [number, string][] = [
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
+/** A value at an axis: 188k, 0.86, 5e-3. */
+export function tickText(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 1e12 || (size > 0 && size < 1e-3)) return Number(value.toPrecision(3)).toExponential().replace("e+", "e");
+  const unit = SHORT.find(([from]) => size >= from);
+  return unit && (size >= 1e4 || value % 1000 === 0 || size >= 1e3) ? `${number(value / unit[0], 4)}${unit[1]}` : number(value, 4);
+}
 
 export function save(name: string, content: Blob) {
   const link = document.createElement("a");

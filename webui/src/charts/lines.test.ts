@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 
 import { toCsv } from "./export";
-import { extent, nearest, toLines } from "./lines";
+import { grouped } from "./grouped";
+import { clipped, extent, nearest, toLines } from "./lines";
 import { readRange, writeRange } from "./link";
 import type { Series } from "./series";
 import { spread, SvgPen, scaleTo, trace, traceBand } from "./trace";
@@ -40,8 +41,13 @@ test("groups differ by dash, trials by colour and name", () => {
   const lines = toLines([series(), series({ group: "validation" }), series({ trialId: 2 }), series({ trialId: 9 })], two, plain);
   expect(lines.map((line) => line.label)).toEqual(["trial 1 training", "trial 1 validation", "3 / 2 training"]);
   expect(lines[0]!.dash).not.toEqual(lines[1]!.dash);
-  expect(lines[0]!.colour).toBe(lines[1]!.colour);
-  expect(lines[0]!.colour).not.toBe(lines[2]!.colour);
+  expect(new Set(lines.map((line) => line.colour))).toEqual(new Set(["--s-rest"]));
+  const look = { colour: "--s7", dash: [6, 3], front: true, why: "chosen" };
+  const chosen = toLines([series(), series({ trialId: 2 })], two, plain, new Map([[1, look]]));
+  expect(chosen.map((line) => [line.trial, line.colour, line.dash, line.short])).toEqual([
+    [2, "--s-rest", [], "2"],
+    [1, "--s7", [6, 3], "1"],
+  ]);
 });
 
 test("the axes span the extremes when they are shown, and on a logarithmic one only what is positive", () => {
@@ -102,4 +108,20 @@ test("a table for other tools holds every column, and quotes what needs it", () 
 test("a range in the address is one, or none", () => {
   expect(readRange(writeRange([0.5, 2e6]))).toEqual([0.5, 2e6]);
   for (const text of [null, "", "1", "2..1", "a..b", "1..2..3"]) expect(readRange(text)).toBeNull();
+});
+
+test("a group is the mean of its trials within the band of their extremes", () => {
+  const two = [...known, { id: 2, startTime: "1970-01-01T00:00:01Z" }];
+  const lines = toLines([series(), series({ trialId: 2, x: [1, 3], last: [0, 2], batches: [1, 3] })], two, plain);
+  const [one] = grouped(lines, () => ({ name: "relu", colour: "--s1", dash: [] }));
+  expect(one).toMatchObject({ label: "relu (2)", xs: [1, 2, 3], ys: [2, 1.5, 1.5], low: [0, 1, 1], high: [4, 2, 2], front: true });
+  expect(grouped(lines, (trial) => (trial === 1 ? null : { name: "x", colour: "--s1", dash: [] }))[0]!.ys).toEqual([0, 2]);
+});
+
+test("outliers are cut where there is something to cut them from", () => {
+  const last = Array.from({ length: 200 }, (_, at) => (at === 7 ? 1e6 : at / 200));
+  const x = last.map((_, at) => at);
+  const lines = toLines([series({ x, last, batches: x })], known, plain);
+  expect(clipped(lines, false)![1]).toBeLessThan(1);
+  expect(clipped(toLines([series()], known, plain), false)).toBeNull();
 });

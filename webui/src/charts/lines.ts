@@ -1,6 +1,8 @@
 /** Series as lines of a chart. */
 
-import { colour, duration, number } from "../parts/format";
+import { duration, number } from "../parts/format";
+import { REST, slotColour, slotDash, SLOTS } from "./colours";
+import type { Look, Looks } from "./looks";
 import type { Series } from "./series";
 import { smooth } from "./smooth";
 
@@ -9,6 +11,9 @@ export interface Line {
   trial: number;
   group: string;
   label: string;
+  /** What stands at its end. */
+  short: string;
+  /** A token of the theme, or a share of the scale. */
   colour: string;
   dash: number[];
   xs: number[];
@@ -23,6 +28,8 @@ export interface Line {
   nonFinite: number;
   count: number;
   monotone: boolean;
+  /** Above the others, thick, with its name at the end. */
+  front: boolean;
   /** How the line ends: with a trial that failed, or that the search stopped; otherwise empty. */
   end: "" | "failed" | "stopped";
   from: Series;
@@ -36,21 +43,20 @@ export interface Known {
   label?: string;
 }
 
-const DASHES: number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3], [1, 4]];
-const FIRST = ["training", "validation"];
+/** Beside the group that matters most, others are dotted. */
+const DOTTED = [1.5, 3];
+const FIRST = ["validation", "training"];
 
 /** Groups in the order in which they get their dash, and, where a trial is alone, its colour. */
 export const ordered = (groups: Iterable<string>) => [...new Set(groups)].sort((a, b) => place(a) - place(b) || a.localeCompare(b));
 const place = (group: string) => (FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length);
 
-const MANY = 12;
+/** Where a trial is alone its groups have colours of their own: training the first, validation the second. */
+const ALONE: Record<string, number> = { training: 1, validation: 2 };
+const aloneSlot = (group: string, groups: string[]) =>
+  ALONE[group] ?? 3 + (groups.filter((one) => !(one in ALONE)).indexOf(group) % (SLOTS - 2));
 
-/** Groups differ by dash; where there is one only, trials do, as long as they are few. */
-const dashOf = (group: string, groups: string[], trial: number, trials: number) => {
-  if (groups.length === 1 && trials > 1) return { dash: trials <= MANY ? DASHES[trial % DASHES.length]! : [], at: 0 };
-  const at = FIRST.includes(group) ? FIRST.indexOf(group) : FIRST.length + groups.filter((one) => !FIRST.includes(one)).indexOf(group);
-  return { dash: DASHES[at % DASHES.length]!, at };
-};
+const PLAIN: Look = { colour: REST, dash: [], front: false, why: "" };
 
 export interface Style {
   /** Seconds since the start of each trial instead of the time of day. */
@@ -59,16 +65,17 @@ export interface Style {
   weight: number;
 }
 
-export function toLines(found: Series[], trials: Known[], style: Style): Line[] {
+/** Lines of trials, the ones in front last, so that they are drawn above the others. */
+export function toLines(found: Series[], trials: Known[], style: Style, looks: Looks = new Map()): Line[] {
   const known = new Map(trials.map((one) => [one.id, one]));
-  const places = new Map(trials.map((one, at) => [one.id, at]));
   const groups = ordered(found.map((one) => one.group));
   const alone = trials.length === 1;
-  return found
+  const lines = found
     .filter((one) => one.x.length && known.has(one.trialId))
     .map((one) => {
       const trial = known.get(one.trialId)!;
-      const { dash, at } = dashOf(one.group, groups, places.get(one.trialId)!, trials.length);
+      const look = looks.get(one.trialId) ?? PLAIN;
+      const slot = aloneSlot(one.group, groups);
       const start = style.sinceStart ? Date.parse(trial.startTime) / 1000 : 0;
       const xs = start ? one.x.map((x) => x - start) : one.x;
       const smoothed = style.weight > 0 ? smooth(xs, one.mean ?? one.last, style.weight) : null;
@@ -78,8 +85,10 @@ export function toLines(found: Series[], trials: Known[], style: Style): Line[] 
         trial: one.trialId,
         group: one.group,
         label: alone ? one.group : groups.length > 1 ? `${label} ${one.group}` : label,
-        colour: colour(alone ? at : one.trialId),
-        dash,
+        short: alone ? one.group : String(trial.id),
+        colour: alone ? slotColour(slot) : look.colour,
+        dash: alone ? slotDash(slot) : one.group === groups[0] ? look.dash : DOTTED,
+        front: alone || look.front,
         xs,
         ys: smoothed ?? one.last,
         pale: smoothed ? one.last : null,
@@ -94,11 +103,21 @@ export function toLines(found: Series[], trials: Known[], style: Style): Line[] 
         from: one,
       };
     });
+  return lines.sort((a, b) => Number(a.front) - Number(b.front));
 }
 
 export interface Extent {
   x: [number, number];
   y: [number, number];
+}
+
+/** The middle of what is drawn: without the lowest and the highest hundredth. */
+export function clipped(lines: Line[], log: boolean): [number, number] | null {
+  const values = lines.flatMap((line) => (line.pale ?? line.ys).filter((one): one is number => one !== null && (!log || one > 0)));
+  if (values.length < 20) return null;
+  const sorted = Float64Array.from(values).sort();
+  const [low, high] = [sorted[Math.floor(sorted.length / 100)]!, sorted[Math.ceil((sorted.length * 99) / 100) - 1]!];
+  return low < high ? [low, high] : null;
 }
 
 /** What the axes must span; of y only what a logarithmic axis can show, if `log`. Null when there is nothing to show. */

@@ -44,12 +44,19 @@ export interface View {
   zoom: [number, number] | null;
   /** Part of the names that are shown. */
   find: string;
+  /** What colours stand for; see `By`. */
+  by: string;
+  /** Trials of one kind become their mean and the band of their extremes; see `By`. */
+  together: string;
+  /** Charts in a row; 0 for as many as there is room for. */
+  columns: number;
 }
 
 /** How curves are drawn. */
 export function useView(): View & { set: (changes: Record<string, string>) => void } {
   const { params, set } = useLink();
   const smooth = Number(params.get("s") ?? 0);
+  const columns = Number(params.get("cols") ?? 0);
   return {
     x: params.get("x") ?? "batches",
     log: params.get("y") === "log",
@@ -57,6 +64,9 @@ export function useView(): View & { set: (changes: Record<string, string>) => vo
     band: params.get("b") !== "0",
     zoom: readRange(params.get("z")),
     find: params.get("q") ?? "",
+    by: params.get("cb") ?? "",
+    together: params.get("gb") ?? "",
+    columns: columns >= 1 && columns <= 3 ? columns : 0,
     set,
   };
 }

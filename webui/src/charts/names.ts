@@ -37,10 +37,3 @@ export const namesOf = (trial: Trial): Name[] =>
   );
 
 export const isProfile = (group: string) => group.startsWith("profile.");
-
-/** Each name once, in the order of charts: the searcher's metric, then by name. */
-export function inOrder(names: Name[], searched: string): string[] {
-  return [...new Set(names.map((one) => one.name))].sort(
-    (a, b) => Number(b === searched) - Number(a === searched) || a.localeCompare(b, "en", { numeric: true }),
-  );
-}

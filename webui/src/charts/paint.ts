@@ -4,12 +4,25 @@ import type uPlot from "uplot";
 
 import type { Extent, Line } from "./lines";
 import type { Mark } from "./plot";
+import { inked } from "./ramp";
 import { css } from "./theme";
 import { scaleTo, spread, trace, traceBand, type To } from "./trace";
 
 /** Lines whose ends are labelled, and the room for that, in pixels. */
 const LABELS = 12;
-export const roomFor = (lines: number) => (lines <= LABELS ? 92 : 12);
+const [LETTER, LEAST_ROOM, MOST_ROOM] = [6.6, 22, 92];
+/** Of several groups of one trial, only the first is named. */
+export function labelled(lines: Line[]): Line[] {
+  const front = lines.filter((line) => line.front);
+  const once = front.filter((line, at) => front.findIndex((one) => one.trial === line.trial && one.short === line.short) === at);
+  // What is alone needs no name.
+  return once.length <= LABELS && lines.length > 1 ? once : [];
+}
+export function roomFor(lines: Line[]): number {
+  const named = labelled(lines);
+  const longest = named.reduce((most, line) => Math.max(most, line.short.length), 0);
+  return named.length ? Math.min(MOST_ROOM, LEAST_ROOM + longest * LETTER) : 14;
+}
 const POINTS = 60;
 const BANDS = 12;
 const EDGE = 8;
@@ -25,11 +38,15 @@ interface What {
 export function paint(u: uPlot, what: What) {
   const { toX, toY } = scalesOf(u, what);
   within(u.ctx, u.bbox, () => {
-    for (const line of what.lines)
-      draw(u, u.ctx, line, what.band && what.lines.length <= BANDS, what.lines.length > 100 ? 0.6 : 1, toX, toY, 1);
+    const alone = what.lines.every((line) => line.trial === what.lines[0]!.trial);
+    const front = what.lines.filter((line) => line.front).length;
+    for (const line of what.lines) {
+      const alpha = line.front ? 1 : what.lines.length > 100 ? 0.5 : 0.75;
+      draw(u, u.ctx, line, what.band && line.front && front <= BANDS, alpha, toX, toY, line.front ? 1.15 : 0.7, alone);
+    }
     for (const mark of what.marks) star(u.ctx, toX(mark.x), toY(mark.y), 7 * devicePixelRatio);
   });
-  if (what.lines.length <= LABELS) labels(u.ctx, what.lines, toY, u.bbox, devicePixelRatio);
+  labels(u.ctx, labelled(what.lines), roomFor(what.lines), toY, u.bbox, devicePixelRatio);
 }
 
 /** On a canvas above, which is there only for that: the trial that is lit, and a veil over all others. */
@@ -41,7 +58,7 @@ export function paintLit(u: uPlot, what: What, lit: number | null) {
   if (!ctx || !apart) return;
   const { toX, toY } = scalesOf(u, what);
   within(ctx, u.bbox, () => {
-    ctx.fillStyle = css("--card");
+    ctx.fillStyle = css("--surface");
     ctx.globalAlpha = 0.75;
     ctx.fillRect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
     ctx.globalAlpha = 1;
@@ -81,12 +98,22 @@ function within(ctx: CanvasRenderingContext2D, { left, top, width, height }: uPl
   ctx.restore();
 }
 
-function draw(u: uPlot, ctx: CanvasRenderingContext2D, line: Line, banded: boolean, alpha: number, toX: To, toY: To, width: number) {
+function draw(
+  u: uPlot,
+  ctx: CanvasRenderingContext2D,
+  line: Line,
+  banded: boolean,
+  alpha: number,
+  toX: To,
+  toY: To,
+  width: number,
+  alone = false,
+) {
   const ratio = devicePixelRatio;
   if (banded) band(ctx, line, toX, toY);
   if (line.pale) stroke(ctx, line, line.pale, toX, toY, ratio, 0.3);
   stroke(ctx, line, line.ys, toX, toY, width * ratio, alpha);
-  points(ctx, line, toX, toY, ratio);
+  points(ctx, line, toX, toY, ratio, alone);
   gaps(ctx, line, toX, u.bbox.top + u.bbox.height, ratio);
   ending(ctx, line, toX, toY, ratio);
 }
@@ -95,7 +122,7 @@ function band(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To) {
   const before = ctx.globalAlpha;
   ctx.beginPath();
   traceBand(ctx, line, toX, toY);
-  ctx.fillStyle = line.colour;
+  ctx.fillStyle = inked(line.colour);
   ctx.globalAlpha = before * 0.22;
   ctx.fill();
   ctx.globalAlpha = before;
@@ -105,7 +132,7 @@ function stroke(ctx: CanvasRenderingContext2D, line: Line, ys: (number | null)[]
   const before = ctx.globalAlpha;
   ctx.beginPath();
   trace(ctx, line.xs, ys, toX, toY);
-  ctx.strokeStyle = line.colour;
+  ctx.strokeStyle = inked(line.colour);
   // Where x goes back and forth a thin line shows the order of batches.
   ctx.lineWidth = 1.5 * width * (line.monotone ? 1 : 0.5);
   ctx.globalAlpha = before * alpha;
@@ -115,9 +142,9 @@ function stroke(ctx: CanvasRenderingContext2D, line: Line, ys: (number | null)[]
   ctx.globalAlpha = before;
 }
 
-function points(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, ratio: number) {
-  if (line.monotone && line.xs.length > POINTS) return;
-  ctx.fillStyle = line.colour;
+function points(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, ratio: number, alone: boolean) {
+  if (line.monotone && (line.xs.length > POINTS || (!alone && line.xs.length > 1))) return;
+  ctx.fillStyle = inked(line.colour);
   const values = line.pale ?? line.ys;
   line.xs.forEach((x, at) => {
     const y = values[at];
@@ -131,7 +158,7 @@ function points(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, rat
 /** A cross at the foot of the chart, where something that is no number was reported. */
 function gaps(ctx: CanvasRenderingContext2D, line: Line, toX: To, bottom: number, ratio: number) {
   if (!line.nonFinite) return;
-  ctx.strokeStyle = css("--bad");
+  ctx.strokeStyle = css("--error");
   ctx.lineWidth = 1.4 * ratio;
   ctx.beginPath();
   line.gaps.forEach((count, at) => {
@@ -153,7 +180,7 @@ function ending(ctx: CanvasRenderingContext2D, line: Line, toX: To, toY: To, rat
   const at = line.ys.findLastIndex((y) => y !== null);
   if (at < 0) return;
   const [x, y] = [toX(line.xs[at]!), toY(line.ys[at]!)];
-  ctx.strokeStyle = line.end === "failed" ? css("--bad") : line.colour;
+  ctx.strokeStyle = line.end === "failed" ? css("--error") : inked(line.colour);
   ctx.lineWidth = 2 * ratio;
   ctx.beginPath();
   if (line.end === "failed") cross(ctx, x, y, 4 * ratio);
@@ -171,34 +198,37 @@ function star(ctx: CanvasRenderingContext2D, x: number, y: number, size: number)
     ctx.lineTo(x + reach * Math.sin((at * Math.PI) / 5), y - reach * Math.cos((at * Math.PI) / 5));
   }
   ctx.closePath();
-  ctx.fillStyle = "#f2b705";
-  ctx.strokeStyle = css("--ink");
+  ctx.fillStyle = css("--accent");
+  ctx.strokeStyle = css("--surface");
   ctx.lineWidth = devicePixelRatio;
   ctx.fill();
   ctx.stroke();
 }
 
-function labels(ctx: CanvasRenderingContext2D, lines: Line[], toY: To, bbox: uPlot.BBox, ratio: number) {
+function labels(ctx: CanvasRenderingContext2D, lines: Line[], room: number, toY: To, bbox: uPlot.BBox, ratio: number) {
   const ended = lines.flatMap((line) => {
     const y = line.ys.findLast((one) => one !== null);
     return y === null || y === undefined ? [] : [{ line, top: toY(y) }];
   });
   const places = spread(
     ended.map((one) => one.top),
-    13 * ratio,
-    bbox.top,
-    bbox.top + bbox.height,
+    14 * ratio,
+    bbox.top + 5 * ratio,
+    bbox.top + bbox.height - 5 * ratio,
   );
   ctx.save();
-  ctx.font = `${11 * ratio}px system-ui, sans-serif`;
+  ctx.font = `550 ${11 * ratio}px ${FONT}`;
   ctx.textBaseline = "middle";
-  ctx.fillStyle = css("--ink");
   ended.forEach(({ line }, at) => {
-    const left = bbox.left + bbox.width + 5 * ratio;
-    ctx.fillText(line.label, left + 9 * ratio, places[at]!, (roomFor(lines.length) - 16) * ratio);
-    ctx.fillStyle = line.colour;
-    ctx.fillRect(left, places[at]! - 3 * ratio, 6 * ratio, 6 * ratio);
-    ctx.fillStyle = css("--ink");
+    const left = bbox.left + bbox.width + 6 * ratio;
+    ctx.fillStyle = css("--ink-2");
+    ctx.fillText(line.short, left + 11 * ratio, places[at]!, (room - 17) * ratio);
+    ctx.fillStyle = inked(line.colour);
+    ctx.beginPath();
+    ctx.roundRect(left, places[at]! - 4 * ratio, 8 * ratio, 8 * ratio, 2 * ratio);
+    ctx.fill();
   });
   ctx.restore();
 }
+
+export const FONT = '"Inter Variable", Inter, system-ui, sans-serif';

@@ -8,7 +8,8 @@ import { duration } from "../parts/format";
 import { tickText } from "./export";
 import { light, lighted, onLit } from "./light";
 import { type Extent, type Line, nearestOf } from "./lines";
-import { paint, paintLit, roomFor } from "./paint";
+import "./charts.css";
+import { FONT, paint, paintLit, roomFor } from "./paint";
 import { css, onTheme } from "./theme";
 import { scaleTo } from "./trace";
 
@@ -34,6 +35,8 @@ export interface PlotProps {
   name: string;
   /** x under the cross hair of this or another chart of the page; null when there is none. */
   onCursor: (x: number | null) => void;
+  /** Where the pointer is in this chart, in its own pixels; null when it is elsewhere. */
+  onPointer?: (at: { left: number; top: number; x: number; width: number } | null) => void;
   onZoom: (range: [number, number] | null) => void;
   onOpen?: (trial: number) => void;
   /** A click on a point that opens nothing. */
@@ -106,8 +109,9 @@ const show = (plot: uPlot, { extent }: PlotProps) => plot.setData([extent.x, [nu
 
 function options(now: { current: PlotProps }, width: number): uPlot.Options {
   const { axis, log, height } = now.current;
-  const soft = () => css("--soft");
-  const grid = { stroke: () => css("--line"), width: 1 };
+  const soft = () => css("--ink-3");
+  const grid = { stroke: () => css("--grid"), width: 1 };
+  const quiet = { font: `11px ${FONT}`, ticks: { show: false }, stroke: soft };
   const ticked: Ticks = { x: [], y: [] };
   const noted = (side: "x" | "y", splits: number[], texts: (string | number | null)[]) => {
     ticked[side] = splits.map((at, place): [number, string] => [at, String(texts[place] ?? "").split("\n")[0]!]).filter(([, text]) => text);
@@ -131,24 +135,29 @@ function options(now: { current: PlotProps }, width: number): uPlot.Options {
     },
     axes: [
       {
-        stroke: soft,
-        grid,
-        size: 32,
+        ...quiet,
+        grid: { show: false },
+        border: { show: true, stroke: () => css("--line-2"), width: 1 },
+        size: 26,
+        gap: 6,
+        space: 70,
         ...(axis === "time"
           ? {}
           : { values: (_: uPlot, splits: number[]) => noted("x", splits, splits.map(axis === "since" ? elapsed(splits) : tickText)) }),
       },
       {
-        stroke: soft,
+        ...quiet,
         grid,
-        size: 64,
+        size: (_, texts) => 16 + 6.4 * Math.max(2, ...(texts ?? []).map((one) => String(one).length)),
+        gap: 7,
+        space: 34,
         values: (u, splits) => noted("y", splits, log ? logTexts(splits, u.height) : splits.map(tickText)),
       },
       // Room for the labels at the ends of the lines.
       {
         side: 1,
         scale: "y",
-        size: () => roomFor(now.current.lines.length),
+        size: () => roomFor(now.current.lines),
         grid: { show: false },
         ticks: { show: false },
         values: () => [],
@@ -210,14 +219,33 @@ function under(u: uPlot, { lines, extent, log, marks }: PlotProps, left: number,
   return { mark, line: best, at: place };
 }
 
+/** With Shift the part that is shown goes along with the pointer. */
+function pan(plot: uPlot, now: { current: PlotProps }, event: MouseEvent) {
+  event.stopImmediatePropagation();
+  const [from, to] = now.current.extent.x;
+  const wide = plot.over.getBoundingClientRect().width;
+  const end = (last: MouseEvent) => {
+    const by = ((event.clientX - last.clientX) / wide) * (to - from);
+    if (Math.abs(event.clientX - last.clientX) > CLICK_PX) now.current.onZoom([from + by, to + by]);
+  };
+  document.addEventListener("mouseup", end, { once: true });
+}
+
 function listen(plot: uPlot, now: { current: PlotProps }): () => void {
   let pressed = 0;
   const where = (event: MouseEvent) => under(plot, now.current, event.offsetX, event.offsetY);
   const move = (event: MouseEvent) => {
     const { mark, line } = where(event);
     light(line?.trial ?? null);
+    const { width } = plot.over.getBoundingClientRect();
+    const x = plot.posToVal(event.offsetX, "x");
+    now.current.onPointer?.({ left: event.offsetX + plot.over.offsetLeft, top: event.offsetY, x, width: width + plot.over.offsetLeft });
     plot.over.style.cursor = mark || (line && (now.current.onOpen ?? now.current.onPick)) ? "pointer" : "crosshair";
     plot.over.title = mark?.label ?? "";
+  };
+  const begin = (event: MouseEvent) => {
+    pressed = event.clientX;
+    if (event.shiftKey) pan(plot, now, event);
   };
   const click = (event: MouseEvent) => {
     if (Math.abs(event.clientX - pressed) > CLICK_PX) return;
@@ -229,11 +257,17 @@ function listen(plot: uPlot, now: { current: PlotProps }): () => void {
   };
   const events: [string, (event: any) => void][] = [
     ["mousemove", move],
-    ["mouseleave", () => light(null)],
-    ["mousedown", (event) => (pressed = event.clientX)],
+    [
+      "mouseleave",
+      () => {
+        light(null);
+        now.current.onPointer?.(null);
+      },
+    ],
+    ["mousedown", begin],
     ["click", click],
     ["dblclick", () => now.current.onZoom(null)],
   ];
-  for (const [name, act] of events) plot.over.addEventListener(name, act);
-  return () => events.forEach(([name, act]) => plot.over.removeEventListener(name, act));
+  for (const [name, act] of events) plot.over.addEventListener(name, act, { capture: true });
+  return () => events.forEach(([name, act]) => plot.over.removeEventListener(name, act, { capture: true }));
 }

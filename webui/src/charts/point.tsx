@@ -1,10 +1,12 @@
 /** From a point of a curve to the log of its trial at that time. */
 
+import { X } from "lucide-react";
 import { useState } from "react";
 import { useNavigate } from "react-router";
 
 import { get, query } from "../api/client";
-import { Failure } from "../parts/basics";
+import { IconButton } from "../ui/button";
+import { Failure } from "../ui/status";
 import { number } from "../parts/format";
 import { axisName, type Line, xText } from "./lines";
 
@@ -42,7 +44,7 @@ export function ToLog({ spot, place, text = "log at this time" }: { spot: Spot; 
   };
   return (
     <>
-      <button type="button" className="link" aria-label="log at this time" disabled={state.busy} onClick={() => void go()}>
+      <button type="button" className="textlink" aria-label="log at this time" disabled={state.busy} onClick={() => void go()}>
         {text}
       </button>
       {state.gone && <span role="alert">When it was reported is not kept any more.</span>}
@@ -71,9 +73,7 @@ export function Picked({
         {axis === "batches" ? "" : ` · ${number(line.batches[at])} batches`} · <strong>{number(line.from.last[at], 8)}</strong>
       </span>
       <ToLog key={`${line.key} ${at}`} spot={spot} place={place} />
-      <button type="button" className="link" aria-label="Close" onClick={onClose}>
-        ×
-      </button>
+      <IconButton icon={<X />} label="Close" onClick={onClose} />
     </div>
   );
 }

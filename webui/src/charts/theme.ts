@@ -1,15 +1,21 @@
 /** Colours of the page for what is drawn by hand. */
 
 const known = new Map<string, string>();
-let watched = false;
+let probe: HTMLElement | undefined;
 
-/** A colour by its name; asking the browser for one makes it work out the styles of the whole page. */
+/** A token's colour in the theme that is shown; asking the browser makes it work out styles, so each is asked for once. */
 export function css(name: string): string {
-  if (!watched) onTheme(() => {});
-  watched = true;
   const before = known.get(name);
   if (before !== undefined) return before;
-  const found = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  // A token holds both themes: only an element that uses it has the one that is shown.
+  if (!probe) {
+    probe = document.createElement("i");
+    probe.hidden = true;
+    document.body.append(probe);
+    onTheme(() => {});
+  }
+  probe.style.color = `var(${name})`;
+  const found = getComputedStyle(probe).color;
   known.set(name, found);
   return found;
 }
@@ -23,7 +29,7 @@ export function onTheme(again: () => void): () => void {
     again();
   };
   const theme = new MutationObserver(fresh);
-  theme.observe(document.documentElement, { attributeFilter: ["style"] });
+  theme.observe(document.documentElement, { attributeFilter: ["style", "data-theme", "class"] });
   scheme.addEventListener("change", fresh);
   return () => {
     theme.disconnect();

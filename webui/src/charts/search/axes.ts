@@ -1,13 +1,16 @@
 /** Axes of hyperparameters and metrics: where a value lies, from 0 to 1. */
 
-import { number } from "../../parts/format";
+import { tickText } from "../export";
 import type { Row } from "./rows";
+import type { Ranged } from "./scales";
 
 export interface Axis {
   name: string;
   /** Numbers, or what a value is one of. */
   kinds: string[] | null;
   log: boolean;
+  /** The scale in a word, as the configuration says. */
+  scale?: string;
   low: number;
   high: number;
   read: (row: Row) => unknown;
@@ -15,19 +18,32 @@ export interface Axis {
 export type Scaling = "" | "linear" | "log";
 const WIDE = 50;
 
-/** `scaling` empty: logarithmic where positive values span more than 50 times. */
-export function axisOf(name: string, rows: Row[], read: (row: Row) => unknown, scaling: Scaling = ""): Axis {
+/**
+ * `scaling` empty: as the configuration says (`ranged`), which also tells how far the axis goes; where it says nothing, logarithmic
+ * where positive values span more than 50 times.
+ */
+export function axisOf(name: string, rows: Row[], read: (row: Row) => unknown, scaling: Scaling = "", ranged?: Ranged): Axis {
   const values = rows.map(read).filter((value) => value !== undefined && value !== null);
   const numbers = values.filter((value): value is number => typeof value === "number" && Number.isFinite(value));
   if (values.length && numbers.length < values.length) {
     const kinds = [...new Set(values.map((value) => JSON.stringify(value)))].sort();
-    return { name, kinds, log: false, low: 0, high: kinds.length - 1, read };
+    return { name, kinds, log: false, scale: "choice", low: 0, high: kinds.length - 1, read };
   }
   const low = numbers.reduce((least, one) => Math.min(least, one), Infinity);
   const high = numbers.reduce((most, one) => Math.max(most, one), -Infinity);
   if (!numbers.length) return { name, kinds: null, log: false, low: 0, high: 1, read };
-  const log = low > 0 && (scaling === "log" || (scaling === "" && high / low > WIDE));
-  return { name, kinds: null, log, low, high, read };
+  if (ranged?.kind === "choice" && scaling === "") return choices(name, values, read);
+  const ends = ranged?.span ? [Math.min(low, ranged.span[0]), Math.max(high, ranged.span[1])] : [low, high];
+  const asked = scaling || (ranged ? (ranged.kind === "log" ? "log" : "linear") : high / low > WIDE ? "log" : "linear");
+  const log = ends[0]! > 0 && asked === "log";
+  const scale = ranged?.kind === "int" && !log ? "int" : log ? "log" : "linear";
+  return { name, kinds: null, log, scale, low: ends[0]!, high: ends[1]!, read };
+}
+
+/** Numbers that the configuration lists one by one, in their order. */
+function choices(name: string, values: unknown[], read: (row: Row) => unknown): Axis {
+  const kinds = [...new Set(values as number[])].sort((a, b) => a - b).map((value) => JSON.stringify(value));
+  return { name, kinds, log: false, scale: "choice", low: 0, high: kinds.length - 1, read };
 }
 
 /** A value as a number on the axis: itself, or its place among the kinds. */
@@ -57,10 +73,38 @@ export function valueAt(axis: Axis, place: number): number {
   return axis.log ? Math.exp(found) : found;
 }
 
+const MOST = 5;
+const NEAR = 0.06;
+/** Powers of ten and both ends, where there is room for them. */
+function powers(axis: Axis): [number, string][] {
+  const [from, to] = [Math.ceil(Math.log10(axis.low) - 1e-9), Math.floor(Math.log10(axis.high) + 1e-9)];
+  const every = Math.max(1, Math.ceil((to - from + 1) / MOST));
+  const found: [number, string][] = [];
+  for (let power = from; power <= to; power += every) found.push([share(axis, 10 ** power), `1e${power}`]);
+  for (const [place, value] of [
+    [0, axis.low],
+    [1, axis.high],
+  ] as const)
+    if (found.every(([at]) => Math.abs(at - place) > NEAR)) found.push([place, short(value)]);
+  return found;
+}
+
+const short = (value: number) =>
+  value !== 0 && Math.abs(value) < 0.01 ? Number(value.toPrecision(2)).toExponential() : tickText(Number(value.toPrecision(3)));
+
+/** Both ends and what lies evenly between; of whole numbers only whole ones. */
+function evenly(axis: Axis): [number, string][] {
+  const span = axis.high - axis.low;
+  const whole = axis.scale === "int" && span < 1e6;
+  const parts = whole ? wholeParts(span) : 4;
+  return Array.from({ length: parts + 1 }, (_, at) => [at / parts, short(axis.low + (span * at) / parts)]);
+}
+
+const wholeParts = (span: number) => [4, 5, 3, 2, 6].find((parts) => Number.isInteger(span / parts)) ?? 1;
+
 const KINDS = 12;
 export function ticksOf(axis: Axis): [number, string][] {
-  if (!axis.kinds)
-    return axis.low === axis.high ? [[0.5, number(axis.low, 3)]] : [0, 0.5, 1].map((at) => [at, number(valueAt(axis, at), 3)]);
+  if (!axis.kinds) return axis.low === axis.high ? [[0.5, tickText(axis.low)]] : axis.log ? powers(axis) : evenly(axis);
   const every = Math.ceil(axis.kinds.length / KINDS);
   return axis.kinds.flatMap((kind, at): [number, string][] => (at % every ? [] : [[share(axis, at), kind.replace(/^"|"$/g, "")]]));
 }

@@ -111,18 +111,6 @@ function paint(element: HTMLCanvasElement, width: number, height: number, draw?:
   if (width) draw?.({ ctx, width, height });
 }
 
-const [BEST, MIDDLE, WORST] = [
-  [47, 111, 222],
-  [150, 110, 150],
-  [217, 113, 28],
-] as const;
-/** From blue, the best, to orange, the worst: told apart with any common colour blindness, and seen on light and dark. */
-export function ramp(share: number): string {
-  const clipped = Math.min(1, Math.max(0, share));
-  const [from, to, part] = clipped < 0.5 ? [BEST, MIDDLE, clipped * 2] : [MIDDLE, WORST, clipped * 2 - 1];
-  return `rgb(${from.map((one, at) => Math.round(one + (to[at]! - one) * part)).join(",")})`;
-}
-
 /** Completed: a disk. Stopped by the search: a ring. Failed: a cross. */
 export function mark(ctx: CanvasRenderingContext2D, x: number, y: number, size: number, tint: string, ending: string) {
   ctx.beginPath();

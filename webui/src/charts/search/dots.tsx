@@ -3,13 +3,14 @@
 import { useCallback, useMemo } from "react";
 
 import { light } from "../light";
+import { FONT } from "../paint";
 import { css } from "../theme";
 import { type Axis, ticksOf } from "./axes";
 import { Canvas, type Frame, mark, type Where } from "./canvas";
 import { nearestSpot, placesOn } from "./near";
 import type { Row } from "./rows";
 
-const PAD = { left: 58, right: 14, top: 10, bottom: 34 };
+const PAD = { left: 52, right: 14, top: 22, bottom: 34 };
 const REACH = 10;
 
 export interface DotsProps {
@@ -89,15 +90,38 @@ const at =
 
 function axes({ ctx, width, height }: Frame, x: Axis, y: Axis, small: boolean) {
   const to = at(width, height);
-  ctx.font = "11px system-ui, sans-serif";
-  ctx.fillStyle = css("--soft");
-  ctx.strokeStyle = css("--line");
-  ctx.strokeRect(...to(0, 1), to(1, 0)[0] - to(0, 0)[0], to(0, 0)[1] - to(0, 1)[1]);
-  ctx.textAlign = "center";
-  for (const [place, text] of ticksOf(x)) ctx.fillText(text, Math.min(to(place, 0)[0], width - 16), to(0, 0)[1] + 13, 80);
-  if (!small) ctx.fillText(x.name, to(0.5, 0)[0], height - 4);
+  const foot = to(0, 0)[1];
+  ctx.font = `11px ${FONT}`;
+  ctx.lineWidth = 1;
+  ctx.strokeStyle = css("--grid");
   ctx.textAlign = "right";
   ctx.textBaseline = "middle";
-  for (const [place, text] of ticksOf(y)) ctx.fillText(text, PAD.left - 5, to(0, place)[1], PAD.left - 8);
+  for (const [place, text] of small ? ends(ticksOf(y)) : ticksOf(y)) {
+    const top = to(0, place)[1];
+    ctx.beginPath();
+    ctx.moveTo(PAD.left, top);
+    ctx.lineTo(width - PAD.right, top);
+    ctx.stroke();
+    ctx.fillStyle = css("--ink-3");
+    ctx.fillText(text, PAD.left - 6, top, PAD.left - 8);
+  }
   ctx.textBaseline = "alphabetic";
+  ctx.strokeStyle = css("--line-2");
+  ctx.beginPath();
+  ctx.moveTo(PAD.left, foot);
+  ctx.lineTo(width - PAD.right, foot);
+  ctx.stroke();
+  ctx.fillStyle = css("--ink-3");
+  ctx.textAlign = "center";
+  for (const [place, text] of small ? ends(ticksOf(x)) : ticksOf(x)) {
+    const half = ctx.measureText(text).width / 2;
+    ctx.fillText(text, Math.max(PAD.left + half - 8, Math.min(to(place, 0)[0], width - 4 - half)), foot + 14, 90);
+  }
+  if (small) return;
+  ctx.fillStyle = css("--ink-2");
+  ctx.fillText(x.scale && x.scale !== "linear" ? `${x.name} (${x.scale})` : x.name, to(0.5, 0)[0], height - 4, width - PAD.left);
+  ctx.textAlign = "left";
+  ctx.fillText(y.name, 4, 11, width - 10);
 }
+
+const ends = (ticks: [number, string][]) => (ticks.length > 2 ? [ticks[0]!, ticks[ticks.length - 1]!] : ticks);

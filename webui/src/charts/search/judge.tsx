@@ -1,8 +1,10 @@
 /** Which trials are compared by what: the metric, where it was reported, how many trials, which scale. */
 
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 
 import type { Experiment, Trial } from "../../api/types";
+import { NumberField, Select } from "../../ui/field";
+import { Popover } from "../../ui/menu";
 import { useLink } from "../link";
 import type { Name } from "../names";
 import { useSeries } from "../series";
@@ -43,75 +45,56 @@ export function useValues(trials: Trial[], judge: Judge & { isDefault: boolean }
   );
 }
 
-export function JudgeControls({ one, names, total }: { one: Experiment; names: Name[]; total: number }) {
+const ORDERS = [
+  ["min", "lowest"],
+  ["max", "highest"],
+] as const;
+const SCALES = [
+  ["", "as the configuration says"],
+  ["linear", "linear"],
+  ["log", "logarithmic"],
+] as const;
+const TOPS = [10, 20, 50, 100, 500];
+const MOST_METRICS = 1000;
+
+export function JudgeControls({ one, names, total, children }: { one: Experiment; names: Name[]; total: number; children?: ReactNode }) {
   const { params, set } = useLink();
   const judge = useJudge(one);
   const metrics = names.filter((each) => !each.group.startsWith("profile.")).map((each) => `${each.group}:${each.name}`);
   const chosen = `${judge.group}:${judge.name}`;
+  const usual = `validation:${one.searcherMetric}`;
+  const tops = TOPS.filter((count) => count < total || count === judge.top).map((count) => [String(count), `best ${count}`] as const);
   return (
-    <div className="controls">
-      <label>
-        metric
-        <select
-          value={chosen}
-          onChange={(event) => set({ m: event.target.value === `validation:${one.searcherMetric}` ? "" : event.target.value, o: "" })}
-        >
-          {[...new Set([chosen, ...metrics])].slice(0, 1000).map((each) => (
-            <option key={each} value={each}>
-              {each.replace(":", " ")}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        best is
-        <select value={judge.smaller ? "min" : "max"} onChange={(event) => set({ o: event.target.value })}>
-          <option value="min">lowest</option>
-          <option value="max">highest</option>
-        </select>
-      </label>
-      <label>
-        at batches
-        <input
-          type="number"
-          min={0}
-          placeholder="best"
-          value={params.get("at") ?? ""}
-          onChange={(event) => set({ at: event.target.value })}
-        />
-      </label>
-      <label>
-        ±
-        <input
-          type="number"
-          min={0}
-          placeholder="0"
-          aria-label="margin in batches"
-          value={params.get("mg") ?? ""}
-          onChange={(event) => set({ mg: event.target.value })}
-        />
-      </label>
-      <label>
-        trials
-        <select value={judge.top} onChange={(event) => set({ n: event.target.value === "0" ? "" : event.target.value })}>
-          <option value={0}>all {total}</option>
-          {[10, 20, 50, 100, 500]
-            .filter((count) => count < total || count === judge.top)
-            .map((count) => (
-              <option key={count} value={count}>
-                best {count}
-              </option>
-            ))}
-        </select>
-      </label>
-      <label>
-        scales
-        <select value={judge.scaling} onChange={(event) => set({ sc: event.target.value })}>
-          <option value="">by span</option>
-          <option value="linear">linear</option>
-          <option value="log">logarithmic</option>
-        </select>
-      </label>
-    </div>
+    <>
+      <Select
+        small
+        label="Metric"
+        value={chosen}
+        options={[...new Set([chosen, ...metrics])].slice(0, MOST_METRICS).map((each) => [each, each.replace(":", " ")] as const)}
+        onChange={(m) => set({ m: m === usual ? "" : m, o: "" })}
+      />
+      <Select
+        small
+        label="Trials"
+        value={String(judge.top)}
+        options={[["0", `all ${total}`], ...tops]}
+        onChange={(n) => set({ n: n === "0" ? "" : n })}
+      />
+      <Popover label="How trials are judged" text={judge.batches === null ? "At each trial's best" : `At ${judge.batches} batches`} small>
+        <div className="form">
+          <Select above label="Best is" value={judge.smaller ? "min" : "max"} options={ORDERS} onChange={(o) => set({ o })} />
+          <NumberField label="At batches" min={0} placeholder="best" value={params.get("at") ?? ""} onChange={(at) => set({ at })} />
+          <NumberField
+            label="Give or take, in batches"
+            min={0}
+            placeholder="0"
+            value={params.get("mg") ?? ""}
+            onChange={(mg) => set({ mg })}
+          />
+          <Select above label="Scales" value={judge.scaling} options={SCALES} onChange={(sc) => set({ sc })} />
+        </div>
+      </Popover>
+      {children}
+    </>
   );
 }

@@ -47,7 +47,7 @@ export function nearestLine(
   const right = across.findIndex((one) => one >= x);
   if (right < 1) return -1;
   const [from, to] = [columns[right - 1]!, columns[right]!];
-  const share = (x - across[right - 1]!) / (across[right]! - across[right - 1]!);
+  const share = eased((x - across[right - 1]!) / (across[right]! - across[right - 1]!));
   let [best, least] = [-1, reach];
   for (let at = 0; at < from.length; at++) {
     const place = from[at]! + share * (to[at]! - from[at]!);
@@ -55,4 +55,16 @@ export function nearestLine(
     if (away < least && !skip(at)) [best, least] = [at, away];
   }
   return best;
+}
+
+/** How far up a line is, as a share of its way, where it is that far across: the curve that is drawn between two axes. */
+export function eased(across: number): number {
+  let [low, high] = [0, 1];
+  for (let step = 0; step < 16; step++) {
+    const t = (low + high) / 2;
+    if (1.5 * t * (1 - t) + t ** 3 < across) low = t;
+    else high = t;
+  }
+  const t = (low + high) / 2;
+  return t * t * (3 - 2 * t);
 }

@@ -4,7 +4,8 @@ import { useCallback, useMemo } from "react";
 
 import type { Axis } from "./axes";
 import { placeOf } from "./axes";
-import { type Frame, ramp } from "./canvas";
+import type { Frame } from "./canvas";
+import { ramp } from "../ramp";
 import { Dots } from "./dots";
 import type { Row } from "./rows";
 import { Visible } from "../visible";

@@ -4,14 +4,16 @@ import { useCallback, useMemo, useState } from "react";
 
 import { number } from "../../parts/format";
 import { light } from "../light";
+import { FONT } from "../paint";
 import { css } from "../theme";
-import { type Axis, type Brush, onAxis, share, ticksOf, valueAt } from "./axes";
-import { Canvas, type Frame, ramp, type Where } from "./canvas";
+import { type Axis, type Brush, share, ticksOf, valueAt } from "./axes";
+import { Canvas, type Frame, type Where } from "./canvas";
+import { ramp } from "../ramp";
 import { nearestLine, placesOn } from "./near";
 import type { Row } from "./rows";
 
 const HEIGHT = 340;
-const [TOP, BOTTOM, SIDE] = [46, 22, 60];
+const [TOP, BOTTOM, SIDE] = [52, 22, 74];
 const NEAR = 22;
 const REACH = 8;
 
@@ -38,11 +40,11 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
     (frame: Frame) => {
       const to = places(frame.width, axes.length);
       const stroke = (fits: boolean) => {
-        frame.ctx.globalAlpha = fits ? (chosen.length > 300 ? 0.35 : 0.8) : 0.08;
+        frame.ctx.globalAlpha = fits ? (chosen.length > 300 ? 0.4 : 0.9) : rows.length > 300 ? 0.08 : 0.25;
         // The best come last, above the others.
         for (let at = rows.length - 1; at >= 0; at--)
           if (inside.has(rows[at]!.trial.id) === fits)
-            line(frame.ctx, columns, at, to, rows[at]!, fits ? ramp(tint(rows[at]!)) : css("--soft"), 1.4);
+            line(frame.ctx, columns, at, to, rows[at]!, fits ? ramp(tint(rows[at]!)) : css("--s-rest"), 1.4);
       };
       stroke(false);
       stroke(true);
@@ -52,6 +54,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
           frame,
           axis,
           to(at, 0)[0],
+          (frame.width - 2 * SIDE) / Math.max(1, axes.length - 1) - 10,
           brushes.find((one) => one.name === axis.name),
         ),
       );
@@ -66,7 +69,7 @@ export function Parallel({ rows, chosen, axes, brushes, onBrush, onMove, tint, o
         const row = rows[at]!;
         line(frame.ctx, columns, at, to, row, ramp(tint(row)), 3.5);
         frame.ctx.fillStyle = css("--ink");
-        frame.ctx.font = "600 12px system-ui, sans-serif";
+        frame.ctx.font = `600 12px ${FONT}`;
         frame.ctx.fillText(`trial ${row.trial.id}: ${number(row.value, 5)}`, 4, HEIGHT - 4);
       }
       if (drag) drawDrag(frame, drag, axes, to);
@@ -156,8 +159,12 @@ function line(ctx: CanvasRenderingContext2D, columns: Float64Array[], row: numbe
   columns.forEach((column, at) => {
     const place = column[row]!;
     const measured = !Number.isNaN(place);
-    if (measured && open) ctx.lineTo(...to(at, place));
-    else if (measured) ctx.moveTo(...to(at, place));
+    const [x, y] = to(at, place);
+    if (measured && open) {
+      const [before, height] = to(at - 1, columns[at - 1]![row]!);
+      const middle = (before + x) / 2;
+      ctx.bezierCurveTo(middle, height, middle, y, x, y);
+    } else if (measured) ctx.moveTo(x, y);
     open = measured;
   });
   ctx.strokeStyle = tint;
@@ -167,28 +174,31 @@ function line(ctx: CanvasRenderingContext2D, columns: Float64Array[], row: numbe
   ctx.setLineDash([]);
 }
 
-function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, brush?: Brush) {
-  ctx.strokeStyle = css("--soft");
+function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, room: number, brush?: Brush) {
+  ctx.strokeStyle = css("--line-2");
   ctx.lineWidth = 1;
   ctx.beginPath();
   ctx.moveTo(x, TOP);
   ctx.lineTo(x, height - BOTTOM);
   ctx.stroke();
   ctx.fillStyle = css("--ink");
-  ctx.font = "600 12px system-ui, sans-serif";
+  ctx.font = `550 12px ${FONT}`;
   ctx.textAlign = "center";
-  ctx.fillText(axis.name, x, 16, 130);
-  ctx.font = "11px system-ui, sans-serif";
-  ctx.textAlign = "left";
+  ctx.fillText(cut(ctx, axis.name, room), x, 16);
+  ctx.font = `450 11px ${FONT}`;
+  ctx.fillStyle = css("--ink-3");
+  ctx.fillText(axis.scale ?? "", x, 31);
+  ctx.textAlign = "right";
   for (const [place, text] of ticksOf(axis)) {
     const y = TOP + (1 - place) * (height - TOP - BOTTOM);
-    const wide = Math.min(80, ctx.measureText(text).width);
-    ctx.fillStyle = css("--card");
-    ctx.globalAlpha = 0.75;
-    ctx.fillRect(x + 4, y - 7, wide + 4, 14);
+    const shown = cut(ctx, text.replace(/^"|"$/g, ""), SIDE - 12);
+    const wide = ctx.measureText(shown).width;
+    ctx.fillStyle = css("--surface");
+    ctx.globalAlpha = 0.8;
+    ctx.fillRect(x - wide - 9, y - 7, wide + 6, 14);
     ctx.globalAlpha = 1;
-    ctx.fillStyle = css("--soft");
-    ctx.fillText(text, x + 6, y + 4, 80);
+    ctx.fillStyle = css("--ink-2");
+    ctx.fillText(shown, x - 6, y + 4);
   }
   if (!brush) return;
   const [from, to] = [brush.from, brush.to].map((value) => TOP + (1 - share(axis, value)) * (height - TOP - BOTTOM));
@@ -198,6 +208,14 @@ function drawAxis({ ctx, height }: Frame, axis: Axis, x: number, brush?: Brush) 
   ctx.globalAlpha = 1;
 }
 
+/** A name as far as there is room for it, with its end, which tells more than its middle. */
+function cut(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+  if (ctx.measureText(text).width <= room) return text;
+  let kept = text.length - 1;
+  while (kept > 2 && ctx.measureText(`…${text.slice(-kept)}`).width > room) kept--;
+  return `…${text.slice(-kept)}`;
+}
+
 function drawDrag({ ctx, height }: Frame, drag: Drag, axes: Axis[], to: To) {
   ctx.fillStyle = css("--accent");
   ctx.globalAlpha = 0.4;
@@ -205,131 +223,4 @@ function drawDrag({ ctx, height }: Frame, drag: Drag, axes: Axis[], to: To) {
   else ctx.fillRect(drag.to - 1, TOP, 2, height - TOP - BOTTOM);
   ctx.globalAlpha = 1;
   if (drag.kind === "move") ctx.fillText(axes[drag.axis]!.name, drag.to + 6, TOP + 12);
-}
-
-/** The same by keyboard: which axes are shown, in which order, and between which values. */
-export function AxisControls({
-  all,
-  hidden,
-  axes,
-  brushes,
-  onHide,
-  onMove,
-  onBrush,
-}: {
-  all: string[];
-  hidden: Set<string>;
-  axes: Axis[];
-  brushes: Brush[];
-  onHide: (name: string, hide: boolean) => void;
-  onMove: (name: string, to: number) => void;
-  onBrush: (brushes: Brush[]) => void;
-}) {
-  const change = (axis: Axis, end: "from" | "to", text: string) => {
-    const before = brushes.find((one) => one.name === axis.name) ?? { name: axis.name, from: axis.low, to: axis.high };
-    if (text !== "" && Number.isFinite(Number(text)))
-      onBrush([...brushes.filter((one) => one.name !== axis.name), { ...before, [end]: Number(text) }]);
-  };
-  return (
-    <details className="axes">
-      <summary>Axes and ranges{brushes.length ? ` (${brushes.length} chosen)` : ""}</summary>
-      <div className="scroll" tabIndex={0}>
-        <table aria-label="Axes">
-          <thead>
-            <tr>
-              <th>Axis</th>
-              <th>Order</th>
-              <th className="num">From</th>
-              <th className="num">To</th>
-              <th>
-                <span className="hidden">Range</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {[...axes.map((one) => one.name), ...all.filter((name) => hidden.has(name))].map((name) => {
-              const at = axes.findIndex((one) => one.name === name);
-              const axis = axes[at];
-              const brush = brushes.find((one) => one.name === name);
-              const end = (side: "from" | "to") =>
-                axis &&
-                !axis.kinds && (
-                  <input
-                    type="number"
-                    step="any"
-                    aria-label={`${name} ${side}`}
-                    value={brush?.[side] ?? ""}
-                    placeholder={number(side === "from" ? axis.low : axis.high, 4)}
-                    onChange={(event) => change(axis, side, event.target.value)}
-                  />
-                );
-              return (
-                <tr key={name}>
-                  <td>
-                    <label>
-                      <input type="checkbox" checked={!hidden.has(name)} onChange={(event) => onHide(name, !event.target.checked)} /> {name}
-                    </label>
-                  </td>
-                  <td>
-                    {axis && (
-                      <span className="actions">
-                        <button type="button" aria-label={`${name} to the left`} disabled={at === 0} onClick={() => onMove(name, at - 1)}>
-                          ←
-                        </button>
-                        <button
-                          type="button"
-                          aria-label={`${name} to the right`}
-                          disabled={at === axes.length - 1}
-                          onClick={() => onMove(name, at + 1)}
-                        >
-                          →
-                        </button>
-                      </span>
-                    )}
-                  </td>
-                  <td className="num">
-                    {axis?.kinds ? (
-                      <Kinds
-                        axis={axis}
-                        brush={brush}
-                        onChange={(one) => onBrush([...brushes.filter((each) => each.name !== name), ...(one ? [one] : [])])}
-                      />
-                    ) : (
-                      end("from")
-                    )}
-                  </td>
-                  <td className="num">{end("to")}</td>
-                  <td>
-                    {brush && (
-                      <button type="button" onClick={() => onBrush(brushes.filter((one) => one.name !== name))}>
-                        All
-                      </button>
-                    )}
-                  </td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
-      </div>
-    </details>
-  );
-}
-
-function Kinds({ axis, brush, onChange }: { axis: Axis; brush?: Brush; onChange: (brush: Brush | null) => void }) {
-  const value = brush ? axis.kinds![Math.round((brush.from + brush.to) / 2)] : "";
-  const pick = (kind: string) => {
-    const at = onAxis(axis, JSON.parse(kind || "null"));
-    onChange(kind === "" || at === null ? null : { name: axis.name, from: at, to: at });
-  };
-  return (
-    <select aria-label={`${axis.name} is`} value={value} onChange={(event) => pick(event.target.value)}>
-      <option value="">any</option>
-      {axis.kinds!.map((kind) => (
-        <option key={kind} value={kind}>
-          {kind}
-        </option>
-      ))}
-    </select>
-  );
 }

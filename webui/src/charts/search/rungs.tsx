@@ -1,13 +1,20 @@
 /** The rungs of a halving search: who was promoted, who was stopped, and at which value. */
 
-import { useCallback, useMemo } from "react";
+import { useCallback, useMemo, useState } from "react";
 
-import { colour, number } from "../../parts/format";
+import { number } from "../../parts/format";
+import { Segments } from "../../ui/button";
+import { Card } from "../../ui/card";
+import type { Chosen } from "../colours";
+import { tickText } from "../export";
 import { light } from "../light";
+import type { Looks } from "../looks";
+import { FONT } from "../paint";
+import { inked } from "../ramp";
 import { css } from "../theme";
-import { axisOf, share } from "./axes";
-import { Canvas, type Frame, mark, type Where } from "./canvas";
+import { Canvas, type Frame, type Where } from "./canvas";
 import type { Ending } from "./rows";
+import { stacked } from "./stacks";
 
 export interface Entry {
   trialId: number;
@@ -43,92 +50,141 @@ export function decisions(brackets: Brackets): Map<number, Decision> {
   return found;
 }
 
-const [HEIGHT, LEFT, BOTTOM, TOP] = [220, 56, 34, 14];
-const SHAPES = { promoted: "", top: "", waits: "stopped", stopped: "stopped", left: "failed" } as const;
+const [ROW, LEFT, RIGHT, FOOT] = [54, 62, 12, 14];
+const [DOT, GAP] = [3.2, 7];
+/** Room for the dots of one rung above its line. */
+const HIGH = 36;
 
-export function Rungs({ brackets, metric, onOpen }: { brackets: Brackets; metric: string; onOpen: (trial: number) => void }) {
+interface Spot extends Entry {
+  x: number;
+  y: number;
+}
+
+interface Shown {
+  metric: string;
+  looks: Looks;
+  chosen: Chosen;
+  onOpen: (trial: number) => void;
+}
+
+export function Rungs({ brackets, ...shown }: Shown & { brackets: Brackets }) {
+  const [chosen, setChosen] = useState("0");
+  const rungs = brackets[Number(chosen)] ?? brackets[0]!;
   return (
-    <div className="tiles">
-      {brackets.map((bracket, at) => (
-        <section key={at} aria-label={`Bracket ${at + 1}`}>
-          <h3>{brackets.length > 1 ? `Bracket ${at + 1}` : "Rungs"}</h3>
-          <Bracket rungs={bracket} metric={metric} onOpen={onOpen} />
-          <ul className="plain soft">
-            {bracket.map((rung, place) => {
-              const count = (verdict: string) => rung.entries.filter((one) => one.verdict === verdict).length;
-              const promoted = rung.entries.filter((one) => one.verdict === "promoted");
-              const last = promoted.at(-1)?.metric;
-              return (
-                <li key={place}>
-                  {number(rung.length)}: {rung.count} results, {count("promoted")} promoted
-                  {typeof last === "number" ? ` (to ${number(last, 4)})` : ""}, {count("stopped")} stopped
-                  {rung.waiting > 0 && `, ${rung.waiting} on their way`}
-                </li>
-              );
-            })}
-          </ul>
-        </section>
-      ))}
-    </div>
+    <Card
+      title="Rungs"
+      more={
+        brackets.length > 1 ? (
+          <Segments
+            small
+            name="Bracket"
+            value={chosen}
+            options={brackets.map((_, at) => [String(at), String(at + 1)] as const)}
+            onChange={setChosen}
+          />
+        ) : (
+          <span className="cut">{shown.metric} at each</span>
+        )
+      }
+      flush
+    >
+      <Bracket rungs={rungs} {...shown} />
+      <ul className="foot">
+        <li>
+          <i className="disk" /> went on
+        </li>
+        <li>
+          <i className="disk ring" /> stopped early
+        </li>
+        <li>
+          <i className="needed" /> needed to go on
+        </li>
+      </ul>
+      <table className="vh">
+        <caption>Rungs</caption>
+        <tbody>
+          {rungs.map((rung, at) => (
+            <tr key={at}>
+              <td>{told(rung)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Card>
   );
 }
 
-interface Dot extends Entry {
-  rung: number;
+/** A rung in words. */
+export function told(rung: Rung): string {
+  const count = (verdict: Entry["verdict"]) => rung.entries.filter((one) => one.verdict === verdict).length;
+  const last = needed(rung);
+  const way = rung.waiting > 0 ? `, ${rung.waiting} on their way` : "";
+  const to = last === null ? "" : ` (to ${number(last, 4)})`;
+  return `${number(rung.length)}: ${rung.count} results, ${count("promoted")} promoted${to}, ${count("stopped")} stopped${way}`;
 }
 
-function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onOpen: (trial: number) => void }) {
-  const dots = useMemo(
-    () => rungs.flatMap((rung, at) => rung.entries.filter((one) => one.metric !== null).map((one): Dot => ({ ...one, rung: at }))),
-    [rungs],
+/** The value that was just enough to go on; entries come the best first. */
+const needed = (rung: Rung): number | null => rung.entries.filter((one) => one.verdict === "promoted").at(-1)?.metric ?? null;
+
+const isOn = (one: Entry) => one.verdict === "promoted" || one.verdict === "top";
+
+function Bracket({ rungs, metric, looks, chosen, onOpen }: Shown & { rungs: Rung[] }) {
+  const height = rungs.length * ROW + FOOT;
+  const scale = useMemo(() => {
+    const values = rungs.flatMap((rung) => rung.entries.map((one) => one.metric)).filter((one) => one !== null);
+    const [low, high] = [Math.min(...values), Math.max(...values)];
+    const more = high > low ? (high - low) * 0.04 : Math.abs(low) * 0.05 || 1;
+    return { low: low - more, high: high + more };
+  }, [rungs]);
+  const across = useCallback(
+    (value: number, width: number) => LEFT + ((value - scale.low) / (scale.high - scale.low)) * (width - LEFT - RIGHT),
+    [scale],
   );
-  const scale = useMemo(() => axisOf(metric, dots as never[], (row) => (row as unknown as Dot).metric), [dots, metric]);
-  const place = useCallback(
-    (dot: Dot, width: number): [number, number] => [
-      LEFT + ((dot.rung + 0.5) * (width - LEFT - 10)) / rungs.length,
-      HEIGHT - BOTTOM - share(scale, dot.metric!) * (HEIGHT - BOTTOM - TOP),
-    ],
-    [scale, rungs.length],
+  const spots = useCallback(
+    (width: number): Spot[] =>
+      rungs.flatMap((rung, at) => {
+        const known = rung.entries.filter((one) => one.metric !== null);
+        const xs = known.map((one) => across(one.metric!, width));
+        const rows = stacked(xs, GAP, HIGH);
+        return known.map((one, place) => ({ ...one, x: xs[place]!, y: at * ROW + HIGH + 8 - rows[place]! }));
+      }),
+    [rungs, across],
   );
   const draw = useCallback(
     ({ ctx, width }: Frame) => {
-      ctx.font = "11px system-ui, sans-serif";
-      ctx.fillStyle = css("--soft");
-      ctx.textAlign = "center";
-      rungs.forEach((rung, at) => ctx.fillText(number(rung.length), place({ rung: at, metric: scale.low } as Dot, width)[0], HEIGHT - 18));
-      ctx.fillText("trained to", LEFT + (width - LEFT) / 2, HEIGHT - 4);
-      ctx.textAlign = "right";
-      for (const end of [scale.low, scale.high])
-        ctx.fillText(number(end, 3), LEFT - 6, place({ rung: 0, metric: end } as Dot, width)[1] + 4);
-      const key = (trial: number, rung: number) => `${trial} ${rung}`;
-      const known = new Map(dots.map((dot) => [key(dot.trialId, dot.rung), dot]));
-      for (const dot of dots) ladder(ctx, known.get(key(dot.trialId, dot.rung + 1)), dot, width, place);
-      for (const dot of dots) mark(ctx, ...place(dot, width), 4, colour(dot.trialId), SHAPES[dot.verdict]);
+      rungs.forEach((rung, at) => ground(ctx, rung, at * ROW, width, (value) => across(value, width)));
+      // The chosen ones lie above the others.
+      const all = spots(width).sort((a, b) => Number(chosen.has(a.trialId)) - Number(chosen.has(b.trialId)));
+      for (const one of all) dot(ctx, one, chosen.has(one.trialId) ? inked(looks.get(one.trialId)?.colour ?? "--accent") : null, DOT);
     },
-    [dots, rungs, place, scale],
+    [rungs, across, spots, looks, chosen],
   );
   const above = useCallback(
     ({ ctx, width }: Frame, lit: number | null) => {
-      const mine = dots.filter((one) => one.trialId === lit);
-      ctx.strokeStyle = css("--ink");
-      ctx.lineWidth = 2;
+      const mine = spots(width).filter((one) => one.trialId === lit);
+      ctx.strokeStyle = css("--ink-3");
       ctx.beginPath();
-      mine.forEach((dot, at) => ctx[at ? "lineTo" : "moveTo"](...place(dot, width)));
+      mine.forEach((one, at) => ctx[at ? "lineTo" : "moveTo"](one.x, one.y));
       ctx.stroke();
-      for (const dot of mine) mark(ctx, ...place(dot, width), 6, colour(dot.trialId), SHAPES[dot.verdict]);
+      for (const one of mine) dot(ctx, one, css("--ink"), DOT + 1.6);
       const last = mine.at(-1);
+      if (!last) return;
+      ctx.font = `600 11.5px ${FONT}`;
       ctx.fillStyle = css("--ink");
-      ctx.font = "600 12px system-ui, sans-serif";
-      if (last) ctx.fillText(`trial ${last.trialId} ${last.verdict} at ${number(last.metric, 5)}`, LEFT, 11);
+      ctx.textAlign = "right";
+      ctx.fillText(`${last.trialId}: ${number(last.metric, 4)}`, width - RIGHT, 12);
     },
-    [dots, place],
+    [spots],
   );
-  const under = (where: Where) =>
-    dots.find((dot) => Math.hypot(place(dot, where.width)[0] - where.x, place(dot, where.width)[1] - where.y) < 8);
+  const under = (where: Where) => {
+    const all = spots(where.width).map((one) => ({ one, away: Math.hypot(one.x - where.x, one.y - where.y) }));
+    const nearest = all.reduce((best, now) => (now.away < best.away ? now : best), { one: null as Spot | null, away: 8 });
+    return nearest.one;
+  };
   return (
     <Canvas
-      name={`${metric} of the trials on each rung; who went on, stopped or gave up is also in the table of trials`}
-      height={HEIGHT}
+      name={`${metric} of the trials on each rung: ${rungs.map(told).join("; ")}`}
+      height={height}
       draw={draw}
       above={above}
       onMove={(where) => light(under(where)?.trialId ?? null)}
@@ -141,19 +197,51 @@ function Bracket({ rungs, metric, onOpen }: { rungs: Rung[]; metric: string; onO
   );
 }
 
-function ladder(
-  ctx: CanvasRenderingContext2D,
-  next: Dot | undefined,
-  dot: Dot,
-  width: number,
-  place: (dot: Dot, width: number) => [number, number],
-) {
-  if (!next) return;
-  ctx.globalAlpha = 0.35;
-  ctx.strokeStyle = colour(dot.trialId);
+function ground(ctx: CanvasRenderingContext2D, rung: Rung, top: number, width: number, across: (value: number) => number) {
+  const line = top + HIGH + 12;
+  ctx.textAlign = "left";
+  ctx.fillStyle = css("--ink");
+  ctx.font = `600 11.5px ${FONT}`;
+  ctx.fillText(tickText(rung.length), 12, top + HIGH - 4);
+  ctx.fillStyle = css("--ink-3");
+  ctx.font = `450 10.5px ${FONT}`;
+  ctx.fillText(rung.count === 1 ? "1 trial" : `${rung.count.toLocaleString("en")} trials`, 12, top + HIGH + 9, LEFT - 14);
+  ctx.strokeStyle = css("--line-2");
+  ctx.lineWidth = 1;
   ctx.beginPath();
-  ctx.moveTo(...place(dot, width));
-  ctx.lineTo(...place(next, width));
+  ctx.moveTo(LEFT, line);
+  ctx.lineTo(width - RIGHT, line);
   ctx.stroke();
-  ctx.globalAlpha = 1;
+  const least = needed(rung);
+  if (least === null) return;
+  ctx.strokeStyle = css("--accent");
+  ctx.setLineDash([2.5, 2.5]);
+  ctx.lineWidth = 1.3;
+  ctx.beginPath();
+  ctx.moveTo(across(least), top + 8);
+  ctx.lineTo(across(least), line);
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.textAlign = "center";
+  ctx.fillText(number(least, 3), Math.min(width - 22, Math.max(LEFT + 14, across(least))), line + 11);
+}
+
+/** Went on: a disk. Stopped or waits: a ring. Gave up: a cross. */
+function dot(ctx: CanvasRenderingContext2D, one: Spot, tint: string | null, size: number) {
+  ctx.beginPath();
+  ctx.lineWidth = 1.3;
+  if (one.verdict === "left") {
+    ctx.strokeStyle = tint ?? css("--error");
+    ctx.moveTo(one.x - size, one.y - size);
+    ctx.lineTo(one.x + size, one.y + size);
+    ctx.moveTo(one.x + size, one.y - size);
+    ctx.lineTo(one.x - size, one.y + size);
+    ctx.stroke();
+    return;
+  }
+  ctx.arc(one.x, one.y, size, 0, 7);
+  ctx.fillStyle = isOn(one) ? (tint ?? css("--accent")) : css("--surface");
+  ctx.strokeStyle = tint ?? css(isOn(one) ? "--accent" : "--ink-3");
+  ctx.fill();
+  ctx.stroke();
 }

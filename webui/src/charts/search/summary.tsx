@@ -3,9 +3,11 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 
 import { number } from "../../parts/format";
+import { FONT } from "../paint";
 import { css } from "../theme";
+import { Loading } from "../../ui/status";
 import { type Axis, axisOf, placeOf } from "./axes";
-import { Canvas, type Frame, ramp } from "./canvas";
+import { Canvas, type Frame } from "./canvas";
 import { Dots } from "./dots";
 import { importance } from "./importance";
 import { bestSoFar, histogram, type Row } from "./rows";
@@ -17,9 +19,11 @@ export function History({
   start,
   tint,
   onOpen,
+  height,
 }: {
   rows: Row[];
   metric: Axis;
+  height?: number;
   smaller: boolean;
   /** Of the experiment, in seconds since 1970. */
   start: number;
@@ -59,25 +63,26 @@ export function History({
       y={metric}
       tint={tint}
       onOpen={onOpen}
+      height={height}
       ground={steps}
     />
   );
 }
 
-export function Distribution({ rows, name }: { rows: Row[]; name: string }) {
+export function Distribution({ rows, name, height = 200 }: { rows: Row[]; name: string; height?: number }) {
   const bins = useMemo(() => histogram(rows.map((row) => row.value)), [rows]);
   const draw = useCallback(
     ({ ctx, width, height }: Frame) => {
       const most = Math.max(...bins.map((bin) => bin.count), 1);
       const [left, bottom] = [34, height - 24];
       const wide = (width - left - 10) / Math.max(1, bins.length);
-      ctx.font = "11px system-ui, sans-serif";
+      ctx.font = `11px ${FONT}`;
       bins.forEach((bin, at) => {
         const high = (bin.count / most) * (bottom - 12);
         ctx.fillStyle = css("--accent");
         ctx.fillRect(left + at * wide + 1, bottom - high, Math.max(1, wide - 2), high);
       });
-      ctx.fillStyle = css("--soft");
+      ctx.fillStyle = css("--ink-3");
       ctx.fillText(String(most), 4, 16);
       ctx.fillText("0", 4, bottom);
       if (!bins.length) return;
@@ -90,7 +95,7 @@ export function Distribution({ rows, name }: { rows: Row[]; name: string }) {
   return (
     <Canvas
       name={`How many trials reached which ${name}: ${bins.map((bin) => `${number(bin.from, 3)} to ${number(bin.to, 3)}: ${bin.count}`).join("; ")}`}
-      height={200}
+      height={height}
       draw={draw}
     />
   );
@@ -107,43 +112,30 @@ export function Importances({ rows, axes, shareOf }: { rows: Row[]; axes: Axis[]
     const timer = setTimeout(() => setFound(explain(rows, axes, shareOf)));
     return () => clearTimeout(timer);
   }, [rows, axes, shareOf]);
-  if (!found) return <div className="skeleton" role="status" aria-label="Loading" />;
+  if (!found) return <Loading />;
   const enough = Math.max(FEW, EACH * found.shares.length);
-  if (!found.shares.length) return <p className="empty">No hyperparameter differs between these trials.</p>;
+  if (!found.shares.length) return <p className="ink2 sm inset">No hyperparameter differs between these trials.</p>;
   return (
-    <>
-      {found.trials < enough && (
-        <p className="caution" role="note">
-          Only {found.trials} trials: read this with care. {enough} or more tell chance and cause apart.
-        </p>
-      )}
-      <table className="bars" aria-label="Importance of hyperparameters">
-        <thead>
-          <tr>
-            <th>Hyperparameter</th>
-            <th className="num">Share of variance</th>
-            <th>
-              <span className="hidden">Bar</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {found.shares.map(({ name, share }) => (
-            <tr key={name}>
-              <td>{name}</td>
-              <td className="num">{(100 * share).toFixed(1)} %</td>
-              <td className="bar">
-                <span style={{ width: `${Math.max(0.5, 100 * share)}%`, background: ramp(0) }} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <p className="soft">
-        What each explains alone of {found.trials} trials, by a random forest (fANOVA; Hutter et al., 2014); what is missing to 100 % acts
-        together or is noise.
+    <div className="importances">
+      <ul aria-label="Importance of hyperparameters">
+        {found.shares.map(({ name, share }) => (
+          <li key={name}>
+            <span className="mono cut" title={name}>
+              {name}
+            </span>
+            <b>{(100 * share).toFixed(1)} %</b>
+            <span className="share">
+              <i style={{ width: `${Math.max(0.5, 100 * share)}%` }} />
+            </span>
+          </li>
+        ))}
+      </ul>
+      <p className="ink3 xs" role="note">
+        {found.trials < enough
+          ? `From ${found.trials} trials. Under ${enough}, read the order, not the figures.`
+          : `What each explains alone of ${found.trials} trials, by a random forest (fANOVA; Hutter et al., 2014); what is missing to 100 % acts together or is noise.`}
       </p>
-    </>
+    </div>
   );
 }
 

@@ -1,0 +1,168 @@
+/** The charts of trials: the one that the search judges by, then sections of all others. */
+
+import { ChevronRight, Pin } from "lucide-react";
+import { type ReactNode, useMemo, useState } from "react";
+
+import { Empty } from "../ui/status";
+import { useChartKeys } from "./chart";
+import { Edge, useHeight } from "./edge";
+import { useLink, useView } from "./link";
+import { MetricChart, type Shared } from "./metric";
+import { isProfile, type Name } from "./names";
+import { usePins } from "./own";
+import { type Chart, chartsOf, finding, isOpen, PINNED, pinnedFirst, type Section, sectionsOf } from "./sections";
+import { Tools, type Ways } from "./tools";
+import { Visible } from "./visible";
+
+const CHROME_PX = 52;
+const LEAD_PX = 280;
+
+interface Props extends Shared {
+  names: Name[];
+  /** The search judges by it: it leads. */
+  searched: string;
+  smaller: boolean;
+  ways?: Ways;
+  /** Beside the chart that leads. */
+  beside?: ReactNode;
+  /** Below the chart that leads: what its colours stand for. */
+  below?: ReactNode;
+  /** All charts alike: the search's metric is the first of its section. */
+  flat?: boolean;
+  /** Only what the machine reported of itself, only what scripts did, or both. */
+  of?: "machine" | "scripts" | "both";
+  /** Where there is nothing to draw. */
+  none?: ReactNode;
+}
+
+export function Board({ names, searched, smaller, ways = [], beside, below, of = "scripts", flat = false, none, ...shared }: Props) {
+  const view = useView();
+  const { params } = useLink();
+  const { pinned } = usePins();
+  useChartKeys(() => view.set({ z: "" }));
+  const group = params.get("g") ?? "";
+  const mine = useMemo(() => names.filter((one) => of === "both" || isProfile(one.group) === (of === "machine")), [names, of]);
+  const groups = useMemo(() => [...new Set(mine.map((one) => one.group))].sort(), [mine]);
+  const axes = useMemo(() => [...new Set(mine.map((one) => one.name))].sort(), [mine]);
+  const all = useMemo(() => chartsOf(mine.filter((one) => !group || one.group === group)), [mine, group]);
+  const found = useMemo(() => finding(all, view.find), [all, view.find]);
+  const lead = flat ? undefined : found.find((one) => one.name === searched && !one.profile);
+  const sections = useMemo(
+    () =>
+      pinnedFirst(
+        sectionsOf(
+          found.filter((one) => one !== lead),
+          searched,
+        ),
+        pinned,
+      ),
+    [found, lead, searched, pinned],
+  );
+  if (!mine.length)
+    return none ?? <Empty title="No metrics have been reported yet">They appear here as soon as the script reports some.</Empty>;
+  const told = found.length === all.length ? plural(all.length) : `${found.length.toLocaleString("en")} of ${plural(all.length)}`;
+  const one = { group, ...shared };
+  return (
+    <div className="board" data-columns={view.columns || (flat ? 2 : undefined)}>
+      <Tools names={axes} groups={groups} ways={ways} told={told} />
+      {(lead ?? beside) && (
+        <div className={`lead ${beside ? "two" : ""}`}>
+          {lead ? (
+            <Visible name={lead.name} height={LEAD_PX + CHROME_PX}>
+              {() => (
+                <MetricChart
+                  {...one}
+                  metric={lead.name}
+                  said={said(lead, searched)}
+                  searched
+                  smaller={smaller}
+                  height={LEAD_PX}
+                  below={below}
+                />
+              )}
+            </Visible>
+          ) : (
+            <div />
+          )}
+          {beside}
+        </div>
+      )}
+      {sections.map((section, at) => (
+        <Charts
+          key={section.title}
+          section={section}
+          at={at}
+          alone={sections.length === 1}
+          searching={view.find !== ""}
+          draw={(chart, height) => (
+            <MetricChart
+              {...one}
+              metric={chart.name}
+              profile={chart.profile}
+              searched={chart.name === searched}
+              smaller={smaller}
+              said={said(chart, searched)}
+              height={height}
+            />
+          )}
+        />
+      ))}
+      {!found.length && <Empty title="No metric of that name">Each word is looked for in the whole name.</Empty>}
+    </div>
+  );
+}
+
+const plural = (count: number) => (count === 1 ? "1 metric" : `${count.toLocaleString("en")} metrics`);
+
+function said({ name, groups, profile }: Chart, searched: string): string {
+  const words = profile ? groups.map((one) => one.slice(8)).join(", ") : groups.join(" and ");
+  return name === searched ? `${words}, the metric of the search` : words;
+}
+
+function Charts({
+  section: { title, charts },
+  at,
+  alone,
+  searching,
+  draw,
+}: {
+  section: Section;
+  at: number;
+  alone: boolean;
+  searching: boolean;
+  draw: (chart: Chart, height: number) => ReactNode;
+}) {
+  const [asked, setAsked] = useState<boolean | undefined>();
+  const [height, setHeight] = useHeight();
+  const open = isOpen(at, asked, searching);
+  const range = charts.length > 1 ? `${charts.length.toLocaleString("en")} metrics` : "1 metric";
+  return (
+    <section className="charts-of" aria-label={title || "Metrics"}>
+      {!(alone && title === "") && (
+        <button type="button" className="sect" aria-expanded={open} onClick={() => setAsked(!open)}>
+          <ChevronRight className="s" /> {title === PINNED && <Pin className="s" />} {title || "Metrics"}{" "}
+          <span className="ink3">
+            {open
+              ? charts.length.toLocaleString("en")
+              : `${range}: ${charts[0]!.name}${charts.length > 1 ? ` to ${charts.at(-1)!.name}` : ""}`}
+          </span>
+          <hr />
+        </button>
+      )}
+      {open && (
+        <div className="charts">
+          {charts.map((chart) => (
+            <Visible key={`${chart.profile} ${chart.name}`} name={chart.name} height={height + CHROME_PX}>
+              {() => (
+                <>
+                  {draw(chart, height)}
+                  <Edge height={height} onChange={setHeight} />
+                </>
+              )}
+            </Visible>
+          ))}
+        </div>
+      )}
+    </section>
+  );
+}

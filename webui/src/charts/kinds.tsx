@@ -1,0 +1,56 @@
+/** Below the chart that leads: what the colours stand for. */
+
+import { Stroke } from "./foot";
+import { useLink } from "./link";
+import { kindsOf, type Looks } from "./looks";
+
+const MOST = 12;
+
+export function Kinds({ looks, by, smaller, drawn, all }: { looks: Looks; by: string; smaller: boolean; drawn: number; all: number }) {
+  const { set } = useLink();
+  const values = [...looks.values()];
+  const isScale = values.some((one) => one.colour.startsWith("share:"));
+  const front = values.filter((one) => one.front).length;
+  return (
+    <>
+      {!by && (
+        <>
+          {front > 0 && (
+            <li>
+              <Stroke colour="--s1" /> {front} chosen
+            </li>
+          )}
+          {values.length > front && (
+            <li>
+              <Stroke colour="--s-rest" />{" "}
+              {values.length - front === 1 ? "1 other" : `${(values.length - front).toLocaleString("en")} others`}
+            </li>
+          )}
+        </>
+      )}
+      {isScale && (
+        <li>
+          {by === "metric" ? "poor" : "low"} <i className="ramp" aria-hidden /> {by === "metric" ? "good" : "high"}
+        </li>
+      )}
+      {by &&
+        !isScale &&
+        kindsOf(looks)
+          .slice(0, MOST)
+          .map((one) => (
+            <li key={one.why}>
+              <Stroke colour={one.colour} dash={one.dash} /> <span className="cut">{one.why}</span>{" "}
+              <span className="ink3">{one.count}</span>
+            </li>
+          ))}
+      <li className="ink3">{smaller ? "lower is better" : "higher is better"}</li>
+      {drawn < all && (
+        <li>
+          <button type="button" className="textlink" onClick={() => set({ n: String(all) })}>
+            the best {drawn.toLocaleString("en")} of {all.toLocaleString("en")} are drawn: draw all
+          </button>
+        </li>
+      )}
+    </>
+  );
+}

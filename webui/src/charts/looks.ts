@@ -1,0 +1,129 @@
+/** How the trials of a page look: by choice, by a value, or by what they belong to. */
+
+import { number } from "../parts/format";
+import { type Chosen, REST, slotColour, slotDash, SLOTS } from "./colours";
+
+/** A trial as far as its colour may tell of it. */
+export interface Known {
+  id: number;
+  experimentId: number;
+  state: string;
+  hparams: Record<string, unknown>;
+  /** By which the search judges it. */
+  value: number | null;
+  tags: string[];
+}
+
+export interface Look {
+  /** A token, or a share of the scale as `share:0.7`. */
+  colour: string;
+  dash: number[];
+  /** In front, thick and with a name at its end. */
+  front: boolean;
+  /** What it was coloured by. */
+  why: string;
+}
+
+export type Looks = ReadonlyMap<number, Look>;
+
+/** Empty for chosen trials; metric, state, experiment, tag or `hp.NAME`. */
+export type By = string;
+
+const STATES: Record<string, string> = {
+  COMPLETED: "--done",
+  ERROR: "--error",
+  PAUSED: "--paused",
+  QUEUED: "--queued",
+  CANCELED: "--off",
+  STOPPED: "--off",
+  RUNNING: "--running",
+  STARTING: "--running",
+};
+export const stateTint = (state: string) => STATES[state] ?? "--off";
+
+const whole = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value ?? null));
+
+/** What a trial is coloured or grouped by. */
+export function kindOf(one: Known, by: By): unknown {
+  if (by.startsWith("hp.")) return one.hparams[by.slice(3)];
+  if (by === "metric") return one.value;
+  if (by === "state") return one.state;
+  if (by === "tag") return one.tags.join(", ") || "no tag";
+  return one.experimentId;
+}
+
+/** Numbers that all trials have, and more of them than there are colours, run over the scale; all else is told apart by colour. */
+const isScale = (values: unknown[], by: By) => {
+  const known = values.filter((one) => one !== null && one !== undefined);
+  return by === "metric" || (by !== "experiment" && known.every((one) => typeof one === "number") && new Set(known).size > 3);
+};
+
+export interface Scale {
+  low: number;
+  high: number;
+  log: boolean;
+}
+
+const WIDE = 50;
+
+export function scaleOf(values: unknown[], asked?: "log" | "linear"): Scale {
+  const numbers = values.filter((one): one is number => typeof one === "number" && Number.isFinite(one));
+  const low = numbers.reduce((least, one) => Math.min(least, one), Infinity);
+  const high = numbers.reduce((most, one) => Math.max(most, one), -Infinity);
+  return { low, high, log: low > 0 && (asked ? asked === "log" : high / low > WIDE) };
+}
+
+export function shareOn({ low, high, log }: Scale, value: number): number {
+  const map = (one: number) => (log ? Math.log(one) : one);
+  return high > low ? (map(value) - map(low)) / (map(high) - map(low)) : 1;
+}
+
+interface Asked {
+  by: By;
+  chosen: Chosen;
+  /** Of the search's metric. */
+  smaller: boolean;
+  /** Of hyperparameters, as the configuration says. */
+  scale?: "log" | "linear";
+}
+
+export function looksOf(trials: Known[], { by, chosen, smaller, scale }: Asked): Looks {
+  if (!by) return new Map(trials.map((one) => [one.id, ofChosen(one, chosen)]));
+  const values = trials.map((one) => kindOf(one, by));
+  if (isScale(values, by)) {
+    const span = scaleOf(values, by === "metric" ? "linear" : scale);
+    return new Map(trials.map((one, at) => [one.id, ofScale(span, values[at], by === "metric" && smaller, chosen.has(one.id))]));
+  }
+  const kinds = [...new Set(values.map(whole))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  return new Map(trials.map((one, at) => [one.id, ofKind(whole(values[at]), kinds, by, chosen.has(one.id))]));
+}
+
+const ofChosen = ({ id }: Known, chosen: Chosen): Look => {
+  const slot = chosen.get(id);
+  return { colour: slotColour(slot), dash: slotDash(slot), front: slot !== undefined, why: slot ? "chosen" : "other" };
+};
+
+function ofScale(span: Scale, value: unknown, turned: boolean, front: boolean): Look {
+  if (typeof value !== "number" || !Number.isFinite(value)) return { colour: REST, dash: [], front: false, why: "no value" };
+  const share = shareOn(span, value);
+  return { colour: `share:${(turned ? 1 - share : share).toFixed(3)}`, dash: [], front, why: number(value) };
+}
+
+function ofKind(kind: string, kinds: string[], by: By, front: boolean): Look {
+  if (by === "state") return { colour: stateTint(kind), dash: [], front, why: kind };
+  const slot = kinds.indexOf(kind) + 1;
+  return slot <= SLOTS
+    ? { colour: slotColour(slot), dash: slotDash(slot), front, why: kind }
+    : { colour: REST, dash: [], front, why: kind };
+}
+
+/** What stands under charts that are coloured by kinds: each with its colour, and how many have it. */
+export function kindsOf(looks: Looks): { why: string; colour: string; dash: number[]; count: number }[] {
+  const found = new Map<string, { why: string; colour: string; dash: number[]; count: number }>();
+  for (const { why, colour, dash } of looks.values()) {
+    const one = found.get(why) ?? { why, colour, dash, count: 0 };
+    one.count++;
+    found.set(why, one);
+  }
+  return [...found.values()].sort((a, b) => a.why.localeCompare(b.why, "en", { numeric: true }));
+}

@@ -1,0 +1,149 @@
+/** One chart of a metric's name: all its groups together, of one trial or of several. */
+
+import { type ReactNode, useMemo } from "react";
+import { useNavigate } from "react-router";
+
+import type { Trial } from "../api/types";
+import { Failure } from "../ui/status";
+import { Chart } from "./chart";
+import { grouped } from "./grouped";
+import { type Known, type Line, nearest, toLines } from "./lines";
+import { useView, type View, writeRange } from "./link";
+import type { Looks } from "./looks";
+import { isProfile } from "./names";
+import type { Mark } from "./plot";
+import { type Part, useSeries, widthFor } from "./series";
+
+/** A trial as charts know it. */
+export interface Curve extends Known {
+  experimentId: number;
+  best: { uuid: string; batches: number } | null;
+}
+
+export const curveOf = (trial: Trial, more: Partial<Curve> = {}): Curve => ({
+  id: trial.id,
+  experimentId: trial.experimentId,
+  startTime: trial.startTime,
+  best: trial.bestCheckpoint ? { uuid: trial.bestCheckpoint.uuid, batches: trial.bestCheckpoint.totalBatches } : null,
+  end: trial.state === "STATE_ERROR" ? "failed" : "",
+  ...more,
+});
+
+/** The same ones as long as nothing of them has changed: charts are drawn anew for others. */
+export function useCurves(trials: Trial[], more?: (trial: Trial) => Partial<Curve>): Curve[] {
+  const made = trials.map((trial) => curveOf(trial, more?.(trial)));
+  const key = JSON.stringify(made);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as it says the same
+  return useMemo(() => made, [key]);
+}
+
+/** What charts of a page have in common. */
+export interface Shared {
+  trials: Curve[];
+  looks?: Looks;
+  /** Trials that are not drawn. */
+  hidden?: ReadonlySet<number>;
+  topics: string[];
+  /** Group of every trial, where they are drawn as the mean of each. */
+  together?: Looks | null;
+}
+
+const SERVER_X: Record<string, string> = { since: "time" };
+const WIDEST = 5000;
+
+/** What is asked of the server for a view: with time since the start, a range that holds that of every trial. */
+function partOf(trials: Curve[], view: View, group: string): Part {
+  const part: Part = { trials: trials.map((one) => one.id), x: SERVER_X[view.x] ?? view.x, width: widthFor(trials.length) };
+  if (group) part.group = group;
+  if (!view.zoom) return part;
+  const starts = view.x === "since" ? trials.map((one) => Date.parse(one.startTime) / 1000) : [0];
+  const [from, to] = [view.zoom[0] + Math.min(...starts), view.zoom[1] + Math.max(...starts)];
+  const finer = (to - from) / (view.zoom[1] - view.zoom[0]);
+  return { ...part, from, to, width: Math.min(WIDEST, Math.ceil(part.width * finer)) };
+}
+
+const MARKED = 12;
+
+/** Best checkpoints; of many trials only that of the first, the best. */
+function marksOf(lines: Line[], trials: Curve[], open: (trial: Curve) => void): Mark[] {
+  const some = trials.length > MARKED ? trials.slice(0, 1) : trials;
+  return some.flatMap((trial) => {
+    const line = trial.best && lines.find((one) => one.trial === trial.id && one.group === "validation");
+    const at = line ? nearest(line.batches, trial.best!.batches) : -1;
+    const y = line?.ys[at];
+    if (!line || typeof y !== "number") return [];
+    return [
+      { trial: trial.id, x: line.xs[at]!, y, label: `best checkpoint of trial ${trial.id}: ${trial.best!.uuid}`, open: () => open(trial) },
+    ];
+  });
+}
+
+export const placeOf = (trial: Curve) => `/experiments/${trial.experimentId}/trials/${trial.id}`;
+const NONE: ReadonlySet<number> = new Set();
+
+export function MetricChart({
+  metric,
+  said,
+  group = "",
+  searched = false,
+  smaller = null,
+  height,
+  below,
+  profile = false,
+  ...shared
+}: Shared & {
+  metric: string;
+  said?: ReactNode;
+  group?: string;
+  /** The search judges by it. */
+  searched?: boolean;
+  smaller?: boolean | null;
+  profile?: boolean;
+  height?: number;
+  below?: ReactNode;
+}) {
+  const { trials, looks, hidden = NONE, topics, together } = shared;
+  const view = useView();
+  const navigate = useNavigate();
+  const found = useSeries(partOf(trials, view, group), metric, topics);
+  const { x, smooth } = view;
+  const lines = useMemo(() => {
+    const shown = (found.data ?? []).filter((one) => isProfile(one.group) === profile && !hidden.has(one.trialId));
+    const made = toLines(shown, trials, { weight: smooth, sinceStart: x === "since" }, looks);
+    return together ? grouped(made, (trial) => nameOf(together, trial)) : made;
+  }, [found.data, trials, x, smooth, profile, looks, hidden, together]);
+  const marks = useMemo(
+    () =>
+      searched && !together ? marksOf(lines, trials, (one) => navigate(`${placeOf(one)}/checkpoints?checkpoint=${one.best!.uuid}`)) : [],
+    [lines, trials, searched, together, navigate],
+  );
+  const open = (id: number) => {
+    const trial = trials.find((one) => one.id === id);
+    if (trial) navigate(`${placeOf(trial)}/overview`);
+  };
+  if (found.error && !found.data) return <Failure error={found.error} />;
+  return (
+    <Chart
+      title={metric}
+      said={said}
+      lines={lines}
+      axis={view.x}
+      log={view.log}
+      band={view.band || Boolean(together)}
+      marks={marks}
+      zoom={view.zoom}
+      height={height}
+      smaller={searched ? smaller : null}
+      busy={found.isPending || found.isPlaceholderData}
+      onZoom={(range) => view.set({ z: writeRange(range) })}
+      onOpen={trials.length > 1 && !together ? open : undefined}
+      place={profile || together ? undefined : (id) => placeOf(trials.find((one) => one.id === id)!)}
+      below={below}
+    />
+  );
+}
+
+function nameOf(together: Looks, trial: number) {
+  const look = together.get(trial);
+  return look ? { name: look.why, colour: look.colour, dash: look.dash } : null;
+}

@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+
+import { chartsOf, finding, isOpen, pinnedFirst, sectionsOf } from "./sections";
+
+const names = (...told: string[]) =>
+  told.map((one) => {
+    const [group, name] = one.split(":");
+    return name ? { group: group!, name } : { group: "training", name: group! };
+  });
+const titles = (given: ReturnType<typeof names>, searched = "") =>
+  sectionsOf(chartsOf(given), searched).map((one) => [one.title, one.charts.map((each) => each.name)]);
+
+test("metrics with a part before a slash or a dot stand together, the machine's own last", () => {
+  expect(titles(names("profile.gpu:gpu0", "loss", "layer/1", "layer/2", "layer/10", "opt.lr", "opt.wd", "alone/x"))).toEqual([
+    ["", ["alone/x", "loss"]],
+    ["layer", ["layer/1", "layer/2", "layer/10"]],
+    ["opt", ["opt.lr", "opt.wd"]],
+    ["system", ["gpu0"]],
+  ]);
+});
+
+test("the search's metric first, then what is trained and validated; what is an axis is no chart", () => {
+  const given = names("a", "zloss", "validation:zloss", "epoch", "batches", "validation:acc");
+  expect(titles(given, "acc")).toEqual([["", ["acc", "zloss", "a"]]]);
+});
+
+test("pinned ones come first, in their order, and leave their sections", () => {
+  const sections = pinnedFirst(sectionsOf(chartsOf(names("a", "b", "x/1", "x/2")), ""), ["x/2", "gone", "a"]);
+  expect(sections.map((one) => [one.title, one.charts.map((each) => each.name)])).toEqual([
+    ["Pinned", ["x/2", "a"]],
+    ["", ["b"]],
+    ["x", ["x/1"]],
+  ]);
+});
+
+test("layers that are numbered stand together", () => {
+  expect(titles(names("layer_00/norm", "layer_01/norm", "v2.x"))).toEqual([
+    ["", ["v2.x"]],
+    ["layer", ["layer_00/norm", "layer_01/norm"]],
+  ]);
+});
+
+test("each word is looked for", () => {
+  const charts = chartsOf(names("layer.1/grad_norm", "layer.2/norm", "loss"));
+  expect(finding(charts, "Layer NORM").map((one) => one.name)).toEqual(["layer.1/grad_norm", "layer.2/norm"]);
+  expect(finding(charts, " ")).toHaveLength(3);
+});
+
+test("beyond the first three sections are folded, unless the reader says otherwise or looks for something", () => {
+  expect([isOpen(2, undefined, false), isOpen(3, undefined, false), isOpen(3, undefined, true)]).toEqual([true, false, true]);
+  expect([isOpen(0, false, true), isOpen(9, true, false)]).toEqual([false, true]);
+});

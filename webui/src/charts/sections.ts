@@ -1,0 +1,84 @@
+/** Charts of a page in sections: by the part of their names before the first `/` or `.`. */
+
+import { isProfile, type Name } from "./names";
+
+export interface Chart {
+  name: string;
+  /** Its groups: training, validation, what profilers report, and whatever scripts call theirs. */
+  groups: string[];
+  /** The machine reported it of itself. */
+  profile: boolean;
+}
+
+export interface Section {
+  /** Empty for metrics without a prefix. */
+  title: string;
+  charts: Chart[];
+}
+
+/** What is an axis of charts rather than a chart. */
+const AXES = new Set(["epoch", "epochs", "step", "steps", "batch", "batches", "time", "timestamp"]);
+
+export const isAxis = (name: string) => AXES.has(name);
+
+export function chartsOf(names: Name[]): Chart[] {
+  const found = new Map<string, { name: string; groups: Set<string>; profile: boolean }>();
+  for (const { name, group } of names) {
+    if (AXES.has(name)) continue;
+    const profile = isProfile(group);
+    const key = `${profile} ${name}`;
+    if (!found.has(key)) found.set(key, { name, groups: new Set(), profile });
+    found.get(key)!.groups.add(group);
+  }
+  return [...found.values()].map((one) => ({ ...one, groups: [...one.groups].sort() }));
+}
+
+const BOTH = ["training", "validation"];
+/** The search's metric, then what is both trained and validated, then by name. */
+export function inOrder(charts: Chart[], searched: string): Chart[] {
+  const weight = (one: Chart) => (one.name === searched ? 0 : BOTH.every((group) => one.groups.includes(group)) ? 1 : 2);
+  return [...charts].sort((a, b) => weight(a) - weight(b) || a.name.localeCompare(b.name, "en", { numeric: true }));
+}
+
+/** Numbers at its end do not count: `layer_07/norm` is of the layers. */
+const prefixOf = (one: Chart) => (one.profile ? "system" : (/^([^/.]+?)[_-]?\d*[/.]./.exec(one.name)?.[1] ?? ""));
+
+/** A prefix with one metric only is no section. */
+const LEAST = 2;
+
+/** What has no prefix first, then sections by name; what the machine reports of itself is last. */
+export function sectionsOf(charts: Chart[], searched: string): Section[] {
+  const ordered = inOrder(charts, searched);
+  const counts = new Map<string, number>();
+  for (const one of ordered) counts.set(prefixOf(one), (counts.get(prefixOf(one)) ?? 0) + 1);
+  const title = (one: Chart) => {
+    const prefix = prefixOf(one);
+    return prefix === "system" || counts.get(prefix)! >= LEAST ? prefix : "";
+  };
+  const found = new Map<string, Chart[]>();
+  for (const one of ordered) found.set(title(one), [...(found.get(title(one)) ?? []), one]);
+  const weight = (one: string) => (one === "" ? 0 : one === "system" ? 2 : 1);
+  return [...found]
+    .sort(([a], [b]) => weight(a) - weight(b) || a.localeCompare(b, "en", { numeric: true }))
+    .map(([title, charts]) => ({ title, charts }));
+}
+
+/** Pinned ones, in the order in which they were pinned, as a section before all others, which they leave. */
+export function pinnedFirst(sections: Section[], pinned: string[]): Section[] {
+  const known = new Map(sections.flatMap((one) => one.charts).map((one) => [one.name, one]));
+  const mine = pinned.flatMap((name) => known.get(name) ?? []);
+  if (!mine.length) return sections;
+  const rest = sections.map(({ title, charts }) => ({ title, charts: charts.filter((one) => !pinned.includes(one.name)) }));
+  return [{ title: PINNED, charts: mine }, ...rest.filter((one) => one.charts.length)];
+}
+export const PINNED = "Pinned";
+
+/** What is looked for: every word of it, anywhere in a name, in any case. */
+export function finding(charts: Chart[], words: string): Chart[] {
+  const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
+  return charts.filter((one) => parts.every((part) => one.name.toLowerCase().includes(part)));
+}
+
+const OPEN = 3;
+/** Folded beyond the first three, unless the reader has said otherwise or there is little to fold. */
+export const isOpen = (at: number, said: boolean | undefined, searching: boolean) => said ?? (searching || at < OPEN);

@@ -1,0 +1,62 @@
+/** Values under the pointer: at most twelve, and what is lit. */
+
+import { number } from "../parts/format";
+import { useLit } from "./light";
+import { axisName, type Line, nearestOf, xText } from "./lines";
+import { styled } from "./ramp";
+
+const MOST = 12;
+
+export interface Value {
+  line: Line;
+  y: number;
+}
+
+/** What stands in front, the best first where that is known, otherwise from the top down. */
+export function valuesAt(lines: Line[], x: number, smaller: boolean | null, lit: number | null): Value[] {
+  const front = lines.filter((line) => line.front || line.trial === lit);
+  const found = front.flatMap((line): Value[] => {
+    const at = nearestOf(line, x);
+    const y = line.ys[at];
+    const last = line.xs[line.xs.length - 1]!;
+    return y === null || y === undefined || (line.monotone && (x > last || x < line.xs[0]!) && line.xs.length > 1) ? [] : [{ line, y }];
+  });
+  found.sort((a, b) => (smaller ? a.y - b.y : b.y - a.y));
+  const shown = found.slice(0, MOST);
+  const mine = found.find(({ line }) => line.trial === lit);
+  return mine && !shown.includes(mine) ? [...shown.slice(0, MOST - 1), mine] : shown;
+}
+
+const whole = (axis: string, x: number) =>
+  axis === "batches" ? `batch ${Math.round(x).toLocaleString("en")}` : `${axisName(axis)} ${xText(axis, Number(x.toPrecision(6)))}`;
+
+/** Where the tooltip of a chart stands, in the pixels of its drawing. */
+export interface At {
+  left: number;
+  top: number;
+  x: number;
+  width: number;
+}
+
+const [ROOM, AWAY] = [190, 14];
+
+export function Tip({ at, lines, axis, smaller }: { at: At; lines: Line[]; axis: string; smaller: boolean | null }) {
+  const lit = useLit();
+  const values = valuesAt(lines, at.x, smaller, lit);
+  const others = lines.filter((line) => !line.front).length;
+  const side = at.left + ROOM + AWAY > at.width ? { right: `calc(100% - ${at.left - AWAY}px)` } : { left: at.left + AWAY };
+  return (
+    <div className="chart-tip" style={{ ...side, top: Math.max(0, at.top - 20) }}>
+      <div className="h">{whole(axis, at.x)}</div>
+      {values.map(({ line, y }) => (
+        <div key={line.key} className="r" data-lit={line.trial === lit || undefined}>
+          <i className="sw" style={{ background: styled(line.colour) }} /> <span>{line.short}</span>
+          {line.label.endsWith(line.group) && line.short !== line.group && <span className="ink3">{line.group}</span>}
+          <b>{number(y, 5)}</b>
+        </div>
+      ))}
+      {!values.length && <div className="r ink3">nothing was reported here</div>}
+      {others > 0 && <div className="h">{others === 1 ? "and one other" : `and ${others.toLocaleString("en")} others, in grey`}</div>}
+    </div>
+  );
+}

@@ -1,0 +1,152 @@
+/** How the charts of a page are drawn, in one row. */
+
+import { Settings2 } from "lucide-react";
+import { useState } from "react";
+
+import { Segments } from "../ui/button";
+import { Check, Search, Select, Slider, TextField } from "../ui/field";
+import { Popover } from "../ui/menu";
+import { useLink, useView, type View as Drawn, writeRange } from "./link";
+
+/** Words for what colours stand for; see `By`. */
+export type Ways = (readonly [by: string, name: string])[];
+
+interface Props {
+  /** Metrics that may be the x axis. */
+  names: string[];
+  groups: string[];
+  /** Empty where there is one trial. */
+  ways: Ways;
+  /** How many metrics are shown of how many; null where there is one chart only. */
+  told: string | null;
+}
+
+const MOST_AXES = 500;
+const LOG = [
+  ["", "Linear"],
+  ["log", "Log"],
+] as const;
+
+export function Tools({ names, groups, ways, told }: Props) {
+  const view = useView();
+  const own = view.x.startsWith("metric:") && !names.includes(view.x.slice(7)) ? [view.x.slice(7)] : [];
+  const axes = [
+    ["batches", "batches"],
+    ...(names.includes("epoch") || view.x === "epoch" ? [["epoch", "epoch"] as const] : []),
+    ["time", "time"],
+    ["since", "time since start"],
+    ...[...own, ...names.filter((name) => name !== "epoch").slice(0, MOST_AXES)].map((name) => [`metric:${name}`, name] as const),
+  ] as const;
+  return (
+    <div className="toolbar chart-tools">
+      {told !== null && <Search small label="Find a metric" value={view.find} onChange={(q) => view.set({ q })} />}
+      <View axes={axes} ways={ways} small />
+      <span className={view.find ? "ink3 sm nowrap" : "vh"} role="status">
+        {told}
+      </span>
+      <span className="sp" />
+      <Popover label="More of how charts are drawn" icon={<Settings2 />} kind="ghost" small>
+        <div className="form narrow-only">
+          <View axes={axes} ways={ways} />
+        </div>
+        <More view={view} groups={groups} ways={ways} />
+      </Popover>
+    </div>
+  );
+}
+
+/** In the row where there is room for it, otherwise in the panel. */
+function View({ axes, ways, small = false }: { axes: readonly (readonly [string, string])[]; ways: Ways; small?: boolean }) {
+  const view = useView();
+  return (
+    <>
+      <Select
+        small={small}
+        above={!small}
+        label="x"
+        value={view.x}
+        options={axes}
+        onChange={(x) => view.set({ x: x === "batches" ? "" : x, z: "" })}
+      />
+      <Segments small={small} name="Scale of y" value={view.log ? "log" : ""} options={LOG} onChange={(y) => view.set({ y })} />
+      <Slider label="Smoothing" value={view.smooth} min={0} max={0.99} step={0.01} onChange={(s) => view.set({ s: s ? String(s) : "" })} />
+      {ways.length > 0 && (
+        <Select small={small} above={!small} label="Colour" value={view.by} options={ways} onChange={(cb) => view.set({ cb })} />
+      )}
+    </>
+  );
+}
+
+const COLUMNS = [
+  ["", "As many as fit"],
+  ["1", "1"],
+  ["2", "2"],
+  ["3", "3"],
+] as const;
+
+function More({ view, groups, ways }: { view: ReturnType<typeof useView>; groups: string[]; ways: Ways }) {
+  const { params, set } = useLink();
+  return (
+    <div className="form">
+      <Check label="Band of extremes" checked={view.band} onChange={(on) => set({ b: on ? "" : "0" })} />
+      {ways.length > 0 && (
+        <Select
+          above
+          label="Mean of trials with the same"
+          hint="A line for each group, within the band of its extremes."
+          value={view.together}
+          options={[["", "none: a line for each trial"], ...ways.filter(([by]) => by && by !== "metric")]}
+          onChange={(gb) => set({ gb })}
+        />
+      )}
+      {groups.length > 1 && (
+        <Select
+          above
+          label="Group"
+          value={params.get("g") ?? ""}
+          options={[["", "all"], ...groups.map((one) => [one, one] as const)]}
+          onChange={(g) => set({ g })}
+        />
+      )}
+      <Select
+        above
+        label="Charts in a row"
+        value={view.columns ? String(view.columns) : ""}
+        options={COLUMNS}
+        onChange={(cols) => set({ cols })}
+      />
+      <RangeOfX key={`${view.x} ${view.zoom}`} view={view} />
+    </div>
+  );
+}
+
+const text = (x: string, value: number) =>
+  x === "time" ? new Date((value - new Date().getTimezoneOffset() * 60) * 1000).toISOString().slice(0, 19) : String(value);
+const value = (x: string, text: string) => (x === "time" ? Date.parse(text) / 1000 : Number(text));
+
+/** The part that is looked at, as numbers: zoom without a pointer. It is taken up once both ends make sense. */
+function RangeOfX({ view: { x, zoom, set } }: { view: Drawn & { set: (changes: Record<string, string>) => void } }) {
+  const [ends, setEnds] = useState(() => (zoom ?? []).map((end) => text(x, end)));
+  const take = () => {
+    const [from, to] = [value(x, ends[0] ?? ""), value(x, ends[1] ?? "")];
+    if (ends[0] && ends[1] && Number.isFinite(from) && from < to) set({ z: writeRange([from, to]) });
+    else if (!ends[0] && !ends[1] && zoom) set({ z: "" });
+  };
+  const field = (at: 0 | 1, label: string) => (
+    <TextField
+      type={x === "time" ? "datetime-local" : "number"}
+      step="any"
+      label={label}
+      value={ends[at] ?? ""}
+      onChange={(next) => setEnds(at ? [ends[0] ?? "", next] : [next, ends[1] ?? ""])}
+      onBlur={take}
+      onKeyDown={(event) => event.key === "Enter" && take()}
+    />
+  );
+  return (
+    <div className="two-up">
+      {field(0, "From")}
+      {field(1, "To")}
+    </div>
+  );
+}

@@ -1,0 +1,265 @@
+/** The trials beside the charts: their legend, and where they are chosen. */
+
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ArrowDownUp, Eye, EyeOff, Layers } from "lucide-react";
+import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef } from "react";
+import { Link, useNavigate } from "react-router";
+
+import { Button, IconButton } from "../ui/button";
+import { Search } from "../ui/field";
+import { Menu, Popover } from "../ui/menu";
+import { State } from "../ui/state";
+import { asks } from "./ask";
+import type { Choice } from "./chosen";
+import { SLOTS, slotColour } from "./colours";
+import { digits, tickText } from "./export";
+import { light, lighted, onLit } from "./light";
+import { useLink } from "./link";
+import type { Known, Looks } from "./looks";
+import { styled } from "./ramp";
+
+/** A trial as the list shows it. */
+export interface Listed extends Known {
+  batches: number;
+  /** Of which experiment it is, where there are several. */
+  of?: string;
+}
+
+const ORDERS = [
+  ["", "best first"],
+  ["id", "newest first"],
+  ["batches", "most batches first"],
+] as const;
+
+type Row = { kind: "trial"; one: Listed } | { kind: "head"; text: string };
+
+function rowsOf(trials: Listed[], choice: Choice, order: string, coloured: boolean): Row[] {
+  const sorted = [...trials];
+  if (order === "id") sorted.sort((a, b) => b.id - a.id);
+  if (order === "batches") sorted.sort((a, b) => b.batches - a.batches);
+  const rows = (some: Listed[]) => some.map((one): Row => ({ kind: "trial", one }));
+  const chosen = sorted.filter((one) => choice.chosen.has(one.id));
+  const others = sorted.filter((one) => !choice.chosen.has(one.id));
+  if (!others.length || !chosen.length) return rows(sorted);
+  const text = `${others.length.toLocaleString("en")} ${others.length === 1 ? "other" : "others"}${coloured ? "" : ", in grey"}`;
+  return [...rows(chosen), { kind: "head", text }, ...rows(others)];
+}
+
+const [ROW_PX, TALL_PX, HEAD_PX, BEYOND] = [27, 44, 26, 12];
+
+export function TrialList({
+  trials,
+  total,
+  choice,
+  looks,
+  foot,
+}: {
+  /** The best first. */
+  trials: Listed[];
+  /** How many the search may have in all, where that is known. */
+  total?: number;
+  choice: Choice;
+  looks: Looks;
+  foot?: ReactNode;
+}) {
+  const { params, set } = useLink();
+  const [find, order] = [params.get("tq") ?? "", params.get("to") ?? ""];
+  const fitting = useMemo(() => trials.filter(asks(find)), [trials, find]);
+  const rows = useMemo(() => rowsOf(fitting, choice, order, params.has("cb")), [fitting, choice, order, params]);
+  const box = useRef<HTMLDivElement>(null);
+  const tall = trials.some((one) => one.of);
+  const window = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: (at) => (rows[at]!.kind === "head" ? HEAD_PX : tall ? TALL_PX : ROW_PX),
+    overscan: BEYOND,
+  });
+  useLitRow(box);
+  const shown = fitting.length === trials.length ? (total ?? trials.length) : trials.length;
+  return (
+    <section className="card trial-list" aria-label="Trials">
+      <header>
+        <h2>Trials</h2>
+        <span className="ink3 sm" role="status">
+          {fitting.length === shown
+            ? fitting.length.toLocaleString("en")
+            : `${fitting.length.toLocaleString("en")} of ${shown.toLocaleString("en")}`}
+        </span>
+        <span className="r">
+          <Menu
+            label="Order of trials"
+            icon={<ArrowDownUp />}
+            items={ORDERS.map(([id, name]) => ({ name, checked: order === id, act: () => set({ to: id }) }))}
+          />
+        </span>
+      </header>
+      <div className="find">
+        <Search small label="Find trials" value={find} placeholder="hp.lr<1e-3 or an id" onChange={(tq) => set({ tq })} />
+      </div>
+      <div ref={box} className="rows" onKeyDown={walk} onPointerLeave={() => light(null)} role="group" aria-label="Trials of the charts">
+        <ul style={{ height: window.getTotalSize() }}>
+          {window.getVirtualItems().map(({ index, start, size }) => (
+            <Place key={index} start={start} size={size} row={rows[index]!} choice={choice} looks={looks} />
+          ))}
+        </ul>
+        {!rows.length && <p className="ink3 sm none">No trial fits.</p>}
+      </div>
+      <Foot choice={choice}>{foot}</Foot>
+    </section>
+  );
+}
+
+/** The row of the trial that is lit: marked without asking React, since it changes with every move of the pointer. */
+function useLitRow(box: RefObject<HTMLDivElement | null>) {
+  useEffect(
+    () =>
+      onLit((trial) => {
+        box.current?.querySelector("[data-lit]")?.removeAttribute("data-lit");
+        if (trial !== null) box.current?.querySelector(`[data-trial="${trial}"]`)?.setAttribute("data-lit", "true");
+      }),
+    [box],
+  );
+}
+
+/** Arrows, `j` and `k` move from row to row. */
+function walk(event: KeyboardEvent<HTMLElement>) {
+  const by = event.key === "ArrowDown" || event.key === "j" ? 1 : event.key === "ArrowUp" || event.key === "k" ? -1 : 0;
+  const now = (event.target as HTMLElement).closest("li");
+  if (!by || !now || (event.target as HTMLElement).tagName === "INPUT") return;
+  event.preventDefault();
+  event.stopPropagation();
+  let next = by > 0 ? now.nextElementSibling : now.previousElementSibling;
+  if (next && !next.querySelector(".pick")) next = by > 0 ? next.nextElementSibling : next.previousElementSibling;
+  next?.querySelector<HTMLElement>(".pick")?.focus();
+}
+
+interface PlaceProps {
+  row: Row;
+  start: number;
+  size: number;
+  choice: Choice;
+  looks: Looks;
+}
+
+function Place({ row, start, size, choice, looks }: PlaceProps) {
+  const style = { transform: `translateY(${start}px)`, height: size };
+  if (row.kind === "head")
+    return (
+      <li className="off head" style={style}>
+        {row.text}
+      </li>
+    );
+  return <Entry one={row.one} style={style} choice={choice} look={looks.get(row.one.id)?.colour ?? slotColour(undefined)} />;
+}
+
+function Entry({ one, style, choice, look }: { one: Listed; style: object; choice: Choice; look: string }) {
+  const navigate = useNavigate();
+  const chosen = choice.chosen.has(one.id);
+  const hidden = choice.hidden.has(one.id);
+  const place = `/experiments/${one.experimentId}/trials/${one.id}/overview`;
+  const not = !chosen && choice.full ? `${SLOTS} are chosen: the most that colours tell apart` : "";
+  const press = (event: KeyboardEvent) => {
+    if (event.key === " ") choice.hide(one.id);
+    else if (event.key === "Enter" && !event.shiftKey) navigate(place);
+    else if (event.key === "x" && !not) choice.toggle(one.id);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  };
+  return (
+    <li
+      className={`${chosen ? "" : "off"} ${hidden ? "away" : ""}`}
+      style={style}
+      data-lit={lighted() === one.id || undefined}
+      data-trial={one.id}
+      onPointerEnter={() => light(one.id)}
+    >
+      <Popover label={`Colour of trial ${one.id}`} icon={<i className="sw" style={{ background: styled(look) }} />} kind="ghost" small>
+        {(close) => <Colours one={one.id} choice={choice} onDone={close} />}
+      </Popover>
+      <Link to={place} className="m">
+        {one.id}
+      </Link>
+      <State state={one.state} />
+      <span className="ink3 sm of">{one.of ?? tickText(one.batches)}</span>
+      <b>{one.value === null ? "" : digits(one.value)}</b>
+      <button
+        type="button"
+        className="pick"
+        aria-pressed={chosen}
+        aria-label={`Choose trial ${one.id}`}
+        title={not || `${one.of ? `${one.of} · ` : ""}click chooses, Space shows or hides, Enter opens`}
+        disabled={Boolean(not)}
+        onFocus={() => light(one.id)}
+        onBlur={() => light(null)}
+        onClick={() => choice.toggle(one.id)}
+        onKeyDown={press}
+      />
+      <IconButton
+        icon={hidden ? <EyeOff /> : <Eye />}
+        label={`${hidden ? "Show" : "Hide"} trial ${one.id}`}
+        keys="Space"
+        onClick={() => choice.hide(one.id)}
+      />
+    </li>
+  );
+}
+
+function Colours({ one, choice, onDone }: { one: number; choice: Choice; onDone: () => void }) {
+  const slots = Array.from({ length: SLOTS }, (_, at) => at + 1);
+  return (
+    <div className="slots-of" role="group" aria-label="Colours">
+      {slots.map((slot) => {
+        const owner = [...choice.chosen].find(([, taken]) => taken === slot)?.[0];
+        const whose = owner === one ? "this trial" : owner ? `trial ${owner}, which takes the former one` : "free";
+        return (
+          <button
+            key={slot}
+            type="button"
+            aria-pressed={owner === one}
+            aria-label={`Colour ${slot}: ${whose}`}
+            title={whose}
+            disabled={!choice.chosen.has(one) && (choice.full || Boolean(owner))}
+            onClick={() => {
+              choice.recolour(one, slot);
+              onDone();
+            }}
+          >
+            <i className={`stroke ${slot > SLOTS / 2 ? "dashed" : ""}`} style={{ borderColor: styled(slotColour(slot)) }} />
+          </button>
+        );
+      })}
+    </div>
+  );
+}
+
+function Foot({ choice, children }: { choice: Choice; children: ReactNode }) {
+  const navigate = useNavigate();
+  const ids = [...choice.chosen.keys()];
+  return (
+    <div className="foot">
+      {children ?? (
+        <Button
+          small
+          icon={<Layers />}
+          not={ids.length > 1 ? undefined : "Choose two trials or more"}
+          onClick={() => navigate(`/experiments/compare?t=${ids.join(",")}&c=${[...choice.chosen].map((one) => one.join(".")).join(",")}`)}
+        >
+          Compare {ids.length || ""}
+        </Button>
+      )}
+      {choice.byItself ? (
+        !children && <span className="ink3 xs">the best are chosen</span>
+      ) : (
+        <>
+          <Button small kind="ghost" onClick={choice.clear} not={ids.length ? undefined : "None is chosen"}>
+            Clear
+          </Button>
+          <Button small kind="ghost" onClick={choice.reset}>
+            Best
+          </Button>
+        </>
+      )}
+    </div>
+  );
+}
