@@ -55,14 +55,18 @@ def test_pause_activate_fork_and_kill_as_from_the_command(cluster, page, example
     expect(state).to_contain_text("RUNNING")
     page.get_by_role("button", name="Pause", exact=True).click()
     expect(state).to_contain_text("PAUSED")
-    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_disabled()
-    page.get_by_role("button", name="Activate").click()
+    # One thing is first: what comes next.
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_have_count(0)
+    page.locator("h1").click()
+    page.keyboard.press("p")
     wait_for(lambda: cluster.experiment(id)["state"] != "STATE_PAUSED", 20, "the start")
     page.get_by_role("button", name="Fork").click()
-    page.get_by_role("dialog").get_by_role("button", name="Submit").click()
+    page.get_by_role("dialog").get_by_role("button", name="Fork").click()
     expect(page).to_have_url(re.compile(f"/det/experiments/{id + 1}/overview"))
-    page.get_by_role("button", name="Kill", exact=True).click()
-    page.get_by_role("dialog").get_by_role("button", name="Kill").click()
+    page.get_by_role("button", name="More actions").click()
+    expect(page.get_by_role("menuitem", name="Delete")).to_contain_text("still running")
+    page.get_by_role("menuitem", name="Kill now").click()
+    page.get_by_role("dialog").get_by_role("button", name="Kill now").click()
     expect(page.locator(".head .state")).to_contain_text("CANCELED")
     # What is killed is what the page shows, not what it showed before.
     assert cluster.experiment(id)["endTime"] is None

@@ -48,7 +48,8 @@ def test_an_experiment_appears_runs_and_is_drawn_without_a_reload(cluster, page,
     chart = page.get_by_role("figure", name="weight")
     expect(chart.locator("canvas")).to_be_visible()
     expect(page.locator(".head .state")).to_contain_text("COMPLETED")
-    chart.get_by_role("button", name="Show as table").click()
+    chart.get_by_role("button", name="Options of weight").click()
+    page.get_by_role("menuitem", name="As table").click()
     expect(chart.get_by_role("row", name=re.compile("validation 50 50"))).to_be_visible()
 
 

@@ -1,14 +1,32 @@
-import { Link, Navigate, useParams } from "react-router";
+import { ChevronDown, ChevronUp, Layers, SquareTerminal, StepForward, X } from "lucide-react";
+import { type ReactNode, useState } from "react";
+import { Navigate, useNavigate, useParams } from "react-router";
 
+import { ApiError } from "../api/client";
 import { useChange, useData } from "../api/data";
 import type { Experiment, Trial } from "../api/types";
-import { Metrics, useCurves } from "../charts/metrics";
+import { Board } from "../charts/board";
+import { useCurves } from "../charts/metric";
 import { namesOf } from "../charts/names";
-import { Card, Copyable, Failure, Loaded, State, Tabs, Time } from "../parts/basics";
-import { duration, flat, isOver, number } from "../parts/format";
+import { flat, isOver, stateName } from "../parts/format";
 import { Logs } from "../parts/logs";
+import { IconButton, LinkButton } from "../ui/button";
+import { Card } from "../ui/card";
+import { ask } from "../ui/dialog";
+import { Menu } from "../ui/menu";
+import { PageHead, useActionsHere, usePlace } from "../ui/page";
+import { Empty, Loaded } from "../ui/status";
+import { Tabs } from "../ui/tabs";
+import { Copyable, Cut, Tag, Time } from "../ui/text";
+import { failed, toast } from "../ui/toast";
+import { logOf, useWhy } from "./experiment/cause";
 import { Checkpoints } from "./experiment/checkpoints";
+import { Continue } from "./experiment/continue";
+import { FailedNote } from "./experiment/failed";
+import { Gone } from "./experiment/gone";
 import { Story } from "./experiment/story";
+import { TrialOverview } from "./trial/overview";
+import { type Place, usePlaceOf } from "./trial/place";
 import { Summaries, Workloads } from "./workloads";
 
 /** Between two looks at a trial that reports; its curves are asked for at once. */
@@ -24,24 +42,25 @@ export function TrialPage() {
     experiment ? `experiments/${experiment}` : null,
     experiment ? [`experiment.${experiment}`] : [],
   );
+  if (found.error instanceof ApiError && found.error.status === 404) return <Gone kind="trial" id={id} />;
   return (
-    <Loaded found={found}>
+    <Loaded found={found} shape="page">
       {({ trial }) => (
         <>
-          <Head trial={trial} name={above.data?.experiment.name ?? ""} />
+          <Head trial={trial} one={above.data?.experiment} />
           <Tabs
             base={`/experiments/${trial.experimentId}/trials/${id}`}
             tabs={[
-              ["overview", "Overview"],
-              ["hyperparameters", "Hyperparameters"],
-              ["metrics", "Metrics"],
-              ["checkpoints", "Checkpoints"],
-              ["profiler", "Profiler"],
-              ["logs", "Logs"],
-              ["story", "Story"],
+              { path: "overview", name: "Overview" },
+              { path: "hyperparameters", name: "Hyperparameters" },
+              { path: "metrics", name: "Metrics" },
+              { path: "checkpoints", name: "Checkpoints", count: trial.checkpointCount || undefined },
+              { path: "profiler", name: "Profiler" },
+              { path: "logs", name: "Logs" },
+              { path: "story", name: "Story" },
             ]}
           />
-          <Tab tab={tab} trial={trial} metric={above.data?.experiment.searcherMetric ?? ""} topics={topics} />
+          <Tab tab={tab} trial={trial} one={above.data?.experiment} topics={topics} />
         </>
       )}
     </Loaded>
@@ -49,10 +68,14 @@ export function TrialPage() {
 }
 
 /** What a tab of a trial shows, on the page of its experiment. */
-export function OnlyTrial({ id, tab, metric }: { id: number; tab: string; metric: string }) {
+export function OnlyTrial({ id, tab, one }: { id: number; tab: string; one: Experiment }) {
   const topics = [`trial.${id}`, `trial.${id}.series`];
   const found = useData<{ trial: Trial }>(`trials/${id}`, topics, false, REST_MS);
-  return <Loaded found={found}>{({ trial }) => <Tab tab={tab} trial={trial} metric={metric} topics={topics} />}</Loaded>;
+  return (
+    <Loaded found={found} shape="chart">
+      {({ trial }) => <Tab tab={tab} trial={trial} one={one} topics={topics} />}
+    </Loaded>
+  );
 }
 
 /** `/trials/7` of notes and links leads to the page of its experiment. */
@@ -64,59 +87,113 @@ export function TrialAlone() {
   );
 }
 
-function Head({ trial, name }: { trial: Trial; name: string }) {
-  const change = useChange();
+function Head({ trial, one }: { trial: Trial; one?: Experiment }) {
+  const why = useWhy(trial);
+  const place = usePlaceOf(trial, one);
+  const failing = trial.state === "STATE_ERROR";
+  usePlace({
+    crumbs: [
+      { name: "Experiments", to: "/experiments" },
+      { name: `${trial.experimentId} ${one?.name ?? ""}`, to: `/experiments/${trial.experimentId}/overview` },
+      { name: `Trial ${trial.id}` },
+    ],
+    title: `${failing ? "Error · " : ""}Trial ${trial.id} · ${one?.name ?? trial.experimentId}`,
+  });
   return (
-    <header className="head">
-      <h1>
-        <Link to={`/experiments/${trial.experimentId}/trials`}>{`${trial.experimentId} ${name}`}</Link> · trial {trial.id}{" "}
-        <State state={trial.state} why={trial.stateReason} />
-      </h1>
-      {trial.stateReason && <p className={trial.state === "STATE_ERROR" ? "bad" : "soft"}>{trial.stateReason}</p>}
-      <p className="facts">
-        <span>{number(trial.totalBatchesProcessed)} batches</span>
-        <span>
-          started <Time at={trial.startTime} />
-        </span>
-        <span>ran {duration(trial.wallClockTime)}</span>
-        <span>{trial.restarts} restarts</span>
-        {trial.warmStartCheckpointUuid && <span>began from {trial.warmStartCheckpointUuid.slice(0, 8)}</span>}
-        <button
-          type="button"
-          disabled={isOver(trial.state)}
-          title={isOver(trial.state) ? "It has ended" : ""}
-          onClick={() => change.mutate({ method: "POST", path: `trials/${trial.id}/kill` })}
-        >
-          Kill
-        </button>
-      </p>
-      {change.error ? <Failure error={change.error} /> : null}
-    </header>
+    <>
+      <PageHead
+        title={`Trial ${trial.id}`}
+        state={place.stopped ? "STOPPED" : trial.state}
+        beside={<Beside trial={trial} place={place} />}
+        facts={[
+          place.words,
+          <span key="at">
+            started <Time at={trial.startTime} />
+          </span>,
+          trial.warmStartCheckpointUuid && <span key="from">began from checkpoint {trial.warmStartCheckpointUuid.slice(0, 8)}</span>,
+          trial.stateReason && !failing && (
+            <Cut key="why" width={460}>
+              {trial.stateReason}
+            </Cut>
+          ),
+        ]}
+        actions={<Acts trial={trial} one={one} log={why?.to ?? logOf(trial)} place={place} />}
+      />
+      {failing && <FailedNote why={why} reason={trial.stateReason} />}
+    </>
   );
 }
 
-function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric: string; topics: string[] }) {
+function Beside({ trial, place }: { trial: Trial; place: Place }) {
+  const navigate = useNavigate();
+  const { tab = "overview" } = useParams();
+  const step = (id: number | undefined, icon: ReactNode, label: string, keys: string) => (
+    <IconButton
+      icon={icon}
+      label={label}
+      keys={keys}
+      not={id === undefined ? "There is none" : undefined}
+      onClick={() => navigate(`/experiments/${trial.experimentId}/trials/${id}/${tab}`)}
+    />
+  );
+  return (
+    <>
+      {place.rank === 1 && place.of > 1 && <Tag kind="best">{`best of ${place.of.toLocaleString("en")}`}</Tag>}
+      {place.of > 1 && step(place.before, <ChevronUp />, "Previous trial", "[")}
+      {place.of > 1 && step(place.after, <ChevronDown />, "Next trial", "]")}
+    </>
+  );
+}
+
+function Acts({ trial, one, log, place }: { trial: Trial; one?: Experiment; log: string; place: Place }) {
+  const [going, setGoing] = useState(false);
+  const change = useChange();
+  const over = isOver(trial.state);
+  const kill = () =>
+    ask({
+      title: `Kill trial ${trial.id}?`,
+      text: "It ends at once; what it has not saved is lost. Its experiment goes on.",
+      verb: "Kill now",
+      icon: <X />,
+      danger: true,
+    }).then((yes) =>
+      yes
+        ? change
+            .mutateAsync({ method: "POST", path: `trials/${trial.id}/kill` })
+            .then(() => toast({ text: `Killed trial ${trial.id}` }), failed)
+        : undefined,
+    );
+  const others = place.best.filter((id) => id !== trial.id).slice(0, 2);
+  const not = !over ? "still running" : trial.checkpointCount ? undefined : "has no checkpoint";
+  const items = [
+    { name: "Continue trial", icon: <StepForward />, not: one ? not : "loading", act: () => setGoing(true) },
+    null,
+    { name: "Kill now", icon: <X />, danger: true, not: over ? "has ended" : undefined, act: () => void kill() },
+  ];
+  useActionsHere(NO_ACTIONS);
+  return (
+    <>
+      {others.length > 0 && (
+        <LinkButton to={`/experiments/compare?t=${[trial.id, ...others].join(",")}`} icon={<Layers />} tip="With the best others" keys="C">
+          Compare
+        </LinkButton>
+      )}
+      <LinkButton kind="primary" to={log} icon={<SquareTerminal />}>
+        {trial.state === "STATE_ERROR" ? "Open log at the cause" : "Open log"}
+      </LinkButton>
+      <Menu label="More actions" kind="plain" small={false} action="more" items={items} />
+      {going && one && <Continue one={one} trial={trial} onClose={() => setGoing(false)} />}
+    </>
+  );
+}
+const NO_ACTIONS: never[] = [];
+
+function Tab({ tab, trial, one, topics }: { tab: string; trial: Trial; one?: Experiment; topics: string[] }) {
   switch (tab) {
     case "overview":
-      return <Curves trial={trial} searched={metric} topics={topics.slice(1)} />;
+      return <TrialOverview trial={trial} one={one} topics={topics} />;
     case "hyperparameters":
-      return (
-        <Card>
-          <table aria-label="Hyperparameters">
-            <tbody>
-              {Object.entries(flat(trial.hparams)).map(([name, value]) => (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td>
-                    <Copyable text={String(value)} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-          {!Object.keys(trial.hparams).length && <p>This trial has no hyperparameters.</p>}
-        </Card>
-      );
+      return <Hyperparameters trial={trial} />;
     case "metrics":
       return (
         <>
@@ -127,9 +204,9 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
     case "checkpoints":
       return <Checkpoints of={`trials/${trial.id}`} topics={topics.slice(0, 1)} />;
     case "profiler":
-      return <Curves trial={trial} searched="samples_per_second" topics={topics.slice(1)} profile />;
+      return <Profiler trial={trial} topics={topics.slice(1)} />;
     case "logs":
-      return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} failed={trial.state === "STATE_ERROR"} />;
+      return <Logs source={`trials/${trial.id}`} command={`det trial logs ${trial.id}`} failed={stateName(trial.state) === "ERROR"} />;
     case "story":
       return <Story kind="trial" id={trial.id} topic={`trial.${trial.id}`} />;
     default:
@@ -137,7 +214,42 @@ function Tab({ tab, trial, metric, topics }: { tab: string; trial: Trial; metric
   }
 }
 
-function Curves({ trial, ...more }: { trial: Trial; searched: string; topics: string[]; profile?: boolean }) {
+function Hyperparameters({ trial }: { trial: Trial }) {
+  const values = Object.entries(flat(trial.hparams));
+  if (!values.length) return <Empty title="This trial has no hyperparameters">Its configuration names none.</Empty>;
+  return (
+    <Card title="Hyperparameters" count={values.length}>
+      <table className="pairs-of" aria-label="Hyperparameters">
+        <tbody>
+          {values.map(([name, value]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td>
+                <Copyable text={typeof value === "string" ? value : JSON.stringify(value)} />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Card>
+  );
+}
+
+function Profiler({ trial, topics }: { trial: Trial; topics: string[] }) {
   const curves = useCurves([trial]);
-  return <Metrics trials={curves} names={namesOf(trial)} {...more} />;
+  return (
+    <Board
+      of="machine"
+      trials={curves}
+      names={namesOf(trial)}
+      searched=""
+      smaller={false}
+      topics={topics}
+      none={
+        <Empty title="This trial is not profiled" command="profiling: {enabled: true}">
+          Turn it on in the configuration.
+        </Empty>
+      }
+    />
+  );
 }

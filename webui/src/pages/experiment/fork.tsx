@@ -1,44 +1,53 @@
-import { useEffect, useMemo, useRef, useState } from "react";
+import { GitFork } from "lucide-react";
+import { type FormEvent, useMemo, useState } from "react";
 import { useNavigate } from "react-router";
 
 import { useChange } from "../../api/data";
 import type { Config, Experiment } from "../../api/types";
-import { Failure } from "../../parts/basics";
+import { Button } from "../../ui/button";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { Check, NumberField, TextArea } from "../../ui/field";
+
+const TRIALS = 16;
 
 /** A new experiment from this one's configuration and code; with `search`, one that looks for better hyperparameters. */
 export function Fork({ one, search = false, onClose }: { one: Experiment; search?: boolean; onClose: () => void }) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const [config, setConfig] = useState(() => (search ? JSON.stringify(searching(one), null, 2) : one.originalConfig));
   const navigate = useNavigate();
   const fork = useChange((answer) => {
     onClose();
     navigate(`/experiments/${answer.experiment.id}/overview`);
   });
-  useEffect(() => dialog.current?.showModal(), []);
-  const title = search ? `Search hyperparameters of experiment ${one.id}` : `Fork experiment ${one.id}`;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (config.trim()) fork.mutate({ method: "POST", path: "experiments", body: { config, parentId: one.id, activate: true } });
+  };
+  const refused = fork.error instanceof Error ? fork.error.message : fork.error ? String(fork.error) : "";
   return (
-    <dialog ref={dialog} onClose={onClose} className="wide-dialog" aria-labelledby="fork-title">
-      <h2 id="fork-title">{title}</h2>
-      {search && <Ranges config={config} onChange={setConfig} />}
-      <label>
-        Configuration
-        <textarea rows={search ? 14 : 22} spellCheck={false} value={config} onChange={(event) => setConfig(event.target.value)} />
-      </label>
-      {fork.error ? <Failure error={fork.error} /> : null}
-      <menu>
-        <button type="button" onClick={onClose}>
-          Close
-        </button>
-        <button
-          type="button"
-          className="main"
-          disabled={fork.isPending}
-          onClick={() => fork.mutate({ method: "POST", path: "experiments", body: { config, parentId: one.id, activate: true } })}
-        >
-          Submit
-        </button>
-      </menu>
-    </dialog>
+    <Dialog
+      wide
+      title={search ? `Search hyperparameters of ${one.name}` : `Fork ${one.name}`}
+      said="A new experiment with the same code and the configuration below."
+      onClose={onClose}
+    >
+      <form className="form" onSubmit={submit}>
+        {search && <Ranges config={config} onChange={setConfig} />}
+        <TextArea
+          label="Configuration"
+          rows={search ? 14 : 20}
+          spellCheck={false}
+          value={config}
+          onChange={setConfig}
+          error={config.trim() ? refused : "A configuration is needed."}
+        />
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" icon={<GitFork />} disabled={fork.isPending}>
+            {search ? "Start search" : "Fork"}
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
   );
 }
 
@@ -46,7 +55,7 @@ export function Fork({ one, search = false, onClose }: { one: Experiment; search
 function searching(one: Experiment): Config {
   const config = structuredClone(one.config);
   const { metric, smaller_is_better, max_length } = config.searcher;
-  config.searcher = { name: "adaptive_asha", metric, smaller_is_better, max_length, max_trials: 16 };
+  config.searcher = { name: "adaptive_asha", metric, smaller_is_better, max_length, max_trials: TRIALS };
   config.name = `${one.name} (search)`;
   return config;
 }
@@ -77,22 +86,20 @@ function Ranges({ config, onChange }: { config: string; onChange: (text: string)
     ([, one]: [string, any]) => typeof (one?.val ?? one) === "number" || ["int", "double", "log"].includes(one?.type),
   );
   return (
-    <div className="controls">
-      {numbers.map(([name, one]: [string, any]) => (
-        <label key={name}>
-          <input type="checkbox" checked={Boolean(one?.type && one.type !== "const")} onChange={() => toggle(name, one)} /> search {name}
-        </label>
-      ))}
-      <label>
-        trials
-        <input
-          type="number"
-          min={1}
-          value={searcher.max_trials ?? 16}
-          onChange={(event) => put({ ...parsed, searcher: { ...searcher, max_trials: Number(event.target.value) } })}
-        />
-      </label>
-    </div>
+    <fieldset className="ranges">
+      <legend className="lbl">Search over</legend>
+      <div className="chips">
+        {numbers.map(([name, one]: [string, any]) => (
+          <Check key={name} label={name} checked={Boolean(one?.type && one.type !== "const")} onChange={() => toggle(name, one)} />
+        ))}
+      </div>
+      <NumberField
+        label="Trials"
+        min={1}
+        value={String(searcher.max_trials ?? TRIALS)}
+        onChange={(count) => put({ ...parsed, searcher: { ...searcher, max_trials: Number(count) } })}
+      />
+    </fieldset>
   );
 }
 

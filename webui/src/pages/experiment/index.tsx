@@ -3,13 +3,16 @@ import { Link, Navigate, useParams } from "react-router";
 import { ApiError } from "../../api/client";
 import { useData } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
-import { Loaded, Tabs } from "../../parts/basics";
+import { Empty, Loaded } from "../../ui/status";
+import { type Tab as TabOf, Tabs } from "../../ui/tabs";
 import { Logs } from "../../parts/logs";
 import { OnlyTrial } from "../trial";
+import { firstFailed } from "./cause";
 import { Checkpoints } from "./checkpoints";
 import { Code } from "./code";
 import { Gone } from "./gone";
-import { Head, type JobSummary } from "./head";
+import type { JobSummary } from "./facts";
+import { Head } from "./head";
 import { Notes } from "./notes";
 import { Overview, Search } from "./overview";
 import { Story } from "./story";
@@ -42,12 +45,14 @@ export function ExperimentPage() {
     <Loaded found={found}>
       {({ experiment, jobSummary }) => (
         <>
-          <Head one={experiment} job={jobSummary} trials={trials.data?.trials ?? []} />
+          <Head one={experiment} trials={trials.data?.trials ?? []} />
           <Tabs base={`/experiments/${id}`} tabs={tabsOf(experiment)} />
           {OWN_TABS.includes(tab) ? (
             <OwnTab tab={tab} one={experiment} topics={topics} />
           ) : (
-            <Loaded found={trials}>{({ trials }) => <Tab tab={tab} one={experiment} trials={trials} topics={topics} />}</Loaded>
+            <Loaded found={trials}>
+              {({ trials }) => <Tab tab={tab} one={experiment} trials={trials} topics={topics} job={jobSummary} />}
+            </Loaded>
           )}
         </>
       )}
@@ -62,21 +67,21 @@ const OWN_TABS = ["checkpoints", "code", "notes", "story"];
 const isSingle = (one: Experiment) => one.searcherType === "single" && one.numTrials <= 1;
 
 /** Where a search has one trial only, its tabs are at hand at once. */
-const ONLY_TABS = ["hyperparameters", "metrics", "profiler"];
+const ONLY_TABS = ["overview", "hyperparameters", "metrics", "profiler"];
 
-function tabsOf(one: Experiment): [string, string][] {
-  const ofTrial = (id: string, name: string): [string, string][] => (isSingle(one) ? [[id, name]] : []);
+function tabsOf(one: Experiment): TabOf[] {
+  const ofTrial = (path: string, name: string): TabOf[] => (isSingle(one) ? [{ path, name }] : []);
   return [
-    ["overview", "Overview"],
-    ["hyperparameters", "Hyperparameters"],
+    { path: "overview", name: "Overview" },
+    { path: "hyperparameters", name: "Hyperparameters" },
     ...ofTrial("metrics", "Metrics"),
-    ["trials", "Trials"],
-    ["checkpoints", "Checkpoints"],
-    ["code", "Code"],
-    ["logs", "Logs"],
-    ["notes", "Notes"],
+    { path: "trials", name: "Trials", count: one.numTrials > 1 ? one.numTrials.toLocaleString("en") : undefined },
+    { path: "checkpoints", name: "Checkpoints", count: one.checkpointCount ? one.checkpointCount.toLocaleString("en") : undefined },
+    { path: "code", name: "Code" },
+    { path: "logs", name: "Logs" },
+    { path: "notes", name: "Notes", count: one.notes ? 1 : undefined },
     ...ofTrial("profiler", "Profiler"),
-    ["story", "Story"],
+    { path: "story", name: "Story" },
   ];
 }
 
@@ -93,21 +98,21 @@ function OwnTab({ tab, one, topics }: { tab: string; one: Experiment; topics: st
   }
 }
 
-function Tab({ tab, one, trials, topics }: { tab: string; one: Experiment; trials: Trial[]; topics: string[] }) {
+function Tab({ tab, one, trials, topics, job }: { tab: string; one: Experiment; trials: Trial[]; topics: string[]; job?: JobSummary }) {
   const [only] = trials;
   if (isSingle(one) && only && ONLY_TABS.includes(tab)) {
-    return <OnlyTrial id={only.id} tab={tab} metric={one.searcherMetric} />;
+    return <OnlyTrial id={only.id} tab={tab} one={one} />;
   }
   switch (tab) {
     case "overview":
-      return <Overview one={one} trials={trials} topics={topics} />;
+      return <Overview one={one} trials={trials} topics={topics} job={job} />;
     case "hyperparameters":
     case "visualization":
       return <Search one={one} trials={trials} topics={topics} />;
     case "trials":
       return <Trials one={one} trials={trials} topics={topics} />;
     case "logs": {
-      const first = trials.find((trial) => trial.state === "STATE_ERROR") ?? [...trials].sort((a, b) => a.id - b.id)[0];
+      const first = firstFailed(trials) ?? [...trials].sort((a, b) => a.id - b.id)[0];
       return first ? (
         <>
           <h2>
@@ -116,7 +121,7 @@ function Tab({ tab, one, trials, topics }: { tab: string; one: Experiment; trial
           <Logs source={`trials/${first.id}`} command={`det trial logs ${first.id}`} failed={first.state === "STATE_ERROR"} />
         </>
       ) : (
-        <p>No trial has begun.</p>
+        <Empty title="No trial has begun">Its log begins with its first trial.</Empty>
       );
     }
     default:

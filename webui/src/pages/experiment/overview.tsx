@@ -1,51 +1,105 @@
-/** Curves of an experiment's trials, and of its search. */
+/** An experiment at a glance: its figures, its trials, their charts, and what the search decided. */
 
 import { lazy, Suspense, useMemo } from "react";
+import { useNavigate } from "react-router";
 
 import type { Experiment, Trial } from "../../api/types";
+import { Board } from "../../charts/board";
+import { useChosen } from "../../charts/chosen";
+import { Kinds } from "../../charts/kinds";
 import { useLink } from "../../charts/link";
-import { Metrics, useCurves } from "../../charts/metrics";
+import { looksOf } from "../../charts/looks";
+import { useCurves } from "../../charts/metric";
 import { useNames } from "../../charts/names";
-import { Loaded } from "../../parts/basics";
-import { useRungs } from "./trials";
+import { Rungs } from "../../charts/search/rungs";
+import { TrialList } from "../../charts/trials";
+import { isOver } from "../../parts/format";
+import { Card } from "../../ui/card";
+import { Empty, Loaded, Loading } from "../../ui/status";
+import { ExperimentFacts, type JobSummary } from "./facts";
+import { isSmaller, useListed, waysOf } from "./listed";
+import { scalesOf } from "../../charts/search/scales";
+import { useRungs } from "./decided";
 
 const Hyperparameters = lazy(() => import("./hyperparameters").then((found) => ({ default: found.Hyperparameters })));
 
-/** Trials whose curves are drawn at once, unless more are asked for. */
-const MANY = 30;
+/** Trials whose curves are drawn at once, beside the chosen ones, unless more are asked for. */
+const MANY = 100;
 
 interface Shown {
   one: Experiment;
   trials: Trial[];
   topics: string[];
+  job?: JobSummary;
 }
 
-export function Overview({ one, trials, topics }: Shown) {
-  const { params, set } = useLink();
+export function Overview({ one, trials, topics, job }: Shown) {
+  const { params } = useLink();
+  const navigate = useNavigate();
   const names = useNames([one.id], topics);
-  const top = Number(params.get("n")) || MANY;
-  const curves = useCurves(trials.slice(0, top));
+  const { brackets, decided } = useRungs(one, topics);
+  const stopped = useMemo(() => new Set([...decided].filter(([, found]) => found.ending === "stopped").map(([id]) => id)), [decided]);
+  const all = useListed(one, trials, stopped);
+  const ranked = useMemo(() => all.map((each) => each.id), [all]);
+  const choice = useChosen(`experiment.${one.id}`, ranked);
+  const smaller = isSmaller(one);
+  const [by, together] = [params.get("cb") ?? "", params.get("gb") ?? ""];
+  const scales = useMemo(() => scalesOf(one.config), [one.config]);
+  const scale = scales.get(by.slice(3))?.kind === "log" ? "log" : scales.has(by.slice(3)) ? "linear" : undefined;
+  const looks = useMemo(() => looksOf(all, { by, chosen: choice.chosen, smaller, scale }), [all, by, choice.chosen, smaller, scale]);
+  const groups = useMemo(
+    () => (together ? looksOf(all, { by: together, chosen: choice.chosen, smaller }) : null),
+    [all, together, choice.chosen, smaller],
+  );
+  const most = Number(params.get("n")) || MANY;
+  const drawn = useMemo(() => {
+    const wanted = new Set([...ranked.slice(0, most), ...choice.chosen.keys()]);
+    const known = new Map(trials.map((trial) => [trial.id, trial]));
+    return ranked.filter((id) => wanted.has(id)).flatMap((id) => known.get(id) ?? []);
+  }, [ranked, most, choice.chosen, trials]);
+  const curves = useCurves(drawn, (trial) => (stopped.has(trial.id) ? { end: "stopped" } : {}));
+  const open = (id: number) => navigate(`/experiments/${one.id}/trials/${id}/overview`);
   return (
     <>
-      {trials.length > MANY && (
-        <p className="soft">
-          <label>
-            curves of the best{" "}
-            <select value={top} onChange={(event) => set({ n: event.target.value === String(MANY) ? "" : event.target.value })}>
-              {[10, MANY, 100, trials.length]
-                .filter((count, at) => at < 2 || count <= trials.length)
-                .map((count) => (
-                  <option key={count}>{count}</option>
-                ))}
-            </select>{" "}
-            of {trials.length} trials
-          </label>
-        </p>
-      )}
-      <Loaded found={names}>
-        {(names) => <Metrics trials={curves} names={names} searched={one.searcherMetric} topics={topics.slice(1)} />}
-      </Loaded>
+      <ExperimentFacts one={one} trials={trials} stopped={stopped} job={job} />
+      <div className="with-list">
+        <TrialList trials={all} total={Math.max(trials.length, one.config.searcher?.max_trials ?? 0)} choice={choice} looks={looks} />
+        <Loaded found={names} shape="chart">
+          {(names) => (
+            <Board
+              trials={curves}
+              names={names}
+              searched={one.searcherMetric}
+              smaller={smaller}
+              topics={topics.slice(1)}
+              looks={looks}
+              hidden={choice.hidden}
+              together={groups}
+              ways={waysOf(all, one.searcherMetric)}
+              none={<Nothing one={one} />}
+              below={<Kinds looks={groups ?? looks} by={together || by} smaller={smaller} drawn={curves.length} all={all.length} />}
+              beside={
+                brackets.length > 0 && (
+                  <Rungs brackets={brackets} metric={one.searcherMetric} looks={looks} chosen={choice.chosen} onOpen={open} />
+                )
+              }
+            />
+          )}
+        </Loaded>
+      </div>
     </>
+  );
+}
+
+/** Where nothing was reported: it may still come, or it never will. */
+export function Nothing({ one }: { one: Experiment }) {
+  const ended = isOver(one.state);
+  return (
+    <Card>
+      <Empty title={ended ? "It ended before it reported anything" : "No metrics have been reported yet"}>
+        {ended ? one.stateReason || "Its log tells what it did." : "They appear here as soon as the script reports some."}
+      </Empty>
+    </Card>
   );
 }
 
@@ -54,7 +108,7 @@ export function Search({ one, trials, topics }: Shown) {
   const { decided } = useRungs(one, topics);
   const endings = useMemo(() => new Map([...decided].map(([id, found]) => [id, found.ending])), [decided]);
   return (
-    <Suspense fallback={<div className="skeleton" role="status" aria-label="Loading" />}>
+    <Suspense fallback={<Loading shape="chart" />}>
       <Hyperparameters one={one} trials={trials} names={names.data ?? []} endings={endings} topics={topics.slice(1)} />
     </Suspense>
   );

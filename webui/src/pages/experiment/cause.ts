@@ -1,0 +1,55 @@
+/** Why it failed: the first error in time over all ranks. */
+
+import { useQuery } from "@tanstack/react-query";
+
+import { get } from "../../api/client";
+import type { Trial } from "../../api/types";
+
+interface Told {
+  rankId: number | null;
+  words: string;
+  first: { id: string };
+  said: { id: string; log: string };
+  place: { file: string; line: number } | null;
+  ranks: { failedTimestamp: string | null }[];
+}
+
+export interface Why {
+  /** As `Rank 1 failed first` */
+  who: string;
+  /** The line that says what was wrong. */
+  line: string;
+  place: string;
+  /** Where the log shows it. */
+  to: string;
+}
+
+export const logOf = (trial: Trial) => `/experiments/${trial.experimentId}/trials/${trial.id}/logs`;
+
+/** Null while nobody knows, and where nothing failed. */
+export function useWhy(trial: Trial | undefined): Why | null {
+  const failed = trial?.state === "STATE_ERROR" ? trial : undefined;
+  const found = useQuery({
+    queryKey: ["cause", failed?.id, failed?.restarts, failed?.endTime],
+    queryFn: () => get<{ cause: Told | null }>(`trials/${failed!.id}/logs/cause`),
+    enabled: failed !== undefined,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry: 1,
+  });
+  if (!failed) return null;
+  const told = found.data?.cause;
+  if (!told) return found.isPending ? null : { who: "It failed", line: failed.stateReason, place: "", to: logOf(failed) };
+  const several = told.ranks.filter((one) => one.failedTimestamp).length > 1;
+  return {
+    who: told.rankId === null ? "It failed" : `Rank ${told.rankId} failed${several ? " first" : ""}`,
+    line: told.said.log,
+    place: told.place ? `${told.place.file}:${told.place.line}` : "",
+    to: `${logOf(failed)}?line=${told.said.id}`,
+  };
+}
+
+/** Of several that failed the one that did so first. */
+export const firstFailed = (trials: Trial[]): Trial | undefined =>
+  trials
+    .filter((trial) => trial.state === "STATE_ERROR")
+    .sort((a, b) => Date.parse(a.endTime ?? "") - Date.parse(b.endTime ?? "") || a.id - b.id)[0];

@@ -1,0 +1,153 @@
+/** Columns of a table of trials. */
+
+import { Link } from "react-router";
+
+import type { Experiment, Trial } from "../../api/types";
+import { type Chosen, slotColour } from "../../charts/colours";
+import { digits } from "../../charts/export";
+import type { Decision } from "../../charts/search/rungs";
+import { duration, flat, number, size } from "../../parts/format";
+import { State } from "../../ui/state";
+import type { Column } from "../../ui/table";
+import type { Value } from "../../ui/table/types";
+import { Time } from "../../ui/text";
+
+export const metricOf = (trial: Trial, which: "bestValidation" | "latestValidation", metric: string) => {
+  const value = trial[which]?.metrics.avgMetrics[metric];
+  return typeof value === "number" ? value : null;
+};
+
+const bytes = (files: Record<string, string>) => Object.values(files).reduce((sum, one) => sum + Number(one), 0);
+
+/** A trial that the search closed is stopped early, never completed. */
+const shownState = (trial: Trial, decided: Map<number, Decision>) =>
+  decided.get(trial.id)?.ending === "stopped" ? "STOPPED" : trial.state;
+
+/** Hyperparameters, those that differ first; what is the same in all is off until it is picked. */
+export function hyperparametersOf(trials: Trial[]): { name: string; varies: boolean }[] {
+  const all = trials.map((trial) => flat(trial.hparams));
+  const names = [...new Set(all.flatMap((one) => Object.keys(one)))];
+  const found = names.map((name) => ({ name, varies: all.length < 2 || new Set(all.map((one) => JSON.stringify(one[name]))).size > 1 }));
+  return found.sort((a, b) => Number(b.varies) - Number(a.varies));
+}
+
+const plain = (value: unknown): Value =>
+  typeof value === "number" || typeof value === "string" || typeof value === "boolean"
+    ? value
+    : value == null
+      ? null
+      : JSON.stringify(value);
+
+function metric(one: Experiment, id: string, head: string, which: "bestValidation" | "latestValidation"): Column<Trial> {
+  const read = (trial: Trial) => metricOf(trial, which, one.searcherMetric);
+  return {
+    id,
+    head,
+    num: true,
+    width: id === "best" ? 130 : 100,
+    small: id === "best",
+    value: read,
+    title: (trial) => String(read(trial) ?? ""),
+    cell: (trial) => {
+      const value = read(trial);
+      return value === null ? "" : digits(value);
+    },
+  };
+}
+
+interface Known {
+  one: Experiment;
+  names: { name: string; varies: boolean }[];
+  decided: Map<number, Decision>;
+  chosen: Chosen;
+}
+
+export function columnsOf({ one, names, decided, chosen }: Known): Column<Trial>[] {
+  return [
+    {
+      id: "id",
+      head: "Trial",
+      name: true,
+      width: 96,
+      value: (trial) => trial.id,
+      cell: (trial) => (
+        <>
+          <i className="sw" style={{ background: `var(${slotColour(chosen.get(trial.id))})` }} aria-hidden />{" "}
+          <Link to={`/experiments/${one.id}/trials/${trial.id}/overview`}>{trial.id}</Link>
+        </>
+      ),
+    },
+    {
+      id: "state",
+      head: "State",
+      width: 130,
+      small: true,
+      value: (trial) => shownState(trial, decided),
+      cell: (trial) => <State state={shownState(trial, decided)} why={trial.stateReason} />,
+    },
+    {
+      id: "totalBatchesProcessed",
+      head: "Batches",
+      num: true,
+      width: 90,
+      value: (trial) => trial.totalBatchesProcessed,
+      cell: (trial) => number(trial.totalBatchesProcessed),
+    },
+    metric(one, "best", `Best ${one.searcherMetric}`, "bestValidation"),
+    metric(one, "latest", "Latest", "latestValidation"),
+    ...names.map(
+      ({ name, varies }): Column<Trial> => ({
+        id: `hp.${name}`,
+        head: name,
+        num: true,
+        width: 120,
+        folder: "Hyperparameters",
+        off: !varies,
+        value: (trial) => plain(flat(trial.hparams)[name]),
+        title: (trial) => String(plain(flat(trial.hparams)[name]) ?? ""),
+        cell: (trial) => number(plain(flat(trial.hparams)[name]), 4),
+      }),
+    ),
+    ...(decided.size
+      ? [
+          {
+            id: "search",
+            head: "Search",
+            width: 250,
+            value: (trial: Trial) => decided.get(trial.id)?.text ?? "",
+            title: (trial: Trial) => decided.get(trial.id)?.text,
+            cell: (trial: Trial) => decided.get(trial.id)?.text ?? "",
+          },
+        ]
+      : []),
+    { id: "restarts", head: "Restarts", num: true, width: 80, value: (trial) => trial.restarts, cell: (trial) => trial.restarts },
+    {
+      id: "checkpoint",
+      head: "Best checkpoint",
+      width: 150,
+      cell: ({ id, bestCheckpoint: best }) =>
+        best && (
+          <Link to={`/experiments/${one.id}/trials/${id}/checkpoints?checkpoint=${best.uuid}`} title={`at ${best.totalBatches} batches`}>
+            <code>{best.uuid.slice(0, 8)}</code> <span className="ink3">{size(bytes(best.resources))}</span>
+          </Link>
+        ),
+    },
+    {
+      id: "totalCheckpointSize",
+      head: "Stored",
+      num: true,
+      width: 80,
+      value: (trial) => Number(trial.totalCheckpointSize),
+      cell: (trial) => size(trial.totalCheckpointSize),
+    },
+    { id: "startTime", head: "Started", width: 110, value: (trial) => trial.startTime, cell: (trial) => <Time at={trial.startTime} /> },
+    {
+      id: "wallClockTime",
+      head: "Ran",
+      num: true,
+      width: 90,
+      value: (trial) => trial.wallClockTime,
+      cell: (trial) => duration(trial.wallClockTime),
+    },
+  ];
+}

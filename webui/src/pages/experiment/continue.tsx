@@ -1,0 +1,73 @@
+import { StepForward } from "lucide-react";
+import { type FormEvent, useState } from "react";
+import { useNavigate } from "react-router";
+
+import { useChange } from "../../api/data";
+import type { Experiment, Trial } from "../../api/types";
+import { Button } from "../../ui/button";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { NumberField, TextArea } from "../../ui/field";
+import { Failure } from "../../ui/status";
+import { asConfigured, changed, lengthOf, readChanges, wrongLength } from "./lengths";
+
+/** A single trial trained further: a new experiment that begins from its latest checkpoint. */
+export function Continue({ one, trial, onClose }: { one: Experiment; trial: Trial; onClose: () => void }) {
+  const { count, unit } = lengthOf(one.config.searcher.max_length);
+  const [until, setUntil] = useState(String(count * 2));
+  const [text, setText] = useState("");
+  const [tried, setTried] = useState(false);
+  const navigate = useNavigate();
+  const go = useChange((answer) => {
+    onClose();
+    navigate(`/experiments/${answer.experiment.id}/overview`);
+  });
+  const reached = !unit || unit === "batches" ? Math.max(count, trial.totalBatchesProcessed) : count;
+  const wrong = wrongLength(until, reached);
+  const { changes, error } = readChanges(text);
+  const { made, unknown } = changed(one.config.hyperparameters ?? {}, changes);
+  const badChange = error || (unknown.length ? `There is no hyperparameter ${unknown[0]}.` : "");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    setTried(true);
+    if (wrong || badChange) return;
+    const config = structuredClone(one.config);
+    config.searcher = { ...config.searcher, max_length: asConfigured({ count: Number(until), unit }), source_trial_id: trial.id };
+    delete config.searcher.source_checkpoint_uuid;
+    config.hyperparameters = made;
+    config.name = `Continuation of trial ${trial.id}, experiment ${one.id}`;
+    go.mutate({ method: "POST", path: "experiments", body: { config: JSON.stringify(config), parentId: one.id, activate: true } });
+  };
+  return (
+    <Dialog
+      title={`Continue trial ${trial.id}`}
+      said={`A new experiment starts from its latest checkpoint. It has trained ${trial.totalBatchesProcessed.toLocaleString("en")} batches.`}
+      onClose={onClose}
+    >
+      <form className="form" onSubmit={submit} noValidate>
+        <NumberField
+          label={`Train until${unit ? ` (${unit})` : ""}`}
+          value={until}
+          onChange={setUntil}
+          min={1}
+          hint="The length of the whole training, what is done included."
+          error={tried || until !== String(count * 2) ? wrong : ""}
+        />
+        <TextArea
+          label="Change hyperparameters"
+          value={text}
+          onChange={setText}
+          placeholder="optimizer.lr: 1.0e-4"
+          hint="A line for each, as name: value. Empty: all stay as they are."
+          error={text ? badChange : ""}
+        />
+        {go.error ? <Failure error={go.error} /> : null}
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" icon={<StepForward />} disabled={go.isPending}>
+            Continue trial
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}

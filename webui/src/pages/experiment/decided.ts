@@ -1,0 +1,18 @@
+/** What the search decided of its trials. */
+
+import { useMemo } from "react";
+
+import { useData } from "../../api/data";
+import type { Experiment } from "../../api/types";
+import { type Brackets, decisions } from "../../charts/search/rungs";
+
+const REST_MS = 2000;
+const NO_BRACKETS: Brackets = [];
+
+/** Empty for a search without rungs. */
+export function useRungs(one: Experiment | undefined, topics: string[]) {
+  const halving = /halving|asha/.test(one?.searcherType ?? "");
+  const found = useData<{ brackets: Brackets }>(halving ? `experiments/${one!.id}/rungs` : null, topics, false, REST_MS);
+  const brackets = found.data?.brackets ?? NO_BRACKETS;
+  return useMemo(() => ({ brackets, decided: decisions(brackets) }), [brackets]);
+}

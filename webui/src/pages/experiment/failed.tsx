@@ -1,0 +1,32 @@
+import { SquareTerminal } from "lucide-react";
+
+import { LinkButton } from "../../ui/button";
+import { Note } from "../../ui/card";
+import type { Why } from "./cause";
+
+/** What went wrong, before all else. */
+export const FailedNote = ({ why, trial, reason }: { why: Why | null; trial?: number; reason: string }) => (
+  <Note
+    kind="error"
+    role="status"
+    action={
+      why && (
+        <LinkButton small to={why.to} icon={<SquareTerminal />}>
+          Open log
+        </LinkButton>
+      )
+    }
+  >
+    <b className="b">
+      {why?.who ?? "It failed"}
+      {trial === undefined ? "" : `, trial ${trial}`}.
+    </b>{" "}
+    {reason}
+    {why && why.line !== reason && why.line && (
+      <code className="cause-line" title={why.line}>
+        {why.line}
+      </code>
+    )}
+    {why?.place && <span className="ink2 sm">{why.place}</span>}
+  </Note>
+);

@@ -1,0 +1,55 @@
+/** Trials as lists, legends and colours know them. */
+
+import { useMemo } from "react";
+
+import type { Experiment, Trial } from "../../api/types";
+import type { Listed } from "../../charts/trials";
+import { flat, stateName } from "../../parts/format";
+
+export const bestValueOf = (trial: Trial, metric: string): number | null => {
+  const value = trial.bestValidation?.metrics.avgMetrics[metric];
+  return typeof value === "number" ? value : null;
+};
+
+export const bestFirst = (smaller: boolean) => (a: { value: number | null; id: number }, b: { value: number | null; id: number }) =>
+  a.value === null || b.value === null
+    ? Number(a.value === null) - Number(b.value === null) || a.id - b.id
+    : (smaller ? a.value - b.value : b.value - a.value) || a.id - b.id;
+
+export const isSmaller = (one: Experiment) => one.config.searcher?.smaller_is_better !== false;
+
+export function listed(trial: Trial, one: Experiment | undefined, stopped: boolean): Listed {
+  return {
+    id: trial.id,
+    experimentId: trial.experimentId,
+    state: stopped ? "STOPPED" : stateName(trial.state),
+    hparams: flat(trial.hparams),
+    value: one ? bestValueOf(trial, one.searcherMetric) : null,
+    tags: one?.labels ?? [],
+    batches: trial.totalBatchesProcessed,
+  };
+}
+
+/** Best first; the same as long as nothing of them that is shown has changed. */
+export function useListed(one: Experiment, trials: Trial[], stopped: ReadonlySet<number>): Listed[] {
+  const smaller = isSmaller(one);
+  const made = trials.map((trial) => listed(trial, one, stopped.has(trial.id))).sort(bestFirst(smaller));
+  const key = JSON.stringify(made);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the same for as long as it says the same
+  return useMemo(() => made, [key]);
+}
+
+/** Words for what colours may stand for: only what differs between the trials. */
+export function waysOf(trials: Listed[], metric: string): [string, string][] {
+  if (trials.length < 2) return [];
+  const names = [...new Set(trials.flatMap((one) => Object.keys(one.hparams)))];
+  const differs = (read: (one: Listed) => unknown) => new Set(trials.map((one) => JSON.stringify(read(one)))).size > 1;
+  return [
+    ["", "chosen trials"],
+    ["metric", metric || "metric"],
+    ["state", "state"],
+    ...(differs((one) => one.experimentId) ? [["experiment", "experiment"] as [string, string]] : []),
+    ...(differs((one) => one.tags) ? [["tag", "tag"] as [string, string]] : []),
+    ...names.filter((name) => differs((one) => one.hparams[name])).map((name): [string, string] => [`hp.${name}`, name]),
+  ];
+}

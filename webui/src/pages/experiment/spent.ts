@@ -1,0 +1,43 @@
+/** How an experiment spent its time, and when it will end. */
+
+import { useRef } from "react";
+
+import { useData } from "../../api/data";
+import type { Experiment } from "../../api/types";
+import { isOver } from "../../parts/format";
+
+interface Spent {
+  stretches: { what: string; since: string; until: string | null }[];
+  seconds: Record<string, number>;
+}
+
+const REST_MS = 2000;
+
+export const useSpent = (id: number) => useData<Spent>(`experiments/${id}/timeline`, [`experiment.${id}`], true, REST_MS).data;
+
+export interface Forecast {
+  /** Seconds from now. */
+  left: number;
+  /** Half of the distance between the two paces, in seconds. */
+  spread: number;
+}
+
+/** By its pace over all and by its pace while one looks on: their middle, and how far they are apart. */
+export function forecast(progress: number, ranS: number, lately: { gained: number; tookS: number } | null): Forecast | null {
+  if (progress <= 0 || progress >= 1 || ranS <= 0) return null;
+  const whole = ((1 - progress) * ranS) / progress;
+  const recent = lately && lately.gained > 0 ? ((1 - progress) * lately.tookS) / lately.gained : whole;
+  return { left: (whole + recent) / 2, spread: Math.abs(whole - recent) / 2 };
+}
+
+const LEAST_PROGRESS = 0.02;
+
+export function useForecast(one: Experiment, spent: Spent | undefined): Forecast | null {
+  const seen = useRef<[at: number, progress: number] | null>(null);
+  const { progress } = one;
+  if (progress === null || isOver(one.state) || one.state === "STATE_PAUSED" || progress < LEAST_PROGRESS || !spent) return null;
+  const now = Date.now() / 1000;
+  seen.current ??= [now, progress];
+  const [since, from] = seen.current;
+  return forecast(progress, spent.seconds.ran ?? 0, { gained: progress - from, tookS: now - since });
+}

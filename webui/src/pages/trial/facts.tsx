@@ -1,0 +1,84 @@
+/** The answer of a trial's page, in five figures. */
+
+import { useRef } from "react";
+import { Link } from "react-router";
+
+import type { Experiment, Trial } from "../../api/types";
+import { digits, tickText } from "../../charts/export";
+import { ago, duration, isOver, number } from "../../parts/format";
+import { Figure, Figures } from "../../ui/figures";
+import { Meter } from "../../ui/meter";
+import { lengthOf } from "../experiment/lengths";
+import { bestValueOf } from "../experiment/listed";
+import { forecast } from "../experiment/spent";
+import type { Place } from "./place";
+
+export function TrialFacts({ trial, one, place }: { trial: Trial; one?: Experiment; place: Place }) {
+  const metric = one?.searcherMetric ?? "";
+  const best = bestValueOf(trial, metric);
+  const latest = trial.latestValidation?.metrics.avgMetrics[metric];
+  const { count, unit } = lengthOf(one?.config.searcher?.max_length);
+  const over = isOver(trial.state);
+  const full = !unit || unit === "batches" ? count : 0;
+  const done = full ? Math.min(1, trial.totalBatchesProcessed / full) : over ? 1 : 0;
+  const colour = trial.state === "STATE_ERROR" ? "error" : place.stopped ? "off" : over ? "done" : "running";
+  return (
+    <Figures label="The trial in figures">
+      <Figure
+        name="Batches"
+        value={tickText(trial.totalBatchesProcessed)}
+        unit={full ? `of ${tickText(full)}` : undefined}
+        note={`ran ${duration(trial.wallClockTime)}`}
+      >
+        <Meter label={`${Math.round(done * 100)} %`} parts={[{ share: done, colour: `var(--${colour})` }]} />
+      </Figure>
+      <Figure
+        name="Best"
+        value={best === null ? "–" : digits(best)}
+        unit={trial.bestValidation ? `at ${tickText(trial.bestValidation.totalBatches)}` : undefined}
+        note={
+          place.against
+            ? `${metric}, ${number(place.against.by, 2)} ${place.rank === 1 ? "better than" : "behind"} trial ${place.against.id}`
+            : metric || undefined
+        }
+      />
+      <Figure
+        name="Latest"
+        value={typeof latest === "number" ? digits(latest) : "–"}
+        note={trial.latestValidation ? ago(trial.latestValidation.endTime) : "no validation yet"}
+      />
+      <End trial={trial} done={done} />
+      <Figure
+        name="Restarts"
+        value={trial.restarts}
+        unit={one?.config.max_restarts === undefined ? undefined : `of ${one.config.max_restarts}`}
+        note={trial.restarts ? <Link to={`/experiments/${trial.experimentId}/trials/${trial.id}/story`}>why</Link> : "it has run through"}
+      />
+    </Figures>
+  );
+}
+
+function End({ trial, done }: { trial: Trial; done: number }) {
+  const seen = useRef<[at: number, done: number] | null>(null);
+  if (isOver(trial.state))
+    return (
+      <Figure
+        name={trial.state === "STATE_ERROR" ? "Failed" : "Ended"}
+        value={trial.endTime ? ago(trial.endTime) : "–"}
+        note={trial.endTime ? new Date(trial.endTime).toLocaleString() : undefined}
+      />
+    );
+  const now = Date.now() / 1000;
+  seen.current ??= [now, done];
+  const found = forecast(done, trial.wallClockTime, { gained: done - seen.current[1], tookS: now - seen.current[0] });
+  return found ? (
+    <Figure
+      name="Ends"
+      value={`in ${duration(found.left)}`}
+      unit={found.spread >= 1 ? `± ${duration(found.spread)}` : undefined}
+      note="if it trains to its full length"
+    />
+  ) : (
+    <Figure name="Ends" value="–" note="its pace is not known yet" />
+  );
+}

@@ -1,0 +1,156 @@
+/** A trial at a glance: how good, how far, what it cost; its charts; its values, checkpoints and runs. */
+
+import { Copy } from "lucide-react";
+import { Link } from "react-router";
+
+import { useData } from "../../api/data";
+import type { Checkpoint, Experiment, Trial } from "../../api/types";
+import { Board } from "../../charts/board";
+import { useCurves } from "../../charts/metric";
+import { isProfile, namesOf } from "../../charts/names";
+import { duration, flat, number } from "../../parts/format";
+import { IconButton } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { StateIcon } from "../../ui/state";
+import { Tag } from "../../ui/text";
+import { toast } from "../../ui/toast";
+import { isSmaller } from "../experiment/listed";
+import { Nothing } from "../experiment/overview";
+import { TrialFacts } from "./facts";
+import { usePlaceOf } from "./place";
+
+export function TrialOverview({ trial, one, topics }: { trial: Trial; one?: Experiment; topics: string[] }) {
+  const place = usePlaceOf(trial, one);
+  const curves = useCurves([trial]);
+  const names = namesOf(trial);
+  // What the machine reports of itself says nothing of the training.
+  const said = names.some((each) => !isProfile(each.group));
+  return (
+    <>
+      <TrialFacts trial={trial} one={one} place={place} />
+      <div className="with-aside">
+        <div className="stack">
+          {one && !said && <Nothing one={one} />}
+          {names.length > 0 && (
+            <Board
+              of="both"
+              trials={curves}
+              names={names}
+              searched={one?.searcherMetric ?? ""}
+              smaller={one ? isSmaller(one) : true}
+              topics={topics.slice(1)}
+            />
+          )}
+        </div>
+        <aside className="stack" aria-label="Of this trial">
+          <Values trial={trial} />
+          <Stored trial={trial} topic={topics[0]!} />
+          <Runs trial={trial} topic={topics[0]!} />
+        </aside>
+      </div>
+    </>
+  );
+}
+
+const SHOWN = 12;
+
+function Values({ trial }: { trial: Trial }) {
+  const values = Object.entries(flat(trial.hparams));
+  const copy = () =>
+    void navigator.clipboard?.writeText(JSON.stringify(trial.hparams, null, 2)).then(() => toast({ text: "Copied as JSON" }));
+  if (!values.length) return null;
+  return (
+    <Card title="Hyperparameters" more={<IconButton icon={<Copy />} label="Copy hyperparameters as JSON" onClick={copy} />}>
+      <dl className="kv">
+        {values.slice(0, SHOWN).map(([name, value]) => (
+          <div key={name} className="pair">
+            <dt title={name}>{name}</dt>
+            <dd className="mono" title={String(value)}>
+              {number(typeof value === "object" ? JSON.stringify(value) : value, 4)}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {values.length > SHOWN && (
+        <Link className="link sm" to={`/experiments/${trial.experimentId}/trials/${trial.id}/hyperparameters`}>
+          All {values.length}
+        </Link>
+      )}
+    </Card>
+  );
+}
+
+const FEW = 4;
+
+function Stored({ trial, topic }: { trial: Trial; topic: string }) {
+  const found = useData<{ checkpoints: Checkpoint[] }>(
+    trial.checkpointCount
+      ? `trials/${trial.id}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC&states=STATE_COMPLETED&limit=${FEW}`
+      : null,
+    [topic],
+  );
+  const all = found.data?.checkpoints ?? [];
+  if (!all.length) return null;
+  const place = `/experiments/${trial.experimentId}/trials/${trial.id}/checkpoints`;
+  return (
+    <Card
+      title="Checkpoints"
+      more={
+        <Link className="link" to={place}>
+          All {trial.checkpointCount}
+        </Link>
+      }
+    >
+      <ul className="lines">
+        {all.map((one, at) => (
+          <li key={one.uuid}>
+            <Link className="mono" to={`${place}?checkpoint=${one.uuid}`}>
+              {one.uuid.slice(0, 8)}
+            </Link>
+            {one.uuid === trial.bestCheckpoint?.uuid && <Tag kind="best">best</Tag>}
+            {at === 0 && <Tag>latest</Tag>}
+            <b>{number(one.training?.searcherMetric, 4)}</b>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+interface Run {
+  allocationId: string;
+  state: string;
+  startTime: string | null;
+  endTime: string | null;
+  agentIds?: string[];
+  reason?: string;
+}
+
+function Runs({ trial, topic }: { trial: Trial; topic: string }) {
+  const found = useData<{ task: { allocations: Run[] } }>(`tasks/${trial.taskId}`, [topic]);
+  const runs = [...(found.data?.task.allocations ?? [])].reverse();
+  if (!runs.length) return null;
+  const lasted = (run: Run) =>
+    (run.startTime ? (run.endTime ? Date.parse(run.endTime) : Date.now()) - Date.parse(run.startTime) : 0) / 1000;
+  return (
+    <Card title="Runs" count={runs.length}>
+      <ul className="lines">
+        {runs.map((run) => (
+          <li key={run.allocationId}>
+            <StateIcon state={stateOf(run)} />
+            <span className="m nowrap">Run {run.allocationId.split(".").at(-1)}</span>
+            <span className="ink2 cut" title={run.reason}>
+              {[run.agentIds?.join(", "), run.endTime ? run.reason : ""].filter(Boolean).join(": ")}
+            </span>
+            <b>{run.startTime ? duration(lasted(run)) : "waits"}</b>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+const stateOf = (run: Run) => {
+  if (!run.endTime) return run.startTime ? "RUNNING" : "QUEUED";
+  return /fail|error|lost|exit(ed)? (with|code) [1-9]|killed/i.test(run.reason ?? "") ? "ERROR" : "COMPLETED";
+};
