@@ -51,3 +51,16 @@ def test_what_cannot_be_played_is_refused(playing, change, message):
 def test_a_request_that_is_no_configuration_is_refused(playing):
     assert playing.send("POST", "/searcher/preview", [1]).status_code == 400
     assert playing.send("POST", "/api/v1/preview-hp-search", {}).status_code == 400
+
+
+def test_the_fields_of_a_configuration_are_told_to_editors(gateway):
+    found = {one["path"]: one for one in gateway.get("/api/v1/experiment-config/fields")["fields"]}
+    assert found["max_restarts"] == {
+        "path": "max_restarts",
+        "kind": "whole number",
+        "default": 5,
+        "required": False,
+        "words": [],
+        "only": [],
+    }
+    assert "adaptive_asha" in found["searcher.name"]["words"]

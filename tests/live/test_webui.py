@@ -116,9 +116,9 @@ def test_from_the_dashboard_to_the_line_that_explains_a_failure(cluster, page, t
     lines = page.locator(".log .line")
     expect(lines).to_have_count(4)
     expect(lines.first).to_contain_text("line of 0 <b>bold</b>")
-    page.get_by_label("level").select_option("ERROR")
+    page.get_by_label("Level").select_option("ERROR")
     expect(lines).to_have_count(2)
-    page.get_by_label("rank").select_option("1")
+    page.get_by_label("Ranks").select_option("1")
     expect(lines).to_have_count(1)
     # The link is the state.
     page.reload()

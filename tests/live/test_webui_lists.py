@@ -227,28 +227,6 @@ def test_the_browser_leaves_the_same_events_as_the_command(page, create, cluster
     assert told[0] == told[1]
 
 
-def test_a_story_tells_states_causes_and_single_events(page, create, cluster):
-    id = create("story", SLEEPS, wait=False)
-    wait_for(lambda: cluster.experiment(id)["state"] == "STATE_RUNNING", 60, "the run")
-    cluster.det("e", "pause", id)
-    cluster.det("e", "kill", id)
-    cluster.wait_for_end(id)
-    page.goto(f"/det/experiments/{id}/story")
-    expect(page.get_by_text("paused by determined").first).to_be_visible()
-    expect(page.get_by_role("img", name=re.compile("ran .*paused"))).to_be_visible()
-    page.get_by_label("kind").select_option("searcher.experiment.ended")
-    events = page.locator(".card", has_text="Everything that happened").locator("ol.story:not(.chain *) > li")
-    expect(events).to_have_count(1)
-    events.locator("summary").click()
-    expect(events).to_contain_text("It came of")
-    expect(events.locator("pre")).to_contain_text(f'"experiment_id": {id}')
-    expect(page).to_have_url(re.compile("event=[0-9]+"))
-    page.reload()
-    expect(page.locator("li.here pre")).to_contain_text(f'"experiment_id": {id}')
-    page.goto(f"/det/experiments/{id}/story?trial={cluster.trials(id)[0]['id']}")
-    expect(page.get_by_text(re.compile("trial [0-9]+ was created")).first).to_be_visible()
-
-
 def test_checkpoints_tell_why_they_stay_and_become_models(page, create, cluster):
     id = create("kept", REPORTS, hyperparameters={"lr": 0.25})
     page.goto(f"/det/experiments/{id}/checkpoints")
@@ -267,25 +245,6 @@ def test_checkpoints_tell_why_they_stay_and_become_models(page, create, cluster)
     expect(page.get_by_text("get_version(1)")).to_be_visible()
     page.goto(f"/det/experiments/{id}/checkpoints")
     expect(page.get_by_text("a model's version")).to_be_visible()
-
-
-def test_code_is_searched_and_compared_with_what_it_was_forked_from(page, create, cluster):
-    id = create("coded", "print('a needle')\n")
-    page.goto(f"/det/experiments/{id}/code")
-    page.get_by_label("Search in files").fill("needle")
-    page.keyboard.press("Enter")
-    page.get_by_role("button", name="run.py:1").click()
-    expect(page.locator("pre")).to_contain_text("a needle")
-    page.get_by_role("button", name="Fork").click()
-    area = page.get_by_label("Configuration")
-    area.fill(area.input_value().replace("coded", "coded-again"))
-    page.get_by_role("dialog").get_by_role("button", name="Submit").click()
-    expect(page).to_have_url(re.compile(f"/det/experiments/{id + 1}/overview"))
-    expect(page.locator(".head")).to_contain_text(f"forked from {id}")
-    cluster.wait_for_end(id + 1)
-    page.goto(f"/det/experiments/{id + 1}/code?file=%20difference%20to%20another%20experiment")
-    row = page.get_by_role("row", name=re.compile("^name"))
-    expect(row).to_contain_text("coded-again")
 
 
 def test_what_was_deleted_says_when_and_by_whom(page, create, cluster):

@@ -72,6 +72,12 @@ def page(cluster, failed, signed_in):
     return page
 
 
+def more(page):
+    """The panel with what is used less often."""
+    page.get_by_role("button", name="More filters").click()
+    return page.get_by_role("dialog", name="More filters")
+
+
 def lines(page):
     return page.locator(".log .line")
 
@@ -79,11 +85,18 @@ def lines(page):
 def in_view(page):
     """Texts of the lines that can be seen."""
     return page.locator(".log").evaluate(
-        """box => [...box.children].filter(one => {
+        """box => [...box.querySelectorAll(".line")].filter(one => {
             const [a, b] = [one.getBoundingClientRect(), box.getBoundingClientRect()];
             return a.bottom > b.top && a.top < b.bottom;
         }).map(one => one.querySelector(".text").textContent)"""
     )
+
+
+def go_to(page, number):
+    """Press the strip beside the log where a line is."""
+    strip = page.get_by_role("slider", name="Place in the log")
+    box = strip.bounding_box()
+    strip.click(position={"x": 5, "y": box["height"] * number / (COUNT + 36)})
 
 
 def see(page, text):
@@ -112,12 +125,27 @@ def wheel(page, pixels):
     box.evaluate(STILL, before)
 
 
-def test_it_opens_at_the_failing_line_of_the_lowest_rank(page):
-    see(page, "ZeroDivisionError: division by zero")
+def test_it_opens_at_what_failed_first_and_errors_are_a_key_away(page):
+    cause = page.get_by_role("region", name="Cause of the failure")
+    expect(cause.get_by_role("heading")).to_have_text("Rank 3 failed first")
+    expect(cause).to_contain_text("4 ranks")
+    see(page, "lost rank 1")
     assert lines(page).count() <= 200
-    page.get_by_role("button", name="First error").click()
-    expect(page.locator(".line.chosen .text")).to_have_text("lost rank 1")
+    expect(page.locator(".line.of-cause.is-said .text")).to_have_text("ERROR lost rank 1")
+    page.locator(".log").focus()
+    page.keyboard.press("e")
+    expect(page.locator(".line.chosen .text")).to_have_text("ERROR lost rank 1")
     assert "line=" in page.url
+    page.keyboard.press("n")
+    expect(page.locator(".line.chosen .text")).to_have_text("ERROR ZeroDivisionError: division by zero")
+    page.keyboard.press("n")
+    expect(page.get_by_role("status").filter(has_text="No error behind this line.")).to_be_visible()
+    page.keyboard.press("N")
+    expect(page.locator(".line.chosen .text")).to_have_text("ERROR lost rank 1")
+    page.keyboard.press("Home")
+    see(page, "step 1 of many")
+    page.get_by_role("button", name="Line 20,033").click()
+    see(page, "lost rank 1")
 
 
 def test_all_of_it_can_be_scrolled_without_a_gap(page):
@@ -133,12 +161,13 @@ def test_all_of_it_can_be_scrolled_without_a_gap(page):
         seen.update(n for text in texts for n in map(int, re.findall(r"step (\d+) of", text)))
 
     def scrolled():
-        wheel(page, 2000)
+        wheel(page, 700)
         look()
-        return max(seen) > 1800
+        return max(seen) > 1300
 
+    look()
     # More than a page keeps.
-    wait_for(scrolled, 120, "1,800 lines")
+    wait_for(scrolled, 120, "1,300 lines")
     assert seen == set(range(1, max(seen) + 1))
     # And back over what was let go meanwhile.
     seen.clear()
@@ -146,7 +175,7 @@ def test_all_of_it_can_be_scrolled_without_a_gap(page):
     look()
 
     def back():
-        wheel(page, -2000)
+        wheel(page, -700)
         look()
         return min(seen) == 1
 
@@ -155,9 +184,14 @@ def test_all_of_it_can_be_scrolled_without_a_gap(page):
 
 
 def test_any_place_is_one_move_away(page):
-    page.get_by_label("Place in the log").fill("10000")
-    see(page, "step 10000 of many")
-    expect(page.locator(".place")).to_contain_text(re.compile(r"line (9,99\d|10,000) of 20,03\d"))
+    go_to(page, 10_000)
+    expect(page.locator(".place")).to_contain_text(re.compile(r"Lines (9,[89]|10,0)\d\d to .* of 20,03\d"))
+    strip = page.get_by_role("slider", name="Place in the log")
+    strip.focus()
+    page.keyboard.press("Home")
+    see(page, "step 1 of many")
+    page.keyboard.press("PageDown")
+    expect(page.locator(".place")).to_contain_text(re.compile(r"Lines (1,9|2,0)\d\d to"))
     page.locator(".log").focus()
     page.keyboard.press("Home")
     see(page, "step 1 of many")
@@ -167,29 +201,32 @@ def test_any_place_is_one_move_away(page):
     page.keyboard.press("End")
     see(page, "that is all")
     page.keyboard.press("e")
-    expect(page.locator(".line.chosen .text")).to_have_text("lost rank 1")
+    expect(page.locator(".line.chosen .text")).to_have_text("ERROR lost rank 1")
 
 
 def test_a_link_to_a_line_shows_it_to_whoever_follows_it(page):
-    page.get_by_label("Place in the log").fill("5000")
-    see(page, "step 5000 of many")
-    page.get_by_text("step 5000 of many").click()
-    expect(page.locator(".line.chosen .text")).to_have_text("step 5000 of many")
-    expect(page.get_by_role("group", name="Chosen line")).to_contain_text("line 5,000")
+    go_to(page, 5_000)
+    expect(page.locator(".place")).to_contain_text(re.compile(r"Lines [45],\d"))
+    row = page.locator(".line", has_text="INFO").or_(page.locator(".line")).nth(25)
+    text = row.locator(".text").inner_text()
+    row.locator(".text").click()
+    number = f"{int(text.split()[1]):,}"
+    expect(page.locator(".line.chosen .text")).to_have_text(text)
+    expect(page.get_by_role("group", name="Chosen line")).to_contain_text(f"line {number}")
     expect(page).to_have_url(re.compile("line="))
     page.goto(page.url)
-    see(page, "step 5000 of many")
-    expect(page.locator(".line.chosen .text")).to_have_text("step 5000 of many")
+    see(page, text)
+    expect(page.locator(".line.chosen .text")).to_have_text(text)
 
 
 def test_filters_and_search_are_in_the_link(page):
-    page.get_by_label("level").select_option("WARNING")
+    page.get_by_label("Level").select_option("WARNING")
     expect(lines(page)).to_have_count(22)
-    page.get_by_label("rank").select_option("1")
+    page.get_by_label("Ranks").select_option("1")
     expect(lines(page)).to_have_count(1)
-    page.get_by_label("rank").select_option("0")
+    page.get_by_label("Ranks").select_option("0")
     expect(lines(page)).to_have_count(20)
-    page.get_by_label("search", exact=True).fill("1000 of")
+    page.get_by_label("Search in the log").fill("1000 of")
     page.keyboard.press("Enter")
     expect(lines(page)).to_have_count(2)
     expect(page.locator("mark").first).to_have_text("1000 of")
@@ -199,53 +236,62 @@ def test_filters_and_search_are_in_the_link(page):
     page.get_by_text("step 11000 of many").click()
     page.get_by_role("button", name="Show what is around it").click()
     see(page, "step 10999 of many")
-    expect(page.locator(".line.chosen .text")).to_have_text("step 11000 of many")
-    expect(page.get_by_label("rank")).to_have_value("")
+    expect(page.locator(".line.chosen .text")).to_have_text("WARNING step 11000 of many")
+    expect(page.get_by_label("Ranks")).to_have_value("")
 
 
 def test_a_pattern_is_found_jumped_to_and_refused_with_its_reason(page):
-    page.get_by_label("regular expression").check()
-    page.get_by_label("search", exact=True).fill("step 1?777 o.")
+    more(page).get_by_label("The search is a regular expression").check()
+    page.keyboard.press("Escape")
+    page.get_by_label("Search in the log").fill("step 1?777 o.")
     page.keyboard.press("Enter")
     expect(lines(page)).to_have_count(2)
     expect(page.locator("mark")).to_have_text(["step 777 of", "step 1777 of"])
-    page.get_by_label("only hits").uncheck()
+    more(page).get_by_label("Show only lines that it finds").uncheck()
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="Start", exact=True).click()
     see(page, "step 1 of many")
-    page.get_by_role("button", name="Next hit").click()
+    page.locator(".log").focus()
+    page.keyboard.press("n")
     expect(page.locator(".line.chosen .text")).to_have_text("step 777 of many")
     see(page, "step 776 of many")
-    page.get_by_role("button", name="Next hit").click()
+    page.keyboard.press("n")
     expect(page.locator(".line.chosen .text")).to_have_text("step 1777 of many")
-    page.get_by_role("button", name="Next hit").click()
+    more(page).get_by_role("button", name="Next hit").click()
     expect(page.get_by_role("status").filter(has_text="No hit behind this line.")).to_be_visible()
     page.get_by_role("button", name="Previous hit").click()
     expect(page.locator(".line.chosen .text")).to_have_text("step 777 of many")
-    page.get_by_label("only hits").check()
-    page.get_by_label("search", exact=True).fill("step (")
+    page.keyboard.press("Escape")
+    more(page).get_by_label("Show only lines that it finds").check()
+    page.keyboard.press("Escape")
+    page.get_by_label("Search in the log").fill("step (")
     page.keyboard.press("Enter")
     expect(page.get_by_role("alert")).to_contain_text("missing )")
 
 
 def test_lines_come_as_they_are_with_colours_and_without_harm(page):
-    red = page.locator(".f1.bold")
-    expect(red).to_have_text("red")
-    odd = lines(page).filter(has=red)
-    expect(odd.locator(".text")).to_have_text("red <b>bold</b> \u2407")
-    expect(lines(page).filter(has_text="again and again")).to_have_count(30)
-    page.get_by_label("collapse repeats").check()
-    again = lines(page).filter(has_text="again and again")
-    expect(again).to_have_count(1)
-    expect(again).to_contain_text("\u00d730")
+    search = page.get_by_label("Search in the log")
+    search.fill("<b>bold")
+    page.keyboard.press("Enter")
+    expect(lines(page)).to_have_count(1)
+    expect(page.locator(".f1.bold")).to_have_text("red")
+    expect(lines(page).locator(".text")).to_have_text("red <b>bold</b> \u2407")
+    search.fill("again and again")
+    page.keyboard.press("Enter")
+    expect(lines(page)).to_have_count(30)
+    more(page).get_by_label("Repeated lines as one").check()
+    page.keyboard.press("Escape")
+    expect(lines(page)).to_have_count(1)
+    expect(lines(page)).to_contain_text("\u00d730")
     expect(page.locator(".line time").first).to_be_visible()
-    page.get_by_label("time stamps").uncheck()
+    page.get_by_role("button", name="Time stamps").click()
     expect(page.locator(".line time")).to_have_count(0)
     page.reload()
     expect(page.locator(".line time")).to_have_count(0)
 
 
 def test_a_long_line_is_cut_and_can_be_seen_whole(page):
-    page.get_by_label("search", exact=True).fill("needle")
+    page.get_by_label("Search in the log").fill("needle")
     page.keyboard.press("Enter")
     expect(lines(page)).to_have_count(1)
     expect(lines(page)).to_contain_text("11,826 more characters")
@@ -256,7 +302,7 @@ def test_a_long_line_is_cut_and_can_be_seen_whole(page):
 
 
 def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page):
-    page.get_by_label("level").select_option("ERROR")
+    page.get_by_label("Level").select_option("ERROR")
     expect(lines(page)).to_have_count(2)
     with page.expect_download() as coming:
         page.get_by_role("link", name="Download what is filtered").click()
@@ -267,7 +313,7 @@ def test_what_is_shown_is_downloaded_and_told_as_a_command(cluster, failed, page
         "ERROR: lost rank 1",
         "ERROR: ZeroDivisionError: division by zero",
     ]
-    told = page.get_by_title("Copy", exact=True).inner_text()
+    told = page.locator(".logfoot .cmd code").inner_text()
     assert told.strip() == f"det trial logs {trial} --level ERROR"
     printed = cluster.det(*told.split()[1:]).stdout
     assert printed.startswith(text)
@@ -278,9 +324,9 @@ def test_everybody_can_read_it(page, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make setup")
     page.emulate_media(color_scheme=scheme)
-    see(page, "ZeroDivisionError")
-    page.get_by_role("button", name="First error").click()
-    page.get_by_label("search", exact=True).fill("a")
+    see(page, "lost rank 1")
+    assert violations(page) == {}
+    page.get_by_label("Search in the log").fill("a")
     page.keyboard.press("Enter")
     expect(page.locator("mark").first).to_be_visible()
     assert violations(page) == {}
@@ -293,21 +339,21 @@ def test_the_tail_keeps_its_place_and_counts_what_has_come(cluster, signed_in, t
     trial = cluster.first_trial(id)
     page = signed_in(cluster)
     page.goto(f"/det/experiments/{id}/trials/{trial}/logs")
-    status = page.locator(".place [role=status]")
-    expect(status).to_contain_text("· following")
+    status = page.locator(".logfoot [role=status]")
+    expect(status).to_contain_text("following")
     see(page, "tick 5")
     page.locator(".log").hover()
     # A little is enough: new lines come faster than a hand turns the wheel.
     page.mouse.wheel(0, -40)
     expect(status).to_contain_text("not following")
     wheel(page, -2000)
-    page.get_by_role("button", name=re.compile(r"\d+ new lines? ")).wait_for()
+    page.get_by_role("button", name=re.compile(r"\d+ new lines?")).wait_for()
     before = in_view(page)
-    wait_for(lambda: int(page.locator(".place button").inner_text().split()[0]) > 15, 20, "further lines")
+    wait_for(lambda: int(page.locator(".came").inner_text().split()[0]) > 15, 20, "further lines")
     assert in_view(page) == before
-    page.locator(".place button").click()
-    expect(page.locator(".place button")).to_have_count(0)
-    expect(status).to_contain_text("· following")
+    page.locator(".came").click()
+    expect(page.locator(".came")).to_have_count(0)
+    expect(status).to_contain_text("following")
     texts = lines(page).locator(".text").all_inner_texts()
     ticks = [int(text.split()[1]) for text in texts if text.startswith("tick")]
     # The newest, without a gap.

@@ -19,6 +19,7 @@ const Experiments = page(() => import("./pages/experiments"), "Experiments");
 const Login = page(() => import("./pages/login"), "Login");
 const Models = page(() => import("./pages/models"), "Models");
 const ModelPage = page(() => import("./pages/models"), "ModelPage");
+const NewExperiment = page(() => import("./pages/new"), "NewExperiment");
 const Queue = page(() => import("./pages/queue"), "Queue");
 const Settings = page(() => import("./pages/settings"), "Settings");
 const Tasks = page(() => import("./pages/tasks"), "Tasks");
@@ -60,6 +61,8 @@ export const App = () => (
         />
         <Route element={<Layout />}>
           <Route path="/dashboard" element={<Dashboard />} />
+          <Route path="/new" element={<NewExperiment />} />
+          <Route path="/experiments/new" element={<NewExperiment />} />
           <Route path="/experiments" element={<Experiments />} />
           <Route path="/projects/:project/experiments" element={<Experiments />} />
           <Route path="/projects/:project" element={<Experiments />} />

@@ -11,6 +11,7 @@ from det_contracts.expconf.length import Length, Unit
 from det_contracts.expconf.live import LIVE_FIELDS, revise
 from det_contracts.expconf.masking import MASK, is_masked, is_secret_name, masked, secrets_of, with_secrets
 from det_contracts.expconf.names import random_name
+from det_contracts.expconf.outline import Known, outline
 from det_contracts.expconf.views import (
     Device,
     Resources,
@@ -26,6 +27,7 @@ __all__ = [
     "BadEntrypoint",
     "ConfigErrors",
     "Device",
+    "Known",
     "Length",
     "Resources",
     "Retention",
@@ -41,6 +43,7 @@ __all__ = [
     "leaves",
     "masked",
     "merge",
+    "outline",
     "random_name",
     "resources",
     "retention",

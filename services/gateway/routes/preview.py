@@ -1,4 +1,4 @@
-"""What a search would do (REST spec, sections 3 and 8), and where it stands."""
+"""What a configuration may hold, what its search would do (REST spec, sections 3 and 8), where one stands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from det_contracts import queries
+from det_contracts import expconf, queries
 from det_contracts.problems import invalid
 from services.gateway.submit import configuration
 from services.gateway.web.visit import Asked, UserVisit
@@ -27,6 +27,12 @@ async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tup
         whole["reproducibility"]["experiment_seed"] = seed
     async with visit.backend.limits.previews.place(visit.user.username):
         return whole, await visit.peers.ask(queries.PreviewSearch(whole))
+
+
+@router.get("/experiment-config/fields")
+async def fields(visit: Asked) -> Response:
+    """Every field of a configuration: its kind, its default, the words it may be; for editors."""
+    return visit.answer({"fields": [msgspec.to_builtins(one) for one in expconf.outline()]})
 
 
 @router.post("/preview-hp-search")

@@ -74,6 +74,7 @@ ROUTES: dict[tuple[Permission, Kind], str] = {
     """,
     ("logged_in", "cluster"): """
         GET ~/me
+        GET ~/experiment-config/fields
         GET ~/auth/user
         POST ~/auth/logout
         GET ~/users

@@ -19,3 +19,12 @@ const text = (base64: string) => new TextDecoder().decode(Uint8Array.from(atob(b
 
 export const fileText = async (id: number, path: string): Promise<string> =>
   text((await send<{ file: string }>("POST", `experiments/${id}/file`, { path })).file);
+
+/** The file that a path of a traceback means: the longest of the tree that it ends with. */
+export function meant(tree: FileNode[], path: string): string {
+  const known = files(tree)
+    .map((one) => one.path)
+    .filter((one) => path === one || path.endsWith(`/${one}`))
+    .sort((a, b) => b.length - a.length);
+  return known[0] ?? path;
+}

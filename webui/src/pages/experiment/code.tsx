@@ -1,94 +1,150 @@
 import { useQuery } from "@tanstack/react-query";
+import { Download, File, FileDiff, FileText, Folder } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { useSearchParams } from "react-router";
 
-import { highlighted } from "../../code/highlight";
 import { useData } from "../../api/data";
-import { type FileNode, files, fileText } from "../../code/files";
 import type { Experiment } from "../../api/types";
-import { Card, Empty, Failure, Loaded } from "../../parts/basics";
+import "../../code/code.css";
+import { languageOf } from "../../code/colours";
+import { type FileNode, files, fileText, meant } from "../../code/files";
+import { Shown } from "../../code/shown";
+import { asYaml } from "../../code/yaml";
 import { save } from "../../parts/file";
 import { size } from "../../parts/format";
+import { IconButton, LinkButton, Segments } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { Empty, Failure, Loaded, Loading } from "../../ui/status";
 import { Difference } from "./difference";
 
-const CONFIG = " effective configuration";
 const SUBMITTED = " submitted configuration";
+const EFFECTIVE = " effective configuration";
 const DIFFERENCE = " difference to another experiment";
+const VIEWS = [
+  [SUBMITTED, "Submitted"],
+  [EFFECTIVE, "Effective"],
+  [DIFFERENCE, "Difference"],
+] as const;
 
+/** What ran: its files, its configuration as it was sent and with all defaults, and what differs from another. */
 export function Code({ one }: { one: Experiment }) {
   const [params, setParams] = useSearchParams();
-  const path = params.get("file") ?? SUBMITTED;
-  const open = (name: string) =>
+  const open = (name: string, at?: number) =>
     setParams(
       (before) => {
         before.set("file", name);
+        if (at) before.set("at", String(at));
+        else before.delete("at");
         return before;
       },
       { replace: true },
     );
-  const tree = useData<{ files: FileNode[] }>(`experiments/${one.id}/file_tree`);
-  const file = useQuery({ queryKey: ["file", one.id, path], queryFn: () => fileText(one.id, path), enabled: !path.startsWith(" ") });
-  const shown = path === CONFIG ? JSON.stringify(one.config, null, 2) : path === SUBMITTED ? one.originalConfig : file.data;
-  const name = path === CONFIG ? "config.json" : path === SUBMITTED ? "config.yaml" : path.split("/").at(-1)!;
+  const tree = useData<{ files: FileNode[] }>(one.unmanaged ? null : `experiments/${one.id}/file_tree`);
+  const asked = params.get("file") ?? SUBMITTED;
+  const isFile = !asked.startsWith(" ");
+  const path = isFile && tree.data ? meant(tree.data.files, asked) : asked;
   return (
-    <Card title="Code" more={<a href={`/experiments/${one.id}/model_def`}>Download all</a>}>
-      <div className="code">
+    <Card
+      title="Code"
+      flush
+      more={
+        one.unmanaged ? undefined : (
+          <LinkButton small kind="ghost" icon={<Download />} href={`/experiments/${one.id}/model_def`}>
+            Download all
+          </LinkButton>
+        )
+      }
+    >
+      <div className="files">
         <nav aria-label="Files">
-          <ul className="plain">
-            {[SUBMITTED, CONFIG, DIFFERENCE].map((special) => (
-              <li key={special}>
-                <button type="button" className="link" aria-current={path === special} onClick={() => open(special)}>
-                  {special.trim()}
+          <h3>Configuration</h3>
+          <ul>
+            {VIEWS.map(([id, words]) => (
+              <li key={id}>
+                <button type="button" aria-current={path === id} onClick={() => open(id)}>
+                  {id === DIFFERENCE ? <FileDiff className="s" /> : <FileText className="s" />} {words}
                 </button>
               </li>
             ))}
           </ul>
-          <Loaded found={tree}>{({ files }) => <Files files={files} path={path} onOpen={open} />}</Loaded>
-          {tree.data && <Search id={one.id} tree={tree.data.files} onOpen={open} />}
+          {!one.unmanaged && (
+            <>
+              <h3>Files</h3>
+              <Loaded found={tree}>{({ files }) => <Tree files={files} path={path} onOpen={open} />}</Loaded>
+              {tree.data && <Search id={one.id} tree={tree.data.files} onOpen={open} />}
+            </>
+          )}
         </nav>
         {path === DIFFERENCE ? (
           <Difference one={one} />
-        ) : file.error ? (
-          <Failure error={file.error} />
-        ) : shown === undefined ? (
-          <Empty>Choose a file.</Empty>
+        ) : isFile ? (
+          <Loaded found={tree}>{() => <OneFile key={path} id={one.id} path={path} at={Number(params.get("at") ?? 0)} />}</Loaded>
         ) : (
-          <section className="file">
-            <p className="actions">
-              <strong>{path.trim()}</strong>
-              <button type="button" onClick={() => save(name, shown, "text/plain")}>
-                Download
-              </button>
-            </p>
-            <pre tabIndex={0} role="region" aria-label={path.trim()}>
-              {highlighted(shown)}
-            </pre>
-          </section>
+          <Text
+            name={path === SUBMITTED ? "submitted configuration" : "effective configuration"}
+            file="config.yaml"
+            text={path === SUBMITTED ? asYaml(one.originalConfig) : asYaml(one.config)}
+            view={path}
+            onView={open}
+          />
         )}
       </div>
     </Card>
   );
 }
 
-function Files({ files, path, onOpen }: { files: FileNode[]; path: string; onOpen: (path: string) => void }) {
+function OneFile({ id, path, at }: { id: number; path: string; at: number }) {
+  const file = useQuery({ queryKey: ["file", id, path], queryFn: () => fileText(id, path), retry: false });
+  if (file.error) return <Failure error={file.error} />;
+  if (file.data === undefined) return <Loading />;
+  return <Text name={path} file={path.split("/").at(-1)!} text={file.data} at={at} />;
+}
+
+interface TextProps {
+  name: string;
+  file: string;
+  text: string;
+  at?: number;
+  view?: string;
+  onView?: (view: string) => void;
+}
+
+function Text({ name, file, text, at, view, onView }: TextProps) {
   return (
-    <ul className="plain">
+    <section>
+      <div className="fhead">
+        <span className="mono cut" title={name}>
+          {name}
+        </span>
+        {view && onView && <Segments small name="Configuration" value={view} options={VIEWS} onChange={onView} />}
+        <span className="sm ink3 nowrap">{size(new Blob([text]).size)}</span>
+        <IconButton icon={<Download />} label="Download" onClick={() => save(file, text, "text/plain")} />
+      </div>
+      <Shown text={text} language={languageOf(file)} label={name} at={at} />
+    </section>
+  );
+}
+
+function Tree({ files, path, onOpen }: { files: FileNode[]; path: string; onOpen: (path: string) => void }) {
+  return (
+    <ul>
       {files.map((one) => (
         <li key={one.path}>
           {one.isDir ? (
             <details open>
-              <summary>{one.name}/</summary>
-              <Files files={one.files} path={path} onOpen={onOpen} />
+              <summary>
+                <Folder className="s" /> <span className="cut">{one.name}</span>
+              </summary>
+              <Tree files={one.files} path={path} onOpen={onOpen} />
             </details>
           ) : (
             <button
               type="button"
-              className="link"
-              title={size(one.contentLength)}
+              title={`${one.path}, ${size(one.contentLength)}`}
               aria-current={path === one.path}
               onClick={() => onOpen(one.path)}
             >
-              {one.name}
+              <File className="s" /> <span className="cut">{one.name}</span>
             </button>
           )}
         </li>
@@ -105,7 +161,7 @@ interface Hit {
 const MOST_HITS = 100;
 
 /** Looks for a text in all files that can be shown. */
-function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (path: string) => void }) {
+function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (path: string, at: number) => void }) {
   const [wanted, setWanted] = useState("");
   const found = useQuery({
     queryKey: ["search files", id, wanted],
@@ -113,13 +169,9 @@ function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (p
     queryFn: async () => {
       const hits: Hit[] = [];
       for (const file of files(tree)) {
-        const text = await fileText(id, file.path);
-        text
-          .split("\n")
-          .forEach(
-            (line, at) =>
-              line.toLowerCase().includes(wanted.toLowerCase()) && hits.push({ path: file.path, line: at + 1, text: line.trim() }),
-          );
+        const lines = (await fileText(id, file.path)).split("\n");
+        for (const [at, line] of lines.entries())
+          if (line.toLowerCase().includes(wanted.toLowerCase())) hits.push({ path: file.path, line: at + 1, text: line.trim() });
         if (hits.length > MOST_HITS) break;
       }
       return hits.slice(0, MOST_HITS);
@@ -131,22 +183,22 @@ function Search({ id, tree, onOpen }: { id: number; tree: FileNode[]; onOpen: (p
   };
   return (
     <form onSubmit={look}>
-      <label>
-        Search in files
-        <input type="search" name="text" />
-      </label>
+      <span className="field s">
+        <input type="search" name="text" aria-label="Search in files" placeholder="Search in files" />
+      </span>
       {found.error ? <Failure error={found.error} /> : null}
       {wanted && found.data && (
-        <ul className="plain" aria-live="polite">
+        <ul aria-live="polite">
           {found.data.map((hit) => (
             <li key={`${hit.path}:${hit.line}`}>
-              <button type="button" className="link" onClick={() => onOpen(hit.path)} title={hit.text}>
-                {hit.path}:{hit.line}
-              </button>{" "}
-              <code>{hit.text.slice(0, 60)}</code>
+              <button type="button" onClick={() => onOpen(hit.path, hit.line)} title={hit.text}>
+                <span className="cut">
+                  {hit.path}:{hit.line} <code className="ink3">{hit.text.slice(0, 60)}</code>
+                </span>
+              </button>
             </li>
           ))}
-          {!found.data.length && <li>Nowhere.</li>}
+          {!found.data.length && <Empty>Nowhere.</Empty>}
         </ul>
       )}
     </form>

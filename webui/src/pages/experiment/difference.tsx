@@ -2,11 +2,13 @@ import { useQuery } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 
 import { get } from "../../api/client";
-import { diff, fields, short } from "../../code/diff";
+import { fields, lines, short } from "../../code/changes";
 import { type FileNode, files, fileText } from "../../code/files";
 import type { Experiment } from "../../api/types";
-import { Empty, Failure } from "../../parts/basics";
 import { flat } from "../../parts/format";
+import { Fold } from "../../ui/card";
+import { NumberField } from "../../ui/field";
+import { Empty, Failure, Loading } from "../../ui/status";
 
 interface Changed {
   path: string;
@@ -50,30 +52,29 @@ export function Difference({ one }: { one: Experiment }) {
       { replace: true },
     );
   return (
-    <section className="file">
-      <form className="controls" onSubmit={(event) => event.preventDefault()}>
-        <label>
-          compared with experiment
-          <input type="number" min={1} value={other || ""} onChange={(event) => compare(event.target.value)} />
-        </label>
+    <section aria-label="difference to another experiment">
+      <form className="differs" onSubmit={(event) => event.preventDefault()}>
+        <NumberField label="Compared with experiment" min={1} value={String(other || "")} onChange={compare} />
       </form>
       {found.error ? <Failure error={found.error} /> : null}
       {!other && <Empty>It was not forked from another. Name one to compare it with.</Empty>}
+      {found.isLoading && <Loading />}
       {found.data && <Shown one={one} before={found.data.before} changed={found.data.changed} />}
     </section>
   );
 }
 
 const value = (one: unknown) => (one === undefined ? "" : JSON.stringify(one));
+const SIGNS = { add: "+", del: "\u2212", same: "", gap: "" };
 
 function Shown({ one, before, changed }: { one: Experiment; before: Experiment; changed: Changed[] }) {
   const differing = fields(flat(before.config), flat(one.config));
   return (
-    <>
+    <div className="stack differs">
       <h3>Configuration</h3>
       {differing.length ? (
-        <div className="scroll">
-          <table aria-label="Differing fields">
+        <div className="tw">
+          <table aria-label="Differing fields" className="pairs">
             <thead>
               <tr>
                 <th>Field</th>
@@ -85,10 +86,10 @@ function Shown({ one, before, changed }: { one: Experiment; before: Experiment; 
               {differing.map(([name, was, is]) => (
                 <tr key={name}>
                   <th scope="row">{name}</th>
-                  <td className="wide">
+                  <td>
                     <code>{value(was)}</code>
                   </td>
-                  <td className="wide">
+                  <td>
                     <code>{value(is)}</code>
                   </td>
                 </tr>
@@ -102,20 +103,23 @@ function Shown({ one, before, changed }: { one: Experiment; before: Experiment; 
       <h3>Files</h3>
       {!changed.length && <p>Nothing differs.</p>}
       {changed.map((file) => (
-        <details key={file.path} open>
-          <summary>
-            {file.path} {file.before === null ? "(only here)" : file.after === null ? "(only there)" : ""}
-          </summary>
-          <div className="diff">
-            {short(diff(file.before ?? "", file.after ?? "")).map((line, at) => (
-              <span key={at} className={line.kind}>
-                {line.kind === "add" ? "+ " : line.kind === "del" ? "- " : "  "}
-                {line.text}
-              </span>
+        <Fold
+          key={file.path}
+          open
+          title={`${file.path} ${file.before === null ? "(only here)" : file.after === null ? "(only there)" : ""}`}
+        >
+          <div className="source plain">
+            {short(lines(file.before ?? "", file.after ?? "")).map((line, at) => (
+              <div key={at} className={`ln ${line.kind}`} data-sign={SIGNS[line.kind]}>
+                <span>
+                  {line.kind !== "same" && line.kind !== "gap" && <span className="vh">{line.kind === "add" ? "added " : "removed "}</span>}
+                  {line.text}
+                </span>
+              </div>
             ))}
           </div>
-        </details>
+        </Fold>
       ))}
-    </>
+    </div>
   );
 }

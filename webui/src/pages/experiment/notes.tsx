@@ -1,14 +1,24 @@
+import { PencilLine } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
 import { useChange } from "../../api/data";
 import type { Experiment } from "../../api/types";
-import { Card, Failure } from "../../parts/basics";
 import { Markdown } from "../../parts/markdown";
+import { Button } from "../../ui/button";
+import { Card } from "../../ui/card";
+import { TextArea, TextField } from "../../ui/field";
+import { Empty, Failure } from "../../ui/status";
+import { toast } from "../../ui/toast";
+
+const rowsOf = (text: string) => Math.min(Math.max(text.split("\n").length + 2, 10), 30);
 
 /** Everything that people write about an experiment. */
 export function Notes({ one }: { one: Experiment }) {
-  const [done, setDone] = useState("");
-  const change = useChange(() => setDone("Saved."));
+  const [writing, setWriting] = useState(false);
+  const change = useChange(() => {
+    setWriting(false);
+    toast({ text: "Saved." });
+  });
   const save = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget);
@@ -19,30 +29,38 @@ export function Notes({ one }: { one: Experiment }) {
     const body = { name: form.get("name"), description: form.get("description"), notes: form.get("notes"), labels };
     change.mutate({ method: "PATCH", path: `experiments/${one.id}`, body });
   };
+  if (!writing)
+    return (
+      <Card
+        title="Notes"
+        more={
+          <Button small icon={<PencilLine />} onClick={() => setWriting(true)}>
+            Edit
+          </Button>
+        }
+      >
+        {one.notes ? (
+          <Markdown text={one.notes} />
+        ) : (
+          <Empty icon={<PencilLine className="l" />}>Nothing is noted yet. What did you want to find out?</Empty>
+        )}
+      </Card>
+    );
   return (
-    <Card>
-      {one.notes && <Markdown text={one.notes} />}
+    <Card title="Notes">
       <form className="form" onSubmit={save}>
-        <label>
-          Name
-          <input name="name" defaultValue={one.name} />
-        </label>
-        <label>
-          Description
-          <input name="description" defaultValue={one.description} />
-        </label>
-        <label>
-          Labels, with commas
-          <input name="labels" defaultValue={one.labels.join(", ")} />
-        </label>
-        <label>
-          Notes, in Markdown
-          <textarea name="notes" rows={12} defaultValue={one.notes} />
-        </label>
-        <button type="submit" className="main">
-          Save
-        </button>{" "}
-        <span role="status">{done}</span>
+        <TextField label="Name" name="name" defaultValue={one.name} required />
+        <TextField label="Description" name="description" defaultValue={one.description} />
+        <TextField label="Tags" hint="with commas between them" name="labels" defaultValue={one.labels.join(", ")} />
+        <TextArea label="Notes" hint="Markdown; HTML stays text" name="notes" rows={rowsOf(one.notes)} defaultValue={one.notes} />
+        <div className="foot">
+          <Button kind="primary" type="submit" disabled={change.isPending}>
+            Save
+          </Button>
+          <Button kind="ghost" onClick={() => setWriting(false)}>
+            Cancel
+          </Button>
+        </div>
         {change.error ? <Failure error={change.error} /> : null}
       </form>
     </Card>

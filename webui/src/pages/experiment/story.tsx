@@ -3,8 +3,13 @@ import { Link, useSearchParams } from "react-router";
 
 import { get, query } from "../../api/client";
 import { useData } from "../../api/data";
-import { Card, Copyable, Empty, Failure, Loaded } from "../../parts/basics";
 import { duration } from "../../parts/format";
+import { Button } from "../../ui/button";
+import { Card, Fold, Note } from "../../ui/card";
+import { Select } from "../../ui/field";
+import { Empty, Failure, Loaded } from "../../ui/status";
+import { Copyable } from "../../ui/text";
+import "./story.css";
 
 export interface Step {
   position: number;
@@ -32,7 +37,7 @@ export function Story({ kind, id, topic, trials }: { kind: string; id: number | 
         <Loaded found={why}>
           {(told) => (
             <>
-              {told.waitsFor && <p className="bad">{told.waitsFor}</p>}
+              {told.waitsFor && <Note kind="warn">{told.waitsFor}</Note>}
               <Steps steps={told.steps} />
             </>
           )}
@@ -57,14 +62,14 @@ const Steps = ({ steps }: { steps: Step[] }) => (
 
 const Moment = ({ at }: { at: string }) => (
   <time dateTime={at} title={new Date(at).toLocaleString()}>
-    {new Date(at).toLocaleTimeString()}
+    {new Date(at).toLocaleTimeString(undefined, { hourCycle: "h23" })}
   </time>
 );
 
 const Words = ({ step }: { step: Step }) => (
   <span>
     {step.what}
-    {step.reason && <span className="soft">: {step.reason}</span>} <span className="actor">{step.actor}</span>
+    {step.reason && <span className="ink2">: {step.reason}</span>} <span className="ink3 sm">{step.actor}</span>
   </span>
 );
 
@@ -92,6 +97,22 @@ export const said = (one: Stretch) => {
   return `${DID[one.what]}${by} ${duration(took(one))}`;
 };
 
+const MOST_PARTS = 40;
+/** So many are told at once. */
+const FEW = 12;
+
+/** At most so many: the shortest go into the one before them. */
+function parts(stretches: Stretch[]): Stretch[] {
+  const all = stretches.map((one) => ({ ...one }));
+  while (all.length > MOST_PARTS) {
+    let shortest = 1;
+    for (let at = 2; at < all.length; at++) if (took(all[at]!) < took(all[shortest]!)) shortest = at;
+    all[shortest - 1]!.until = all[shortest]!.until;
+    all.splice(shortest, 1);
+  }
+  return all;
+}
+
 function TimelineCard({ id, topic }: { id: number; topic: string }) {
   const found = useData<Timeline>(`experiments/${id}/timeline`, [topic], true, REST_MS);
   return (
@@ -101,7 +122,7 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
           stretches.length ? (
             <>
               <div className="strip" role="img" aria-label={stretches.map(said).join("; ")}>
-                {stretches.map((one) => (
+                {parts(stretches).map((one) => (
                   <span
                     key={one.position}
                     className={one.what}
@@ -110,24 +131,26 @@ function TimelineCard({ id, topic }: { id: number; topic: string }) {
                   />
                 ))}
               </div>
-              <p className="facts soft">
+              <p className="toolbar sm ink2 sums">
                 {Object.entries(seconds).map(([what, sum]) => (
                   <span key={what}>
                     <span className={`key ${what}`} aria-hidden /> {DID[what]} {duration(sum)} in all{" "}
                   </span>
                 ))}
               </p>
-              <ol className="story">
-                {stretches.map((one) => (
-                  <li key={one.position}>
-                    <Moment at={one.since} />
-                    <span>
-                      {said(one)}
-                      {one.until ? "" : ", until now"} <span className="soft">{one.reason}</span>
-                    </span>
-                  </li>
-                ))}
-              </ol>
+              <Fold title={`Each of its ${stretches.length} parts`} open={stretches.length <= FEW}>
+                <ol className="story">
+                  {stretches.map((one) => (
+                    <li key={one.position}>
+                      <Moment at={one.since} />
+                      <span>
+                        {said(one)}
+                        {one.until ? "" : ", until now"} <span className="ink2">{one.reason}</span>
+                      </span>
+                    </li>
+                  ))}
+                </ol>
+              </Fold>
             </>
           ) : (
             <Empty>Nothing has happened yet.</Empty>
@@ -194,7 +217,7 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
           const shown = steps.filter((step) => (!owner || step.name.startsWith(`${owner}.`)) && (!word || step.name === word));
           return (
             <>
-              <div className="controls">
+              <div className="toolbar sifts">
                 <Choice
                   label="stated by"
                   value={owner}
@@ -203,13 +226,13 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
                 />
                 <Choice label="kind" value={word} values={kinds} onChange={(value) => set("kind", value)} />
                 {trials && <Choice label="trial" value={trial} values={trials.map(String)} onChange={(value) => set("trial", value)} />}
-                <span role="status">
+                <span role="status" className="ink3 sm">
                   {shown.length} of {steps.length} events
                 </span>
                 {told.more && !done && (
-                  <button type="button" onClick={() => void more(steps)}>
+                  <Button small onClick={() => void more(steps)}>
                     Earlier ones
-                  </button>
+                  </Button>
                 )}
               </div>
               {failure ? <Failure error={failure} /> : null}
@@ -234,17 +257,8 @@ export function Explorer({ kind, id, topic, trials }: { kind: string; id: number
 const OWNERS = ["searcher", "scheduler", "metrics", "checkpoints", "gateway", "worker", "trial"];
 
 function Choice({ label, value, values, onChange }: { label: string; value: string; values: string[]; onChange: (value: string) => void }) {
-  return (
-    <label>
-      {label}
-      <select value={value} onChange={(event) => onChange(event.target.value)}>
-        <option value="">any</option>
-        {[...new Set([...values, value])].filter(Boolean).map((one) => (
-          <option key={one}>{one}</option>
-        ))}
-      </select>
-    </label>
-  );
+  const options = [...new Set([...values, value])].filter(Boolean).map((one): [string, string] => [one, one]);
+  return <Select small label={label} value={value} options={[["", "any"], ...options]} onChange={onChange} />;
 }
 
 function Event({ step, open, onOpen }: { step: Step; open: boolean; onOpen: (open: boolean) => void }) {
@@ -275,18 +289,20 @@ function Detail({ position }: { position: number }) {
         <>
           {steps.length > 1 ? (
             <>
-              <p className="soft">It came of</p>
+              <p className="ink3 sm">It came of</p>
               <div className="chain">
                 <Steps steps={steps.slice(1)} />
               </div>
             </>
           ) : (
-            <p className="soft">Nothing in the log led to it: somebody did it, or it was seen.</p>
+            <p className="ink3 sm">Nothing in the log led to it: somebody did it, or it was seen.</p>
           )}
-          <p className="soft">
+          <p className="ink3 sm">
             Event {position} on <code>{subject}</code>, <Link to={`/system/events?event=${position}`}>among all events</Link>
           </p>
-          <pre tabIndex={0}>{JSON.stringify(record, null, 2)}</pre>
+          <pre tabIndex={0} className="code">
+            {JSON.stringify(record, null, 2)}
+          </pre>
         </>
       )}
     </Loaded>

@@ -1,96 +1,191 @@
+/** The one row of tools above the lines. */
+
+import { Clock, Download, Maximize2, Search as Glass, SlidersHorizontal, TextAlignStart, WrapText } from "lucide-react";
 import { useEffect, useState } from "react";
 
-import { type Choice, type Filters, LEVELS } from "./filters";
+import { query } from "../../api/client";
+import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
+import { Check, Select } from "../../ui/field";
+import { Popover } from "../../ui/menu";
+import { type Choice, type Filters, isFiltered, LEVELS, shown } from "./filters";
 import type { Summary } from "./source";
 
-type Change = (change: Record<string, string | null>) => void;
+export type Change = (change: Record<string, string | null>) => void;
+export const NO = "0";
 
-/** Which lines are shown. */
-export function FilterControls({ filters, summary, onChange }: { filters: Filters; summary: Summary; onChange: Change }) {
-  const { levels } = summary;
-  const known = LEVELS.map((name) => [name, levels[`LOG_LEVEL_${name}`] ?? 0] as const);
-  const ranks = [...(summary.withoutRank && summary.rankIds.length ? ["-1"] : []), ...summary.rankIds.map(String)];
-  const choices: [Choice, string[]][] = [
-    ["rank", ranks],
-    ["agent", summary.agentIds],
-    ["run", summary.allocationIds],
-    ["stream", summary.stdtypes],
-    ["source", summary.sources],
+type Place = "start" | "cause" | "errors" | "end" | "";
+
+interface Props {
+  source: string;
+  filters: Filters;
+  summary: Summary;
+  params: URLSearchParams;
+  place: Place;
+  /** Whether the cause of a failure is known, and more lines may come. */
+  hasCause: boolean;
+  over: boolean;
+  onChange: Change;
+  onHit: (back: boolean) => void;
+  onPlace: (place: Place) => void;
+  onCopy: () => void;
+  onFull: () => void;
+}
+
+export function Tools({ source, filters, summary, params, place, hasCause, over, onChange, onHit, onPlace, onCopy, onFull }: Props) {
+  const { levels, lines } = summary;
+  const errors = summary.marks.reduce((sum, part) => sum + part.errors, 0);
+  const places: [Place, string][] = [
+    ["start", "Start"],
+    ...(hasCause ? ([["cause", "At the cause"]] as [Place, string][]) : []),
+    ...(summary.firstError ? ([["errors", errors ? `Errors ${errors.toLocaleString("en")}` : "Errors"]] as [Place, string][]) : []),
+    ["end", over ? "End" : "Follow"],
   ];
+  const on = (name: string) => params.get(name) !== NO;
+  const toggle = (name: string) => onChange({ [name]: on(name) ? NO : null });
   return (
-    <>
-      <label>
-        level
-        <select value={filters.level} onChange={(event) => onChange({ level: event.target.value })}>
-          <option value="">all</option>
-          {known.map(([name], at) => (
-            <option key={name} value={name}>{`${name} and above (${known
-              .slice(at)
-              .reduce((sum, [, count]) => sum + count, 0)
-              .toLocaleString("en")})`}</option>
-          ))}
-        </select>
-      </label>
-      {choices
-        .filter(([name, values]) => name === "rank" || values.length > 1 || filters[name])
-        .map(([name, values]) => (
-          <label key={name}>
-            {name}
-            <select value={filters[name]} onChange={(event) => onChange({ [name]: event.target.value })}>
-              <option value="">all</option>
-              {[...new Set([...values, filters[name]])].filter(Boolean).map((one) => (
-                <option key={one} value={one}>
-                  {one === "-1" ? "none" : one}
-                </option>
-              ))}
-            </select>
-          </label>
-        ))}
-    </>
+    <div className="toolbar tools">
+      <Search filters={filters} lines={lines} onChange={onChange} onHit={onHit} />
+      <Select small label="Level" value={filters.level} options={levelsOf(levels)} onChange={(level) => onChange({ level })} />
+      {summary.rankIds.length > 0 && (
+        <Select small label="Ranks" value={filters.rank} options={ranksOf(summary)} onChange={(rank) => onChange({ rank })} />
+      )}
+      <More filters={filters} summary={summary} params={params} onChange={onChange} onHit={onHit} onCopy={onCopy} />
+      <Segments small name="Go to" value={place} options={places} onChange={onPlace} />
+      <span className="sp" />
+      {hasCause && (
+        <Button
+          small
+          kind="ghost"
+          icon={<TextAlignStart />}
+          pressed={on("fold")}
+          onClick={() => toggle("fold")}
+          tip="Lines of other ranks that came of the failure"
+        >
+          Fold what follows
+        </Button>
+      )}
+      <IconButton icon={<WrapText />} label="Wrap lines" pressed={on("wrap")} onClick={() => toggle("wrap")} />
+      <IconButton icon={<Clock />} label="Time stamps" pressed={on("times")} onClick={() => toggle("times")} />
+      <LinkButton
+        small
+        kind="ghost"
+        icon={<Download />}
+        label={isFiltered(filters) ? "Download what is filtered" : "Download"}
+        href={`/api/v1/${source}/logs/download${query(shown(filters))}`}
+      />
+      <IconButton icon={<Maximize2 />} label="Full screen" onClick={onFull} />
+    </div>
   );
 }
 
-interface SearchProps {
-  filters: Filters;
-  onChange: Change;
-  onHit: (back: boolean) => void;
+function levelsOf(levels: Record<string, number>): [string, string][] {
+  const known = LEVELS.map((name) => [name, levels[`LOG_LEVEL_${name}`] ?? 0] as const);
+  const above = (at: number) => known.slice(at).reduce((sum, [, count]) => sum + count, 0);
+  const words = known.map(([name], at): [string, string] => [name, `${name} and above (${above(at).toLocaleString("en")})`]);
+  return [["", "all"], ...words];
 }
 
-/** What is looked for, and whether other lines are shown, too. */
-export function Search({ filters, onChange, onHit }: SearchProps) {
+function ranksOf(summary: Summary): [string, string][] {
+  const ranks = summary.rankIds.map((rank): [string, string] => [String(rank), String(rank)]);
+  return [["", `all ${ranks.length}`], ...(summary.withoutRank ? ([["-1", "none"]] as [string, string][]) : []), ...ranks];
+}
+
+/** What is looked for. */
+function Search({
+  filters,
+  lines,
+  onChange,
+  onHit,
+}: {
+  filters: Filters;
+  lines: number;
+  onChange: Change;
+  onHit: (back: boolean) => void;
+}) {
   const [text, setText] = useState(filters.text);
   useEffect(() => setText(filters.text), [filters.text]);
   const enter = (back: boolean) => (text === filters.text ? text && onHit(back) : onChange({ text, line: null }));
   return (
-    <>
-      <label>
-        search
-        <input
-          type="search"
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-          onKeyDown={(event) => event.key === "Enter" && enter(event.shiftKey)}
-          onBlur={() => text !== filters.text && onChange({ text, line: null })}
+    <span className="field s search">
+      <Glass className="s" />
+      <input
+        type="search"
+        aria-label="Search in the log"
+        placeholder={filters.regex ? "Regular expression" : `Search in ${lines.toLocaleString("en")} lines`}
+        value={text}
+        spellCheck={false}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={(event) => event.key === "Enter" && enter(event.shiftKey)}
+        onBlur={() => text !== filters.text && onChange({ text, line: null })}
+      />
+      {!text && <kbd aria-hidden>/</kbd>}
+    </span>
+  );
+}
+
+const NAMES: [Choice, string, (summary: Summary) => string[]][] = [
+  ["agent", "Agent", (summary) => summary.agentIds],
+  ["run", "Run", (summary) => summary.allocationIds],
+  ["stream", "Stream", (summary) => summary.stdtypes],
+  ["source", "Source", (summary) => summary.sources],
+];
+
+interface MoreProps {
+  filters: Filters;
+  summary: Summary;
+  params: URLSearchParams;
+  onChange: Change;
+  onHit: (back: boolean) => void;
+  onCopy: () => void;
+}
+
+/** What is used less often. */
+function More({ filters, summary, params, onChange, onHit, onCopy }: MoreProps) {
+  const used =
+    NAMES.filter(([name]) => filters[name]).length + Number(filters.regex) + Number(!filters.only) + Number(params.get("collapse") === "1");
+  return (
+    <Popover small kind="ghost" icon={<SlidersHorizontal />} label="More filters" count={used || undefined}>
+      <div className="form">
+        {NAMES.map(([name, label, values]) => (
+          <Select
+            key={name}
+            above
+            label={label}
+            value={filters[name]}
+            options={[
+              ["", "all"],
+              ...[...new Set([...values(summary), filters[name]])].filter(Boolean).map((one): [string, string] => [one, one]),
+            ]}
+            onChange={(value) => onChange({ [name]: value })}
+          />
+        ))}
+        <Check
+          label={
+            <span title="As RE2 has it; (?i) at its beginning takes upper and lower case for the same">
+              The search is a regular expression
+            </span>
+          }
+          checked={filters.regex}
+          onChange={(on) => onChange({ re: on ? "1" : null })}
         />
-      </label>
-      <label title="A regular expression, as RE2 has it; (?i) at its beginning takes upper and lower case for the same">
-        <input type="checkbox" checked={filters.regex} onChange={(event) => onChange({ re: event.target.checked ? "1" : null })} />
-        regular expression
-      </label>
-      {filters.text && (
-        <>
-          <label>
-            <input type="checkbox" checked={filters.only} onChange={(event) => onChange({ all: event.target.checked ? null : "1" })} />
-            only hits
-          </label>
-          <button type="button" onClick={() => onHit(true)} title="Shift+Enter in the search, N in the log">
+        <Check label="Show only lines that it finds" checked={filters.only} onChange={(on) => onChange({ all: on ? null : "1" })} />
+        <Check
+          label="Repeated lines as one"
+          checked={params.get("collapse") === "1"}
+          onChange={(on) => onChange({ collapse: on ? "1" : null })}
+        />
+        <div className="foot">
+          <Button small keys="Shift N" not={filters.text ? undefined : "Nothing is looked for"} onClick={() => onHit(true)}>
             Previous hit
-          </button>
-          <button type="button" onClick={() => onHit(false)} title="Enter in the search, n in the log">
+          </Button>
+          <Button small keys="N" not={filters.text ? undefined : "Nothing is looked for"} onClick={() => onHit(false)}>
             Next hit
-          </button>
-        </>
-      )}
-    </>
+          </Button>
+          <Button small onClick={onCopy} tip="The lines around here, as plain text">
+            Copy lines
+          </Button>
+        </div>
+      </div>
+    </Popover>
   );
 }

@@ -1,21 +1,29 @@
-/** The log of a trial or task: a window that moves through all of it, with filters, search and links to lines. */
+/** The log of a trial or task: the cause first, then a window that moves through all of it. */
 
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useRef, useState } from "react";
-import { useSearchParams } from "react-router";
+import { ArrowDown } from "lucide-react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useParams, useSearchParams } from "react-router";
 
-import { get, query } from "../../api/client";
-import { Copyable, Empty, Failure, Loaded } from "../basics";
-import { number } from "../format";
-import { plain } from "./ansi";
-import { FilterControls, Search } from "./controls";
-import { commandLine, filtersOf, hits, isFiltered, shown } from "./filters";
-import { LineList } from "./list";
-import { type Reading, type Target, useReading } from "./reading";
+import { get } from "../../api/client";
+import { Button } from "../../ui/button";
+import { Empty, Failure, Loaded } from "../../ui/status";
+import { toast } from "../../ui/toast";
+import { CauseCard } from "./card";
+import type { Cause } from "./cause";
+import { type Change, NO, Tools } from "./controls";
+import { filtersOf, hits, isFiltered, shown } from "./filters";
+import { Foot } from "./foot";
+import { LineList, type View } from "./list";
+import "./logs.css";
+import { plain } from "./paint";
+import { type Target, useReading } from "./reading";
 import { Source, type Summary, whole } from "./source";
+import { Strip } from "./strip";
 import type { Line } from "./window";
 
 const FRESH_MS = 5000;
+const SETTLED_MS = 150;
 
 interface Props {
   /** Path of whose log it is, such as `trials/7`. */
@@ -27,21 +35,39 @@ interface Props {
 
 export function Logs(props: Props) {
   const [over, setOver] = useState(false);
+  const { source, failed } = props;
   const found = useQuery({
-    queryKey: ["log", props.source],
-    queryFn: () => get<Summary>(`${props.source}/logs/summary`),
+    queryKey: ["log", source],
+    queryFn: () => get<Summary>(`${source}/logs/summary`),
     refetchInterval: over ? false : FRESH_MS,
   });
-  return <Loaded found={found}>{(summary) => <Log key={props.source} {...props} summary={summary} onOver={setOver} />}</Loaded>;
+  const cause = useQuery({
+    queryKey: ["log cause", source],
+    enabled: Boolean(failed),
+    queryFn: async () => (await get<{ cause: Cause | null }>(`${source}/logs/cause`)).cause,
+    // The last lines come a moment after the end.
+    refetchInterval: over ? false : FRESH_MS,
+  });
+  // Where the cause is not known the log is shown all the same.
+  if (failed && cause.isPending) return <Loaded found={cause}>{() => null}</Loaded>;
+  return (
+    <Loaded found={found}>
+      {(summary) => <Log key={source} {...props} summary={summary} cause={cause.data ?? null} onOver={setOver} />}
+    </Loaded>
+  );
 }
 
-const NO = "0";
+interface LogProps extends Props {
+  summary: Summary;
+  cause: Cause | null;
+  onOver: (over: boolean) => void;
+}
 
-function Log({ source, command, failed, summary, onOver }: Props & { summary: Summary; onOver: (over: boolean) => void }) {
+function Log({ source, command, summary, cause, onOver }: LogProps) {
   const [params, setParams] = useSearchParams();
   const filters = filtersOf(params);
   const chosen = params.get("line") ? Number(params.get("line")) : null;
-  const change = (values: Record<string, string | null>) =>
+  const change: Change = (values) =>
     setParams(
       (before) => {
         Object.entries(values).forEach(([name, value]) => (value ? before.set(name, value) : before.delete(name)));
@@ -50,237 +76,174 @@ function Log({ source, command, failed, summary, onOver }: Props & { summary: Su
       { replace: true },
     );
 
-  const opening = useRef<Target>(openingOf(params, failed ? summary : null)).current;
+  const opening = useRef<Target>(openingOf(params, cause)).current;
   const mark = filters.text && filters.regex ? { mark: filters.text } : {};
+  const isAll = !isFiltered(filters);
   const reading = useReading(
     source,
     { ...shown(filters), ...mark },
     chosen !== null ? { id: chosen } : opening,
     Number(summary.lastLine ?? 0),
+    isAll,
   );
-  const [top, setTop] = useState(0);
+  const [view, setView] = useState<View>({ first: 0, last: 0 });
   const [opened, setOpened] = useState<{ id: number; text: string } | null>(null);
   const frame = useRef<HTMLDivElement>(null);
+  useFill(frame, cause);
   useEffect(() => onOver(reading.over), [onOver, reading.over]);
   const line = reading.lines.find((one) => one.id === chosen);
 
   const leap = (id: string | null) => {
     if (id === null) return;
     // Filters may hide the line.
-    if (isFiltered(filters)) setParams(new URLSearchParams({ line: id }), { replace: true });
-    else change({ line: id });
+    if (isAll) change({ line: id });
+    else setParams(new URLSearchParams({ line: id }), { replace: true });
     reading.go({ id: Number(id) });
   };
-  const hit = async (back: boolean) => {
-    const asked = new Source(source, hits(filters), new AbortController().signal, reading.tellSearched);
+  const asked = (wanted: Record<string, unknown>) => new Source(source, wanted, new AbortController().signal, reading.tellSearched);
+  const next = async (wanted: Record<string, unknown>[], back: boolean, what: string) => {
     const from = chosen ?? reading.lines[0]?.id ?? 0;
-    const place = await (back ? asked.before({ beforeId: from }, 1) : asked.behind({ afterId: chosen ?? from - 1 }, 1));
-    const id = place.lines[0]?.id;
-    if (id === undefined) return reading.tell(back ? "No hit before this line." : "No hit behind this line.");
+    const pages = await Promise.all(
+      wanted.map((one) => (back ? asked(one).before({ beforeId: from }, 1) : asked(one).behind({ afterId: chosen ?? from - 1 }, 1))),
+    );
+    const ids = pages.flatMap((page) => page.lines.map((one) => one.id));
+    if (!ids.length) return reading.tell(`No ${what} ${back ? "before" : "behind"} this line.`);
+    const id = back ? Math.max(...ids) : Math.min(...ids);
     change({ line: String(id) });
     reading.go({ id });
   };
+  const hit = (back: boolean) => void next([hits(filters)], back, "hit");
+  const error = (back: boolean) => void next(ERRORS, back, "error");
   const onKey = (key: string): boolean => {
     if (key === "Home") reading.go("start");
     else if (key === "End") reading.go("end");
-    else if (key === "n" || key === "N") void (filters.text && hit(key === "N"));
+    else if (key === "n" || key === "N") (filters.text ? hit : error)(key === "N");
     else if (key === "e") leap(summary.firstError);
     else if (key === "Escape") change({ line: null });
     else return false;
     return true;
   };
+  const later = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const goTo = (number: number) => {
+    clearTimeout(later.current);
+    later.current = setTimeout(() => reading.go({ number }), SETTLED_MS);
+  };
+  const isAtCause = cause !== null && !reading.following && reading.goal?.id === Number(cause.said.id);
+  const links = useLinks(cause);
+  const copy = () => void copyLines(reading.lines).then(() => toast({ text: `${reading.lines.length} lines copied.` }));
 
   return (
     <div className="logs" ref={frame}>
-      <div className="controls">
-        <FilterControls filters={filters} summary={summary} onChange={change} />
-        <Search filters={filters} onChange={change} onHit={(back) => void hit(back)} />
-      </div>
-      <div className="controls">
-        {failed && summary.failingLine && (
-          <button type="button" onClick={() => leap(summary.failingLine)} title="The last error of the lowest rank that failed">
-            Failing line
-          </button>
+      {cause && <CauseCard cause={cause} onLine={leap} {...links} />}
+      <section className="card viewer" aria-label="Log">
+        <Tools
+          source={source}
+          filters={filters}
+          summary={summary}
+          params={params}
+          place={reading.following ? "end" : isAtCause ? "cause" : ""}
+          hasCause={cause !== null}
+          over={reading.over}
+          onChange={change}
+          onHit={hit}
+          onPlace={(place) => {
+            if (place === "cause") leap(cause!.said.id);
+            else if (place === "errors") error(false);
+            else if (place) reading.go(place);
+          }}
+          onCopy={copy}
+          onFull={() => void frame.current?.requestFullscreen()}
+        />
+        {reading.error ? <Failure error={reading.error} /> : null}
+        {!reading.lines.length && !reading.error && !reading.busy && (
+          <Empty>
+            {!isAll ? "No line fits." : reading.over ? "Nothing was printed." : "No lines yet; they appear here as they are printed."}
+          </Empty>
         )}
-        <button
-          type="button"
-          disabled={!summary.firstError}
-          onClick={() => leap(summary.firstError)}
-          title={summary.firstError ? "e" : "No line is an error"}
-        >
-          First error
-        </button>
-        <button type="button" onClick={() => reading.go("start")}>
-          Start
-        </button>
-        <button type="button" onClick={() => reading.go("end")}>
-          {reading.over ? "End" : "Follow"}
-        </button>
-        <Toggle name="times" label="time stamps" params={params} onChange={change} />
-        <Toggle name="wrap" label="wrap" params={params} onChange={change} />
-        <Toggle name="collapse" label="collapse repeats" params={params} onChange={change} usually={false} />
-        <button
-          type="button"
-          onClick={() => void copyLines(reading.lines)}
-          title={`The ${reading.lines.length} lines around here, as plain text`}
-        >
-          Copy
-        </button>
-        <a href={`/api/v1/${source}/logs/download${query(shown(filters))}`} download>
-          {isFiltered(filters) ? "Download what is filtered" : "Download"}
-        </a>
-        <button
-          type="button"
-          onClick={() => void (document.fullscreenElement ? document.exitFullscreen() : frame.current?.requestFullscreen())}
-        >
-          Full screen
-        </button>
-      </div>
-      <Place reading={reading} summary={summary} top={top} filtered={isFiltered(filters)} />
-      {reading.error ? <Failure error={reading.error} /> : null}
-      {!reading.lines.length && !reading.error && !reading.busy && (
-        <Empty>
-          {isFiltered(filters)
-            ? "No line fits."
-            : reading.over
-              ? "Nothing was printed."
-              : "No lines yet; they appear here as they are printed."}
-        </Empty>
-      )}
-      <LineList
-        reading={reading}
-        collapse={params.get("collapse") === "1"}
-        times={params.get("times") !== NO}
-        wrap={params.get("wrap") !== NO}
-        columns={{ rank: summary.rankIds.length > 0, level: Object.keys(summary.levels).some((name) => name !== "LOG_LEVEL_UNSPECIFIED") }}
-        part={filters.regex ? "" : filters.text}
-        chosen={chosen}
-        opened={opened}
-        onChoose={(id) => change({ line: id === chosen ? null : String(id) })}
-        onKey={onKey}
-        onTop={setTop}
-      />
-      <Chosen
-        line={line}
-        onContext={isFiltered(filters) ? () => leap(String(chosen)) : undefined}
-        onWhole={async () => line && setOpened({ id: line.id, text: await whole(source, line) })}
-      />
-      <p className="soft">
-        The same in a terminal: <Copyable text={commandLine(command, filters)} />
-      </p>
+        <div className="around">
+          <LineList
+            reading={reading}
+            cause={cause}
+            fold={isAll && params.get("fold") !== NO}
+            collapse={params.get("collapse") === "1"}
+            stamps={params.get("times") !== NO}
+            wrap={params.get("wrap") !== NO}
+            ranked={summary.rankIds.length > 0}
+            part={filters.regex ? "" : filters.text}
+            chosen={chosen}
+            opened={opened}
+            onChoose={(id) => change({ line: id === chosen ? null : String(id) })}
+            onKey={onKey}
+            onView={setView}
+          />
+          <Strip summary={summary} view={view} onGo={goTo} />
+          {reading.came > 0 && !reading.following && (
+            <Button className="came" kind="primary" small icon={<ArrowDown />} onClick={() => reading.go("end")}>
+              {reading.came.toLocaleString("en")} new {reading.came === 1 ? "line" : "lines"}
+            </Button>
+          )}
+        </div>
+        <Foot
+          reading={reading}
+          summary={summary}
+          view={view}
+          filters={filters}
+          command={command}
+          line={line}
+          onContext={isAll ? undefined : () => leap(String(chosen))}
+          onCopy={() => line && void copyLines([line])}
+          onWhole={async () => line && setOpened({ id: line.id, text: await whole(source, line) })}
+        />
+      </section>
     </div>
   );
 }
+
+/** Errors, and tracebacks that a script printed without a level. */
+const ERRORS = [{ levels: ["LOG_LEVEL_ERROR", "LOG_LEVEL_CRITICAL"] }, { searchText: "Traceback (most recent call last)" }];
 
 /** Where a log opens that no link to a line leads to. */
-function openingOf(params: URLSearchParams, failed: Summary | null): Target {
+function openingOf(params: URLSearchParams, cause: Cause | null): Target {
   const at = params.get("at");
   if (at) return { at };
-  return failed?.failingLine && !isFiltered(filtersOf(params)) ? { id: Number(failed.failingLine) } : "end";
+  return cause && !isFiltered(filtersOf(params)) ? { id: Number(cause.said.id) } : "end";
 }
 
-interface ToggleProps {
-  name: string;
-  label: string;
-  params: URLSearchParams;
-  onChange: (change: Record<string, string | null>) => void;
-  usually?: boolean;
+/** Addresses of the code at the cause's place, and of the machine's use at its time; of trials alone. */
+function useLinks(cause: Cause | null) {
+  const { id, trial } = useParams();
+  return useMemo(() => {
+    if (!cause || !id) return {};
+    const code = cause.place ? `/experiments/${id}/code?file=${encodeURIComponent(cause.place.file)}&at=${cause.place.line}` : undefined;
+    return { code, machine: trial ? `/experiments/${id}/trials/${trial}/profiler` : undefined };
+  }, [cause, id, trial]);
 }
 
-function Toggle({ name, label, params, onChange, usually = true }: ToggleProps) {
-  const on = params.has(name) ? params.get(name) !== NO : usually;
-  return (
-    <label>
-      <input type="checkbox" checked={on} onChange={() => onChange({ [name]: on === usually ? (on ? NO : "1") : null })} />
-      {label}
-    </label>
-  );
+const BELOW_PX = 16;
+const LEAST_PX = 420;
+
+/** The rest of the window below the tabs is its height. */
+function useFill(frame: React.RefObject<HTMLDivElement | null>, again: unknown) {
+  const fill = useCallback(() => {
+    const element = frame.current;
+    if (!element) return;
+    const top = element.getBoundingClientRect().top + window.scrollY;
+    element.style.setProperty("--fill", `${Math.max(LEAST_PX, window.innerHeight - top - BELOW_PX)}px`);
+  }, [frame]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what stands above it may have changed
+  useLayoutEffect(() => {
+    fill();
+    const watcher = new ResizeObserver(fill);
+    watcher.observe(document.body);
+    window.addEventListener("resize", fill);
+    return () => {
+      watcher.disconnect();
+      window.removeEventListener("resize", fill);
+    };
+  }, [fill, again]);
 }
 
-/** Where in the log the window is, and what has come meanwhile. */
-function Place({ reading, summary, top, filtered }: { reading: Reading; summary: Summary; top: number; filtered: boolean }) {
-  const [moved, setMoved] = useState<number | null>(null);
-  useEffect(() => {
-    if (moved === null) return;
-    const timer = setTimeout(() => {
-      reading.go({ number: moved });
-      setMoved(null);
-    }, 150);
-    return () => clearTimeout(timer);
-  }, [moved, reading]);
-  const end = summary.lastNumber;
-  const first = Math.max(end - summary.lines + 1, 1);
-  const here = moved ?? (reading.following ? end : top || reading.lines[0]?.number || first);
-  const state = reading.over ? "" : reading.following ? " · following" : " · not following";
-  const said = useMemo(() => {
-    if (reading.searched) return `searched up to line ${number(reading.searched)} of ${number(end)}`;
-    if (reading.told) return reading.told;
-    return `${filtered ? `${number(reading.lines.length)} of the lines that fit are here` : `${number(summary.lines)} lines`}${state}`;
-  }, [reading.searched, reading.told, reading.lines.length, filtered, summary.lines, end, state]);
-  return (
-    <div className="controls place">
-      <input
-        type="range"
-        aria-label="Place in the log"
-        aria-valuetext={`line ${number(here)} of ${number(end)}`}
-        min={first}
-        max={Math.max(end, first)}
-        value={Math.min(here, Math.max(end, first))}
-        onChange={(event) => setMoved(Number(event.target.value))}
-      />
-      <span>
-        line {number(here)} of {number(end)}
-      </span>
-      <span role="status">{said}</span>
-      {reading.came > 0 && !reading.following && (
-        <button type="button" className="main" onClick={() => reading.go("end")}>
-          {number(reading.came)} new {reading.came === 1 ? "line" : "lines"} ↓
-        </button>
-      )}
-    </div>
-  );
-}
+const asText = (one: Line) =>
+  `[${one.timestamp}]${one.rankId === null ? "" : ` [rank=${one.rankId}]`} || ${one.level ? `${one.level}: ` : ""}${plain(one.log)}\n`;
 
-/** What is known of the line that is chosen. */
-function Chosen({ line, onContext, onWhole }: { line?: Line; onContext?: () => void; onWhole: () => void }) {
-  if (!line) return <p className="soft">Click a line, or reach it with the arrow keys, to link to it: it is part of the address.</p>;
-  const facts = [
-    line.number ? `line ${number(line.number)}` : "",
-    line.timestamp,
-    line.rankId === null ? "" : `rank ${line.rankId}`,
-    line.agentId,
-    line.allocationId && `run ${line.allocationId}`,
-    `${line.source}, ${line.stdtype}`,
-  ];
-  return (
-    <p className="soft controls" aria-label="Chosen line" role="group">
-      <span>{facts.filter(Boolean).join(" · ")}</span>
-      <button type="button" onClick={() => void copyLines([line])}>
-        Copy line
-      </button>
-      <button type="button" onClick={() => void navigator.clipboard?.writeText(location.href)}>
-        Copy link
-      </button>
-      {onContext && (
-        <button type="button" onClick={onContext}>
-          Show what is around it
-        </button>
-      )}
-      {line.length !== undefined && (
-        <button type="button" onClick={onWhole}>
-          Show the whole line
-        </button>
-      )}
-    </p>
-  );
-}
-
-const copyLines = (lines: Line[]) =>
-  navigator.clipboard?.writeText(
-    lines
-      .map(
-        (one) =>
-          `[${one.timestamp}]${one.rankId === null ? "" : ` [rank=${one.rankId}]`} || ${one.level ? `${one.level}: ` : ""}${plain(one.log)}\n`,
-      )
-      .join(""),
-  );
+const copyLines = async (lines: Line[]) => navigator.clipboard?.writeText(lines.map(asText).join(""));

@@ -1,7 +1,8 @@
 import { memo, type ReactNode } from "react";
 
-import { stretches } from "./ansi";
-import type { Row } from "./window";
+import type { Marked } from "./cause";
+import { stretches } from "./paint";
+import type { Line } from "./window";
 
 type Span = [number, number];
 
@@ -44,42 +45,50 @@ function Text({ text, hits, part }: { text: string; hits?: Span[]; part: string 
 }
 
 interface Props {
-  row: Row;
-  times: boolean;
+  line: Line;
+  /** How often it stands here in a row. */
+  times: number;
+  marked?: Marked;
+  stamps: boolean;
   ranked: boolean;
-  levelled: boolean;
   part: string;
   chosen: boolean;
   opened?: string;
 }
 
+/** Levels that are worth a word beside the line. */
+const SAID = new Set(["WARNING", "ERROR", "CRITICAL"]);
+
 /** One line of the log. */
-export const LineRow = memo(function LineRow({ row: { line, times: count }, times, ranked, levelled, part, chosen, opened }: Props) {
+export const LineRow = memo(function LineRow({ line, times, marked, stamps, ranked, part, chosen, opened }: Props) {
+  const classes = [
+    "line",
+    line.level ?? "",
+    line.stdtype,
+    marked?.mark ? `is-${marked.mark}` : "",
+    marked?.isCause ? "of-cause" : "",
+    chosen ? "chosen" : "",
+  ];
   return (
     // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names the line that is chosen
-    <div
-      id={`line-${line.id}`}
-      data-id={line.id}
-      role="option"
-      aria-selected={chosen}
-      className={`line ${line.level ?? ""} ${line.stdtype}${chosen ? " chosen" : ""}`}
-    >
-      {times && <time title={line.timestamp}>{clock(line.timestamp)}</time>}
+    <div id={`line-${line.id}`} data-id={line.id} role="option" aria-selected={chosen} className={classes.filter(Boolean).join(" ")}>
+      <span className="n">{line.number || ""}</span>
+      {stamps && <time title={line.timestamp}>{clock(line.timestamp)}</time>}
       {ranked && (
-        <span className="rank" title={line.rankId === null ? undefined : `rank ${line.rankId}`}>
-          {line.rankId}
+        <span className="rank" title={line.rankId === null ? "no rank" : `rank ${line.rankId}`}>
+          {line.rankId ?? "–"}
         </span>
       )}
-      {levelled && <span className="level">{line.level}</span>}
       <span className="text">
+        {line.level && SAID.has(line.level) && <b className="level">{line.level} </b>}
         <Text text={opened ?? line.log} hits={line.hits} part={part} />
         {line.length !== undefined && opened === undefined && (
-          <em className="soft"> … {(line.length - line.log.length).toLocaleString("en")} more characters</em>
+          <em className="ink3"> … {(line.length - line.log.length).toLocaleString("en")} more characters</em>
         )}
       </span>
-      {count > 1 && (
-        <span className="label" title={`${count} times in a row`}>
-          ×{count}
+      {times > 1 && (
+        <span className="tag" title={`${times} times in a row`}>
+          ×{times}
         </span>
       )}
     </div>
@@ -89,7 +98,7 @@ export const LineRow = memo(function LineRow({ row: { line, times: count }, time
 const pad = (value: number, digits = 2) => String(value).padStart(digits, "0");
 
 /** Time of day in the reader's zone. */
-function clock(timestamp: string): string {
+export function clock(timestamp: string): string {
   const at = new Date(timestamp);
   return `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
 }

@@ -1,119 +1,140 @@
-/** The lines in view and some around them: the rest of the window is mounted as one scrolls to it. */
+/** The lines in view: of the window of the log that the page holds, those that one sees are mounted. */
 
-import { type KeyboardEvent, type MouseEvent, type UIEvent, useCallback, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { ChevronRight } from "lucide-react";
+import { type KeyboardEvent, type MouseEvent, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 
+import { type Cause, follows, marksOf } from "./cause";
 import { LineRow } from "./line";
 import type { Reading } from "./reading";
-import { rowOf, rowsOf } from "./window";
+import { type Row, rowOf, rowsOf } from "./window";
 
-const MOUNTED = 200;
-const STEP = 60;
-const NEAR_PX = 700;
-const AHEAD = 250;
+const LINE_PX = 19;
+const FOLD_PX = 32;
+const BESIDE = 20;
+/** So many rows before an end of the window the next lines are asked for. */
+const AHEAD = 150;
+const END_PX = 4;
+
+export interface View {
+  first: number;
+  last: number;
+}
 
 interface Props {
   reading: Reading;
+  cause: Cause | null;
+  fold: boolean;
   collapse: boolean;
-  times: boolean;
+  stamps: boolean;
   wrap: boolean;
-  /** Columns that the log has. */
-  columns: { rank: boolean; level: boolean };
+  ranked: boolean;
   part: string;
   chosen: number | null;
   opened: { id: number; text: string } | null;
   onChoose: (id: number) => void;
   onKey: (key: string) => boolean;
-  onTop: (number: number) => void;
+  onView: (view: View) => void;
 }
 
-export function LineList({ reading, collapse, times, wrap, columns, part, chosen, opened, onChoose, onKey, onTop }: Props) {
-  const rows = useMemo(() => rowsOf(reading.lines, collapse), [reading.lines, collapse]);
+const linesOf = (row: Row) => (row.kind === "line" ? [row.line] : row.lines);
+
+export function LineList({ reading, cause, fold, collapse, stamps, wrap, ranked, part, chosen, opened, onChoose, onKey, onView }: Props) {
+  const { lines, following, goal, grow, setFollowing, atEnd } = reading;
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const rows = useMemo(
+    () => rowsOf(lines, { collapse, open, folds: fold && cause ? (line) => follows(line, cause) && line.id !== chosen : undefined }),
+    [lines, collapse, open, fold, cause, chosen],
+  );
+  const marks = useMemo(() => marksOf(lines, cause), [lines, cause]);
   const box = useRef<HTMLDivElement>(null);
-  const [firstId, setFirstId] = useState(0);
-  /** The line that stays where it is while lines come and go around it; how far it is from the top. */
-  const anchor = useRef<{ id: number; top: number } | null>(null);
-  /** Where the list was scrolled to when last looked at: what is above that now was moved by the reader. */
-  const lastTop = useRef(0);
-  const { following, goal, grow, setFollowing } = reading;
-  const last = Math.max(rows.length - MOUNTED, 0);
-  const first = following ? last : Math.min(rowOf(rows, firstId), last);
-  const mounted = rows.slice(first, first + MOUNTED);
-
-  const note = useCallback(() => {
-    const element = box.current!;
-    const children = [...element.children] as HTMLElement[];
-    const shown = children.find((child) => child.offsetTop + child.offsetHeight > element.scrollTop);
-    anchor.current = shown ? { id: Number(shown.dataset.id), top: shown.offsetTop - element.scrollTop } : null;
-    const number = rows.find((row) => row.line.id === anchor.current?.id)?.line.number;
-    if (number) onTop(number);
-  }, [rows, onTop]);
-
-  /** Stop following where the reader is: new lines come many times a second, and must not win against a slow wheel. */
-  const stay = () => {
-    setFirstId(mounted[0]?.line.id ?? 0);
-    note();
-    setFollowing(false);
-  };
-
-  // Before anybody can scroll: what is noted of a place between two windows would win against the goal.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a new goal moves the window
-  useLayoutEffect(() => {
-    if (goal) setFirstId(rows[Math.max(rowOf(rows, goal.id) - MOUNTED / 2, 0)]?.line.id ?? 0);
-    anchor.current = null;
-  }, [goal]);
-
-  useLayoutEffect(() => {
-    const element = box.current!;
-    if (following) {
-      if (isMovedUp(element, lastTop.current)) stay();
-      else element.scrollTop = element.scrollHeight;
-    } else if (anchor.current) {
-      const child = element.querySelector<HTMLElement>(`[data-id="${anchor.current.id}"]`);
-      if (child) element.scrollTop = child.offsetTop - anchor.current.top;
-    } else if (goal) {
-      const row = rows[rowOf(rows, goal.id)];
-      const child = row && element.querySelector<HTMLElement>(`[data-id="${row.line.id}"]`);
-      if (child) {
-        element.scrollTop = child.offsetTop - element.clientHeight / 3;
-        note();
-      }
-    }
-    lastTop.current = element.scrollTop;
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => box.current,
+    estimateSize: (at) => (rows[at]?.kind === "fold" ? FOLD_PX : LINE_PX),
+    getItemKey: (at) => rows[at]?.key ?? at,
+    overscan: BESIDE,
+    // What is in view stays where it is while lines come before it.
+    anchorTo: "end",
+    paddingStart: 6,
+    paddingEnd: 6,
   });
 
-  const onScroll = (event: UIEvent<HTMLDivElement>) => {
-    const element = event.currentTarget;
-    const below = leftBelow(element);
-    const [up, down] = [isMovedUp(element, lastTop.current), element.scrollTop > lastTop.current];
-    lastTop.current = element.scrollTop;
-    if (following) return up ? stay() : note();
-    if (down && below < 3 && reading.atEnd && first === last) return setFollowing(true);
-    note();
-    if (element.scrollTop < NEAR_PX && first > 0) setFirstId(rows[Math.max(first - STEP, 0)]!.line.id);
-    else if (below < NEAR_PX && first < last) setFirstId(rows[Math.min(first + STEP, last)]!.line.id);
-    if (first < AHEAD) grow(true);
-    if (rows.length - first - MOUNTED < AHEAD) grow(false);
+  // A change of how lines are laid out makes what was measured untrue.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: they are what the sizes depend on
+  useLayoutEffect(() => virtual.measure(), [wrap, stamps, ranked]);
+
+  /** The reader has moved the view, so it stays where he left it; until then it stays where the goal is. */
+  const byHand = useRef(false);
+  const isShort = virtual.getTotalSize() <= (virtual.scrollRect?.height ?? 0);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new goal counts, whatever was done before
+  useLayoutEffect(() => {
+    byHand.current = false;
+  }, [goal]);
+  // After each drawing: what is measured, and what comes before the goal, moves it.
+  useLayoutEffect(() => {
+    if (!goal || !rows.length || (byHand.current && !following)) return;
+    const at = following ? rows.length - 1 : rowOf(rows, goal.id);
+    const offset = virtual.getOffsetForIndex(at, following ? "end" : "center")?.[0];
+    const element = box.current!;
+    if (offset !== undefined && Math.abs(element.scrollTop - offset) > 1) element.scrollTop = offset;
+  });
+
+  const { startIndex = 0, endIndex = 0 } = virtual.range ?? {};
+  const first = rows[startIndex] ? linesOf(rows[startIndex]!)[0]!.number : 0;
+  const last = rows[endIndex] ? (linesOf(rows[endIndex]!).at(-1)?.number ?? 0) : 0;
+  useEffect(() => onView({ first, last }), [first, last, onView]);
+
+  const enough = () => {
+    if (startIndex < AHEAD) grow(true);
+    if (endIndex > rows.length - AHEAD) grow(false);
+  };
+  // Where all that is there fits into the view nothing can be scrolled.
+  const isBusy = reading.busy;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: asked once for each answer
+  useEffect(() => {
+    if (isShort && !isBusy && rows.length) enough();
+  }, [isShort, isBusy, rows.length]);
+
+  const take = () => {
+    byHand.current = true;
+  };
+  const up = () => {
+    take();
+    setFollowing(false);
+  };
+  const onScroll = () => {
+    if (!byHand.current) return;
+    enough();
+    const left = leftBelow(box.current!);
+    if (following && left > END_PX) setFollowing(false);
+    if (!following && atEnd && left <= END_PX && virtual.scrollDirection === "forward") setFollowing(true);
   };
 
   const onClick = (event: MouseEvent) => {
-    const row = (event.target as HTMLElement).closest<HTMLElement>("[data-id]");
+    const target = event.target as HTMLElement;
+    const folded = target.closest<HTMLElement>("[data-fold]");
+    if (folded) return setOpen(new Set([...open, Number(folded.dataset.fold)]));
+    const row = target.closest<HTMLElement>("[data-id]");
     if (row && window.getSelection()?.isCollapsed !== false) onChoose(Number(row.dataset.id));
   };
 
   const move = (by: number) => {
-    const from = chosen ?? anchor.current?.id ?? 0;
-    const next = rows[Math.min(Math.max(rowOf(rows, from) + (chosen === null ? 0 : by), 0), rows.length - 1)];
-    if (!next) return;
-    setFollowing(false);
-    onChoose(next.line.id);
-    const child = box.current!.querySelector<HTMLElement>(`[data-id="${next.line.id}"]`);
-    child?.scrollIntoView({ block: "nearest" });
-    note();
+    const at = chosen === null ? startIndex : rowOf(rows, chosen) + by;
+    const next = Math.min(Math.max(at, 0), rows.length - 1);
+    const row = rows[next];
+    if (!row) return;
+    up();
+    if (row.kind === "fold") setOpen(new Set([...open, row.lines[0]!.id]));
+    onChoose(linesOf(row)[0]!.id);
+    virtual.scrollToIndex(next, { align: "auto" });
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const by = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
     if (by) move(by);
+    else if (event.key === "PageUp") return up();
+    else if (event.key === "PageDown" || event.key === " ") return take();
     else if (!onKey(event.key)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -122,36 +143,63 @@ export function LineList({ reading, collapse, times, wrap, columns, part, chosen
   return (
     <div
       ref={box}
-      className={`log${wrap ? "" : " unwrapped"}`}
+      className={`log${wrap ? " wrapped" : ""}`}
       role="listbox"
       aria-label="Log lines"
       tabIndex={0}
       aria-activedescendant={chosen === null ? undefined : `line-${chosen}`}
       onScroll={onScroll}
+      onWheel={(event) => (event.deltaY < 0 ? up() : take())}
+      onTouchMove={take}
+      onPointerDown={take}
       onClick={onClick}
       onKeyDown={onKeyDown}
     >
-      {mounted.map((row) => (
-        <LineRow
-          key={row.line.id}
-          row={row}
-          times={times}
-          ranked={columns.rank}
-          levelled={columns.level}
-          part={part}
-          chosen={row.line.id === chosen}
-          opened={opened?.id === row.line.id ? opened.text : undefined}
-        />
-      ))}
+      <div className="lines" role="presentation" style={{ height: virtual.getTotalSize() }}>
+        {virtual.getVirtualItems().map((item) => {
+          const row = rows[item.index];
+          if (!row) return null;
+          return (
+            <div
+              key={item.key}
+              ref={virtual.measureElement}
+              data-index={item.index}
+              role="presentation"
+              className="at"
+              style={{ transform: `translateY(${item.start}px)` }}
+            >
+              {row.kind === "fold" ? (
+                <Fold row={row} cause={cause!} />
+              ) : (
+                <LineRow
+                  line={row.line}
+                  times={row.times}
+                  marked={marks.get(row.line.id)}
+                  stamps={stamps}
+                  ranked={ranked}
+                  part={part}
+                  chosen={row.line.id === chosen}
+                  opened={opened?.id === row.line.id ? opened.text : undefined}
+                />
+              )}
+            </div>
+          );
+        })}
+      </div>
     </div>
   );
 }
 
-function leftBelow(element: HTMLElement): number {
-  return element.scrollHeight - element.scrollTop - element.clientHeight;
+function Fold({ row, cause }: { row: Row & { kind: "fold" }; cause: Cause }) {
+  const ranks = new Set(row.lines.map((line) => line.rankId)).size;
+  return (
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus; going to it with the arrow keys opens it
+    <div className="fold-row" role="option" aria-selected={false} data-fold={row.lines[0]!.id}>
+      <ChevronRight className="s" />
+      {row.lines.length.toLocaleString("en")} lines of {ranks === 1 ? `rank ${row.lines[0]!.rankId}` : `${ranks} ranks`} that follow from{" "}
+      {cause.rankId === null ? "it" : `rank ${cause.rankId}`}
+    </div>
+  );
 }
 
-/** Whether the reader has scrolled up. A list that became shorter stands at its end, and that is none of his doing. */
-function isMovedUp(element: HTMLElement, lastTop: number): boolean {
-  return element.scrollTop < lastTop - 2 && leftBelow(element) > 2;
-}
+const leftBelow = (element: HTMLElement) => element.scrollHeight - element.scrollTop - element.clientHeight;

@@ -34,8 +34,8 @@ export interface Reading extends Stretch {
   setFollowing: (follow: boolean) => void;
 }
 
-/** `wanted` are the parameters of the lines to show; `opening` is where the window is at first, `last` the last line. */
-export function useReading(path: string, wanted: Record<string, unknown>, opening: Target, last: number): Reading {
+/** `wanted` are the parameters of the lines to show; `opening` is where the window is at first, `last` the last line, `counted`: all are wanted. */
+export function useReading(path: string, wanted: Record<string, unknown>, opening: Target, last: number, counted: boolean): Reading {
   const key = JSON.stringify(wanted);
   const [held, setHeld] = useState<Stretch>(NOTHING);
   const [error, setError] = useState<unknown>(null);
@@ -46,9 +46,10 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
   const [told, setTold] = useState("");
   const [following, setFollowing] = useState(false);
   const [goal, setGoal] = useState<Reading["goal"]>(null);
-  const now = useRef({ held, following, growing: 0, turn: 0, seen: 0 });
+  const now = useRef({ held, following, growing: 0, turn: 0, seen: 0, counted });
   now.current.held = held;
   now.current.following = following;
+  now.current.counted = counted;
   const recent = useRef(new Recent());
   const source = useRef<Source>(null);
 
@@ -93,7 +94,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
         now.current.following = follow;
         setFollowing(follow);
         if (follow) setCame(0);
-        setGoal(found.goal === null ? null : { id: found.goal, turn: now.current.turn });
+        setGoal({ id: found.goal ?? lines.at(-1)?.id ?? 0, turn: now.current.turn });
       });
     },
     [attempt, completed, show],
@@ -110,7 +111,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
         if (!isNew()) return;
         if (back) return show(before(now.current.held, found.lines, found.ended));
         const { lines, ended } = completed(found.lines, found.ended);
-        show(behind(now.current.held, lines, ended));
+        show(behind(now.current.held, lines, ended, now.current.counted));
         if (ended) setCame(0);
       }).finally(() => {
         if (now.current.growing === turn) now.current.growing = 0;
@@ -125,7 +126,7 @@ export function useReading(path: string, wanted: Record<string, unknown>, openin
       now.current.seen = Math.max(now.current.seen, lines.at(-1)?.id ?? 0);
       recent.current.put(lines);
       const { held, following } = now.current;
-      if (following || (held.atEnd && !held.lines.length)) show(behind(held, lines, true));
+      if (following || (held.atEnd && !held.lines.length)) show(behind(held, lines, true, now.current.counted));
       else {
         setCame((count) => count + fresh);
         if (held.atEnd) show({ ...held, atEnd: false });

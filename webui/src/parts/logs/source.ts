@@ -17,6 +17,8 @@ export interface Summary {
   lastLine: string | null;
   firstError: string | null;
   failingLine: string | null;
+  /** Parts of the log, of 240, that have errors or warnings. */
+  marks: { part: number; errors: number; warnings: number }[];
 }
 
 interface Page {

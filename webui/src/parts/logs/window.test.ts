@@ -25,13 +25,31 @@ test("a stretch grows at one end and is cut at the other", () => {
 });
 
 test("repeats become one row", () => {
-  const found = rowsOf([line(1, "a"), line(2, "a"), line(3, "b"), line(4, "a")], true);
-  expect(found.map((row) => [row.line.id, row.times])).toEqual([
+  const found = rowsOf([line(1, "a"), line(2, "a"), line(3, "b"), line(4, "a")], { collapse: true });
+  expect(found.map((row) => [row.key, row.kind === "line" && row.times])).toEqual([
     [1, 2],
     [3, 1],
     [4, 1],
   ]);
   expect([0, 1, 2, 3, 9].map((id) => rowOf(found, id))).toEqual([0, 0, 0, 1, 2]);
+});
+
+test("lines that follow are folded but for the first two, and open again", () => {
+  const folds = (one: Line) => one.id >= 10 && one.id < 20;
+  const found = rowsOf(lines(8, 22), { folds });
+  expect(found.map((row) => row.key)).toEqual([8, 9, 10, 11, -12, 20, 21]);
+  expect(found[4]!.kind === "fold" && found[4]!.lines.length).toBe(8);
+  expect(rowOf(found, 15)).toBe(4);
+  expect(rowOf(found, 20)).toBe(5);
+  expect(rowsOf(lines(8, 22), { folds, open: new Set([12]) })).toHaveLength(14);
+  expect(rowsOf(lines(8, 14), { folds })).toHaveLength(6);
+});
+
+test("lines that have just come go on counting where all lines are wanted", () => {
+  const fresh = [4, 5].map((id) => ({ ...line(id), number: 0 }));
+  const held = { lines: lines(1, 4), atStart: true, atEnd: true };
+  expect(behind(held, fresh, true, true).lines.map((one) => one.number)).toEqual([1, 2, 3, 4, 5]);
+  expect(behind(held, fresh, true).lines.map((one) => one.number)).toEqual([1, 2, 3, 0, 0]);
 });
 
 test("what came lately is told behind a line, or that some of it is forgotten", () => {

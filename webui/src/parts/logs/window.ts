@@ -33,37 +33,89 @@ export function before(held: Stretch, lines: Line[], atStart: boolean): Stretch 
   return { lines: whole.slice(0, KEPT), atStart, atEnd: held.atEnd && whole.length <= KEPT };
 }
 
-export function behind(held: Stretch, lines: Line[], atEnd: boolean): Stretch {
-  const last = held.lines.at(-1)?.id ?? -1;
-  const whole = [...held.lines, ...lines.filter((line) => line.id > last)];
+/** `counted`: all lines of the log are wanted, so one that has just come has the number behind the last one's. */
+export function behind(held: Stretch, lines: Line[], atEnd: boolean, counted = false): Stretch {
+  const last = held.lines.at(-1);
+  let number = counted ? (last?.number ?? 0) : 0;
+  const fresh = lines
+    .filter((line) => line.id > (last?.id ?? -1))
+    .map((line) => {
+      if (line.number || !number) {
+        number = counted ? line.number : 0;
+        return line;
+      }
+      number += 1;
+      return { ...line, number };
+    });
+  const whole = [...held.lines, ...fresh];
   return { lines: whole.slice(-KEPT), atStart: held.atStart && whole.length <= KEPT, atEnd };
 }
 
-export interface Row {
-  line: Line;
-  /** How often it stands here in a row. */
-  times: number;
-}
+export type Row =
+  | {
+      kind: "line";
+      key: number;
+      line: Line;
+      /** How often it stands here in a row. */
+      times: number;
+    }
+  | {
+      kind: "fold";
+      /** Negative: no line has it. */
+      key: number;
+      lines: Line[];
+    };
 
 const same = (one: Line, other: Line) =>
   one.log === other.log && one.level === other.level && one.rankId === other.rankId && one.stdtype === other.stdtype;
 
-/** Rows to show; with `collapse` lines that repeat the one before become one. */
-export function rowsOf(lines: Line[], collapse: boolean): Row[] {
+/** So many lines of what follows stay in sight, and fewer than that are not worth a fold. */
+const SHOWN = 2;
+const LEAST = 3;
+
+interface Folding {
+  /** Lines that repeat the one before become one. */
+  collapse?: boolean;
+  /** Lines that are folded where several of them follow one another. */
+  folds?: (line: Line) => boolean;
+  /** First ids of folds that are open. */
+  open?: ReadonlySet<number>;
+}
+
+/** Rows to show. */
+export function rowsOf(lines: Line[], { collapse = false, folds, open }: Folding = {}): Row[] {
   const rows: Row[] = [];
-  for (const line of lines) {
+  const put = (line: Line) => {
     const last = rows.at(-1);
-    if (collapse && last && same(last.line, line)) last.times += 1;
-    else rows.push({ line, times: 1 });
+    if (collapse && last?.kind === "line" && same(last.line, line)) last.times += 1;
+    else rows.push({ kind: "line", key: line.id, line, times: 1 });
+  };
+  let run: Line[] = [];
+  const close = () => {
+    const hidden = run.slice(SHOWN);
+    const isOpen = hidden.length < LEAST || open?.has(hidden[0]!.id);
+    (isOpen ? run : run.slice(0, SHOWN)).forEach(put);
+    if (!isOpen) rows.push({ kind: "fold", key: -hidden[0]!.id, lines: hidden });
+    run = [];
+  };
+  for (const line of lines) {
+    if (folds?.(line)) run.push(line);
+    else {
+      close();
+      put(line);
+    }
   }
+  close();
   return rows;
 }
 
+const firstOf = (row: Row) => (row.kind === "line" ? row.line.id : row.lines[0]!.id);
+
 /** The row that shows a line, or the next one where the line itself is not there; the last when none follows. */
 export function rowOf(rows: Row[], id: number): number {
-  const next = rows.findIndex((row) => row.line.id > id);
+  const next = rows.findIndex((row) => firstOf(row) > id);
   const at = next < 0 ? rows.length - 1 : next - 1;
-  return Math.max(at >= 0 && rows[at]!.line.id <= id ? at : next, 0);
+  return Math.max(at >= 0 && firstOf(rows[at]!) <= id ? at : next, 0);
 }
 
 /** What of newly come lines is remembered while the reader is elsewhere, to go on where pages end. */

@@ -1,19 +1,19 @@
 import { expect, test } from "vitest";
 
-import { diff, fields, short } from "./diff";
+import { fields, lines, short } from "./changes";
 
 test("lines that were added, removed and kept", () => {
-  const found = diff("a\nb\nc\nd", "a\nx\nc\ne\nd");
+  const found = lines("a\nb\nc\nd", "a\nx\nc\ne\nd");
   expect(found.map((line) => `${line.kind[0]}${line.text}`)).toEqual(["sa", "db", "ax", "sc", "ae", "sd"]);
-  expect(diff("same", "same")).toEqual([{ kind: "same", text: "same" }]);
+  expect(lines("same", "same")).toEqual([{ kind: "same", text: "same" }]);
 });
 
 test("only what is near a difference is shown", () => {
   const many = Array.from({ length: 20 }, (_, at) => `line ${at}`);
-  const found = short(diff(many.join("\n"), [...many, "new"].join("\n")));
+  const found = short(lines(`${many.join("\n")}\n`, `${[...many, "new"].join("\n")}\n`));
   expect(found.at(-1)).toEqual({ kind: "add", text: "new" });
   expect(found.length).toBeLessThan(7);
-  expect(short(diff("a\nb", "a\nb"))).toEqual([]);
+  expect(short(lines("a\nb", "a\nb"))).toEqual([]);
 });
 
 test("fields that differ", () => {

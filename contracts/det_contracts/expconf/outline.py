@@ -1,0 +1,106 @@
+"""The fields of the configuration as a list, for editors: what may stand where, and what its default is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from det_contracts.expconf.containers import Field, ListOf, MapOf, Record, Union
+from det_contracts.expconf.experiment import EXPERIMENT
+from det_contracts.expconf.hyperparameters import SAMPLED, Group
+from det_contracts.expconf.length import LengthNode
+from det_contracts.expconf.scalars import Choice, Flag, Ignored, Node, Nothing, Real, Shape, Text, Whole
+
+LEVELS = 8
+"""So deep a path is followed; hyperparameters nest for ever."""
+KINDS: dict[type[Node], str] = {
+    Text: "text",
+    Flag: "true or false",
+    Whole: "whole number",
+    Real: "number",
+    Choice: "word",
+    LengthNode: "length",
+    Record: "map",
+    Union: "map",
+    MapOf: "map",
+    Group: "map",
+    ListOf: "list",
+}
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """One field."""
+
+    path: str
+    """With dots; `*` for a name of the user's, `[]` for an item of a list."""
+    kind: str
+    default: Any = None
+    required: bool = False
+    words: tuple[str, ...] = ()
+    """The only values, where they are known."""
+    only: tuple[str, ...] = ()
+    """What the words that decide about its map must be for it to be there, one of them."""
+
+
+def outline() -> list[Known]:
+    """Every field, in the order of the schema; one of several branches of a map is told once."""
+    found: dict[str, Known] = {}
+    for one in _below(EXPERIMENT, "", ()):
+        former = found.get(one.path)
+        # Where branches differ in a default none of them is told.
+        if former is not None:
+            only = (*former.only, *(word for word in one.only if word not in former.only))
+            default = former.default if former.default == one.default else None
+            one = msgspec.structs.replace(former, only=only, default=default)
+        found[one.path] = one
+    return list(found.values())
+
+
+def _below(node: Node, at: str, only: tuple[str, ...]) -> Iterator[Known]:
+    if at.count(".") >= LEVELS:
+        return
+    if isinstance(node, Shape):
+        yield from _below(node.inner, at, only)
+    elif isinstance(node, Record):
+        yield from _fields(node, at, only)
+    elif isinstance(node, Union):
+        yield _field(node.key, Field(Choice(tuple(_lasting(node))), needed="finally"), at, only)
+        yield from _fields(Record(node.shared), at, only)
+        for word, branch in _lasting(node).items():
+            yield from _fields(branch, at, (word,))
+    elif isinstance(node, Group):
+        yield _field("type", Field(Choice(tuple(SAMPLED))), f"{at}.*", only)
+        for word, branch in SAMPLED.items():
+            yield from _fields(
+                Record({n: f for n, f in branch.fields.items() if n != "type"}), f"{at}.*", (word,)
+            )
+    elif isinstance(node, ListOf):
+        yield from _below(node.item, f"{at}[]", only)
+    elif isinstance(node, MapOf):
+        yield from _below(node.item, f"{at}.*", only)
+
+
+def _lasting(node: Union) -> dict[str, Record]:
+    """Branches that new experiments may have: those that are gone know no field, and take any."""
+    return {word: branch for word, branch in node.branches.items() if branch.fields}
+
+
+def _fields(record: Record, at: str, only: tuple[str, ...]) -> Iterator[Known]:
+    for name, field in record.fields.items():
+        if not isinstance(field.node, Ignored | Nothing):
+            yield _field(name, field, at, only)
+            yield from _below(field.node, f"{at}.{name}" if at else name, only)
+
+
+def _field(name: str, field: Field, at: str, only: tuple[str, ...]) -> Known:
+    node = field.node.inner if isinstance(field.node, Shape) else field.node
+    return Known(
+        path=f"{at}.{name}" if at else name,
+        kind=KINDS.get(type(node), "anything"),
+        default=field.default,
+        required=field.needed in ("finally", "now"),
+        words=node.words if isinstance(node, Choice) else (),
+        only=only,
+    )

@@ -1,0 +1,218 @@
+/** A new experiment from the browser: its code, its configuration, and what that would do, before it is submitted. */
+
+import { useQuery } from "@tanstack/react-query";
+import { CircleCheck, FlaskConical } from "lucide-react";
+import { useEffect, useState } from "react";
+import { useNavigate, useSearchParams } from "react-router";
+
+import { ApiError, get, send } from "../../api/client";
+import { useChange, useData } from "../../api/data";
+import type { Config, Experiment, Trial } from "../../api/types";
+import { number } from "../../parts/format";
+import { Button } from "../../ui/button";
+import { Card, Note } from "../../ui/card";
+import { Check } from "../../ui/field";
+import { Figure, Figures } from "../../ui/figures";
+import { PageHead, usePlace } from "../../ui/page";
+import { Failure } from "../../ui/status";
+import { toast } from "../../ui/toast";
+import "../../code/code.css";
+import { configurations, items } from "./code";
+import { Editor } from "./editor";
+import "./new.css";
+import { amount, cost, pace, type Pool, type Simulation, start } from "./plan";
+import { type Code, Source } from "./source";
+import { type Known, wrongs } from "./yaml";
+
+const FIRST = `name: my-experiment
+entrypoint: python3 train.py
+searcher:
+  name: single
+  metric: loss
+  max_length: 100
+resources:
+  slots_per_trial: 1
+`;
+const SETTLED_MS = 400;
+
+interface Checked {
+  config: Config;
+  notices: string[];
+  simulation: Simulation | null;
+}
+
+export function NewExperiment() {
+  usePlace({ crumbs: [{ name: "Experiments", to: "/experiments" }, { name: "New experiment" }] });
+  const [params] = useSearchParams();
+  const [text, setText] = useState(FIRST);
+  const [code, setCode] = useState<Code>({ from: params.has("from") ? "earlier" : "folder", files: [], parent: null });
+  const [activate, setActivate] = useState(true);
+  const navigate = useNavigate();
+  const fields = useData<{ fields: Known[] }>("experiment-config/fields");
+  const pools = useData<{ resourcePools: Pool[] }>("resource-pools", ["queue", "cluster"]);
+  const settled = useSettled(text);
+  const isFork = code.from === "earlier" && code.parent !== null;
+  const parentId = isFork ? code.parent! : undefined;
+  const checked = useQuery({
+    queryKey: ["new experiment", settled, parentId],
+    queryFn: () => checkedBy(settled, parentId),
+    retry: false,
+    placeholderData: (before: Checked | undefined) => before,
+  });
+  const parent = useData<{ experiment: Experiment }>(parentId ? `experiments/${parentId}` : null);
+  const trials = useData<{ trials: Trial[] }>(parentId ? `experiments/${parentId}/trials?lean=true` : null);
+  const submit = useChange((answer) => {
+    toast({ text: `Experiment ${answer.experiment.id} was submitted.` });
+    navigate(`/experiments/${answer.experiment.id}/overview`);
+  });
+
+  const takeParent = async (id: number) => {
+    setCode({ from: "earlier", files: [], parent: id || null });
+    if (id) setText((await get<{ experiment: Experiment }>(`experiments/${id}`)).experiment.originalConfig);
+  };
+  const from = Number(params.get("from"));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the address names where it begins, once
+  useEffect(() => {
+    if (from) void takeParent(from);
+  }, [from]);
+  const takeCode = (next: Code) => {
+    setCode(next);
+    const [config] = configurations(next.files);
+    if (config) setText(new TextDecoder().decode(config.bytes));
+  };
+
+  const wrong = checked.error ? wrongs(settled, checked.error instanceof Error ? checked.error.message : String(checked.error)) : [];
+  const missing = isFork || code.files.length ? "" : "Choose its code first";
+  const not = missing || (checked.error ? "The configuration is not right yet" : checked.isPending ? "It is being looked at" : "");
+  const go = () =>
+    submit.mutate({
+      method: "POST",
+      path: "experiments",
+      body: {
+        config: text,
+        activate,
+        parentId: parentId ?? 0,
+        modelDefinition: isFork ? [] : items(code.files, Date.now()),
+        projectId: Number(params.get("project") ?? 0),
+      },
+    });
+
+  return (
+    <>
+      <PageHead
+        title="New experiment"
+        facts={["Everything is checked while you write; nothing starts before you submit it."]}
+        actions={
+          <Button kind="primary" icon={<FlaskConical />} not={not} disabled={submit.isPending} onClick={go}>
+            Submit
+          </Button>
+        }
+      />
+      {submit.error ? <Failure error={submit.error} /> : null}
+      <div className="cols new">
+        <Card title="Configuration" flush more={<span className="sm ink3">Ctrl Space offers what may stand there</span>}>
+          <Editor text={text} onChange={setText} fields={fields.data?.fields ?? []} wrong={text === settled ? wrong : []} />
+          <Verdict wrong={wrong} fine={checked.data !== undefined && !checked.error} />
+        </Card>
+        <div className="stack">
+          <Card title="Code">
+            <Source code={code} onChange={takeCode} onParent={(id) => void takeParent(id)} />
+          </Card>
+          <Card title="What it would do">
+            {checked.data && !checked.error ? (
+              <Plan
+                found={checked.data}
+                pools={pools.data?.resourcePools ?? []}
+                parent={parent.data?.experiment}
+                trials={trials.data?.trials ?? []}
+              />
+            ) : (
+              <p className="ink3">It is told once the configuration is right.</p>
+            )}
+            <Check label="Start it at once; else it waits, paused" checked={activate} onChange={setActivate} />
+          </Card>
+        </div>
+      </div>
+    </>
+  );
+}
+
+/** What has not changed for a moment. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return settled;
+}
+
+async function checkedBy(config: string, parentId?: number): Promise<Checked> {
+  const found = await send<{ config: Config; notices: string[] }>("POST", "experiments", {
+    config,
+    validateOnly: true,
+    parentId: parentId ?? 0,
+  });
+  try {
+    const { simulation } = await send<{ simulation: Simulation }>("POST", "preview-hp-search", { config: found.config });
+    return { ...found, simulation };
+  } catch (error) {
+    // A search that only its own program knows cannot be played.
+    if (error instanceof ApiError && error.status < 500) return { ...found, simulation: null };
+    throw error;
+  }
+}
+
+function Verdict({ wrong, fine }: { wrong: ReturnType<typeof wrongs>; fine: boolean }) {
+  return (
+    <div className="verdict" aria-live="polite">
+      {fine && (
+        <p className="good">
+          <CircleCheck className="s" /> It is right. What is not written has its default.
+        </p>
+      )}
+      {wrong.map((one) => (
+        <p key={`${one.path} ${one.message}`} className="hint err">
+          <span>
+            <b className="b">
+              Line {one.line + 1}
+              {one.path && `, ${one.path}`}
+            </b>
+            : {one.message}
+          </span>
+        </p>
+      ))}
+    </div>
+  );
+}
+
+function Plan({ found, pools, parent, trials }: { found: Checked; pools: Pool[]; parent?: Experiment; trials: Trial[] }) {
+  const { config, simulation, notices } = found;
+  const pool = pools.find((one) => one.name === config.resources?.resource_pool);
+  const wanted = simulation ? amount(config, simulation) : null;
+  const slots = config.resources?.slots_per_trial ?? 1;
+  const price = wanted ? cost(wanted, config, pace(parent, trials), parent) : "";
+  return (
+    <div className="stack plan">
+      {wanted && (
+        <Figures>
+          <Figure name="Trials" value={number(wanted.trials)} note={`${slots === 1 ? "1 slot" : `${slots} slots`} each`} />
+          <Figure name="Training in all" value={number(wanted.length)} unit={wanted.unit} note={config.searcher.name} />
+          <Figure
+            name="Cost"
+            value={price || "not known"}
+            note={price ? `at the pace of ${parent!.id}` : parent ? `not to be told in ${wanted.unit}` : "nothing like it has run"}
+          />
+        </Figures>
+      )}
+      <p>
+        <b className="b">Start</b> {start(pool, slots)}
+      </p>
+      {notices.map((one) => (
+        <Note key={one} kind="warn">
+          {one}
+        </Note>
+      ))}
+    </div>
+  );
+}

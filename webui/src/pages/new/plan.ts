@@ -1,0 +1,71 @@
+/** What a configuration would do: how many trials, how long, at which cost, and when it would start. */
+
+import type { Config, Experiment, Trial } from "../../api/types";
+import { duration, number } from "../../parts/format";
+
+export interface Simulation {
+  trials: { operations: { type: string; length?: number }[]; occurrences: number }[];
+}
+export interface Pool {
+  name: string;
+  slotsAvailable: number;
+  slotsUsed: number;
+  slotsPerAgent: number;
+  stats: { queuedCount: number; scheduledCount: number };
+}
+export interface Amount {
+  trials: number;
+  /** Of all trials together, in units of the searcher's length. */
+  length: number;
+  unit: string;
+  slots: number;
+}
+
+/** The unit that lengths of a configuration are in. */
+export function unitOf(config: Config): string {
+  const length = config.searcher?.max_length;
+  return length && typeof length === "object" ? (Object.keys(length)[0] ?? "batches") : (config.searcher?.unit ?? "batches");
+}
+
+export function amount(config: Config, found: Simulation): Amount {
+  const each = found.trials.map((one) => Math.max(0, ...one.operations.map((step) => step.length ?? 0)) * one.occurrences);
+  return {
+    trials: found.trials.reduce((sum, one) => sum + one.occurrences, 0),
+    length: each.reduce((sum, one) => sum + one, 0),
+    unit: unitOf(config),
+    slots: config.resources?.slots_per_trial ?? 1,
+  };
+}
+
+/** Seconds of a slot per batch, as an earlier experiment took; null where that cannot be said. */
+export function pace(parent: Experiment | undefined, trials: Trial[]): number | null {
+  const batches = trials.reduce((sum, one) => sum + one.totalBatchesProcessed, 0);
+  const seconds = trials.reduce((sum, one) => sum + one.wallClockTime, 0) * (parent?.config.resources?.slots_per_trial ?? 1);
+  return parent && batches > 0 && seconds > 0 ? seconds / batches : null;
+}
+
+export function cost(wanted: Amount, config: Config, perBatch: number | null, parent: Experiment | undefined): string {
+  if (perBatch === null) return "";
+  const perEpoch =
+    config.records_per_epoch && config.hyperparameters?.global_batch_size?.val
+      ? config.records_per_epoch / config.hyperparameters.global_batch_size.val
+      : null;
+  const known = parent !== undefined && unitOf(parent.config) === wanted.unit;
+  const batches =
+    wanted.unit === "batches" ? wanted.length : wanted.unit === "epochs" && perEpoch ? wanted.length * perEpoch : known ? null : null;
+  if (batches === null) return "";
+  const hours = (batches * perBatch) / 3600;
+  return hours < 0.01 ? `${duration(hours * 3600)} of a slot` : `${number(hours, 2)} slot hours`;
+}
+
+/** When it would start, in a sentence. */
+export function start(pool: Pool | undefined, slots: number): string {
+  if (!pool) return "";
+  const free = pool.slotsAvailable - pool.slotsUsed;
+  const waiting = pool.stats.queuedCount;
+  const of = `${free} of ${pool.slotsAvailable} slots ${free === 1 ? "is" : "are"} free`;
+  if (slots > pool.slotsAvailable) return `Never as things are: it needs ${slots} slots, and ${pool.name} has ${pool.slotsAvailable}.`;
+  if (!waiting && free >= slots) return `At once: ${of} in ${pool.name}.`;
+  const before = waiting ? `${waiting === 1 ? "1 job waits" : `${waiting} jobs wait`} before it` : "nobody waits before it";
+  return `When ${slots === 1 ? "a slot is" : `${slots} slots are`} free: ${of} in ${pool.name}, ${before}.`;
+}

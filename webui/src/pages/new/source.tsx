@@ -1,0 +1,129 @@
+/** Where the code of a new experiment comes from: a folder, an archive, an earlier experiment. */
+
+import { FileArchive, FolderOpen } from "lucide-react";
+import { type ChangeEvent, useRef, useState } from "react";
+
+import { useData } from "../../api/data";
+import type { Experiment } from "../../api/types";
+import { size } from "../../parts/format";
+import { Button, Segments } from "../../ui/button";
+import { Field } from "../../ui/field";
+import { Failure } from "../../ui/status";
+import { unpack, type Packed } from "./archive";
+import { chosen, MOST_BYTES } from "./code";
+
+export type From = "folder" | "archive" | "earlier";
+
+export interface Code {
+  from: From;
+  files: Packed[];
+  parent: number | null;
+}
+
+const bytesOf = async (file: File) => new Uint8Array(await file.arrayBuffer());
+const SHOWN = 8;
+
+export function Source({ code, onChange, onParent }: { code: Code; onChange: (code: Code) => void; onParent: (id: number) => void }) {
+  const [error, setError] = useState<unknown>(null);
+  const input = useRef<HTMLInputElement>(null);
+  const take = async (event: ChangeEvent<HTMLInputElement>) => {
+    setError(null);
+    const given = [...(event.target.files ?? [])];
+    try {
+      const found =
+        code.from === "archive"
+          ? (await Promise.all(given.map(async (file) => unpack(file.name, await bytesOf(file))))).flat()
+          : await Promise.all(given.map(async (file) => ({ path: file.webkitRelativePath || file.name, bytes: await bytesOf(file) })));
+      const files = chosen(found);
+      const whole = files.reduce((sum, file) => sum + file.bytes.length, 0);
+      if (!files.length) throw new Error("There is no file in it that would be sent.");
+      if (whole > MOST_BYTES)
+        throw new Error(`It has ${size(whole)}; at most ${size(MOST_BYTES)} are taken. Name what is not needed in .detignore.`);
+      onChange({ ...code, files });
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  const isFolder = code.from === "folder";
+  return (
+    <div className="stack">
+      <Segments
+        name="Code from"
+        value={code.from}
+        options={[
+          ["folder", "A folder"],
+          ["archive", "An archive"],
+          ["earlier", "An earlier experiment"],
+        ]}
+        onChange={(from) => onChange({ from, files: [], parent: null })}
+      />
+      {code.from === "earlier" ? (
+        <Earlier parent={code.parent} onParent={onParent} />
+      ) : (
+        <div>
+          {/* Folders are chosen by an attribute that React does not know. */}
+          <input
+            key={code.from}
+            ref={input}
+            type="file"
+            className="vh"
+            tabIndex={-1}
+            aria-label={isFolder ? "Folder with the code" : "Archive with the code"}
+            accept={isFolder ? undefined : ".zip,.tar,.tgz,.gz"}
+            multiple={isFolder}
+            {...(isFolder ? { webkitdirectory: "" } : {})}
+            onChange={(event) => void take(event)}
+          />
+          <Button icon={isFolder ? <FolderOpen /> : <FileArchive />} onClick={() => input.current?.click()}>
+            {isFolder ? "Choose a folder" : "Choose an archive"}
+          </Button>
+          <p className="hint">
+            {isFolder ? "What .detignore names, and caches, stay here." : ".tar, .tar.gz, .tgz or .zip; it is unpacked in this browser."}
+          </p>
+        </div>
+      )}
+      {error ? <Failure error={error} /> : null}
+      {code.files.length > 0 && <Sent files={code.files} />}
+    </div>
+  );
+}
+
+function Sent({ files }: { files: Packed[] }) {
+  const whole = files.reduce((sum, file) => sum + file.bytes.length, 0);
+  return (
+    <div role="status">
+      <p className="m">
+        {files.length === 1 ? "1 file" : `${files.length} files`}, {size(whole)}
+      </p>
+      <ul className="sm ink2 sent">
+        {files.slice(0, SHOWN).map((file) => (
+          <li key={file.path} className="mono cut" title={file.path}>
+            {file.path}
+          </li>
+        ))}
+      </ul>
+      {files.length > SHOWN && <p className="sm ink3">and {files.length - SHOWN} more</p>}
+    </div>
+  );
+}
+
+function Earlier({ parent, onParent }: { parent: number | null; onParent: (id: number) => void }) {
+  const found = useData<{ experiments: Experiment[] }>("experiments?limit=100&orderBy=ORDER_BY_DESC&sortBy=SORT_BY_ID&lean=true", [
+    "experiments",
+  ]);
+  return (
+    <Field label="Experiment" hint="Its code is taken as it is, its configuration as it was submitted.">
+      {({ "aria-invalid": _, ...wired }) => (
+        <select className="sel wide" {...wired} value={parent ?? ""} onChange={(event) => onParent(Number(event.target.value))}>
+          <option value="">Choose one</option>
+          {parent && !found.data?.experiments.some((one) => one.id === parent) && <option value={parent}>{parent}</option>}
+          {found.data?.experiments.map((one) => (
+            <option key={one.id} value={one.id}>
+              {one.id} {one.name}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,158 @@
+/** Where one is in a configuration that is being written: it need not be whole, so it is read by its indentation. */
+
+export interface Known {
+  path: string;
+  kind: string;
+  default: unknown;
+  required: boolean;
+  words: string[];
+  only: string[];
+}
+
+interface Place {
+  indent: number;
+  key: string;
+}
+
+const KEY = /^(\s*)((?:- )*)("[^"]*"|'[^']*'|[\w.$-]+)\s*:(.*)$/;
+
+/** The keys that lead to each line, by line number from 0; `[]` are items of lists. */
+export function pathsOf(text: string): string[] {
+  const stack: Place[] = [];
+  return text.split("\n").map((line) => {
+    const found = KEY.exec(line);
+    if (!found) return stack.map((one) => one.key).join(".");
+    const [, space, dashes, name] = found as unknown as [string, string, string, string];
+    const indent = space.length + dashes.length;
+    while (stack.length && stack.at(-1)!.indent >= indent) stack.pop();
+    const above = stack.at(-1);
+    if (dashes && above && !above.key.endsWith("[]")) above.key += "[]";
+    stack.push({ indent, key: name.replace(/^["']|["']$/g, "") });
+    return stack.map((one) => one.key).join(".");
+  });
+}
+
+/** The line that an error's path, such as `hyperparameters.lr.minval` or `bind_mounts[0].host_path`, is about; 0 where none is. */
+export function lineOf(text: string, path: string): number {
+  const paths = pathsOf(text);
+  for (let names = path.replace(/\[\d+\]/g, "[]").split("."); names.length; names = names.slice(0, -1)) {
+    const wanted = names.join(".").replaceAll("[]", "");
+    const at = paths.findIndex((one) => one.replaceAll("[]", "") === wanted);
+    if (at >= 0) return at;
+  }
+  return 0;
+}
+
+export interface Wrong {
+  path: string;
+  message: string;
+  line: number;
+}
+
+/** What the server says is wrong, by field. */
+export function wrongs(text: string, told: string): Wrong[] {
+  const found = [...told.matchAll(/<(?:config|defaults\[\d+\])>\.?([^:\n]*): ([^\n]*)/g)].map(([, path, message]) => ({
+    path: path!,
+    message: message!,
+    line: lineOf(text, path!),
+  }));
+  if (found.length) return found;
+  const line = /line (\d+)/.exec(told);
+  return [{ path: "", message: told, line: line ? Number(line[1]) - 1 : 0 }];
+}
+
+/** A field of the schema for a path of the text. */
+export function known(fields: Known[], path: string): Known | undefined {
+  return fields.find((one) => fits(one.path, path));
+}
+
+function fits(pattern: string, path: string): boolean {
+  const [wanted, given] = [pattern.split("."), path.split(".")];
+  return (
+    wanted.length === given.length && wanted.every((name, at) => name === "*" || name.replace("[]", "") === given[at]!.replace("[]", ""))
+  );
+}
+
+export interface Offer {
+  /** What is put in the place of what is typed. */
+  insert: string;
+  label: string;
+  hint: string;
+}
+
+export interface Offers {
+  /** Where what is typed begins. */
+  from: number;
+  offers: Offer[];
+}
+
+/** What may stand at a place of the text. */
+export function offers(text: string, at: number, fields: Known[]): Offers {
+  const begin = text.lastIndexOf("\n", at - 1) + 1;
+  const line = text.slice(begin, at);
+  const value = /^(\s*(?:- )*)([\w.$-]+):\s+(\S*)$/.exec(line);
+  const lines = text.slice(0, begin).split("\n");
+  if (value) {
+    const typed = value[3]!;
+    const here = known(fields, pathsOf([...lines.slice(0, -1), line].join("\n")).at(-1)!);
+    const words = here?.words.length ? here.words : here?.kind === "true or false" ? ["true", "false"] : [];
+    return {
+      from: at - typed.length,
+      offers: words.filter((word) => word.startsWith(typed) && word !== typed).map((word) => ({ insert: word, label: word, hint: "" })),
+    };
+  }
+  const key = /^(\s*(?:- )*)([\w]*)$/.exec(line);
+  if (!key) return { from: at, offers: [] };
+  const [, lead, typed] = key as unknown as [string, string, string];
+  const above = mapAround(lines.slice(0, -1), lead.length);
+  const words = wordsBeside(text, above);
+  const prefix = above ? `${above}.` : "";
+  const here = new Set(pathsOf(text).filter((one) => one.startsWith(prefix)));
+  const found = fields.filter((one) => {
+    const names = one.path.split(".");
+    const name = names.at(-1)!;
+    return (
+      name !== "*" &&
+      !name.includes("[") &&
+      name.startsWith(typed) &&
+      fits([...names.slice(0, -1), "x"].join("."), `${prefix}x`) &&
+      (!one.only.length || !words.length || one.only.some((word) => words.includes(word))) &&
+      !here.has(`${prefix}${name}`)
+    );
+  });
+  return {
+    from: at - typed.length,
+    offers: found.map((one) => ({ insert: `${one.path.split(".").at(-1)}: `, label: one.path.split(".").at(-1)!, hint: hint(one) })),
+  };
+}
+
+/** The path of the map that a line with such an indentation stands in. */
+function mapAround(before: string[], indent: number): string {
+  const paths = pathsOf(before.join("\n"));
+  for (let at = before.length - 1; at >= 0; at -= 1) {
+    const found = KEY.exec(before[at]!);
+    if (!found) continue;
+    const own = found[1]!.length + found[2]!.length;
+    if (own < indent) return paths[at]!;
+    if (own === indent) return paths[at]!.split(".").slice(0, -1).join(".");
+  }
+  return "";
+}
+
+/** Words that decide what else may stand beside them: `name` of a searcher, `type` of a storage or hyperparameter. */
+function wordsBeside(text: string, above: string): string[] {
+  const paths = pathsOf(text);
+  return text
+    .split("\n")
+    .map((line, number) => ({ path: paths[number]!, value: /:\s*["']?([\w-]+)/.exec(line)?.[1] ?? "" }))
+    .filter((one) => one.path === `${above}.name` || one.path === `${above}.type`)
+    .map((one) => one.value)
+    .filter(Boolean);
+}
+
+export const hint = (one: Known) => [one.kind, one.required ? "required" : shown(one.default)].filter(Boolean).join(", ");
+
+const shown = (value: unknown) =>
+  value === null || value === undefined || (typeof value === "object" && !Object.keys(value as object).length)
+    ? ""
+    : `${JSON.stringify(value)} by default`;

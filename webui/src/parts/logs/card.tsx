@@ -1,0 +1,116 @@
+/** The cause of a failure, above its log: who failed first, with which line, where in the code, and what became of the other ranks. */
+
+import { ArrowRight, FileCode2, Gauge } from "lucide-react";
+
+import { Button, LinkButton } from "../../ui/button";
+import { StateIcon } from "../../ui/state";
+import { CopyButton } from "../../ui/text";
+import { type Cause, headline, type RankEnd, shortPath } from "./cause";
+import { clock } from "./line";
+
+const MOST_RANKS = 32;
+/** Of the bars: where the first failure is. */
+const FIRST_AT = 0.3;
+const LEAST_MS = 1000;
+
+interface Props {
+  cause: Cause;
+  onLine: (id: string) => void;
+  /** Addresses of the code at its place, and of what the machine did then. */
+  code?: string;
+  machine?: string;
+}
+
+export function CauseCard({ cause, onLine, code, machine }: Props) {
+  const { place, before } = cause;
+  const facts = factsOf(cause);
+  return (
+    <section className="card cause" aria-label="Cause of the failure">
+      <div>
+        <h2>
+          <StateIcon state="ERROR" /> {headline(cause)}
+        </h2>
+        <p className="quote" title={cause.said.log}>
+          {cause.said.log}
+        </p>
+        <p className="sm ink2 facts">{facts.join(" · ")}</p>
+        {before && (
+          <p className="sm ink2 cut" title={before.log}>
+            {elapsed(before.timestamp, cause.first.timestamp)} before: <span className="mono">{before.log}</span>
+          </p>
+        )}
+        <div className="toolbar">
+          <Button small icon={<ArrowRight />} onClick={() => onLine(cause.said.id)}>
+            Line {cause.said.number.toLocaleString("en")}
+          </Button>
+          {place && code && (
+            <LinkButton small icon={<FileCode2 />} to={code}>
+              Open {place.file.split("/").at(-1)} {place.line}
+            </LinkButton>
+          )}
+          {machine && (
+            <LinkButton small icon={<Gauge />} to={machine}>
+              The machine then
+            </LinkButton>
+          )}
+          <CopyButton label="Copy report" text={[headline(cause), cause.said.log, ...facts, location.href].join("\n")} />
+        </div>
+      </div>
+      {cause.ranks.length > 1 && <Ranks cause={cause} />}
+    </section>
+  );
+}
+
+function factsOf({ place, agentId, said }: Cause): string[] {
+  const at =
+    place && `${shortPath(place.file)} ${place.line}${place.function && place.function !== "<module>" ? `, in ${place.function}` : ""}`;
+  return [at, agentId, clock(said.timestamp)].filter((fact): fact is string => Boolean(fact));
+}
+
+const elapsed = (from: string, to: string) => {
+  const seconds = Math.max(0, (Date.parse(to) - Date.parse(from)) / 1000);
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : seconds < 600 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`;
+};
+
+/** When each rank was heard last, as bars over the last moments. */
+function Ranks({ cause }: { cause: Cause }) {
+  const named = cause.ranks.filter((one) => one.rankId !== null);
+  const ended = (one: RankEnd) => Date.parse(one.failedTimestamp ?? one.lastTimestamp);
+  const began = Date.parse(cause.first.timestamp);
+  const last = Math.max(...named.map(ended), began + LEAST_MS * (1 - FIRST_AT));
+  const span = (last - began) / (1 - FIRST_AT);
+  const share = (one: RankEnd) => Math.min(Math.max((ended(one) - (last - span)) / span, 0), 1);
+  const after = named.filter((one) => one.rankId !== cause.rankId && ended(one) >= began).length;
+  const isFirst = (one: RankEnd) => one.rankId === cause.rankId;
+  const shown =
+    named.length > MOST_RANKS ? [...named.filter(isFirst), ...named.filter((one) => !isFirst(one)).slice(0, MOST_RANKS - 1)] : named;
+  return (
+    <div>
+      <p className="sm over">
+        <b className="b">
+          {named.length} ranks, last {elapsed(new Date(last - span).toISOString(), new Date(last).toISOString())}
+        </b>
+        {after > 0 && cause.rankId !== null && (
+          <span className="ink3">
+            {after} left after rank {cause.rankId}
+          </span>
+        )}
+      </p>
+      <ul className="rks">
+        {shown.map((one) => {
+          const told = `rank ${one.rankId}, ${one.agentId ?? "somewhere"}: ${one.failedTimestamp ? "failed" : "last line"} at ${clock(one.failedTimestamp ?? one.lastTimestamp)}`;
+          return (
+            <li key={one.rankId} className={isFirst(one) ? "first" : ""} title={told}>
+              <span aria-hidden>{one.rankId}</span>
+              <em role="img" aria-label={told}>
+                <i style={{ width: `${share(one) * 100}%` }} />
+                <b style={{ left: `${share(one) * 100}%` }} />
+              </em>
+            </li>
+          );
+        })}
+      </ul>
+      {named.length > shown.length && <p className="sm ink3">and {named.length - shown.length} more</p>}
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+
+import { type Cause, follows, headline, marksOf, shortPath } from "./cause";
+import type { Line } from "./window";
+
+const line = (id: number, rankId: number | null, log: string, at = id): Line => ({
+  id,
+  number: id,
+  timestamp: new Date(at * 1000).toISOString(),
+  level: null,
+  rankId,
+  allocationId: "1.a.1",
+  agentId: "node-1",
+  source: "task",
+  stdtype: "stderr",
+  log,
+});
+const told = (id: number, log: string) => ({ id: String(id), number: id, timestamp: new Date(id * 1000).toISOString(), level: null, log });
+const CAUSE: Cause = {
+  allocationId: "1.a.1",
+  agentId: "node-1",
+  rankId: 1,
+  words: "GPU memory ran out",
+  first: told(2, "Traceback"),
+  said: told(7, "OutOfMemoryError"),
+  place: { file: "/runs/1/workdir/model/attention.py", line: 88, function: "forward" },
+  before: null,
+  ranks: [],
+};
+const LINES = [
+  line(1, 1, "step 1"),
+  line(2, 1, "[rank1]: Traceback (most recent call last):"),
+  line(3, 0, "step 2"),
+  line(4, 1, '[rank1]:   File "/runs/1/workdir/train.py", line 3, in main'),
+  line(5, 1, "[rank1]:     main()"),
+  line(6, 1, '  File "/opt/lib/python3.11/site-packages/torch/x.py", line 9'),
+  line(7, 1, "[rank1]: OutOfMemoryError: no"),
+  line(8, 0, "Traceback (most recent call last):"),
+  line(9, null, "agent: ended"),
+];
+
+test("a traceback has its head, its frames, its end, and those of the cause a ground, whoever writes between", () => {
+  const found = marksOf(LINES, CAUSE);
+  expect(LINES.map((one) => found.get(one.id)?.mark ?? "-")).toEqual(["-", "head", "-", "own", "", "frame", "said", "head", "-"]);
+  expect(LINES.filter((one) => found.get(one.id)?.isCause).map((one) => one.id)).toEqual([2, 4, 5, 6, 7]);
+  expect(marksOf(LINES, null).get(7)).toEqual({ mark: "said", isCause: false });
+});
+
+test("lines of other ranks behind the failure follow from it", () => {
+  expect(LINES.filter((one) => follows(one, CAUSE)).map((one) => one.id)).toEqual([3, 8]);
+  expect(follows({ ...LINES[7]!, allocationId: "1.a.2" }, CAUSE)).toBe(false);
+  // Printed before, and arrived later.
+  expect(follows(line(20, 0, "step", 1), CAUSE)).toBe(false);
+  expect(follows(LINES[7]!, null)).toBe(false);
+});
+
+test("it is said in words", () => {
+  expect(headline({ ...CAUSE, ranks: [0, 1].map((rankId) => ({ rankId }) as never) })).toBe("Rank 1 failed first: GPU memory ran out");
+  expect(headline({ ...CAUSE, rankId: null, words: "" })).toBe("It failed");
+  expect(shortPath(CAUSE.place!.file)).toBe("model/attention.py");
+});

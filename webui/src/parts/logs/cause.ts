@@ -1,0 +1,96 @@
+/** Why a task failed: who failed first over all ranks, as the server tells it. */
+
+import type { Line } from "./window";
+
+interface Told {
+  id: string;
+  number: number;
+  timestamp: string;
+  level: string | null;
+  log: string;
+}
+export interface RankEnd {
+  rankId: number | null;
+  agentId: string | null;
+  lastTimestamp: string;
+  failedTimestamp: string | null;
+  line: string | null;
+}
+export interface Cause {
+  allocationId: string;
+  agentId: string | null;
+  rankId: number | null;
+  words: string;
+  first: Told;
+  said: Told;
+  place: { file: string; line: number; function: string } | null;
+  before: Told | null;
+  ranks: RankEnd[];
+}
+
+/** What a line is to the reader: part of a traceback, of the cause, or the line that says what was wrong. */
+export type Mark = "" | "head" | "frame" | "own" | "said";
+export interface Marked {
+  mark: Mark;
+  isCause: boolean;
+}
+
+/** PyTorch puts the rank before each line of a traceback that ends a distributed process. */
+const RANK = /^\[rank\d+\]: ?/;
+const FRAME = /^\s+File "([^"]+)", line \d+/;
+const FOREIGN = /\/(site|dist)-packages\/|\/lib\/python\d|^</;
+
+/** Who prints: a rank of a run, on its stream. */
+const writer = (line: Line) => `${line.allocationId} ${line.rankId}`;
+
+/** Marks of the lines that have any, by id. Lines of several ranks may stand between one another. */
+export function marksOf(lines: Line[], cause: Cause | null): Map<number, Marked> {
+  const found = new Map<number, Marked>();
+  const open = new Set<string>();
+  const [from, to] = cause ? [Number(cause.first.id), Number(cause.said.id)] : [1, 0];
+  for (const line of lines) {
+    const who = writer(line);
+    const text = line.log.replace(RANK, "");
+    const isCause = line.id >= from && line.id <= to && line.rankId === cause!.rankId && (line.allocationId ?? "") === cause!.allocationId;
+    let mark: Mark = "";
+    if (text.startsWith("Traceback (most recent call last)")) {
+      open.add(who);
+      mark = "head";
+    } else if (open.has(who)) {
+      const frame = FRAME.exec(text);
+      if (frame) mark = FOREIGN.test(frame[1]!) ? "frame" : "own";
+      else if (text && !/^\s/.test(text)) {
+        open.delete(who);
+        mark = "said";
+      }
+    }
+    if (isCause && line.id === to) mark = "said";
+    if (mark || isCause) found.set(line.id, { mark, isCause });
+  }
+  return found;
+}
+
+/** Lines of other ranks that follow from the failure. */
+export const follows = (line: Line, cause: Cause | null): boolean =>
+  cause !== null &&
+  line.rankId !== null &&
+  line.rankId !== cause.rankId &&
+  (line.allocationId ?? "") === cause.allocationId &&
+  Date.parse(line.timestamp) >= Date.parse(cause.first.timestamp) &&
+  line.id > Number(cause.first.id);
+
+export const rankName = (rank: number | null) => (rank === null ? "The task" : `Rank ${rank}`);
+
+/** `Rank 13 failed first: GPU memory ran out` */
+export const headline = (cause: Cause) => {
+  const who = cause.rankId === null ? "It failed" : `Rank ${cause.rankId} failed${cause.ranks.length > 1 ? " first" : ""}`;
+  return cause.words ? `${who}: ${cause.words}` : who;
+};
+
+/** The last part of a path that a reader recognizes. */
+export const shortPath = (file: string) =>
+  file
+    .replace(/^.*\/(?:workdir|context|src)\//, "")
+    .split("/")
+    .slice(-3)
+    .join("/");

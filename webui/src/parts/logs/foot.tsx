@@ -1,0 +1,72 @@
+/** Below the lines: where one is, what is known of the chosen line, and the same in a terminal. */
+
+import { Copy, Link2, UnfoldVertical, WholeWord } from "lucide-react";
+
+import { IconButton } from "../../ui/button";
+import { Copyable } from "../../ui/text";
+import { commandLine, type Filters, isFiltered } from "./filters";
+import type { View } from "./list";
+import type { Reading } from "./reading";
+import type { Summary } from "./source";
+import type { Line } from "./window";
+
+interface Props {
+  reading: Reading;
+  summary: Summary;
+  view: View;
+  filters: Filters;
+  command: string;
+  line?: Line;
+  onContext?: () => void;
+  onCopy: () => void;
+  onWhole: () => void;
+}
+
+const count = (value: number) => value.toLocaleString("en");
+
+export function Foot({ reading, summary, view, filters, command, line, onContext, onCopy, onWhole }: Props) {
+  return (
+    <div className="logfoot">
+      <span className="place tn">{placed(summary, view)}</span>
+      <span role="status" className="cut">
+        {said(reading, summary, isFiltered(filters))}
+      </span>
+      {line && <Chosen line={line} onContext={onContext} onCopy={onCopy} onWhole={onWhole} />}
+      <span className="sp" />
+      <Copyable text={commandLine(command, filters)} />
+    </div>
+  );
+}
+
+function placed(summary: Summary, { first, last }: View): string {
+  const end = Math.max(summary.lastNumber, last);
+  return first && last ? `Lines ${count(first)} to ${count(last)} of ${count(end)}` : `${count(end)} lines`;
+}
+
+function said(reading: Reading, summary: Summary, filtered: boolean): string {
+  if (reading.searched) return `searched up to line ${count(reading.searched)} of ${count(summary.lastNumber)}`;
+  if (reading.told) return reading.told;
+  const fit = filtered ? `${count(reading.lines.length)} of the lines that fit are here, ` : "";
+  return fit + (reading.over ? "ended, nothing more will come" : reading.following ? "following" : "not following");
+}
+
+function Chosen({ line, onContext, onCopy, onWhole }: Pick<Props, "onContext" | "onCopy" | "onWhole"> & { line: Line }) {
+  const facts = [
+    line.number ? `line ${count(line.number)}` : "",
+    line.rankId === null ? "" : `rank ${line.rankId}`,
+    line.agentId,
+    line.allocationId && `run ${line.allocationId}`,
+    `${line.source}, ${line.stdtype}`,
+  ].filter(Boolean);
+  return (
+    <span className="chosen-line" role="group" aria-label="Chosen line">
+      <span className="cut" title={[line.timestamp, ...facts].join(" · ")}>
+        {facts.join(" · ")}
+      </span>
+      <IconButton icon={<Copy />} label="Copy line" onClick={onCopy} />
+      <IconButton icon={<Link2 />} label="Copy link" onClick={() => void navigator.clipboard?.writeText(location.href)} />
+      {onContext && <IconButton icon={<UnfoldVertical />} label="Show what is around it" onClick={onContext} />}
+      {line.length !== undefined && <IconButton icon={<WholeWord />} label="Show the whole line" onClick={onWhole} />}
+    </span>
+  );
+}
