@@ -1,31 +1,39 @@
-import { createColumnHelper } from "@tanstack/react-table";
-import { type FormEvent, useMemo, useState } from "react";
-import { useSearchParams } from "react-router";
+import { ArrowDownToLine, Box, Check as Tick, Layers, Lock, Trash2 } from "lucide-react";
+import { useMemo, useState } from "react";
+import { Link, useSearchParams } from "react-router";
 
 import { useChange, useData } from "../../api/data";
 import type { Checkpoint, Experiment } from "../../api/types";
-import { type Asked, Card, Confirm, Copyable, Empty, Failure, Loaded, State, Time, TrialLink } from "../../parts/basics";
 import { number, size } from "../../parts/format";
-import { Popup } from "../../parts/popup";
-import { Table } from "../../parts/table";
-import { type Policy, PolicyCard, policyOf, reasons, useGoing } from "./policy";
+import { Button, IconButton, LinkButton, Segments } from "../../ui/button";
+import { ask } from "../../ui/dialog";
+import { useOpen } from "../../ui/drawer";
+import { Search } from "../../ui/field";
+import { Empty, Failure, Loaded } from "../../ui/status";
+import { type Column, Table } from "../../ui/table";
+import { Tag, Time } from "../../ui/text";
+import { CheckpointDrawer, Metadata, Register } from "./checkpoint";
+import "./checkpoints.css";
+import { bytesOf, isThere, type Policy, PolicyCard, policyOf, reasons, useGoing } from "./policy";
 
-const STATES = ["COMPLETED", "PARTIALLY_DELETED", "DELETED", "ERROR"];
-const column = createColumnHelper<Checkpoint>();
-const bytes = (one: Checkpoint) => Object.values(one.resources).reduce((sum, part) => sum + Number(part), 0);
-const isThere = (one: Checkpoint) => one.state === "STATE_COMPLETED" || one.state === "STATE_PARTIALLY_DELETED";
+type View = "stored" | "going" | "deleted";
+const CHOSEN_MOST = 6;
 
 /** Checkpoints of an experiment or of a trial; with the experiment also what is kept, and why. */
 export function Checkpoints({ of, topics, experiment }: { of: string; topics: string[]; experiment?: Experiment }) {
   const [params, setParams] = useSearchParams();
-  const [state, open] = [params.get("state") ?? "", params.get("checkpoint") ?? ""];
+  const [open, setOpen] = useOpen();
   const found = useData<{ checkpoints: Checkpoint[] }>(`${of}/checkpoints?sortBy=SORT_BY_END_TIME&orderBy=ORDER_BY_DESC`, topics);
-  const models = useRegistered();
+  const registered = useRegistered();
   const [tried, setTried] = useState<Policy | null>(null);
+  const [chosen, setChosen] = useState<ReadonlySet<string | number>>(new Set());
+  const [comparing, setComparing] = useState(false);
+  const [registering, setRegistering] = useState<string | null>(null);
   const policy = experiment ? (tried ?? policyOf(experiment)) : null;
   const { going, error } = useGoing(experiment, policy, topics);
-  const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChange();
+  const view = (params.get("view") ?? "stored") as View;
+  const wanted = params.get("find") ?? "";
   const set = (name: string, value: string) =>
     setParams(
       (before) => {
@@ -35,199 +43,249 @@ export function Checkpoints({ of, topics, experiment }: { of: string; topics: st
       },
       { replace: true },
     );
-  const remove = (one: Checkpoint) =>
-    setAsked({
-      title: "Delete this checkpoint?",
-      text: `${one.uuid} of trial ${one.training?.trialId ?? "?"} at step ${one.metadata.steps_completed ?? "?"}, ${size(bytes(one))}, is deleted for ever.`,
-      verb: "Delete",
-      act: () => change.mutate({ method: "DELETE", path: "checkpoints", body: { checkpointUuids: [one.uuid] } }),
-    });
   const everything = found.data?.checkpoints ?? [];
   const why = useMemo(
-    () => (experiment && policy ? reasons(everything.filter(isThere), experiment, policy, models) : null),
-    [everything, experiment, policy, models],
+    () => (experiment && policy ? reasons(everything.filter(isThere), experiment, policy, registered) : null),
+    [everything, experiment, policy, registered],
   );
-  const best = useMemo(() => bestOf(everything, experiment), [everything, experiment]);
-  const columns = [
-    column.accessor("uuid", {
-      header: "Checkpoint",
-      enableSorting: false,
-      cell: ({ row: { original: one } }) => (
-        <>
-          <button
-            type="button"
-            className="link"
-            aria-expanded={open === one.uuid}
-            onClick={() => set("checkpoint", open === one.uuid ? "" : one.uuid)}
-          >
-            <code>{one.uuid.slice(0, 8)}</code>
-          </button>{" "}
-          {best === one.uuid && <span className="label">best</span>}{" "}
-          {everything[0]?.uuid === one.uuid && <span className="label">latest</span>}
-          {models.has(one.uuid) && <span className="label">model</span>}
-        </>
-      ),
-    }),
-    column.accessor((one) => one.training?.trialId, {
-      id: "trial",
-      header: "Trial",
-      meta: "num",
-      cell: ({ row: { original: one } }) => one.training && <TrialLink experiment={one.training.experimentId} id={one.training.trialId} />,
-    }),
-    column.accessor((one) => Number(one.metadata.steps_completed ?? 0), {
-      id: "batches",
-      header: "Batches",
-      meta: "num",
-      cell: (cell) => number(cell.getValue()),
-    }),
-    column.accessor((one) => one.training?.searcherMetric ?? undefined, {
-      id: "metric",
-      header: experiment?.searcherMetric || "Metric",
-      meta: "num",
-      sortUndefined: "last",
-      cell: (cell) => number(cell.getValue()),
-    }),
-    column.accessor("state", { header: "State", cell: (cell) => <State state={cell.getValue()} /> }),
-    column.accessor(bytes, { id: "size", header: "Size", meta: "num", cell: (cell) => size(cell.getValue()) }),
-    column.accessor((one) => Date.parse(one.reportTime), {
-      id: "stored",
-      header: "Stored",
-      cell: ({ row: { original: one } }) => <Time at={one.reportTime} />,
-    }),
-    ...(why
-      ? [
-          column.display({
-            id: "why",
-            header: "Kept",
-            cell: ({ row: { original: one } }) =>
-              !isThere(one) ? "" : going.has(one.uuid) ? <span className="bad">will go</span> : why.get(one.uuid) || "in use",
-          }),
-        ]
-      : []),
-    column.display({
-      id: "actions",
-      header: () => <span className="hidden">Actions</span>,
-      cell: ({ row: { original: one } }) => (
-        <span className="actions">
-          {isThere(one) && <a href={`/checkpoints/${one.uuid}`}>Download</a>}
-          {isThere(one) && (
-            <Popup name="Register">
-              <Register uuid={one.uuid} />
-            </Popup>
-          )}
-          <button type="button" disabled={!isThere(one)} title={isThere(one) ? "" : "Its files are gone"} onClick={() => remove(one)}>
-            Delete
-          </button>
-        </span>
-      ),
-    }),
-  ];
+  const marks = useMemo(() => marksOf(everything, experiment), [everything, experiment]);
+  const lists: Record<View, Checkpoint[]> = {
+    stored: everything.filter(isThere),
+    going: everything.filter((one) => isThere(one) && going.has(one.uuid)),
+    deleted: everything.filter((one) => !isThere(one)),
+  };
+  const rows = lists[view].filter((one) => fits(one, wanted));
+  const remove = async (some: Checkpoint[]) => {
+    const sum = size(some.reduce((total, one) => total + bytesOf(one), 0));
+    const what = some.length === 1 ? `checkpoint ${some[0]!.uuid.slice(0, 8)}` : `${some.length} checkpoints`;
+    if (
+      await ask({
+        title: `Delete ${what}?`,
+        text: `${sum} are deleted for ever. What was measured stays.`,
+        verb: `Delete ${what}`,
+        danger: true,
+      })
+    )
+      change.mutate({ method: "DELETE", path: "checkpoints", body: { checkpointUuids: some.map((one) => one.uuid) } });
+  };
+  const opened = everything.find((one) => one.uuid === open);
+  const step = (by: number) => {
+    const next = rows[rows.findIndex((one) => one.uuid === open) + by];
+    if (next) setOpen(next.uuid);
+  };
+  const columns = columnsOf({ experiment, marks, registered, why, going });
   return (
     <>
       {experiment && policy && everything.length > 0 && (
-        <PolicyCard one={experiment} checkpoints={everything} tried={policy} onTry={setTried} going={going} />
+        <PolicyCard one={experiment} checkpoints={everything} tried={policy} onTry={setTried} going={going} registered={registered} />
       )}
       {error ? <Failure error={error} /> : null}
-      <Card>
-        <Confirm asked={asked} onClose={() => setAsked(null)} />
-        {change.error ? <Failure error={change.error} /> : null}
-        <Loaded found={found}>
-          {({ checkpoints }) =>
-            checkpoints.length ? (
-              <>
-                <div className="controls">
-                  <label>
-                    state
-                    <select value={state} onChange={(event) => set("state", event.target.value)}>
-                      <option value="">any</option>
-                      {STATES.map((one) => (
-                        <option key={one}>{one}</option>
-                      ))}
-                    </select>
-                  </label>
-                </div>
-                <Table
-                  name="Checkpoints"
-                  rows={checkpoints.filter((one) => !state || one.state === `STATE_${state}`)}
-                  columns={columns}
-                  below={(one) => (one.uuid === open ? <Details one={one} /> : null)}
+      {change.error ? <Failure error={change.error} /> : null}
+      <Loaded found={found}>
+        {() =>
+          everything.length ? (
+            <>
+              <div className="toolbar">
+                <Segments
+                  small
+                  name="Which checkpoints"
+                  value={view}
+                  options={[
+                    ["stored", `Stored ${lists.stored.length}`],
+                    ...(experiment ? ([["going", `Would go ${lists.going.length}`]] as const) : []),
+                    ["deleted", `Deleted ${lists.deleted.length}`],
+                  ]}
+                  onChange={(next) => set("view", next === "stored" ? "" : next)}
                 />
-              </>
-            ) : (
-              <Empty command='with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, uuid): ...'>
-                No checkpoint yet. A script stores them with core_context.checkpoint.
-              </Empty>
-            )
-          }
-        </Loaded>
-      </Card>
+                <Search
+                  small
+                  label="Find checkpoints"
+                  placeholder="trial:164 or part of an id"
+                  value={wanted}
+                  onChange={(text) => set("find", text)}
+                />
+                <span className="sp" />
+                <Button
+                  small
+                  icon={<Layers />}
+                  not={chosen.size > 1 && chosen.size <= CHOSEN_MOST ? undefined : `Choose 2 to ${CHOSEN_MOST} of them`}
+                  count={chosen.size}
+                  onClick={() => setComparing(true)}
+                >
+                  Compare metadata
+                </Button>
+                {chosen.size > 0 && (
+                  <Button
+                    small
+                    icon={<Trash2 />}
+                    onClick={() => void remove(everything.filter((one) => chosen.has(one.uuid) && isThere(one)))}
+                  >
+                    Delete {chosen.size}
+                  </Button>
+                )}
+              </div>
+              <Table
+                name="Checkpoints"
+                store="checkpoints"
+                rows={rows}
+                id={(one) => one.uuid}
+                columns={columns}
+                selected={chosen}
+                onSelect={setChosen}
+                open={open}
+                onOpen={(one) => setOpen(one.uuid)}
+                called={(one) => `checkpoint ${one.uuid.slice(0, 8)}`}
+                actWidth={110}
+                act={(one) =>
+                  isThere(one) && (
+                    <>
+                      <LinkButton small kind="ghost" icon={<ArrowDownToLine />} label="Download" href={`/checkpoints/${one.uuid}`} />
+                      <IconButton icon={<Box />} label="Register as a model" onClick={() => setRegistering(one.uuid)} />
+                    </>
+                  )
+                }
+                actions={(one) => [
+                  { name: "Open", act: () => setOpen(one.uuid) },
+                  { name: "Copy id", act: () => void navigator.clipboard?.writeText(one.uuid) },
+                  null,
+                  {
+                    name: "Delete",
+                    icon: <Trash2 />,
+                    danger: true,
+                    not: isThere(one) ? undefined : "its files are gone",
+                    act: () => void remove([one]),
+                  },
+                ]}
+                empty={view === "deleted" ? "None was deleted." : view === "going" ? "None would go." : "None fits."}
+              />
+            </>
+          ) : (
+            <Empty
+              title="No checkpoint yet"
+              command='with core_context.checkpoint.store_path({"steps_completed": steps}) as (path, uuid): ...'
+            >
+              A script stores them with core_context.checkpoint.
+            </Empty>
+          )
+        }
+      </Loaded>
+      {opened && (
+        <CheckpointDrawer
+          one={opened}
+          metric={experiment?.searcherMetric ?? ""}
+          why={going.has(opened.uuid) ? "It will go." : why?.get(opened.uuid)}
+          onClose={() => setOpen(null)}
+          onStep={step}
+          onRegister={() => setRegistering(opened.uuid)}
+          onDelete={() => void remove([opened])}
+        />
+      )}
+      {registering && <Register uuid={registering} onClose={() => setRegistering(null)} />}
+      {comparing && <Metadata some={everything.filter((one) => chosen.has(one.uuid))} onClose={() => setComparing(false)} />}
     </>
   );
 }
 
-function bestOf(checkpoints: Checkpoint[], experiment?: Experiment): string {
-  const sign = experiment?.config.searcher?.smaller_is_better === false ? -1 : 1;
-  const ranked = checkpoints.filter((one) => isThere(one) && typeof one.training?.searcherMetric === "number");
-  ranked.sort((a, b) => sign * (a.training!.searcherMetric! - b.training!.searcherMetric!));
-  return experiment ? (ranked[0]?.uuid ?? "") : "";
+/** By `trial:164`, part of an id, or both. */
+function fits(one: Checkpoint, wanted: string): boolean {
+  return wanted
+    .trim()
+    .split(/\s+/)
+    .filter(Boolean)
+    .every((word) => (word.startsWith("trial:") ? String(one.training?.trialId) === word.slice(6) : one.uuid.includes(word.toLowerCase())));
 }
 
-interface Models {
-  models: { name: string; versions?: unknown }[];
+interface Telling {
+  experiment?: Experiment;
+  marks: Map<string, string>;
+  registered: Set<string>;
+  why: Map<string, string> | null;
+  going: Set<string>;
+}
+
+function columnsOf({ experiment, marks, registered, why, going }: Telling): Column<Checkpoint>[] {
+  const base: Column<Checkpoint>[] = [
+    {
+      id: "uuid",
+      head: "Checkpoint",
+      name: true,
+      value: (one) => one.uuid,
+      title: (one) => one.uuid,
+      cell: (one) => (
+        <>
+          <code>{one.uuid.slice(0, 8)}</code> {marks.has(one.uuid) && <Tag kind="best">{marks.get(one.uuid)!}</Tag>}{" "}
+          {registered.has(one.uuid) && <Tag kind="best">model</Tag>}
+        </>
+      ),
+    },
+    {
+      id: "trial",
+      head: "Trial",
+      num: true,
+      width: 80,
+      value: (one) => one.training?.trialId,
+      cell: (one) =>
+        one.training && (
+          <Link to={`/experiments/${one.training.experimentId}/trials/${one.training.trialId}/overview`}>{one.training.trialId}</Link>
+        ),
+    },
+    { id: "batches", head: "Batches", num: true, width: 96, small: true, value: steps, cell: (one) => number(steps(one)) },
+    {
+      id: "metric",
+      head: experiment?.searcherMetric || "Metric",
+      num: true,
+      width: 140,
+      small: true,
+      value: (one) => one.training?.searcherMetric,
+      cell: (one) => number(one.training?.searcherMetric),
+    },
+    { id: "size", head: "Size", num: true, width: 96, value: bytesOf, cell: (one) => size(bytesOf(one)) },
+    {
+      id: "stored",
+      head: "Stored",
+      num: true,
+      width: 120,
+      value: (one) => Date.parse(one.reportTime),
+      cell: (one) => <Time at={one.reportTime} />,
+    },
+  ];
+  if (!why) return base;
+  const policy: Column<Checkpoint> = {
+    id: "why",
+    head: "With this policy",
+    width: 320,
+    value: (one) => (isThere(one) ? (going.has(one.uuid) ? "goes" : "stays") : ""),
+    cell: (one) => isThere(one) && <Fate goes={going.has(one.uuid)} isModel={registered.has(one.uuid)} why={why.get(one.uuid) ?? ""} />,
+  };
+  return [...base, policy];
+}
+
+const Fate = ({ goes, isModel, why }: { goes: boolean; isModel: boolean; why: string }) => (
+  <>
+    <span className={`state ${goes ? "error" : "done"}`}>
+      {goes ? <Trash2 /> : isModel ? <Lock /> : <Tick />}
+      <span>{goes ? "Goes" : "Stays"}</span>
+    </span>{" "}
+    <span className="ink2 sm">{why || (goes ? "" : "in use")}</span>
+  </>
+);
+
+const steps = (one: Checkpoint) => Number(one.metadata.steps_completed ?? 0);
+
+/** Which is the best, and which the latest. */
+function marksOf(checkpoints: Checkpoint[], experiment?: Experiment): Map<string, string> {
+  const sign = experiment?.config.searcher?.smaller_is_better === false ? -1 : 1;
+  const there = checkpoints.filter(isThere);
+  const ranked = there.filter((one) => typeof one.training?.searcherMetric === "number");
+  ranked.sort((a, b) => sign * (a.training!.searcherMetric! - b.training!.searcherMetric!));
+  const found = new Map<string, string>();
+  if (there[0]) found.set(there[0].uuid, "latest");
+  if (experiment && ranked[0]) found.set(ranked[0].uuid, found.has(ranked[0].uuid) ? "best, latest" : "best");
+  return found;
 }
 
 /** Checkpoints that are versions of models; empty until it is known. */
 function useRegistered(): Set<string> {
   const found = useData<{ checkpoints: string[] }>("model/checkpoints", ["models"]);
   return useMemo(() => new Set(found.data?.checkpoints ?? []), [found.data]);
-}
-
-function Register({ uuid }: { uuid: string }) {
-  const models = useData<Models>("models?archived=false", ["models"]);
-  const [done, setDone] = useState("");
-  const made = useChange();
-  const change = useChange((answer) => setDone(`Registered as version ${answer.modelVersion.version}.`));
-  const register = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    const name = String(new FormData(event.currentTarget).get("model")).trim();
-    if (!models.data?.models.some((one) => one.name === name)) await made.mutateAsync({ method: "POST", path: "models", body: { name } });
-    change.mutate({ method: "POST", path: `models/${encodeURIComponent(name)}/versions`, body: { checkpointUuid: uuid } });
-  };
-  return (
-    <form className="form" onSubmit={(event) => void register(event).catch(() => undefined)}>
-      <label>
-        Model, a new one or one that there is
-        <input name="model" list={`models-${uuid}`} required />
-      </label>
-      <datalist id={`models-${uuid}`}>
-        {models.data?.models.map((one) => (
-          <option key={one.name}>{one.name}</option>
-        ))}
-      </datalist>
-      <button type="submit">Register</button> <span role="status">{done}</span>
-      {made.error || change.error ? <Failure error={made.error ?? change.error} /> : null}
-    </form>
-  );
-}
-
-function Details({ one }: { one: Checkpoint }) {
-  return (
-    <div>
-      <p>
-        <Copyable text={one.uuid} /> <Copyable text={`det checkpoint download ${one.uuid}`} />
-      </p>
-      <p className="soft">To load it</p>
-      <pre tabIndex={0}>{`from determined.experimental import client\n\npath = client.get_checkpoint("${one.uuid}").download()`}</pre>
-      <p className="soft">Metadata</p>
-      <pre tabIndex={0}>{JSON.stringify(one.metadata, null, 2)}</pre>
-      <p className="soft">Files</p>
-      <ul className="plain">
-        {Object.entries(one.resources).map(([path, part]) => (
-          <li key={path}>
-            <code>{path}</code> <span className="soft">{size(part)}</span>
-          </li>
-        ))}
-      </ul>
-    </div>
-  );
 }

@@ -1,10 +1,14 @@
-import { useState } from "react";
+import { Check as Tick } from "lucide-react";
 
 import { query } from "../../api/client";
 import { useChange, useData } from "../../api/data";
 import type { Checkpoint, Experiment } from "../../api/types";
-import { Card, Copyable, Failure } from "../../parts/basics";
 import { isOver, size } from "../../parts/format";
+import { Button } from "../../ui/button";
+import { NumberField } from "../../ui/field";
+import { Failure } from "../../ui/status";
+import { Copyable, Tag } from "../../ui/text";
+import { toast } from "../../ui/toast";
 
 export interface Policy {
   best: number;
@@ -19,9 +23,9 @@ export const policyOf = (one: Experiment): Policy => {
 const preview = (id: number, policy: Policy) =>
   `/experiments/${id}/preview_gc${query({ save_experiment_best: policy.best, save_trial_best: policy.trialBest, save_trial_latest: policy.trialLatest })}`;
 const NAMES: [keyof Policy, string][] = [
-  ["best", "best of the experiment"],
-  ["trialBest", "best of each trial"],
-  ["trialLatest", "latest of each trial"],
+  ["best", "Best of the experiment"],
+  ["trialBest", "Best of each trial"],
+  ["trialLatest", "Latest of each trial"],
 ];
 
 /** Which checkpoints go once the experiment is over, by uuid; asked of the service that decides. */
@@ -30,76 +34,127 @@ export function useGoing(one: Experiment | undefined, policy: Policy | null, top
   return { going: new Set(found.data?.checkpoints.map((checkpoint) => checkpoint.uuid) ?? []), error: found.error };
 }
 
-const bytes = (checkpoints: Checkpoint[]) =>
-  checkpoints.reduce((sum, one) => sum + Object.values(one.resources).reduce((inner, part) => inner + Number(part), 0), 0);
+export const bytesOf = (one: Checkpoint) => Object.values(one.resources).reduce((sum, part) => sum + Number(part), 0);
+export const isThere = (one: Checkpoint) => one.state === "STATE_COMPLETED" || one.state === "STATE_PARTIALLY_DELETED";
+const whole = (checkpoints: Checkpoint[]) => checkpoints.reduce((sum, one) => sum + bytesOf(one), 0);
 
-/** The three numbers, and what others would do before they are set. */
-export function PolicyCard({
-  one,
-  checkpoints,
-  tried,
-  onTry,
-  going,
-}: {
+interface Props {
   one: Experiment;
   checkpoints: Checkpoint[];
   tried: Policy;
   onTry: (policy: Policy) => void;
   going: Set<string>;
-}) {
-  const [done, setDone] = useState("");
-  const change = useChange(() => setDone("Saved."));
+  registered: Set<string>;
+}
+
+/** The three numbers, and beside them what they would do before they are set. */
+export function PolicyCard({ one, checkpoints, tried, onTry, going, registered }: Props) {
   const now = policyOf(one);
+  const change = useChange(() => toast({ text: "What is kept is set.", undo: () => change.mutate(wish(one.id, now)) }));
   const same = NAMES.every(([name]) => now[name] === tried[name]);
-  const there = checkpoints.filter(
-    (checkpoint) => checkpoint.state === "STATE_COMPLETED" || checkpoint.state === "STATE_PARTIALLY_DELETED",
-  );
-  const leaving = there.filter((checkpoint) => going.has(checkpoint.uuid));
-  const save = () =>
-    change.mutate({
-      method: "PATCH",
-      path: `experiments/${one.id}`,
-      body: { checkpointStorage: { saveExperimentBest: tried.best, saveTrialBest: tried.trialBest, saveTrialLatest: tried.trialLatest } },
-    });
+  const command = `det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`;
   return (
-    <Card
-      title="What is kept"
-      more={
-        <Copyable
-          text={`det e set gc-policy --save-experiment-best ${tried.best} --save-trial-best ${tried.trialBest} --save-trial-latest ${tried.trialLatest} ${one.id}`}
-        />
-      }
-    >
-      <div className="controls">
-        {NAMES.map(([name, words]) => (
-          <label key={name}>
-            {words}
-            <input
-              type="number"
+    <section className="card policy" aria-label="What is kept">
+      <div>
+        <h2>What is kept {!same && <Tag>not set yet</Tag>}</h2>
+        <div className="numbers">
+          {NAMES.map(([name, words]) => (
+            <NumberField
+              key={name}
+              label={words}
+              hint={now[name] === tried[name] ? undefined : `now ${now[name]}`}
               min={0}
-              value={tried[name]}
-              onChange={(event) => onTry({ ...tried, [name]: Math.max(0, Number(event.target.value)) })}
+              value={String(tried[name])}
+              onChange={(value) => onTry({ ...tried, [name]: Math.max(0, Math.floor(Number(value) || 0)) })}
             />
-          </label>
-        ))}
-        <button type="button" disabled={same || change.isPending} onClick={save}>
-          Set this policy
-        </button>
-        <button type="button" disabled={same} onClick={() => onTry(now)}>
-          Back to the present one
-        </button>
-        <span role="status">{same ? done : ""}</span>
+          ))}
+        </div>
+        <div className="toolbar">
+          <Button
+            kind={same ? "plain" : "primary"}
+            icon={<Tick />}
+            not={same ? "These numbers are set" : undefined}
+            disabled={change.isPending}
+            onClick={() => change.mutate(wish(one.id, tried))}
+          >
+            Set this policy
+          </Button>
+          {!same && (
+            <Button kind="ghost" onClick={() => onTry(now)}>
+              Back to what is set
+            </Button>
+          )}
+          <Copyable text={command} />
+        </div>
+        {change.error ? <Failure error={change.error} /> : null}
       </div>
-      <p>
-        {same ? "" : "With these numbers "}
-        {leaving.length} of {there.length} checkpoints {leaving.length === 1 ? "goes" : "go"}
-        {isOver(one.state) ? "" : " once the experiment is over"}, {size(bytes(leaving))} of {size(bytes(there))}.{" "}
-        <span className="soft">Versions of registered models always stay.</span>
-      </p>
-      {change.error ? <Failure error={change.error} /> : null}
-    </Card>
+      <Answer one={one} checkpoints={checkpoints} going={going} registered={registered} same={same} />
+    </section>
   );
 }
+
+const wish = (id: number, policy: Policy) => ({
+  method: "PATCH",
+  path: `experiments/${id}`,
+  body: { checkpointStorage: { saveExperimentBest: policy.best, saveTrialBest: policy.trialBest, saveTrialLatest: policy.trialLatest } },
+});
+
+type AnswerProps = Pick<Props, "one" | "checkpoints" | "going" | "registered"> & { same: boolean };
+
+function Answer({ one, checkpoints, going, registered, same }: AnswerProps) {
+  const there = checkpoints.filter(isThere);
+  const leaving = there.filter((checkpoint) => going.has(checkpoint.uuid));
+  const stays = there.filter((checkpoint) => !going.has(checkpoint.uuid));
+  const models = stays.filter((checkpoint) => registered.has(checkpoint.uuid));
+  const kept = stays.length - models.length;
+  const lost = [...new Set(leaving.map((checkpoint) => checkpoint.training?.trialId))].filter(
+    (trial) => trial !== undefined && !stays.some((checkpoint) => checkpoint.training?.trialId === trial),
+  );
+  const all = Math.max(whole(there), 1);
+  const when = isOver(one.state) ? "" : " once it is over";
+  return (
+    <div className="answer" aria-live="polite">
+      <p>
+        <strong>
+          {leaving.length} of {there.length} {same ? (leaving.length === 1 ? "goes" : "go") : "would go"}
+        </strong>{" "}
+        <span className="ink2">
+          {size(whole(leaving))} of {size(whole(there))}
+          {when}
+        </span>
+      </p>
+      <div className="meter" aria-hidden>
+        <i style={{ width: `${((whole(stays) - whole(models)) / all) * 100}%`, background: "var(--done)" }} />
+        <i style={{ width: `${(whole(models) / all) * 100}%`, background: "var(--queued)" }} />
+        <i className="gone" style={{ width: `${(whole(leaving) / all) * 100}%` }} />
+      </div>
+      <ul className="toolbar sm ink2">
+        <li>
+          <i className="sw" style={{ background: "var(--done)" }} /> {kept} {kept === 1 ? "stays" : "stay"},{" "}
+          {size(whole(stays) - whole(models))}
+        </li>
+        {models.length > 0 && (
+          <li>
+            <i className="sw" style={{ background: "var(--queued)" }} /> {models.length} of models {models.length === 1 ? "stays" : "stay"}{" "}
+            always
+          </li>
+        )}
+        <li>
+          <i className="sw" style={{ background: "var(--error)" }} /> {leaving.length} {leaving.length === 1 ? "goes" : "go"}
+        </li>
+      </ul>
+      {lost.length > 0 && (
+        <p className="sm ink2">
+          {lost.length === 1 ? "1 trial" : `${lost.length} trials`} could no longer be continued: {lost.slice(0, 5).join(", ")}
+          {lost.length > 5 && ` and ${lost.length - 5} more`}.
+        </p>
+      )}
+    </div>
+  );
+}
+
+const NTH = ["th", "st", "nd", "rd"];
+const nth = (place: number) => `${place}${(place % 100 > 10 && place % 100 < 14 ? "" : NTH[place % 10]) || "th"}`;
 
 /** Why a checkpoint stays or goes, by the same ranks that retention uses. */
 export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Policy, registered: Set<string>): Map<string, string> {
@@ -116,9 +171,10 @@ export function reasons(checkpoints: Checkpoint[], one: Experiment, policy: Poli
   return new Map(
     checkpoints.map((checkpoint) => {
       if (!checkpoint.training) return [checkpoint.uuid, ""];
+      const overall = place(ranked, checkpoint, false);
       const why = [
         registered.has(checkpoint.uuid) && "a model's version",
-        within(place(ranked, checkpoint, false), policy.best) && `number ${place(ranked, checkpoint, false) + 1} of the experiment`,
+        overall >= 0 && `${nth(overall + 1)} of all`,
         within(place(ranked, checkpoint, true), policy.trialBest) && "best of its trial",
         within(place(latest, checkpoint, true), policy.trialLatest) && "latest of its trial",
       ].filter(Boolean);

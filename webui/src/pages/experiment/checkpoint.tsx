@@ -1,0 +1,180 @@
+/** One checkpoint: its details, its registration as a model; several: their metadata beside each other. */
+
+import { ArrowDownToLine, Box, Trash2 } from "lucide-react";
+import { type FormEvent, useId } from "react";
+import { Link } from "react-router";
+
+import { useChange, useData } from "../../api/data";
+import type { Checkpoint } from "../../api/types";
+import "../../code/code.css";
+import { asYaml } from "../../code/yaml";
+import { flat, number, size } from "../../parts/format";
+import { Button, LinkButton } from "../../ui/button";
+import { Facts, Fold } from "../../ui/card";
+import { Dialog, DialogFoot } from "../../ui/dialog";
+import { Drawer } from "../../ui/drawer";
+import { Field } from "../../ui/field";
+import { State } from "../../ui/state";
+import { Failure } from "../../ui/status";
+import { Copyable, Time } from "../../ui/text";
+import { toast } from "../../ui/toast";
+import { bytesOf, isThere } from "./policy";
+
+interface DrawerProps {
+  one: Checkpoint;
+  metric: string;
+  why?: string;
+  onClose: () => void;
+  onStep: (by: 1 | -1) => void;
+  onRegister: () => void;
+  onDelete: () => void;
+}
+
+export function CheckpointDrawer({ one, metric, why, onClose, onStep, onRegister, onDelete }: DrawerProps) {
+  const there = isThere(one);
+  const { training } = one;
+  return (
+    <Drawer title={`Checkpoint ${one.uuid.slice(0, 8)}`} onClose={onClose} onStep={onStep}>
+      <div className="toolbar">
+        {there && (
+          <LinkButton small icon={<ArrowDownToLine />} href={`/checkpoints/${one.uuid}`}>
+            Download
+          </LinkButton>
+        )}
+        <Button small kind="primary" icon={<Box />} not={there ? undefined : "Its files are gone"} onClick={onRegister}>
+          Register
+        </Button>
+        <Button small kind="ghost" icon={<Trash2 />} not={there ? undefined : "Its files are gone"} onClick={onDelete}>
+          Delete
+        </Button>
+      </div>
+      <Facts
+        facts={[
+          ["Id", one.uuid],
+          ["State", <State key="state" state={one.state} />],
+          ["Kept", why],
+          [
+            "Trial",
+            training && (
+              <Link className="link" to={`/experiments/${training.experimentId}/trials/${training.trialId}/overview`}>
+                {training.trialId}
+              </Link>
+            ),
+          ],
+          ["Batches", number(one.metadata.steps_completed)],
+          [metric || "Metric", number(training?.searcherMetric)],
+          ["Size", size(bytesOf(one))],
+          ["Stored", <Time key="stored" at={one.reportTime} />],
+        ]}
+      />
+      <h3>To load it</h3>
+      <pre
+        className="code"
+        tabIndex={0}
+      >{`from determined.experimental import client\n\npath = client.get_checkpoint("${one.uuid}").download()`}</pre>
+      <Copyable text={`det checkpoint download ${one.uuid}`} />
+      <h3>Metadata</h3>
+      <pre className="code" tabIndex={0}>
+        {asYaml(one.metadata)}
+      </pre>
+      <Fold title={`Files, ${Object.keys(one.resources).length}`} open>
+        <ul className="parts">
+          {Object.entries(one.resources).map(([path, part]) => (
+            <li key={path}>
+              <span className="mono cut" title={path}>
+                {path}
+              </span>
+              <span className="ink3 nowrap">{size(part)}</span>
+            </li>
+          ))}
+        </ul>
+      </Fold>
+    </Drawer>
+  );
+}
+
+interface Models {
+  models: { name: string }[];
+}
+
+export function Register({ uuid, onClose }: { uuid: string; onClose: () => void }) {
+  const models = useData<Models>("models?archived=false", ["models"]);
+  const id = useId();
+  const made = useChange();
+  const change = useChange((answer) => {
+    const { model, version } = answer.modelVersion;
+    toast({
+      text: `Registered as version ${version} of ${model.name}.`,
+      action: { name: "Show it", to: `/models/${encodeURIComponent(model.name)}` },
+    });
+    onClose();
+  });
+  const register = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    const name = String(new FormData(event.currentTarget).get("model")).trim();
+    if (!models.data?.models.some((one) => one.name === name)) await made.mutateAsync({ method: "POST", path: "models", body: { name } });
+    change.mutate({ method: "POST", path: `models/${encodeURIComponent(name)}/versions`, body: { checkpointUuid: uuid } });
+  };
+  return (
+    <Dialog title={`Register checkpoint ${uuid.slice(0, 8)}`} onClose={onClose}>
+      <form onSubmit={(event) => void register(event).catch(() => undefined)}>
+        <Field label="Model" hint="One that there is, or the name of a new one. Versions of models are never cleared away.">
+          {(wired) => <input className="input" name="model" list={id} required autoComplete="off" {...wired} />}
+        </Field>
+        <datalist id={id}>
+          {models.data?.models.map((one) => (
+            <option key={one.name}>{one.name}</option>
+          ))}
+        </datalist>
+        {made.error || change.error ? <Failure error={made.error ?? change.error} /> : null}
+        <DialogFoot>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" disabled={made.isPending || change.isPending}>
+            Register
+          </Button>
+        </DialogFoot>
+      </form>
+    </Dialog>
+  );
+}
+
+/** What is known of several, field by field; those that differ first. */
+export function Metadata({ some, onClose }: { some: Checkpoint[]; onClose: () => void }) {
+  const told = some.map((one) => flat({ size: size(bytesOf(one)), metric: one.training?.searcherMetric, ...one.metadata }));
+  const names = [...new Set(told.flatMap(Object.keys))];
+  const differs = (name: string) => new Set(told.map((one) => JSON.stringify(one[name]))).size > 1;
+  const ordered = [...names.filter(differs), ...names.filter((name) => !differs(name))];
+  return (
+    <Dialog wide title={`Metadata of ${some.length} checkpoints`} onClose={onClose}>
+      <div className="tw">
+        <table className="pairs" aria-label="Metadata">
+          <thead>
+            <tr>
+              <th>Field</th>
+              {some.map((one) => (
+                <th key={one.uuid}>
+                  <code>{one.uuid.slice(0, 8)}</code>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {ordered.map((name) => (
+              <tr key={name} className={differs(name) ? "differ" : ""}>
+                <th scope="row">
+                  {name}
+                  {differs(name) && <span className="vh"> differs</span>}
+                </th>
+                {told.map((one, at) => (
+                  <td key={some[at]!.uuid}>
+                    {typeof one[name] === "number" ? number(one[name]) : one[name] === undefined ? "" : String(one[name])}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Dialog>
+  );
+}
