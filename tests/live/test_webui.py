@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS
+from tests.fixtures.browser import AXE, MARKS, SCHEMES, SECONDS, violations
 from tests.fixtures.browser import browser as browser
 from tests.fixtures.local_cluster import wait_for
 
@@ -151,6 +151,43 @@ def test_keys_lead_to_places(page):
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
+
+
+def test_the_palette_leads_to_what_has_a_name_and_titles_say_where_one_is(cluster, page, examples):
+    id = cluster.create("1_metrics.yaml", examples, "--config", "name=by-its-name")
+    expect(page).to_have_title("Dashboard · Steadfast")
+    page.keyboard.press("Control+k")
+    palette = page.get_by_role("dialog", name="Search or jump to")
+    expect(palette.get_by_role("combobox")).to_be_focused()
+    page.keyboard.type("by-its")
+    expect(palette.get_by_role("option", name=re.compile("by-its-name"))).to_be_visible()
+    if AXE.exists():
+        assert violations(page) == {}
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Queue")
+    expect(palette.get_by_role("option", name=re.compile("^Queue"))).to_be_visible()
+    page.keyboard.press("Enter")
+    expect(page).to_have_title("Queue · Steadfast")
+    page.goto("/det/experimetns")
+    expect(page.get_by_role("heading", name="There is nothing at this address")).to_be_visible()
+    expect(page.get_by_role("main").get_by_role("link", name="Experiments")).to_be_visible()
+
+
+def test_what_was_done_from_a_list_is_taken_back(cluster, page, examples):
+    (examples / "long.yaml").write_text(LONG.replace("takes-long", "taken-back"))
+    id = cluster.create("long.yaml", examples)
+    page.goto("/det/experiments?q=taken-back")
+    page.get_by_role("button", name=f"Actions of experiment {id}").click()
+    page.get_by_role("menuitem", name="Pause").click()
+    wait_for(lambda: cluster.experiment(id)["state"] == "STATE_PAUSED", 20, "the pause")
+    page.get_by_role("button", name="Undo").click()
+    wait_for(lambda: cluster.experiment(id)["state"] != "STATE_PAUSED", 20, "the start")
+    page.get_by_role("button", name=f"Actions of experiment {id}").click()
+    expect(page.get_by_role("menuitem", name="Archive")).to_contain_text("still running")
+    page.keyboard.press("Escape")
+    cluster.api("POST", f"experiments/{id}/kill")
 
 
 PAGES = (
