@@ -49,7 +49,8 @@ function reasons(one: Experiment) {
 }
 
 export function useActs(one: Experiment, trials: Trial[], cause: string | null) {
-  const [open, setOpen] = useState<Open>("");
+  // A list's menu leads here to fork.
+  const [open, setOpen] = useState<Open>(() => (new URLSearchParams(location.search).has("fork") ? "fork" : ""));
   const navigate = useNavigate();
   const change = useChange();
   const { state, over, stopping, outside, running } = reasons(one);

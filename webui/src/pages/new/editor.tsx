@@ -32,11 +32,11 @@ export function Editor({ text, onChange, fields, wrong }: Props) {
     setPlace(0);
   };
   const insert = (what: string, from: number, to: number) => {
-    const value = text.slice(0, from) + what + text.slice(to);
-    typed(value, from + what.length);
+    const field = area.current!;
+    // In the field itself, so that the caret is right for whoever types on at once.
+    field.setRangeText(what, from, to, "end");
+    typed(field.value, from + what.length);
     if (!what.endsWith(" ")) setAt(null);
-    // The caret stands where React has left it until the new text is there.
-    requestAnimationFrame(() => area.current?.setSelectionRange(from + what.length, from + what.length));
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
     const { selectionStart: caret, selectionEnd: end } = event.currentTarget;
