@@ -22,6 +22,7 @@ from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 
 from det_contracts import subjects
+from services.intake.turns import HELD, Turns, sender_of
 from services.kit import trail
 
 ORDERS_ASKED = subjects.orders_heard("")
@@ -31,8 +32,6 @@ OF_ORDERS = (EXPECTED, f"{EXPECTED}-Subject", "Nats-Rollup")
 """With these a worker asks whether its orders are the newest: `worker/hearing.py`."""
 OF_ALL = ("Nats-Msg-Id", trail.HEADER)
 LONGEST = 256
-HELD = 64 * 1024 * 1024
-"""Bytes that may wait here; what comes beyond them is not taken, and its sender says it again."""
 
 
 class Edge:
@@ -44,16 +43,28 @@ class Edge:
         """With the reply subject of a sender behind it, where the answer to what it said arrives: a broker
         takes no reply subject that another account's question has been given."""
 
+        self._turns = Turns[Msg]()
+        self._came = asyncio.Event()
+
     async def run(self) -> None:
         """Pass on until cancelled."""
         await self._hear(f"{self._answers}>", self._answer)
-        await self._hear(subjects.at_edge(">"), self._pass_on, queue="edge")
-        await asyncio.Event().wait()
+        await self._hear(subjects.at_edge(">"), self._take, queue="edge")
+        while True:
+            await self._came.wait()
+            self._came.clear()
+            while (message := self._turns.take()) is not None:
+                await self._pass_on(message)
 
     async def _hear(self, pattern: str, tell: Callable[[Msg], Awaitable[None]], queue: str = "") -> None:
         await self._connection.subscribe(
             pattern, queue=queue, cb=tell, pending_msgs_limit=-1, pending_bytes_limit=HELD
         )
+
+    async def _take(self, message: Msg) -> None:
+        sender = sender_of(message.subject.removeprefix(subjects.EDGE))
+        if self._turns.put(sender, message, len(message.data) + LONGEST):
+            self._came.set()
 
     async def _pass_on(self, message: Msg) -> None:
         subject = message.subject.removeprefix(subjects.EDGE)
