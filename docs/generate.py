@@ -14,7 +14,7 @@ from pathlib import Path
 from det_contracts import codec, commands, queries, reports, states, subjects
 from det_contracts import events as registered
 from docs.site_builder import commands as det_commands
-from docs.site_builder import configuration
+from docs.site_builder import configuration, surface
 from services.kit.authz import permissions, routes
 
 HERE = Path(__file__).parent
@@ -144,6 +144,7 @@ def main() -> int:
         HERE / "rights-table.md": routes_by_right(),
         HERE / "reference" / "configuration.md": configuration.page(),
         HERE / "reference" / "commands.md": det_commands.page(),
+        HERE / "reference" / "names-of-0.25.md": surface.page(),
     }
     if "--check" in sys.argv:
         old = [p.name for p, text in pages.items() if not p.exists() or p.read_text() != text]

@@ -62,6 +62,10 @@ TABLE: dict[str, str] = {
     "determined.estimator": "it had left Determined before 0.25; " + _CORE,
     "determined.experimental.client.Oauth2ScimClient": "it belonged to the enterprise edition",
     "determined.gpu": "torch.cuda, or nvidia-smi, tells which GPUs there are",
+    "determined.horovod": (
+        "import horovod.torch as hvd yourself, and join its ranks by DistributedContext.from_horovod(hvd); a "
+        "PyTorchTrial trains with torch distributed"
+    ),
     "determined.ipc": "use core_context.distributed: gather, allgather, broadcast",
     "determined.keras.TFKerasTrainConfig": _INSIDE,
     "determined.keras.TFKerasTrialController": _INSIDE,

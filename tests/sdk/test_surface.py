@@ -2,8 +2,8 @@
 
 A call that 0.25 takes is one that this library takes: the same parameters at the same places, of the same
 kinds and with the same defaults. More parameters, with defaults, may follow. What differs on purpose stands
-in the table below with its reason, what is not there in `determined._absent`; a row that is no longer true
-fails.
+in the table of docs/site_builder/surface.py with its reason, what is not there in `determined._absent`; a
+row that is no longer true fails.
 """
 
 import enum
@@ -18,30 +18,9 @@ from pathlib import Path
 import pytest
 
 from determined import _absent
+from docs.site_builder.surface import DIFFERENT
 
 SURFACE = json.loads((Path(__file__).parents[1] / "vectors" / "surface-0.25.json").read_text())
-PARTS_OF_A_CONTEXT = "core.init() makes it, of parts that differ"
-RAISED = "the client raises it, scripts catch it"
-TRAINERS = "pytorch.init() makes it"
-HARNESS = "the program that trains a named class makes it"
-WHEN_MADE = "its ports are those of the environment when it is made, not when it is imported"
-DIFFERENT = {
-    "determined.core.DistributedContext.__init__": WHEN_MADE,
-    "determined.core.CheckpointContext.__init__": PARTS_OF_A_CONTEXT,
-    "determined.core.Context.__init__": PARTS_OF_A_CONTEXT,
-    "determined.core.PreemptContext.__init__": PARTS_OF_A_CONTEXT,
-    "determined.core.SearcherContext.__init__": PARTS_OF_A_CONTEXT,
-    "determined.core.SearcherOperation.__init__": PARTS_OF_A_CONTEXT,
-    "determined.core.TrainContext.__init__": PARTS_OF_A_CONTEXT,
-    "determined.common.api.errors.APIException.__init__": RAISED,
-    "determined.common.api.errors.ForbiddenException.__init__": RAISED,
-    "determined.common.api.errors.NotFoundException.__init__": RAISED,
-    "determined.common.api.errors.UnauthenticatedException.__init__": RAISED,
-    "determined.pytorch.PyTorchTrialContext.__init__": TRAINERS,
-    "determined.pytorch.deepspeed.DeepSpeedTrialContext.__init__": HARNESS,
-    "determined.keras.TFKerasTrialContext.__init__": HARNESS,
-}
-"""Calls whose parameters are others, by what makes that harmless."""
 
 
 def without_addresses(text):
