@@ -1,4 +1,5 @@
-"""Generates the pages of docs/ that follow from the code: messages, states, rights, configuration, commands.
+"""Generates the pages of docs/ that follow from the code: messages, states, rights, configuration, commands,
+decisions.
 
 `--check` only says whether they are current.
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from det_contracts import codec, commands, queries, reports, states, subjects
 from det_contracts import events as registered
 from docs.site_builder import commands as det_commands
-from docs.site_builder import configuration, surface
+from docs.site_builder import configuration, decisions, surface
 from services.kit.authz import permissions, routes
 
 HERE = Path(__file__).parent
@@ -145,6 +146,7 @@ def main() -> int:
         HERE / "reference" / "configuration.md": configuration.page(),
         HERE / "reference" / "commands.md": det_commands.page(),
         HERE / "reference" / "names-of-0.25.md": surface.page(),
+        HERE / "decisions" / "index.md": NOTE + decisions.page(),
     }
     if "--check" in sys.argv:
         old = [p.name for p, text in pages.items() if not p.exists() or p.read_text() != text]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,26 @@ def test_links_to_files_bring_the_files_along(tmp_path):
     stage.gather(tmp_path)
     assert (tmp_path / "docs" / "index.md").exists()
     assert (tmp_path / "docs" / "guides" / "pictures" / "overview-light.png").exists()
+
+
+def nav_pages(entry):
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for each in entry.values() if isinstance(entry, dict) else entry:
+            yield from nav_pages(each)
+
+
+def test_every_page_stands_in_the_navigation():
+    settings = tomllib.loads((ROOT / "docs" / "site_builder" / "zensical.toml").read_text())
+    listed = set(nav_pages(settings["project"]["nav"]))
+    pages = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    assert {path for path in pages - listed if not path.startswith("docs/decisions/")} == set()
+    assert "docs/decisions/index.md" in listed
+
+
+def test_every_decision_is_listed():
+    index = (ROOT / "docs" / "decisions" / "index.md").read_text()
+    files = [path.name for path in (ROOT / "docs" / "decisions").glob("0*.md")]
+    assert files
+    assert [name for name in files if f"]({name})" not in index] == []
