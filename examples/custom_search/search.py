@@ -53,7 +53,7 @@ class Halving(searcher.SearchMethod):
         self.waiting.discard(done)
         if self.waiting:
             return []
-        ranked = sorted(self.reported, key=self.reported.get)
+        ranked = sorted(self.reported, key=lambda id: self.reported[id])
         keep = ranked[: len(ranked) // 2]
         self.length *= 2
         self.waiting, self.reported = set(keep), {}

@@ -1,7 +1,7 @@
 """The public surface of `import determined as det` (core API spec, section 1)."""
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from determined import _absent
 from determined.__version__ import __version__
@@ -42,11 +42,21 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        try:
-            return importlib.import_module(f"determined.{name}")
-        except ModuleNotFoundError as e:
-            if e.name != f"determined.{name}":
-                raise
-    raise _absent.attribute(__name__, name)
+if TYPE_CHECKING:
+    from determined import common as common
+    from determined import constants as constants
+    from determined import experimental as experimental
+    from determined import pytorch as pytorch
+    from determined import searcher as searcher
+    from determined import tensorboard as tensorboard
+    from determined import transformers as transformers
+else:
+    # Type checkers must not see it: they would take any name for a known one.
+    def __getattr__(name: str) -> Any:
+        if name in _LAZY:
+            try:
+                return importlib.import_module(f"determined.{name}")
+            except ModuleNotFoundError as e:
+                if e.name != f"determined.{name}":
+                    raise
+        raise _absent.attribute(__name__, name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -122,9 +122,10 @@ def attribute(module: str, name: str) -> AttributeError:
     )
 
 
-def getter(module: str) -> Callable[[str], Any]:
-    """A `__getattr__` for a module that has nothing to look up.
+def explain_in(module: str) -> None:
+    """Give a module that is being loaded a `__getattr__` that says why a name is not there.
 
+    It is not written in the module itself: type checkers would take any name for a known one.
     A module that is no package sets `__path__` to an empty list beside it: `from module import name` says
     no more than that the name is missing, unless Python may look for a submodule, which then is found here.
     """
@@ -132,7 +133,7 @@ def getter(module: str) -> Callable[[str], Any]:
     def missing(name: str) -> Any:
         raise attribute(module, name)
 
-    return missing
+    vars(sys.modules[module])["__getattr__"] = missing
 
 
 class _Refusing(importlib.abc.Loader):

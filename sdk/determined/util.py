@@ -20,7 +20,7 @@ from determined import _absent
 from determined.errors import InvalidExperimentException
 
 __path__: list[str] = []
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
 
 _SECRETS = ("access_key", "secret_key", "connection_string", "credential")
 _LEGACY = re.compile(r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$")

@@ -9,7 +9,7 @@ from typing import Any
 from determined import _absent, context
 
 __path__: list[str] = []
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
 
 
 def read_legacy_context(

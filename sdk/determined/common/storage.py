@@ -13,7 +13,7 @@ from determined.storage import (
 )
 
 __path__: list[str] = []
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
 
 __all__ = [
     "CloudStorageManager",

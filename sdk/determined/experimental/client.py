@@ -82,7 +82,7 @@ __all__ = [
 ]
 
 __path__: list[str] = []
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
 
 Experiment = ExperimentReference
 Trial = TrialReference

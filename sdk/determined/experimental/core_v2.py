@@ -39,12 +39,15 @@ logger = logging.getLogger("determined.core")
 _SEARCHER = {"name": "single", "metric": "unmanaged", "max_length": 100_000_000}
 """Of a script that does not say how far it means to train."""
 
+_BEFORE_INIT: Any = None
+"""What the parts are outside of `init()` and `close()`; scripts use them in between, so types lack it."""
+
 info: _info.ClusterInfo | None = None
-distributed: DistributedContext | None = None
-checkpoint: core.CheckpointContext | None = None
-preempt: core.PreemptContext | None = None
-train: core.TrainContext | None = None
-searcher: core.SearcherContext | None = None
+distributed: DistributedContext = _BEFORE_INIT
+checkpoint: core.CheckpointContext = _BEFORE_INIT
+preempt: core.PreemptContext = _BEFORE_INIT
+train: core.TrainContext = _BEFORE_INIT
+searcher: core.SearcherContext = _BEFORE_INIT
 _context: core.Context | None = None
 _failed = False
 

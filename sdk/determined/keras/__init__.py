@@ -60,4 +60,4 @@ __all__ = [
     "load_model_from_checkpoint_path",
 ]
 
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)

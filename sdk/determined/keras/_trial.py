@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -47,7 +48,7 @@ class TFKerasTrial(Trial, abc.ABC):
     def build_validation_data_loader(self) -> InputData:
         """Return the validation data, in one of the forms of the training data."""
 
-    def keras_callbacks(self) -> list[keras.callbacks.Callback]:
+    def keras_callbacks(self) -> Sequence[keras.callbacks.Callback]:
         """Return the callbacks of this trial; see `determined.keras.callbacks`."""
         return []
 

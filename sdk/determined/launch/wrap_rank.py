@@ -21,7 +21,7 @@ from determined.launch import _child, _grammar
 from determined.launch._node import stop
 
 __path__: list[str] = []
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
 
 USAGE = "usage: wrap_rank [--no-redirect-stdio] RANK [--] CMD [ARG...]"
 NODE_STREAMS = Path("/run/determined/train/logs")

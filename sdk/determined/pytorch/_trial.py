@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import abc
 import inspect
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -13,10 +13,18 @@ from determined._training.reducer import Reducer
 from determined._trial import Trial
 from determined.errors import InvalidExperimentException
 from determined.pytorch._callback import PyTorchCallback
-from determined.pytorch._data import TorchData, data_length
+from determined.pytorch._data import data_length
 
 if TYPE_CHECKING:
     from determined.pytorch._context import PyTorchTrialContext
+
+
+_Result = TypeVar("_Result")
+
+
+def _with_any_parameters(method: Callable[..., _Result]) -> Callable[..., _Result]:
+    """For type checkers: a subclass may define the method with fewer parameters."""
+    return method
 
 
 class PyTorchTrial(Trial, abc.ABC):
@@ -63,7 +71,7 @@ class PyTorchTrial(Trial, abc.ABC):
         """
 
     @abc.abstractmethod
-    def train_batch(self, batch: TorchData, epoch_idx: int, batch_idx: int) -> torch.Tensor | dict[str, Any]:
+    def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> torch.Tensor | dict[str, Any]:
         """Train on one batch: forward, `context.backward()`, `context.step_optimizer()`.
 
         Args:
@@ -95,11 +103,12 @@ class PyTorchTrial(Trial, abc.ABC):
         the chief gets everything.
         """
 
-    def build_callbacks(self) -> dict[str, PyTorchCallback]:
+    def build_callbacks(self) -> Mapping[str, PyTorchCallback]:
         """Return the callbacks of this trial by name. The name is that of their state in checkpoints."""
         return {}
 
-    def evaluate_batch(self, batch: TorchData, batch_idx: int) -> dict[str, Any]:
+    @_with_any_parameters
+    def evaluate_batch(self, batch: Any, batch_idx: int) -> dict[str, Any]:
         """Validate on one batch. Models are in evaluation mode and gradients are off.
 
         Args:

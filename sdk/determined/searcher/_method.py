@@ -6,6 +6,7 @@ import abc
 import enum
 import json
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -117,7 +118,7 @@ class SearchMethod(abc.ABC):
     """
 
     @abc.abstractmethod
-    def initial_operations(self, searcher_state: SearcherState) -> list[Operation]:
+    def initial_operations(self, searcher_state: SearcherState) -> Sequence[Operation]:
         """Return what is done first: usually `Create` and `ValidateAfter` for the first trials.
 
         Args:
@@ -125,7 +126,7 @@ class SearchMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def on_trial_created(self, searcher_state: SearcherState, request_id: uuid.UUID) -> list[Operation]:
+    def on_trial_created(self, searcher_state: SearcherState, request_id: uuid.UUID) -> Sequence[Operation]:
         """Return what is done when a trial has been created.
 
         Args:
@@ -136,7 +137,7 @@ class SearchMethod(abc.ABC):
     @abc.abstractmethod
     def on_validation_completed(
         self, searcher_state: SearcherState, request_id: uuid.UUID, metric: Any, train_length: int
-    ) -> list[Operation]:
+    ) -> Sequence[Operation]:
         """Return what is done when a trial has trained far enough and reported its searcher metric.
 
         Args:
@@ -147,7 +148,7 @@ class SearchMethod(abc.ABC):
         """
 
     @abc.abstractmethod
-    def on_trial_closed(self, searcher_state: SearcherState, request_id: uuid.UUID) -> list[Operation]:
+    def on_trial_closed(self, searcher_state: SearcherState, request_id: uuid.UUID) -> Sequence[Operation]:
         """Return what is done when a trial is over.
 
         Args:
@@ -158,7 +159,7 @@ class SearchMethod(abc.ABC):
     @abc.abstractmethod
     def on_trial_exited_early(
         self, searcher_state: SearcherState, request_id: uuid.UUID, exited_reason: ExitedReason
-    ) -> list[Operation]:
+    ) -> Sequence[Operation]:
         """Return what is done when a trial has ended before it was closed; `on_trial_closed` follows.
 
         Args:

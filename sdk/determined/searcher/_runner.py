@@ -138,32 +138,32 @@ class SearchRunner(abc.ABC):
             return prior or []
         return [operation.to_wire() for operation in self._ask(event)]
 
-    def _ask(self, event: Event) -> list[Operation]:
+    def _ask(self, event: Event) -> Sequence[Operation]:
         for name, told in _TOLD.items():
             if name in event:
                 return told(self, event[name])
         logger.warning("event %s is of no kind that this version knows: %s", event["id"], sorted(event))
         return []
 
-    def _begin(self, _: Event) -> list[Operation]:
+    def _begin(self, _: Event) -> Sequence[Operation]:
         return self.search_method.initial_operations(self.state)
 
-    def _trial_created(self, event: Event) -> list[Operation]:
+    def _trial_created(self, event: Event) -> Sequence[Operation]:
         id = uuid.UUID(event["requestId"])
         self.state.trials_created.add(id)
         self.state.trial_progress[id] = 0.0
         return self.search_method.on_trial_created(self.state, id)
 
-    def _validated(self, event: Event) -> list[Operation]:
+    def _validated(self, event: Event) -> Sequence[Operation]:
         id, length = uuid.UUID(event["requestId"]), int(event["validateAfterLength"])
         return self.search_method.on_validation_completed(self.state, id, event["metric"], length)
 
-    def _trial_closed(self, event: Event) -> list[Operation]:
+    def _trial_closed(self, event: Event) -> Sequence[Operation]:
         id = uuid.UUID(event["requestId"])
         self.state.trials_closed.add(id)
         return self._with_progress(self.search_method.on_trial_closed(self.state, id))
 
-    def _trial_exited(self, event: Event) -> list[Operation]:
+    def _trial_exited(self, event: Event) -> Sequence[Operation]:
         id = uuid.UUID(event["requestId"])
         reason = _REASONS.get(event.get("exitedReason", ""), ExitedReason.ERRORED)
         if reason is ExitedReason.INVALID_HP:
@@ -172,15 +172,15 @@ class SearchRunner(abc.ABC):
             self.state.failures.add(id)
         return self._with_progress(self.search_method.on_trial_exited_early(self.state, id, reason))
 
-    def _trial_progressed(self, event: Event) -> list[Operation]:
+    def _trial_progressed(self, event: Event) -> Sequence[Operation]:
         self.state.trial_progress[uuid.UUID(event["requestId"])] = float(event["partialUnits"])
         return []
 
-    def _with_progress(self, operations: list[Operation]) -> list[Operation]:
+    def _with_progress(self, operations: Sequence[Operation]) -> Sequence[Operation]:
         return [*operations, Progress(self.search_method.progress(self.state))]
 
 
-_TOLD: dict[str, Callable[[SearchRunner, Event], list[Operation]]] = {
+_TOLD: dict[str, Callable[[SearchRunner, Event], Sequence[Operation]]] = {
     "initialOperations": SearchRunner._begin,
     "trialCreated": SearchRunner._trial_created,
     "validationCompleted": SearchRunner._validated,

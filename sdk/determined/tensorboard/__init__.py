@@ -5,7 +5,7 @@ from determined.tensorboard.metric_writers.callback import BatchMetricWriter, Me
 
 __all__ = ["BatchMetricWriter", "MetricWriter", "get_metric_writer"]
 
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
 
 
 def get_metric_writer() -> BatchMetricWriter:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from determined import _absent
 
@@ -17,12 +17,46 @@ _FROM = {
 }
 _HOME = {name: module for module, names in _FROM.items() for name in names}
 
-__all__ = [*sorted(_HOME), "authentication", "certs", "errors", "request"]
+__all__ = [
+    "Authentication",
+    "Session",
+    "authentication",
+    "browser_open",
+    "certs",
+    "delete",
+    "do_request",
+    "errors",
+    "get",
+    "make_url",
+    "parse_master_address",
+    "patch",
+    "post",
+    "put",
+    "request",
+    "salt_and_hash",
+]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    if name in __all__:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise _absent.attribute(__name__, name)
+if TYPE_CHECKING:
+    from determined.common.api import authentication, certs, errors, request
+    from determined.common.api._session import Session
+    from determined.common.api.authentication import Authentication, salt_and_hash
+    from determined.common.api.request import (
+        browser_open,
+        delete,
+        do_request,
+        get,
+        make_url,
+        parse_master_address,
+        patch,
+        post,
+        put,
+    )
+else:
+    # Type checkers must not see it: they would take any name for a known one.
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        if name in __all__:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise _absent.attribute(__name__, name)

@@ -43,4 +43,4 @@ __all__ = [
     "overwrite_deepspeed_config",
 ]
 
-__getattr__ = _absent.getter(__name__)
+_absent.explain_in(__name__)
