@@ -24,22 +24,22 @@ from det_contracts.commands import Answer
 from det_contracts.envelope import Recorded
 from det_contracts.events import metrics, searcher
 from det_contracts.states import State as Ending
-from services.gateway import tokens
-from services.gateway.backend import Backend
-from services.gateway.catalogue import Catalogue
-from services.gateway.cluster_health import ClusterHealth
-from services.gateway.domain import State, evolve
-from services.gateway.http import application
+from services.catalogue.catalogue import Catalogue
+from services.catalogue.domain import State, evolve
+from services.catalogue.store import project
+from services.gateway.asking.peers import Peers
+from services.gateway.http.server import application
 from services.gateway.live import Live
-from services.gateway.peers import Peers
-from services.gateway.settings import Settings
-from services.gateway.store import project
+from services.gateway.running.backend import Backend
+from services.gateway.running.cluster_health import ClusterHealth
+from services.gateway.running.settings import Settings
 from services.kit import migrate
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
 from services.kit.health_signs import Signs
 from services.kit.log_memory import MemoryLog
 from services.kit.measures import Measures
+from services.people import tokens
 
 DAY_S = 86_400.0
 NAMES = ("resnet", "bert", "mnist", "unet", "gan", "ppo", "vit", "whisper")

@@ -24,7 +24,7 @@ from benchmarks.kit.table import percentile, row
 from benchmarks.log_page import DET, ask, log_in, wait
 from det_contracts import subjects
 from det_contracts.reports import LogBatch, LogLine
-from services.gateway.http import allow_many_connections
+from services.gateway.http.server import allow_many_connections
 from services.local.home import Home
 
 CONFIG = """

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from benchmarks.kit.benchmark import Benchmark
 from benchmarks.kit.table import median, row
-from services.gateway.domain import State
-from services.gateway.waiting import Fact, Waiting
+from services.catalogue.domain import State
+from services.catalogue.waiting import Fact, Waiting
 from services.kit.rules import Key
 
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import asyncio
 
-from services.gateway import first_password, judging
-from services.gateway.backend import Backend
-from services.gateway.catalogue import Catalogue
-from services.gateway.cluster_health import ClusterHealth
-from services.gateway.commands import COMMANDS
-from services.gateway.domain import State, evolve
-from services.gateway.http import allow_many_connections, application, listening_socket, serve
+from services.catalogue.catalogue import Catalogue
+from services.catalogue.domain import State, evolve
+from services.catalogue.rights import Directory
+from services.catalogue.store import project
+from services.gateway.asking.peers import Peers
+from services.gateway.http.connection import Connections
+from services.gateway.http.server import allow_many_connections, application, listening_socket, serve
 from services.gateway.live import Live
-from services.gateway.peers import Peers
-from services.gateway.rights import Directory
-from services.gateway.settings import (
+from services.gateway.running import first_password, gathers, judging
+from services.gateway.running.backend import Backend
+from services.gateway.running.cluster_health import ClusterHealth
+from services.gateway.running.settings import (
     Settings,
     blob_store,
     default_storage,
     disks,
     signing_key,
 )
-from services.gateway.store import project
-from services.gateway.web.connection import Connections
 from services.kit import task_tokens
 from services.kit.authz.commands import judged
 from services.kit.conditions import STARTING
@@ -33,6 +32,7 @@ from services.kit.parts import Parts, settings_of
 from services.kit.rules import Rules
 from services.kit.sealing import sealer_from
 from services.kit.tls import server_context
+from services.people.commands import COMMANDS
 
 REBUILD_PATIENCE_S = 600.0
 """How long the tables may take to catch up with the fold after they were lost."""
@@ -42,7 +42,7 @@ RULES = Rules(
     state=State,
     evolve=evolve,
     react=lambda _, __: (),
-    commands=judged(COMMANDS, Directory),
+    commands=judged({**COMMANDS, **gathers.COMMANDS}, Directory),
 )
 
 

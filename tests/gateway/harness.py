@@ -16,17 +16,16 @@ import httpx
 from det_contracts import codec, commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import Refused
+from services.catalogue.catalogue import Catalogue
+from services.catalogue.store import project
 from services.checkpoints.app import RULES as CHECKPOINTS
-from services.gateway import tokens
 from services.gateway.app import RULES
-from services.gateway.backend import Backend
-from services.gateway.catalogue import Catalogue
-from services.gateway.cluster_health import ClusterHealth
-from services.gateway.http import application
+from services.gateway.asking.peers import Peers
+from services.gateway.http.server import application
 from services.gateway.live import Live
-from services.gateway.peers import Peers
-from services.gateway.settings import Settings
-from services.gateway.store import project
+from services.gateway.running.backend import Backend
+from services.gateway.running.cluster_health import ClusterHealth
+from services.gateway.running.settings import Settings
 from services.intake.relay import Relay
 from services.kit.blobs import DirectoryBlobs
 from services.kit.conditions import Conditions
@@ -39,6 +38,7 @@ from services.kit.rules import Call
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 from services.kit.sealing import Sealer
+from services.people import tokens
 from services.scheduler.app import RULES as SCHEDULER
 from tests.fixtures.databases import open_sqlite
 

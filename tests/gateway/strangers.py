@@ -12,12 +12,12 @@ from det_contracts import codec, commands
 from det_contracts.events import checkpoints, gateway, scheduler, searcher
 from det_contracts.problems import Problem, Refused, unavailable
 from services.checkpoints.app import RULES as CHECKPOINTS
-from services.gateway import tokens
 from services.gateway.app import RULES as GATEWAY
-from services.gateway.commands.templates import template_id
 from services.kit import task_tokens
 from services.kit.log import NotConfirmed
 from services.kit.rules import Call
+from services.people import tokens
+from services.people.commands.templates import template_id
 from services.scheduler.app import RULES as SCHEDULER
 from services.searcher.app import RULES as SEARCHER
 from tests.gateway import stories as story

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from det_contracts.events.gateway import AccessToken
-from services.gateway import tokens
 from services.kit.passwords import hashed
+from services.people import tokens
 
 TOKENS = "/api/v1/tokens"
 
@@ -154,7 +154,7 @@ def test_it_lives_as_long_as_asked(gateway, lifespan, days):
 
 
 def test_names_are_taken_and_there_are_so_many(gateway, monkeypatch):
-    from services.gateway.commands import sessions
+    from services.people.commands import sessions
 
     monkeypatch.setattr(sessions, "MOST_TOKENS", 3)
     make(gateway, "a")

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from det_contracts.events.gateway import WorkspaceSet
-from services.gateway.audit import Filter, following
+from services.catalogue.audit import Filter, following
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness
 
@@ -80,7 +80,7 @@ def test_pages_follow_one_another(busy):
 
 
 def test_all_of_it_is_taken_away(busy, monkeypatch):
-    monkeypatch.setattr("services.gateway.routes.audit.MOST", 2)
+    monkeypatch.setattr("services.gateway.determined.routes.audit.MOST", 2)
     whole = busy.get(URL, limit=2)["entries"]
     lines = [json.loads(line) for line in busy.send("GET", f"{URL}/export?format=json").text.splitlines()]
     assert lines[::-1][:2] == whole

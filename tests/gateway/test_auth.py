@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from services.gateway import tokens
 from services.kit import passwords
+from services.people import tokens
 from tests.gateway.harness import KEY, Harness
 
 

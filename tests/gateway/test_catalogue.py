@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from det_contracts.events import searcher
+from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, METADATA, TRIALS
 from services.gateway.app import RULES
-from services.gateway.store import CHECKPOINTS, EXPERIMENTS, METADATA, TRIALS
 from services.kit import database, migrate
 from services.kit.rules import dump
 from services.kit.testing import Fold

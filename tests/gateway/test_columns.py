@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from services.gateway.columns import experiments, trials
-from services.gateway.columns.column import WHOLE, Column, sorts, table_of
-from services.gateway.listing import EXPERIMENT_SORTS, TRIAL_SORTS
-from services.gateway.store import EXPERIMENTS
-from services.gateway.web.answers import of_columns
+from services.catalogue.columns import experiments, trials
+from services.catalogue.columns.column import WHOLE, Column, sorts, table_of
+from services.catalogue.listing import EXPERIMENT_SORTS, TRIAL_SORTS
+from services.catalogue.store import EXPERIMENTS
+from services.gateway.http.answers import of_columns
 from tests.gateway import stories as story
 
 QUEUED = Column("queuedRuns", "Waiting runs", WHOLE, lambda one: one.queued)

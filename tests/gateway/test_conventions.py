@@ -8,9 +8,9 @@ import pytest
 
 from det_contracts.events import scheduler
 from det_contracts.problems import Problem, Refused, invalid
-from services.gateway import paging
-from services.gateway.paging import Window
-from services.gateway.web import errors, framing
+from services.catalogue import paging
+from services.catalogue.paging import Window
+from services.gateway.http import errors, framing
 from tests.gateway import stories as story
 
 

@@ -7,7 +7,7 @@ import pytest
 from det_contracts import queries
 from det_contracts.events import searcher
 from det_contracts.problems import unavailable
-from services.gateway import watching
+from services.gateway.determined import watching
 from tests.gateway import stories as story
 
 STREAM = "/api/v1/experiments/1/metrics-stream"

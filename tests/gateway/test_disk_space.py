@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from services.gateway.settings import Settings, disks
+from services.gateway.running.settings import Settings, disks
 from services.kit.conditions import DISK_LOW, Conditions
 from services.kit.disk_space import Disks
 from services.kit.ending import end

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.http import application
-from services.gateway.web.document import document
+from services.gateway.http.document import document
+from services.gateway.http.server import application
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from services.gateway import first_password
-from services.gateway.settings import Settings, is_open_to_others
+from services.gateway.running import first_password
+from services.gateway.running.settings import Settings, is_open_to_others
 from services.kit.passwords import hashed
 from services.kit.settings import BadSettings
 from tests.gateway.harness import Harness

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.events.gateway import AuthzSet, GroupRemoved, GroupSet, RolesSet
-from services.gateway.groups import holders_in
 from services.kit.authz.permissions import ROLE_IDS, ROLES
 from services.kit.authz.roles import groups_of, held
+from services.people.groups import holders_in
 
 GROUPS = "/api/v1/groups"
 

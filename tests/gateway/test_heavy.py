@@ -11,8 +11,8 @@ import tarfile
 
 import pytest
 
+from services.gateway.http import framing, spooled
 from services.gateway.submit import archive, configuration
-from services.gateway.web import framing, spooled
 from services.kit.offload import Offload
 from tests.gateway.test_create import PATH, YAML
 

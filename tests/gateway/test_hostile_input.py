@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from services.gateway.http import application
-from services.gateway.web.document import document
+from services.gateway.http.document import document
+from services.gateway.http.server import application
 from tests.gateway import stories as story
 from tests.gateway.test_create import PATH, YAML
 

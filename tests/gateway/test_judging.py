@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from det_contracts.events.gateway import AuthzSet
-from services.gateway.judging import settle
-from services.gateway.settings import Settings
+from services.gateway.running.judging import settle
+from services.gateway.running.settings import Settings
 from services.kit.settings import BadSettings
 
 

@@ -13,7 +13,7 @@ import nats
 import pytest
 
 from det_contracts import queries, subjects
-from services.gateway.http import listening_socket
+from services.gateway.http.server import listening_socket
 from services.kit.bus import Answerer
 from tests.gateway import stories as story
 from tests.gateway.running import Running, eventually

@@ -9,9 +9,9 @@ import tracemalloc
 import pytest
 
 from det_contracts import subjects
+from services.gateway.http.errors import unauthenticated
 from services.gateway.live import channel, series
 from services.gateway.live.topics import SERIES
-from services.gateway.web.errors import unauthenticated
 from services.kit.log import Draft
 from tests.gateway import stories as story
 from tests.gateway.harness import Harness

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from services.gateway import http
+from services.gateway.http import server
 from tests.gateway import stories as story
 from tests.gateway.running import Running, eventually
 
@@ -106,7 +106,7 @@ async def subscribe(running, topics):
 
 
 def test_a_thousand_pages_that_do_not_read_take_little(running):
-    http.allow_many_connections()
+    server.allow_many_connections()
 
     def live_readers():
         text = running.client.get("/debug/prom/metrics").text

@@ -3,8 +3,8 @@
 import pytest
 
 from det_contracts import queries
-from services.gateway.peers import Line
-from services.gateway.present import cause
+from services.gateway.asking.peers import Line
+from services.gateway.determined.present import cause
 from tests.gateway.talking import say
 
 PATH = "/api/v1/trials/1/logs/cause"

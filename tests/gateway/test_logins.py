@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.logins import MOST_KEPT, Logins, Tries
+from services.gateway.http.logins import MOST_KEPT, Logins, Tries
 from services.kit.admission import Busy
 from services.kit.passwords import hashed
 from tests.gateway.harness import Harness
@@ -180,7 +180,7 @@ def test_a_password_that_is_set_while_another_is_checked_wins(gateway):
     import asyncio
 
     from det_contracts.commands import Password, SetPassword
-    from services.gateway import signing_in
+    from services.gateway.http import signing_in
     from services.kit import passwords
 
     async def race():

@@ -7,10 +7,10 @@ from joserfc.jwk import RSAKey
 
 from det_contracts.commands import CloseSession
 from det_contracts.events.gateway import GroupSet, SessionOpened, SignedIn, UserSet
+from services.gateway.http.pacing import Pacing
 from services.gateway.oidc import asking, pending, provider
 from services.gateway.oidc.settings import checked
-from services.gateway.pacing import Pacing
-from services.gateway.settings import Settings
+from services.gateway.running.settings import Settings
 from services.kit.rules import Call
 from services.kit.settings import BadSettings
 from tests.gateway.harness import Harness

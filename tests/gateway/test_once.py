@@ -9,9 +9,9 @@ from det_contracts import commands, subjects
 from det_contracts.problems import Refused
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
-from services.gateway.http import application
-from services.gateway.routes import later
-from services.gateway.web.document import document
+from services.gateway.determined.routes import later
+from services.gateway.http.document import document
+from services.gateway.http.server import application
 from services.kit.once import Made
 from services.kit.rules import Call
 from services.scheduler.app import RULES as SCHEDULER

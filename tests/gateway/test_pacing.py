@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from services.gateway import pacing, tokens
-from services.gateway.pacing import Pacing, client_of
-from services.gateway.web.paced import PLACE, Paced
+from services.gateway.http import pacing
+from services.gateway.http.paced import PLACE, Paced
+from services.gateway.http.pacing import Pacing, client_of
 from services.kit.admission import Busy
+from services.people import tokens
 from tests.gateway.harness import Harness
 
 ME = "/api/v1/me"

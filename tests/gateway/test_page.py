@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from services.gateway.routes import page
+from services.gateway.determined.routes import page
 
 
 @pytest.fixture

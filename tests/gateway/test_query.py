@@ -12,8 +12,8 @@ from fastapi.testclient import TestClient
 from pydantic import Field
 
 import services.gateway
-from services.gateway.web import errors
-from services.gateway.web.query import (
+from services.gateway.http import errors
+from services.gateway.http.query import (
     NOTHING,
     Asks,
     Flag,

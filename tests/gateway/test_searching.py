@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from services.gateway import search
+from services.catalogue import search
 from tests.gateway import stories as story
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from det_contracts.commands import OpenSession, RenewSession
 from det_contracts.events.gateway import SessionOpened, UserSet
-from services.gateway import sessions, tokens
-from services.gateway.commands import COMMANDS
-from services.gateway.commands import sessions as rules
-from services.gateway.domain import State, evolve
+from services.catalogue.domain import State, evolve
 from services.kit.passwords import hashed
 from services.kit.rules import Call
+from services.people import sessions, tokens
+from services.people.commands import COMMANDS
+from services.people.commands import sessions as rules
 from tests.gateway.harness import KEY, Harness
 
 SESSIONS = "/api/v1/users/2/sessions"

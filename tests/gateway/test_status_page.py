@@ -6,7 +6,7 @@ import pytest
 
 from det_contracts import queries
 from det_contracts.events import searcher
-from services.gateway.routes import page
+from services.gateway.determined.routes import page
 from services.kit import conditions as names
 from tests.gateway import stories as story
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from services.gateway.http import application, surface
-from services.gateway.web.document import document
+from services.gateway.http.document import document
+from services.gateway.http.server import application, surface
 from services.kit.authz.routes import ROWS
 from tests.gateway.harness import Harness
 from tests.gateway.strangers import QUERY, furnish, path_of

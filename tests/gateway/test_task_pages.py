@@ -9,7 +9,7 @@ import re
 import pytest
 
 from det_contracts.events.gateway import Served
-from services.gateway.tickets import BadTicket, seal, unseal
+from services.gateway.http.tickets import BadTicket, seal, unseal
 from services.kit import task_tokens
 from tests.gateway import stories as story
 from tests.gateway.harness import KEY, TASK_KEY
@@ -58,7 +58,7 @@ def task(gateway, monkeypatch):
     made.id, made.allocation = board["id"], f"{board['id']}.1"
     gateway.given(story.placed(made.allocation, "TENSORBOARD"))
     # Servers of tests have the ports that the system gives them.
-    monkeypatch.setattr("services.gateway.commands.gathers.TASK_PORTS", range(1024, 2**16))
+    monkeypatch.setattr("services.gateway.running.gathers.TASK_PORTS", range(1024, 2**16))
     yield made
     server.close()
 
@@ -198,7 +198,7 @@ def test_what_was_said_in_former_times_is_looked_at_as_well(gateway, task):
 @pytest.mark.parametrize("body", [None, {"some": "thing"}])
 def test_a_task_that_only_begins_to_answer_holds_nobody(gateway, board, monkeypatch, body):
     """A byte of it now and then keeps the timeouts of single steps from passing."""
-    monkeypatch.setattr("services.gateway.routes.proxy.ANSWER_S", 0.2)
+    monkeypatch.setattr("services.gateway.determined.routes.proxy.ANSWER_S", 0.2)
 
     ended = asyncio.Event()
 

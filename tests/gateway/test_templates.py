@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from services.gateway.domain import Template
+from services.people.domain import Template
 from tests.gateway import stories as story
 
 NAME = "the lab's v1.2"

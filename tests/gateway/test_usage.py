@@ -5,7 +5,7 @@ import time
 import pytest
 
 from det_contracts.events import scheduler, searcher
-from services.gateway import usage
+from services.catalogue import usage
 from tests.gateway import stories
 
 HOUR = 3600.0

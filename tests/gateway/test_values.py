@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.gateway.present.values import instant
+from services.catalogue.written import instant
 
 
 @pytest.mark.parametrize(

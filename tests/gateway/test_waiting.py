@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from services.gateway import waiting
-from services.gateway.waiting import WITHIN, Fact
+from services.catalogue import waiting
+from services.catalogue.waiting import WITHIN, Fact
 from tests.gateway import stories as story
 
 POLLS = 10_000

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from services.gateway import yamlfile
+from services.gateway.running import yamlfile
 
 
 @pytest.mark.parametrize(

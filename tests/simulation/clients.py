@@ -11,9 +11,9 @@ from det_contracts import subjects
 from det_contracts.commands import ChangeExperiment, RemoveWorkspace, ReviseExperiment, SetWorkspace
 from det_contracts.problems import Refused
 from det_contracts.queries import LogPage
-from services.gateway.follow import Follower
-from services.gateway.tails import Fresh
-from services.gateway.waiting import Fact
+from services.catalogue.waiting import Fact
+from services.gateway.asking.follow import Follower
+from services.gateway.asking.tails import Fresh
 from tests.simulation.violation import Violation
 
 CLIENTS = 3

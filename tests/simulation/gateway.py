@@ -4,12 +4,12 @@ from det_contracts import commands, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import unavailable
 from det_contracts.queries import LogPage
+from services.catalogue.catalogue import Catalogue
 from services.gateway.app import RULES
-from services.gateway.catalogue import Catalogue
-from services.gateway.follow import Following
+from services.gateway.asking.follow import Following
+from services.gateway.asking.peers import Peers
+from services.gateway.asking.tails import LINES_PER_MESSAGE, Fresh, Tails
 from services.gateway.live import Live
-from services.gateway.peers import Peers
-from services.gateway.tails import LINES_PER_MESSAGE, Fresh, Tails
 from tests.simulation.replica import QUIET, Replica
 from tests.simulation.shelf import Shelf, ShelfSaver
 

@@ -10,8 +10,8 @@ from det_contracts.events.scheduler import WorkerLost
 from det_contracts.events.worker import WorkerLeft, WorkerRegistered, takes_over
 from det_contracts.news import Holder
 from det_contracts.orders import WorkerOrders
-from services.gateway.domain import State as Shown
-from services.gateway.domain import evolve as show
+from services.catalogue.domain import State as Shown
+from services.catalogue.domain import evolve as show
 from services.kit.log import NotStored
 from services.kit.log_memory import MemoryLog
 from services.kit.testing import Fold

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable, Iterable
 import msgspec
 
 from det_contracts.problems import Refused
-from services.gateway.catalogue import Catalogue
+from services.catalogue.catalogue import Catalogue
+from services.gateway.http import errors
+from services.gateway.http.turns import Turns
 from services.gateway.live.series import Curves
 from services.gateway.live.topics import SERIES, topics_of
-from services.gateway.turns import Turns
-from services.gateway.web import errors
 from services.kit.log import Log
 from services.kit.measures import Reading
 from services.kit.rules import Key

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from det_contracts import subjects
-from services.gateway.domain import State
+from services.catalogue.domain import State
 from services.gateway.live.topics import SERIES
 from services.kit.ending import end_soon
 from services.kit.jetstream_feed import CANNOT_READ

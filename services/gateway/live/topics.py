@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from services.gateway.domain import State
+from services.catalogue.domain import State
 from services.kit.rules import Key
 
 SERIES = ".series"

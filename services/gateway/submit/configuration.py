@@ -11,13 +11,13 @@ import msgspec
 
 from det_contracts import expconf
 from det_contracts.problems import Refused, invalid
-from services.gateway import yamlfile
-from services.gateway.domain import Checkpoint, State
+from services.catalogue.domain import Checkpoint, State
+from services.gateway.running import yamlfile
 from services.gateway.submit.jobs import COMPLETE, MERGE
 from services.gateway.submit.masked_text import masked_text
 
 if TYPE_CHECKING:
-    from services.gateway.backend import Backend
+    from services.gateway.running.backend import Backend
 
 DEFAULT_POOL = "default"
 TEXT_LIMIT_BYTES = 1 << 20

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from det_contracts.problems import invalid, not_found
-from services.gateway.present.values import instant
+from services.catalogue.written import instant
+from services.gateway.http.bodies import Body, CreateExperiment, TaskBody, read_body
 from services.gateway.submit import archive, configuration
-from services.gateway.web.bodies import Body, CreateExperiment, TaskBody, read_body
 
 LARGEST_SHOWN_BYTES = 8 << 20
 KINDS: dict[str, tuple[type[Body], str]] = {

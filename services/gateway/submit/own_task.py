@@ -9,13 +9,13 @@ import msgspec
 
 from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import invalid, not_found
-from services.gateway.commands.templates import template_id
+from services.gateway.http.bodies import TaskBody
 from services.gateway.submit import secrets
 from services.gateway.submit.configuration import DEFAULT_POOL
-from services.gateway.web.bodies import TaskBody
+from services.people.commands.templates import template_id
 
 if TYPE_CHECKING:
-    from services.gateway.backend import Backend
+    from services.gateway.running.backend import Backend
 
 DEFAULT_SLOTS: dict[OwnKind, int] = {"COMMAND": 1, "TENSORBOARD": 0}
 TITLES: dict[OwnKind, str] = {"COMMAND": "Command", "TENSORBOARD": "TensorBoard"}

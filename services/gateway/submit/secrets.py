@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from det_contracts.expconf import is_masked, secrets_of, with_secrets
 from det_contracts.problems import invalid
-from services.gateway import users
 from services.kit.sealing import CannotOpen, Sealer, is_sealed, opened, sealed
+from services.people import users
 
 if TYPE_CHECKING:
-    from services.gateway.backend import Backend
+    from services.gateway.running.backend import Backend
 
 PLACE = ("type", "bucket", "container", "endpoint_url", "account_url")
 """What makes two storages the same for those who have keys to them."""

@@ -12,21 +12,21 @@ import msgspec
 from det_contracts import commands
 from det_contracts.context import Context
 from det_contracts.problems import Refused, invalid, unavailable
-from services.gateway import places, users
-from services.gateway.backend import Backend
-from services.gateway.commands.templates import template_id
-from services.gateway.domain import State
+from services.catalogue.domain import State
+from services.gateway.http.bodies import ContextItem, CreateExperiment, read_body
+from services.gateway.http.spooled import spooled
+from services.gateway.running.backend import Backend
 from services.gateway.submit import archive, configuration, heavy, secrets
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
-from services.gateway.web.bodies import ContextItem, CreateExperiment, read_body
-from services.gateway.web.spooled import spooled
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.disk_space import no_space
 from services.kit.reach import is_within, storage_folder
+from services.people import places, users
+from services.people.commands.templates import template_id
 
 if TYPE_CHECKING:
-    from services.gateway.web.visit import UserVisit
+    from services.gateway.http.visit import UserVisit
 
 
 class Checked(msgspec.Struct, frozen=True):

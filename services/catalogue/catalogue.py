@@ -1,0 +1,92 @@
+"""What the gateway knows of itself: records folded from the log, and lists of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import sqlalchemy as sa
+
+from det_contracts import subjects
+from det_contracts.problems import not_found
+from services.catalogue.columns.values import Columns
+from services.catalogue.domain import Checkpoint, Experiment, State, Submission, Trial
+from services.catalogue.waiting import Fact, Waiting
+from services.kit.database import Database
+from services.kit.runner import Runner
+from services.kit.saving import DatabaseSaver
+
+T = TypeVar("T")
+
+
+class Catalogue:
+    """The read side: `state` for records by id, `read` for lists."""
+
+    def __init__(self, runner: Runner[State], saver: DatabaseSaver, database: Database) -> None:
+        self._runner = runner
+        self._saver = saver
+        self._database = database
+        self.columns = Columns()
+        self.waiting = Waiting(lambda: runner.state)
+        saver.watch(self.columns.note)
+        saver.watch(self.waiting.note)
+
+    @property
+    def state(self) -> State:
+        """Everything that is folded by now; changes under your hands at the next await."""
+        return self._runner.state
+
+    @property
+    def position(self) -> int:
+        """Up to where CONTROL is folded."""
+        return self._runner.positions[subjects.CONTROL]
+
+    async def reach(self, position: int) -> None:
+        """Wait until records and lists show CONTROL up to `position`; raises `Refused` after a while."""
+        await self._saver.reach(position)
+
+    async def reach_stated(self, position: int) -> None:
+        """Wait until records and lists show what was stated in WITNESS up to `position`; raises `Refused`."""
+        await self._runner.reach(position, stream=subjects.WITNESS)
+        await self._saver.reach(self.position)
+
+    async def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Read lists, in a thread of the database; they show no less than the records do."""
+        await self._saver.reach(self.position)
+        return await self._database.read(work)
+
+    async def until(self, fact: Fact) -> None:
+        """Wait until a fact holds, looking whenever one of its records is folded."""
+        await self.waiting.until(fact)
+
+    def experiment(self, id: int) -> Experiment:
+        """Raises `Refused` (not found)."""
+        return _get(self.state.experiments, "experiment", id)
+
+    def submission(self, id: int) -> Submission:
+        """What was submitted for an experiment."""
+        return _get(self.state.submissions, "experiment", id)
+
+    def trial(self, id: int) -> Trial:
+        """Raises `Refused` (not found)."""
+        return _get(self.state.trials, "trial", id)
+
+    def trial_of_task(self, task_id: str) -> Trial | None:
+        """The trial that a task belongs to; None for tasks of other kinds."""
+        id = self.state.task_trials.get(task_id)
+        return self.state.trials[id] if id is not None else None
+
+    def checkpoint(self, uuid: str) -> Checkpoint:
+        """Raises `Refused` (not found)."""
+        return _get(self.state.checkpoints, "checkpoint", uuid)
+
+
+K = TypeVar("K")
+R = TypeVar("R")
+
+
+def _get(records: dict[K, R], kind: str, key: K) -> R:
+    try:
+        return records[key]
+    except KeyError:
+        raise not_found(kind, key) from None

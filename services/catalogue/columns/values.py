@@ -1,0 +1,190 @@
+"""Values of the columns of experiments, by experiment id, kept beside the fold.
+
+A column is made when it is first asked for; afterwards only what the fold moves is made anew, so that a list
+of 100,000 experiments is filtered and sorted without looking at their records.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from det_contracts.problems import invalid
+from det_contracts.queries import TrialStatistics
+from services.catalogue.columns.experiments import COLUMNS
+from services.catalogue.domain import Experiment, State
+from services.kit.rules import Key
+
+Values = Mapping[int, Any]
+Getter = Callable[[State, Experiment], Any]
+STATISTICS = ("last", "min", "max", "mean")
+AT_ONCE = 10_000
+"""Trials of one question; their answer must fit into a message."""
+HPARAM = "hp."
+METRIC = "metric."
+_STATISTIC = re.compile(rf"(?P<group>[^.]+)\.(?P<name>.+)\.(?P<statistic>{'|'.join(STATISTICS)})")
+
+
+class Peers(Protocol):
+    """What only others know; see `services.gateway.asking.peers`."""
+
+    async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]: ...
+
+    async def ask(self, query: Any) -> Any: ...
+
+
+def known(name: str) -> str:
+    """The column of that name, or of that key in JSON; raises `Refused` (400) for one that there is not."""
+    name = next((one.name for one in COLUMNS.values() if one.key == name), name)
+    if name in COLUMNS or name.startswith((HPARAM, METRIC)) or _STATISTIC.fullmatch(name):
+        return name
+    there = ", ".join([*COLUMNS, f"{HPARAM}NAME", f"{METRIC}NAME", f"GROUP.NAME.{'|'.join(STATISTICS)}"])
+    raise invalid(f"there is no column '{name}'; columns are {there}")
+
+
+class Columns:
+    """All columns that were asked for so far."""
+
+    def __init__(self) -> None:
+        self._of: State | None = None
+        self._made: dict[str, dict[int, Any]] = {}
+        self._open: dict[str, set[int]] = {}
+        """By metric: experiments whose value may still change."""
+
+    def note(self, keys: Iterable[Key]) -> None:
+        """Records were folded."""
+        moved = {int(id) for kind, id in keys if kind == "experiments"}
+        if self._of is not None and moved:
+            self._follow(self._of, moved)
+        if any(kind == "users" for kind, _ in keys):
+            self._made.pop("user", None)
+
+    def _follow(self, state: State, moved: set[int]) -> None:
+        for name, values in self._made.items():
+            if name in self._open:
+                self._open[name] |= moved
+                continue
+            getter = _getter(name)
+            for id in moved:
+                one = state.experiments.get(id)
+                if one is None:
+                    values.pop(id, None)
+                else:
+                    values[id] = getter(state, one)
+
+    async def lookup(self, state: State, peers: Peers, names: Iterable[str]) -> dict[str, Values]:
+        """The columns of these names, as things are now; raises `Refused` (unavailable)."""
+        if state is not self._of:
+            self._of, self._made, self._open = state, {}, {}
+        return {name: await self._column(state, peers, name) for name in dict.fromkeys(names)}
+
+    async def _column(self, state: State, peers: Peers, name: str) -> Values:
+        if name == "progress":
+            return await peers.progress(
+                [one.id for one in state.experiments.values() if one.ended_at is None]
+            )
+        if name not in COLUMNS and not name.startswith(HPARAM):
+            return await self._metric(state, peers, name)
+        if name not in self._made:
+            getter = _getter(name)
+            self._made[name] = {one.id: getter(state, one) for one in state.experiments.values()}
+        found = self._made[name]
+        return _until_now(state, name, found) if name in COLUMNS and COLUMNS[name].moves else found
+
+    async def _metric(self, state: State, peers: Peers, name: str) -> Values:
+        """Statistics of the best trial; what may still change is asked for each time."""
+        values = self._made.setdefault(name, {})
+        opened = self._open.setdefault(name, set(state.experiments))
+        asked = {id: one for id in opened if (one := state.experiments.get(id)) is not None}
+        group, metric, statistic = _parts(name)
+        # Before the answer, so that nothing that comes meanwhile is lost.
+        final = {id for id, one in asked.items() if _settled(state, one)}
+        trials = {id: trial for id, one in asked.items() if (trial := telling(one)) is not None}
+        told = await _statistics(peers, list(trials.values()), group, metric)
+        for id, one in asked.items():
+            found = _plain(told.get(trials.get(id, 0), {}).get(statistic))
+            own = name == f"{METRIC}{one.metric}" and one.best_metric is not None
+            values[id] = one.best_metric if own else found
+        opened -= final
+        return values
+
+
+async def _statistics(peers: Peers, trial_ids: list[int], group: str, name: str) -> dict[int, dict[str, Any]]:
+    found: dict[int, dict[str, Any]] = {}
+    for start in range(0, len(trial_ids), AT_ONCE):
+        ids = trial_ids[start : start + AT_ONCE]
+        query = TrialStatistics(trial_ids=ids, group=group, name=name)
+        found.update((int(id), told) for id, told in await peers.ask(query))
+    return found
+
+
+def telling(one: Experiment) -> int | None:
+    """Its best trial, or its first while none is the best."""
+    return one.best_trial or one.first_trial
+
+
+def _settled(state: State, one: Experiment) -> bool:
+    trial = state.trials.get(telling(one) or 0)
+    return one.ended_at is not None and (trial is None or trial.settled)
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """Group, name and statistic. `metric.NAME` is the searcher's at its best, or the last of another."""
+    if name.startswith(METRIC):
+        return "validation", name.removeprefix(METRIC), "last"
+    told = _STATISTIC.fullmatch(name)
+    if told is None:
+        raise ValueError(f"'{name}' is no column of a metric")
+    return told[1], told[2], told[3]
+
+
+def _until_now(state: State, name: str, ended: Values) -> Values:
+    of = COLUMNS[name].of
+    return {id: of(state.experiments[id]) if value is None else value for id, value in ended.items()}
+
+
+def _getter(name: str) -> Getter:
+    if name.startswith(HPARAM):
+        path = name.removeprefix(HPARAM).split(".")
+        return lambda state, one: hyperparameter(state, one, path)
+    column = COLUMNS[name]
+    if column.moves:
+        return lambda state, one: None if one.ended_at is None else column.value(state, one)
+    return column.value
+
+
+def hyperparameter(state: State, one: Experiment, path: list[str]) -> Any:
+    """A constant of the configuration; of what is searched for, the best trial's."""
+    found = _within(state.submissions[one.id].config.get("hyperparameters"), path)
+    if not isinstance(found, dict):
+        return _plain(found)
+    if "val" in found:
+        return _plain(found["val"])
+    best = state.trials.get(one.best_trial or (one.first_trial if one.trials == 1 else None) or 0)
+    return _plain(_within(best.hparams, path)) if best else None
+
+
+def _plain(value: Any) -> int | float | str | None:
+    """Lists and maps as text, so that all values can be compared."""
+    return value if value is None or isinstance(value, int | float | str) else json.dumps(value)
+
+
+def _within(found: Any, path: list[str]) -> Any:
+    for part in path:
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def hyperparameters(config: dict[str, Any]) -> Iterable[str]:
+    """Dotted names of what a configuration sets or searches for."""
+    return _names(config.get("hyperparameters") or {}, "")
+
+
+def _names(found: dict[str, Any], above: str) -> Iterable[str]:
+    for name, inner in found.items():
+        if isinstance(inner, dict) and "type" not in inner:
+            yield from _names(inner, f"{above}{name}.")
+        else:
+            yield f"{above}{name}"

@@ -1,0 +1,35 @@
+"""What the log says of everything that people look at."""
+
+from services.catalogue.domain.fold import evolve
+from services.catalogue.domain.state import (
+    Allocation,
+    Checkpoint,
+    Experiment,
+    Live,
+    Model,
+    ModelVersion,
+    OwnTask,
+    State,
+    Submission,
+    Switch,
+    Trial,
+    Validation,
+    Worker,
+)
+
+__all__ = [
+    "Allocation",
+    "Checkpoint",
+    "Experiment",
+    "Live",
+    "Model",
+    "ModelVersion",
+    "OwnTask",
+    "State",
+    "Submission",
+    "Switch",
+    "Trial",
+    "Validation",
+    "Worker",
+    "evolve",
+]

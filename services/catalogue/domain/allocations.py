@@ -1,0 +1,232 @@
+"""Allocations in the catalogue, and what they mean for how trials and experiments are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts import ids
+from det_contracts.envelope import Recorded
+from det_contracts.events import gateway, scheduler, searcher, worker
+from det_contracts.states import later
+from services.catalogue.domain.keeping import (
+    close_allocation,
+    open_allocation,
+    put_experiment,
+    put_share,
+    put_trial,
+)
+from services.catalogue.domain.state import Allocation, OwnTask, Phase, Share, State, Trial
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def requested(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A trial wants slots."""
+    event: searcher.RunRequested = recorded.event
+    known = state.trials[event.trial_id]
+    warm = event.checkpoint if event.run == 1 else known.warm_start
+    changed = replace(
+        known, run=event.run, allocation_id=event.allocation_id, runner_state="", warm_start=warm
+    )
+    yield from put_trial(state, changed)
+    yield from open_allocation(
+        state,
+        Allocation(
+            id=event.allocation_id,
+            task_id=event.task_id,
+            kind="TRIAL",
+            experiment_id=event.experiment_id,
+            trial_id=event.trial_id,
+            run=event.run,
+            slots=event.slots,
+            pool=event.pool,
+            priority=event.priority,
+            requested_at=recorded.at,
+        ),
+    )
+    yield from _show(state, event.allocation_id, "", "QUEUED")
+
+
+def opened(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A script outside of the cluster runs a trial; the run before it, if any, is over."""
+    event: searcher.RunOpened = recorded.event
+    known = state.trials[event.trial_id]
+    yield from closed(state, known, recorded.at, "a newer run of the trial was started")
+    changed = replace(
+        state.trials[known.id],
+        own="ACTIVE",
+        state="ACTIVE",
+        ended_at=None,
+        reason=event.reason,
+        restarts=event.run - 1,
+        run=event.run,
+        allocation_id=event.allocation_id,
+        runner_state=known.runner_state if known.run == event.run else "",
+    )
+    yield from put_trial(state, changed)
+    again = state.allocations.get(event.allocation_id)
+    yield from open_allocation(
+        state,
+        Allocation(
+            id=event.allocation_id,
+            task_id=event.task_id,
+            kind="TRIAL",
+            experiment_id=event.experiment_id,
+            trial_id=event.trial_id,
+            run=event.run,
+            slots=0,
+            pool="",
+            priority=0,
+            requested_at=again.requested_at if again else recorded.at,
+            started_at=again.started_at if again else recorded.at,
+            state="RUNNING",
+        ),
+    )
+    yield from _show(state, event.allocation_id, "", "RUNNING")
+
+
+def closed(state: State, known: Trial, at: float, reason: str, *, stopped: bool = False) -> Iterable[Key]:
+    """The run of an unmanaged trial is over, if there is one: no scheduler says so.
+
+    Whose script was `stopped` by a person shall hear of it when it asks.
+    """
+    id = known.allocation_id
+    if id is None or id not in state.live or not state.experiments[known.experiment_id].unmanaged:
+        return
+    over = replace(
+        state.allocations[id], ended_at=at, state="TERMINATED", asked_to_leave=stopped, reason=reason
+    )
+    yield from close_allocation(state, over)
+    yield from _show(state, id, "RUNNING", "")
+
+
+def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Somebody's own task wants slots."""
+    event: scheduler.TaskSubmitted = recorded.event
+    state.tasks[event.task_id] = OwnTask(
+        id=event.task_id,
+        number=event.number,
+        kind=event.kind,
+        user=event.user,
+        name=event.name,
+        config=event.config,
+        workspace_id=event.workspace_id,
+        priority=event.priority,
+        submitted_at=recorded.at,
+    )
+    yield "tasks", event.task_id
+    yield from open_allocation(
+        state,
+        Allocation(
+            id=ids.allocation_id(event.task_id, 1),
+            task_id=event.task_id,
+            kind=event.kind,
+            experiment_id=ids.owner_of_task(event.number),
+            trial_id=None,
+            run=1,
+            slots=event.slots,
+            pool=event.pool,
+            priority=event.priority or 0,
+            requested_at=recorded.at,
+        ),
+    )
+
+
+def served(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A task answers HTTP."""
+    event: gateway.Served = recorded.event
+    known = state.tasks.get(ids.task_of(event.allocation_id))
+    if known is not None:
+        state.tasks[known.id] = replace(known, address=event.address)
+        yield "tasks", known.id
+
+
+def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Slots are held. A deletion task is heard of here first."""
+    event: scheduler.AllocationAssigned = recorded.event
+    if event.allocation_id not in state.allocations:
+        yield from open_allocation(
+            state,
+            Allocation(
+                id=event.allocation_id,
+                task_id=event.task_id,
+                kind=event.kind,
+                experiment_id=event.experiment_id,
+                trial_id=event.trial_id,
+                run=event.run,
+                slots=sum(len(part.slots) for part in event.parts),
+                pool="default",
+                priority=0,
+                requested_at=recorded.at,
+            ),
+        )
+    known = state.allocations[event.allocation_id]
+    state.allocations[known.id] = replace(
+        known, members=event.parts, state=later(known.state, "ASSIGNED"), reason=event.reason
+    )
+    yield "allocations", known.id
+
+
+def started(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The process of one member runs."""
+    event: worker.AllocationStarted = recorded.event
+    known = state.allocations.get(event.allocation_id)
+    if known is None or known.ended_at is not None or event.worker_id in known.there:
+        return
+    first = known.started_at is None
+    state.allocations[known.id] = replace(
+        known,
+        there=(*known.there, event.worker_id),
+        started_at=recorded.at if first else known.started_at,
+        state=later(known.state, "RUNNING"),
+    )
+    yield "allocations", known.id
+    if first:
+        yield from _show(state, known.id, "QUEUED", "RUNNING")
+
+
+def asked_to_leave(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Its script shall save and leave."""
+    known = state.allocations.get(recorded.event.allocation_id)
+    if known is not None:
+        state.allocations[known.id] = replace(known, asked_to_leave=True)
+        yield "allocations", known.id
+
+
+def gather_joined(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A member gave its share of an all-gather."""
+    event: gateway.GatherJoined = recorded.event
+    if event.allocation_id not in state.live:
+        return
+    share = Share(event.request_id, event.data)
+    yield from put_share(state, event.allocation_id, event.peers, share)
+
+
+def ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Every member is gone."""
+    event: scheduler.AllocationEnded = recorded.event
+    known = state.allocations.get(event.allocation_id)
+    if known is None or known.ended_at is not None:
+        return
+    over = replace(
+        known, ended_at=recorded.at, state="TERMINATED", outcome=event.outcome, reason=event.reason
+    )
+    yield from close_allocation(state, over)
+    yield from _show(state, known.id, "QUEUED" if known.started_at is None else "RUNNING", "")
+
+
+def _show(state: State, allocation_id: str, old: Phase, new: Phase) -> Iterable[Key]:
+    """Count an allocation of a trial under its new phase."""
+    allocation = state.allocations[allocation_id]
+    if allocation.trial_id is None:
+        return
+    experiment = state.experiments[allocation.experiment_id]
+    queued = experiment.queued + (new == "QUEUED") - (old == "QUEUED")
+    running = experiment.running + (new == "RUNNING") - (old == "RUNNING")
+    yield from put_experiment(state, replace(experiment, queued=queued, running=running))
+    trial = state.trials[allocation.trial_id]
+    if trial.allocation_id == allocation_id:
+        yield from put_trial(state, replace(trial, phase=new))

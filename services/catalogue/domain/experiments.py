@@ -1,0 +1,157 @@
+"""Experiments in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import gateway, scheduler, searcher
+from det_contracts.states import TERMINAL
+from det_contracts.states import State as Life
+from services.catalogue.domain.keeping import drop_experiment, drop_trial, put_experiment, put_trial
+from services.catalogue.domain.state import Experiment, State, Submission, Trial
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+SEVERITY: tuple[Life, ...] = (
+    "ACTIVE",
+    "PAUSED",
+    "STOPPING_COMPLETED",
+    "STOPPING_CANCELED",
+    "STOPPING_KILLED",
+    "STOPPING_ERROR",
+)
+"""Stopping states only get more severe (scheduling spec, 8.3)."""
+
+
+def created(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A configuration was accepted."""
+    event: searcher.ExperimentCreated = recorded.event
+    id, config = event.experiment_id, event.config
+    state.submissions[id] = Submission(
+        config=config, original_config=event.original_config, context=event.context
+    )
+    fresh = Experiment(
+        id=id,
+        user=event.user,
+        name=config["name"],
+        description=config.get("description") or "",
+        labels=tuple(config.get("labels") or ()),
+        pool="" if event.unmanaged else config["resources"].get("resource_pool") or "default",
+        metric=config["searcher"].get("metric") or "",
+        smaller_is_better=config["searcher"].get("smaller_is_better", True),
+        parent_id=event.parent_id,
+        project_id=event.project_id,
+        unmanaged=event.unmanaged,
+        created_at=recorded.at,
+        reason=event.reason,
+    )
+    yield "submissions", id
+    yield from put_experiment(state, fresh)
+
+
+def moved(state: State, recorded: Recorded) -> Iterable[Key]:
+    """An experiment changed its state, and with it the state that its open trials are in."""
+    event = recorded.event
+    id = event.experiment_id
+    to = _target(event)
+    ended_at = recorded.at if to in TERMINAL else None
+    changed = replace(state.experiments[id], state=to, reason=event.reason, ended_at=ended_at)
+    yield from put_experiment(state, changed)
+    for trial_id in list(state.open_trials.ids(id)):
+        yield from put_trial(state, shown(state.trials[trial_id], to, event.reason))
+
+
+def archived(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Out of the usual lists, or back in them."""
+    event: searcher.ExperimentArchived = recorded.event
+    return put_experiment(state, replace(state.experiments[event.experiment_id], archived=event.archived))
+
+
+def revised(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person changed what may change while it lives."""
+    event: searcher.ExperimentRevised = recorded.event
+    known = state.experiments[event.experiment_id]
+    given = event.changes
+    changed = replace(
+        known,
+        name=given.get("name", known.name),
+        description=given.get("description", known.description) or "",
+        labels=tuple(given.get("labels", known.labels) or ()),
+        notes=given.get("notes", known.notes) or "",
+        changes=known.changes | {field: value for field, value in given.items() if field != "notes"},
+    )
+    return put_experiment(state, changed)
+
+
+def job_changed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The scheduler changed its share or its place."""
+    event: scheduler.JobChanged = recorded.event
+    known = state.experiments.get(event.experiment_id)
+    if known is None:
+        return ()
+    changes = {
+        "resources.priority": event.priority,
+        "resources.weight": event.weight,
+        "resources.max_slots": event.max_slots,
+        "resources.resource_pool": event.pool,
+    }
+    return put_experiment(state, replace(known, pool=event.pool, changes=known.changes | changes))
+
+
+def deleting(state: State, recorded: Recorded) -> Iterable[Key]:
+    """All of it shall go."""
+    event: searcher.ExperimentDeleting = recorded.event
+    known = state.experiments[event.experiment_id]
+    return put_experiment(state, replace(known, state="DELETING", reason=event.reason))
+
+
+def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """It is gone, or could not be deleted."""
+    event: searcher.ExperimentDeleted = recorded.event
+    known = state.experiments[event.experiment_id]
+    if event.state != "DELETED":
+        yield from put_experiment(state, replace(known, state=event.state, reason=event.reason))
+        return
+    yield from drop_experiment(state, known.id)
+
+
+def trials_deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Some of its trials are gone."""
+    for id in recorded.event.trial_ids:
+        if id in state.trials:
+            yield from drop_trial(state, id)
+
+
+def _target(event: object) -> Life:
+    match event:
+        case searcher.ExperimentActivated():
+            return "ACTIVE"
+        case searcher.ExperimentPaused():
+            return "PAUSED"
+        case searcher.ExperimentStopping(to=to):
+            return to
+        case searcher.ExperimentEnded(state=ended):
+            return ended
+    raise TypeError(f"{event!r} does not move an experiment")
+
+
+def shown(trial: Trial, experiment: Life, reason: str) -> Trial:
+    """A trial with the state it is in, all told; `reason` is why its experiment is in its own."""
+    if trial.own in TERMINAL or experiment in TERMINAL:
+        return trial
+    effective = max(trial.own, experiment, key=SEVERITY.index)
+    if effective == trial.state:
+        return trial
+    return replace(trial, state=effective, reason=reason)
+
+
+def moved_to(state: State, recorded: Recorded) -> Iterable[Key]:
+    """It is filed under another project."""
+    event: gateway.ExperimentMoved = recorded.event
+    known = state.experiments.get(event.experiment_id)
+    if known is not None:
+        yield from put_experiment(state, replace(known, project_id=event.project_id))

@@ -1,0 +1,67 @@
+"""Workers in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import scheduler, worker
+from services.catalogue.domain.state import State, Switch, Worker
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def registered(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker is there, or back: switched as it was."""
+    event: worker.WorkerRegistered = recorded.event
+    here = state.workers.get(event.worker_id)
+    if here is not None and worker.takes_over(event, here.instance, here.host):
+        return
+    known = here or state.away.pop(event.worker_id, None)
+    state.workers[event.worker_id] = Worker(
+        id=event.worker_id,
+        instance=event.instance,
+        host=event.host,
+        pool=event.pool,
+        address=event.address,
+        version=event.version,
+        slots=event.slots,
+        registered_at=recorded.at,
+        switch=known.switch if known else Switch(),
+        slot_switches=known.slot_switches if known else {},
+    )
+    yield "workers", event.worker_id
+    yield "away", event.worker_id
+
+
+def gone(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker left or was lost."""
+    id = recorded.event.worker_id
+    known = state.workers.pop(id, None)
+    if known is not None:
+        why = getattr(recorded.event, "reason", "it was stopped")
+        state.away[id] = replace(known, gone_at=recorded.at, gone_why=why)
+        yield "workers", id
+        yield "away", id
+
+
+def switched(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person opened or closed a worker."""
+    event: scheduler.WorkerSwitched = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is not None:
+        state.workers[known.id] = replace(known, switch=Switch(event.enabled, event.draining))
+        yield "workers", known.id
+
+
+def slot_switched(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person opened or closed a slot."""
+    event: scheduler.SlotSwitched = recorded.event
+    known = state.workers.get(event.worker_id)
+    if known is not None:
+        switches = known.slot_switches | {event.slot_id: Switch(event.enabled, event.draining)}
+        state.workers[known.id] = replace(known, slot_switches=switches)
+        yield "workers", known.id

@@ -1,0 +1,287 @@
+"""The only places where a record that an index knows of is put or dropped, so that no index goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.states import TERMINAL
+from services.catalogue.domain.state import (
+    Allocation,
+    Checkpoint,
+    Experiment,
+    Gathered,
+    Gathering,
+    Live,
+    Model,
+    ModelVersion,
+    Share,
+    State,
+    Trial,
+    Validation,
+    request_key,
+    share_key,
+    validation_key,
+)
+from services.kit.rules import Key
+from services.kit.sorted_keys import Key as Place
+from services.kit.sorted_keys import SortedKeys
+
+replace = msgspec.structs.replace
+
+
+def index(state: State) -> None:
+    """Make the indexes of what lists are of from their records."""
+    trials, found = state.trials.values(), state.checkpoints.values()
+    state.trials_of = SortedKeys((one.experiment_id, one.id) for one in trials)
+    state.open_trials = SortedKeys(_places(_open_place(one) for one in trials))
+    state.ranked_trials = SortedKeys(_places(_ranked_place(state, one) for one in trials))
+    state.ranked = SortedKeys(_score(state, one) for one in state.validations.values())
+    state.reached = SortedKeys((one.trial_id, one.run, one.steps) for one in state.validations.values())
+    state.saved = SortedKeys((one.trial_id, one.number, one.uuid) for one in found)
+    state.saved_at = SortedKeys((one.trial_id, one.steps, one.number, one.uuid) for one in found)
+    allocations = state.allocations.values()
+    state.chores = SortedKeys((one.experiment_id, one.id) for one in allocations if one.trial_id is None)
+    state.live_of = SortedKeys((one.experiment_id, id) for id, one in state.live.items())
+    state.numbers = SortedKeys((one.model_id, one.number, id) for id, one in state.versions.items())
+    state.filed = SortedKeys((one.project_id, one.id) for one in state.experiments.values())
+    state.project_of = {one.id: one.project_id for one in state.experiments.values()}
+    state.models_in = SortedKeys((one.workspace_id, id) for id, one in state.models.items())
+    state.task_trials = {one.task_id: one.id for one in trials}
+    state.joined = {}
+    for key, share in state.shares.items():
+        allocation_id, _, number = key.rpartition("#")
+        state.joined[request_key(allocation_id, share.request_id)] = int(number)
+
+
+def _places(found: Iterable[Place | None]) -> Iterable[Place]:
+    return (place for place in found if place is not None)
+
+
+def _open_place(trial: Trial) -> Place | None:
+    return (trial.experiment_id, trial.id) if trial.own not in TERMINAL else None
+
+
+def _ranked_place(state: State, trial: Trial) -> Place | None:
+    if trial.best is None:
+        return None
+    return trial.experiment_id, signed(state.experiments[trial.experiment_id], trial.best.metric), trial.id
+
+
+def _score(state: State, one: Validation) -> Place:
+    experiment = state.experiments[state.trials[one.trial_id].experiment_id]
+    return one.trial_id, signed(experiment, one.metric), one.run, one.steps
+
+
+def signed(experiment: Experiment, metric: float) -> float:
+    """A metric so that smaller is better."""
+    return metric if experiment.smaller_is_better else -metric
+
+
+def put_experiment(state: State, changed: Experiment) -> Iterable[Key]:
+    """Keep an experiment."""
+    known = state.experiments.get(changed.id)
+    state.filed.swap((known.project_id, known.id) if known else None, (changed.project_id, changed.id))
+    state.project_of[changed.id] = changed.project_id
+    state.experiments[changed.id] = changed
+    yield "experiments", changed.id
+
+
+def drop_experiment(state: State, id: int) -> Iterable[Key]:
+    """Forget an experiment with all that is left of it."""
+    for trial_id in list(state.trials_of.ids(id)):
+        yield from drop_trial(state, trial_id)
+    for allocation_id in list(state.chores.ids(id)):
+        yield from drop_allocation(state, state.allocations[allocation_id])
+    state.filed.discard(state.experiments.pop(id).project_id, id)
+    del state.project_of[id]
+    state.submissions.pop(id, None)
+    yield "experiments", id
+    yield "submissions", id
+
+
+def put_trial(state: State, changed: Trial) -> Iterable[Key]:
+    """Keep a trial."""
+    known = state.trials.get(changed.id)
+    if known is None:
+        state.trials_of.add(changed.experiment_id, changed.id)
+        state.task_trials[changed.task_id] = changed.id
+    state.open_trials.swap(_open_place(known) if known else None, _open_place(changed))
+    if known is None or known.best != changed.best:
+        before = _ranked_place(state, known) if known else None
+        state.ranked_trials.swap(before, _ranked_place(state, changed))
+    state.trials[changed.id] = changed
+    yield "trials", changed.id
+
+
+def drop_trial(state: State, id: int) -> Iterable[Key]:
+    """Forget a trial with its validations, checkpoints and runs."""
+    known = state.trials[id]
+    for steps in list(state.reached.ids(id)):
+        yield from drop_validation(state, state.validations[validation_key(id, steps)])
+    for _, number, uuid in list(state.saved.scan(id)):
+        gone = state.checkpoints.pop(uuid)
+        state.saved.discard(id, number, uuid)
+        state.saved_at.discard(id, gone.steps, number, uuid)
+        yield "checkpoints", uuid
+    for run in range(1, known.run + 1):
+        allocation = state.allocations.get(f"{known.task_id}.{run}")
+        if allocation is not None:
+            yield from drop_allocation(state, allocation)
+    yield from _forget_trial(state, known)
+
+
+def _forget_trial(state: State, known: Trial) -> Iterable[Key]:
+    state.trials_of.discard(known.experiment_id, known.id)
+    state.task_trials.pop(known.task_id, None)
+    for places, place in (
+        (state.open_trials, _open_place(known)),
+        (state.ranked_trials, _ranked_place(state, known)),
+    ):
+        places.swap(place, None)
+    del state.trials[known.id]
+    yield "trials", known.id
+    experiment = state.experiments[known.experiment_id]
+    yield from put_experiment(state, replace(experiment, trials=experiment.trials - 1))
+
+
+def put_validation(state: State, changed: Validation) -> Iterable[Key]:
+    """Keep a validation in place of what the trial reported at these steps before."""
+    key = validation_key(changed.trial_id, changed.steps)
+    known = state.validations.get(key)
+    state.ranked.swap(_score(state, known) if known else None, _score(state, changed))
+    before = (known.trial_id, known.run, known.steps) if known else None
+    state.reached.swap(before, (changed.trial_id, changed.run, changed.steps))
+    state.validations[key] = changed
+    yield "validations", key
+
+
+def drop_validation(state: State, known: Validation) -> Iterable[Key]:
+    """Forget a validation."""
+    key = validation_key(known.trial_id, known.steps)
+    state.ranked.discard(*_score(state, known))
+    state.reached.discard(known.trial_id, known.run, known.steps)
+    del state.validations[key]
+    yield "validations", key
+
+
+def put_checkpoint(state: State, changed: Checkpoint) -> Iterable[Key]:
+    """Keep a checkpoint."""
+    if changed.uuid not in state.checkpoints:
+        state.saved.add(changed.trial_id, changed.number, changed.uuid)
+        state.saved_at.add(changed.trial_id, changed.steps, changed.number, changed.uuid)
+    state.checkpoints[changed.uuid] = changed
+    yield "checkpoints", changed.uuid
+
+
+def open_allocation(state: State, allocation: Allocation) -> Iterable[Key]:
+    """Keep an allocation that is not over."""
+    if allocation.trial_id is None and allocation.id not in state.allocations:
+        state.chores.add(allocation.experiment_id, allocation.id)
+    if allocation.id not in state.live:
+        state.live_of.add(allocation.experiment_id, allocation.id)
+    state.allocations[allocation.id] = allocation
+    state.live[allocation.id] = Live(allocation.experiment_id)
+    yield "allocations", allocation.id
+    yield "live", allocation.id
+
+
+def close_allocation(state: State, over: Allocation) -> Iterable[Key]:
+    """Keep an allocation that is over; what its members gathered goes."""
+    state.allocations[over.id] = over
+    yield "allocations", over.id
+    if state.live.pop(over.id, None) is not None:
+        state.live_of.discard(over.experiment_id, over.id)
+    yield "live", over.id
+    yield from drop_gathering(state, over.id)
+
+
+def drop_allocation(state: State, known: Allocation) -> Iterable[Key]:
+    """Forget an allocation."""
+    yield from close_allocation(state, known)
+    del state.allocations[known.id]
+    if known.trial_id is None:
+        state.chores.discard(known.experiment_id, known.id)
+
+
+def put_share(state: State, allocation_id: str, peers: int, share: Share) -> Iterable[Key]:
+    """Keep a share of an all-gather. When this one is whole, everybody has had the one before, which goes."""
+    known = state.gatherings.get(allocation_id) or Gathering(peers)
+    number, size = known.joined + 1, len(msgspec.json.encode(share.data))
+    state.shares[share_key(allocation_id, number)] = share
+    state.joined[request_key(allocation_id, share.request_id)] = number
+    yield "shares", share_key(allocation_id, number)
+    whole = number % known.peers == 0
+    changed = replace(
+        known,
+        joined=number,
+        size_bytes=known.size_bytes + size,
+        round_bytes=0 if whole else known.round_bytes + size,
+        kept_bytes=known.kept_bytes + size,
+    )
+    yield from _keep_gathering(state, allocation_id, changed)
+    if whole:
+        yield from _drop_shares(state, allocation_id, number - known.peers)
+
+
+def _drop_shares(state: State, allocation_id: str, upto: int) -> Iterable[Key]:
+    known, size = state.gatherings[allocation_id], 0
+    for number in range(known.kept_from, upto + 1):
+        share = state.shares.pop(share_key(allocation_id, number))
+        size += len(msgspec.json.encode(share.data))
+        state.joined.pop(request_key(allocation_id, share.request_id), None)
+        yield "shares", share_key(allocation_id, number)
+    left = replace(known, kept_from=max(known.kept_from, upto + 1), kept_bytes=known.kept_bytes - size)
+    yield from _keep_gathering(state, allocation_id, left)
+
+
+def _keep_gathering(state: State, allocation_id: str, changed: Gathering) -> Iterable[Key]:
+    known = state.gatherings.get(allocation_id) or Gathering(changed.peers)
+    state.gatherings[allocation_id] = changed
+    size = state.gathered.get("all", Gathered()).size_bytes
+    state.gathered["all"] = Gathered(size + changed.kept_bytes - known.kept_bytes)
+    yield "gatherings", allocation_id
+    yield "gathered", "all"
+
+
+def drop_gathering(state: State, allocation_id: str) -> Iterable[Key]:
+    """Forget what the members of an allocation gathered."""
+    known = state.gatherings.get(allocation_id)
+    if known is not None:
+        yield from _drop_shares(state, allocation_id, known.joined)
+        del state.gatherings[allocation_id]
+
+
+def put_model(state: State, changed: Model) -> Iterable[Key]:
+    """Keep a model."""
+    known = state.models.get(changed.id)
+    before = (known.workspace_id, known.id) if known else None
+    state.models_in.swap(before, (changed.workspace_id, changed.id))
+    state.models[changed.id] = changed
+    yield "models", changed.id
+
+
+def drop_model(state: State, id: int) -> Iterable[Key]:
+    """Forget a model with its versions."""
+    known = state.models.pop(id, None)
+    if known is not None:
+        state.models_in.discard(known.workspace_id, id)
+        yield "models", id
+        for version_id in list(state.numbers.ids(id)):
+            yield from drop_version(state, version_id)
+
+
+def put_version(state: State, changed: ModelVersion) -> Iterable[Key]:
+    """Keep a version of a model."""
+    if changed.id not in state.versions:
+        state.numbers.add(changed.model_id, changed.number, changed.id)
+    state.versions[changed.id] = changed
+    yield "versions", changed.id
+
+
+def drop_version(state: State, id: int) -> Iterable[Key]:
+    """Forget a version of a model."""
+    known = state.versions.pop(id)
+    state.numbers.discard(known.model_id, known.number, id)
+    yield "versions", id

@@ -1,0 +1,190 @@
+"""Validations and checkpoints in the catalogue: what the search and people compare by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import checkpoints, metrics, trial
+from services.catalogue.domain.keeping import (
+    drop_validation,
+    put_checkpoint,
+    put_experiment,
+    put_trial,
+    put_validation,
+    signed,
+)
+from services.catalogue.domain.state import (
+    Checkpoint,
+    CheckpointState,
+    Experiment,
+    State,
+    Trial,
+    Validation,
+    validation_key,
+)
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def validated(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A validation report was accepted."""
+    event: metrics.Validated = recorded.event
+    known = state.trials.get(event.trial_id)
+    if known is None:
+        return
+    yield from _forget_overtaken(state, known, event)
+    known = replace(state.trials[known.id], steps=max(known.steps, event.steps_completed))
+    yield from put_trial(state, known)
+    if event.metric is None:
+        return
+    found = Validation(known.id, event.run, event.steps_completed, event.metric, event.reported_at)
+    yield from put_validation(state, found)
+    yield from _rank(state, known, found)
+    yield from _measure(state, known, found)
+
+
+def _forget_overtaken(state: State, known: Trial, event: metrics.Validated) -> Iterable[Key]:
+    """A new run that starts over at a step makes void what older runs said from there on.
+
+    REST spec, section 4, rule 2.
+    """
+    if known.latest is None or event.run <= known.latest.run or event.steps_completed > known.latest.steps:
+        return
+    for steps in list(_overtaken(state, known, event)):
+        yield from drop_validation(state, state.validations[validation_key(known.id, steps)])
+    best, latest = state.ranked.first(known.id), next(state.reached.descending(known.id), None)
+    changed = replace(
+        known,
+        best=state.validations[validation_key(known.id, best[-1])] if best else None,
+        latest=state.validations[validation_key(known.id, latest[-1])] if latest else None,
+    )
+    yield from put_trial(state, changed)
+    experiment = state.experiments[known.experiment_id]
+    if experiment.best_trial == known.id:
+        yield from _elect(state, experiment)
+
+
+def _overtaken(state: State, known: Trial, event: metrics.Validated) -> Iterable[int]:
+    """The steps of older runs from those of the event on."""
+    place = state.reached.first(known.id)
+    while place is not None and place[1] < event.run:
+        yield from state.reached.ids(known.id, place[1], after=event.steps_completed - 1)
+        place = next(state.reached.scan(known.id, after=place[1]), None)
+
+
+def _elect(state: State, experiment: Experiment) -> Iterable[Key]:
+    """Find the best trial of all; the oldest among equals."""
+    winner = state.ranked_trials.first(experiment.id)
+    best = state.trials[winner[-1]].best if winner else None
+    return put_experiment(
+        state,
+        replace(
+            experiment,
+            best_trial=best.trial_id if best else None,
+            best_metric=best.metric if best else None,
+        ),
+    )
+
+
+def _rank(state: State, known: Trial, found: Validation) -> Iterable[Key]:
+    experiment = state.experiments[known.experiment_id]
+    score = signed(experiment, found.metric)
+    if known.best is None or score < signed(experiment, known.best.metric):
+        known = replace(known, best=found)
+    yield from put_trial(state, replace(known, latest=found))
+    if experiment.best_metric is None or score < signed(experiment, experiment.best_metric):
+        yield from put_experiment(state, replace(experiment, best_trial=known.id, best_metric=found.metric))
+
+
+def _measure(state: State, known: Trial, found: Validation) -> Iterable[Key]:
+    for uuid in state.saved_at.ids(known.id, found.steps):
+        yield from put_checkpoint(state, replace(state.checkpoints[uuid], metric=found.metric))
+
+
+def stored(state: State, recorded: Recorded) -> Iterable[Key]:
+    """All bytes of a checkpoint are in the storage; the first one with its id counts."""
+    event: trial.CheckpointStored = recorded.event
+    known = state.trials.get(event.trial_id)
+    if known is None or event.uuid in state.checkpoints:
+        return
+    validation = state.validations.get(validation_key(known.id, event.steps_completed))
+    fresh = Checkpoint(
+        uuid=event.uuid,
+        trial_id=known.id,
+        experiment_id=known.experiment_id,
+        task_id=event.task_id,
+        allocation_id=event.allocation_id,
+        at=recorded.at,
+        number=known.stored + 1,
+        steps=event.steps_completed,
+        resources=event.resources,
+        metadata=event.metadata,
+        metric=validation.metric if validation else None,
+    )
+    yield from put_checkpoint(state, fresh)
+    known = replace(known, steps=max(known.steps, event.steps_completed), stored=fresh.number)
+    yield from _weigh(state, known, 1, sum(event.resources.values()))
+
+
+def going(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A task shall delete checkpoints."""
+    event: checkpoints.DeletionRequested = recorded.event
+    for uuid in event.uuids:
+        if uuid in state.checkpoints:
+            yield from put_checkpoint(state, replace(state.checkpoints[uuid], going=True))
+
+
+def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A deletion task is over. What it could not delete may be tried again, or is given up."""
+    event: checkpoints.DeletionFinished = recorded.event
+    for uuid in event.uuids:
+        known = state.checkpoints.get(uuid)
+        if known is None or known.state == "DELETED":
+            continue
+        if not event.deleted or event.globs is not None:
+            yield from put_checkpoint(state, replace(known, going=False))
+            continue
+        yield from put_checkpoint(state, replace(known, going=False, state="DELETED", resources={}))
+        yield from _weigh(state, state.trials[known.trial_id], -1, -sum(known.resources.values()))
+
+
+def metadata_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """Somebody described a checkpoint otherwise."""
+    event: checkpoints.MetadataSet = recorded.event
+    known = state.checkpoints.get(event.uuid)
+    if known is not None:
+        yield from put_checkpoint(state, replace(known, metadata=event.metadata))
+
+
+def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """What is left of a checkpoint after some of its files were deleted."""
+    event: checkpoints.FilesListed = recorded.event
+    known = state.checkpoints.get(event.uuid)
+    if known is None or known.state == "DELETED":
+        return
+    gone = any(path not in event.resources for path in known.resources)
+    partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state
+    yield from put_checkpoint(state, replace(known, state=partly, resources=event.resources))
+    change = sum(event.resources.values()) - sum(known.resources.values())
+    yield from _weigh(state, state.trials[known.trial_id], 0, change)
+
+
+def _weigh(state: State, known: Trial, count: int, size_bytes: int) -> Iterable[Key]:
+    """Count a checkpoint in, or out, of its trial's and its experiment's totals."""
+    changed = replace(
+        known,
+        checkpoints=known.checkpoints + count,
+        checkpoint_bytes=known.checkpoint_bytes + size_bytes,
+    )
+    yield from put_trial(state, changed)
+    experiment = state.experiments[known.experiment_id]
+    heavier = replace(
+        experiment,
+        checkpoints=experiment.checkpoints + count,
+        checkpoint_bytes=experiment.checkpoint_bytes + size_bytes,
+    )
+    yield from put_experiment(state, heavier)

@@ -1,0 +1,77 @@
+"""The model registry in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import checkpoints
+from services.catalogue.domain.keeping import drop_model, drop_version, put_model, put_version
+from services.catalogue.domain.state import Model, ModelVersion, State
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def model_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A model is there, or is described so."""
+    event: checkpoints.ModelSet = recorded.event
+    known = state.models.get(event.model_id)
+    changed = Model(
+        id=event.model_id,
+        name=event.name,
+        user=event.user,
+        description=event.description,
+        metadata=event.metadata,
+        labels=event.labels,
+        notes=event.notes,
+        archived=event.archived,
+        workspace_id=event.workspace_id,
+        created_at=known.created_at if known else recorded.at,
+        changed_at=recorded.at,
+        versions=known.versions if known else 0,
+    )
+    return put_model(state, changed)
+
+
+def model_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A model is gone with its versions; the checkpoints stay."""
+    return drop_model(state, recorded.event.model_id)
+
+
+def version_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A version is there, or is described so."""
+    event: checkpoints.VersionSet = recorded.event
+    model = state.models.get(event.model_id)
+    if model is None:
+        return
+    known = state.versions.get(event.version_id)
+    changed = ModelVersion(
+        id=event.version_id,
+        model_id=model.id,
+        number=event.number,
+        checkpoint=event.checkpoint,
+        user=event.user,
+        name=event.name,
+        comment=event.comment,
+        notes=event.notes,
+        metadata=event.metadata,
+        labels=event.labels,
+        created_at=known.created_at if known else recorded.at,
+        changed_at=recorded.at,
+    )
+    yield from put_version(state, changed)
+    versions = model.versions if known else model.versions + 1
+    yield from put_model(state, replace(model, versions=versions, changed_at=recorded.at))
+
+
+def version_removed(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A version is gone; its number is not used again."""
+    event: checkpoints.VersionRemoved = recorded.event
+    if event.version_id not in state.versions:
+        return
+    yield from drop_version(state, event.version_id)
+    model = state.models[event.model_id]
+    yield from put_model(state, replace(model, versions=model.versions - 1, changed_at=recorded.at))

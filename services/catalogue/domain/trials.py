@@ -1,0 +1,92 @@
+"""Trials in the catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.envelope import Recorded
+from det_contracts.events import metrics, searcher, trial
+from services.catalogue.domain.allocations import closed
+from services.catalogue.domain.experiments import shown
+from services.catalogue.domain.keeping import put_experiment, put_trial
+from services.catalogue.domain.state import State, Trial
+from services.kit.rules import Key
+
+replace = msgspec.structs.replace
+
+
+def created(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The search asked for a trial."""
+    event: searcher.TrialCreated = recorded.event
+    id, experiment = event.trial_id, state.experiments[event.experiment_id]
+    fresh = Trial(
+        id=id,
+        experiment_id=experiment.id,
+        request_id=event.request_id,
+        task_id=event.task_id,
+        seed=event.seed,
+        hparams=event.hparams,
+        created_at=recorded.at,
+        state="ACTIVE",
+        reason=event.reason,
+    )
+    yield from put_trial(state, shown(fresh, experiment.state, experiment.reason))
+    first = experiment.first_trial or id
+    yield from put_experiment(state, replace(experiment, trials=experiment.trials + 1, first_trial=first))
+
+
+def stopping(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A person ended this one trial."""
+    event: searcher.TrialStopping = recorded.event
+    known = state.trials[event.trial_id]
+    return put_trial(state, replace(known, own=event.to, state=event.to, reason=event.reason))
+
+
+def ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A trial is over."""
+    event: searcher.TrialEnded = recorded.event
+    stopped = event.state == "CANCELED"
+    yield from closed(state, state.trials[event.trial_id], recorded.at, event.reason, stopped=stopped)
+    over = replace(
+        state.trials[event.trial_id],
+        own=event.state,
+        state=event.state,
+        phase="",
+        reason=event.reason,
+        restarts=event.restarts,
+        ended_at=recorded.at,
+    )
+    yield from put_trial(state, over)
+
+
+def settled(state: State, recorded: Recorded) -> Iterable[Key]:
+    """All that it reported is judged."""
+    event: metrics.Settled = recorded.event
+    known = state.trials.get(event.trial_id)
+    return put_trial(state, replace(known, settled=True)) if known is not None else ()
+
+
+def answered(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The search said what comes after an operation: the next one, or nothing for now."""
+    event: searcher.OperationSet | searcher.TrialIdled = recorded.event
+    known = state.trials[event.trial_id]
+    upto = event.seq - 1 if isinstance(event, searcher.OperationSet) else event.seq
+    return put_trial(state, replace(known, answered=upto)) if upto > known.answered else ()
+
+
+def run_ended(state: State, recorded: Recorded) -> Iterable[Key]:
+    """One run is over; the trial may go on."""
+    event: searcher.RunEnded = recorded.event
+    known = state.trials[event.trial_id]
+    return put_trial(state, replace(known, restarts=event.restarts, reason=event.reason))
+
+
+def status_set(state: State, recorded: Recorded) -> Iterable[Key]:
+    """The script says what it does."""
+    event: trial.StatusSet = recorded.event
+    known = state.trials.get(event.trial_id)
+    if known is None or known.run != event.run:
+        return ()
+    return put_trial(state, replace(known, runner_state=event.status))

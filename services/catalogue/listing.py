@@ -1,0 +1,150 @@
+"""Lists read from the catalogue's tables: filtered, sorted, cut to a page; the result is ids."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from services.catalogue import columns
+from services.catalogue.columns.column import sorts
+from services.catalogue.columns.experiments import label_text
+from services.catalogue.paging import Span, Window, experiments_span, span
+from services.catalogue.store import CHECKPOINTS, EXPERIMENTS, TRIALS
+
+Column = sa.ColumnElement[Any]
+
+DURATION = "DURATION"
+PROGRESS = "PROGRESS"
+"""Known to the searcher alone."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One page of ids."""
+
+    ids: list[Any]
+    span: Span
+
+
+class ExperimentFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """What experiments are asked for; all that is given must hold (REST spec, 3.2)."""
+
+    name: str = ""
+    description: str = ""
+    labels: list[str] = []
+    archived: bool | None = None
+    states: list[str] = []
+    """Stored states, or those shown instead of ACTIVE."""
+    users: list[str] = []
+    project_id: int = 0
+    ids: list[int] = []
+    """When given, only these."""
+    projects: list[int] | None = None
+    """Those whose experiments may be seen; None: all."""
+
+
+EXPERIMENT_SORTS = sorts(columns.experiments.COLUMNS, EXPERIMENTS)
+TRIAL_SORTS = sorts(columns.trials.COLUMNS, TRIALS)
+CHECKPOINT_SORTS = sorts(columns.checkpoints.COLUMNS, CHECKPOINTS)
+
+
+def experiments(connection: sa.Connection, wanted: ExperimentFilter, sort: str, window: Window) -> Found:
+    """A page of experiments; `sort` is a key of `EXPERIMENT_SORTS`."""
+    column = EXPERIMENT_SORTS[sort]
+    return _page(connection, EXPERIMENTS, _conditions(wanted), column, window, experiments_span)
+
+
+def all_experiments(connection: sa.Connection, wanted: ExperimentFilter) -> list[int]:
+    """Every experiment that is asked for, by id."""
+    return list(
+        connection.scalars(sa.select(EXPERIMENTS.c.id).where(*_conditions(wanted)).order_by(EXPERIMENTS.c.id))
+    )
+
+
+def trials(
+    connection: sa.Connection,
+    experiment_id: int,
+    states: Sequence[str],
+    sort: str,
+    window: Window,
+    *,
+    smaller_is_better: bool,
+) -> Found:
+    """A page of an experiment's trials. By metrics, ascending means the best first; none comes last."""
+    conditions = [TRIALS.c.experiment_id == experiment_id, *_in_states(TRIALS, states)]
+    if sort == DURATION:
+        column: Column = sa.func.coalesce(TRIALS.c.ended_at, time.time()) - TRIALS.c.started_at
+    else:
+        column = TRIAL_SORTS[sort]
+    if sort.endswith("VALIDATION_METRIC") and not smaller_is_better:
+        column = -column
+    return _page(connection, TRIALS, conditions, column, window, span)
+
+
+def checkpoints(
+    connection: sa.Connection,
+    states: Sequence[str],
+    sort: str,
+    window: Window,
+    *,
+    experiment_id: int | None = None,
+    trial_id: int | None = None,
+) -> Found:
+    """A page of the checkpoints of an experiment or of a trial."""
+    conditions: list[Column] = []
+    if experiment_id is not None:
+        conditions.append(CHECKPOINTS.c.experiment_id == experiment_id)
+    if trial_id is not None:
+        conditions.append(CHECKPOINTS.c.trial_id == trial_id)
+    if states:
+        conditions.append(CHECKPOINTS.c.state.in_(states))
+    return _page(connection, CHECKPOINTS, conditions, CHECKPOINT_SORTS[sort], window, span)
+
+
+def _conditions(wanted: ExperimentFilter) -> list[Column]:
+    columns = EXPERIMENTS.c
+    conditions: list[Column] = [
+        column.icontains(text, autoescape=True)
+        for column, text in ((columns.name, wanted.name), (columns.description, wanted.description))
+        if text
+    ]
+    conditions += [
+        columns.labels.contains(label_text([label])[1:-1], autoescape=True) for label in wanted.labels
+    ]
+    conditions += _in_states(EXPERIMENTS, wanted.states)
+    if wanted.users:
+        conditions.append(columns.username.in_(wanted.users))
+    if wanted.ids:
+        conditions.append(columns.id.in_(wanted.ids))
+    if wanted.archived is not None:
+        conditions.append(columns.archived.is_(wanted.archived))
+    if wanted.projects is not None:
+        conditions.append(columns.project_id.in_(wanted.projects))
+    if wanted.project_id:
+        conditions.append(columns.project_id == wanted.project_id)
+    return conditions
+
+
+def _in_states(table: sa.Table, states: Sequence[str]) -> list[Column]:
+    return [sa.or_(table.c.state.in_(states), table.c.shown_state.in_(states))] if states else []
+
+
+def _page(
+    connection: sa.Connection,
+    table: sa.Table,
+    conditions: Sequence[Column],
+    column: Column,
+    window: Window,
+    part: Callable[[Window, int], Span],
+) -> Found:
+    key = next(iter(table.primary_key))
+    total = connection.scalar(sa.select(sa.func.count()).select_from(table).where(*conditions)) or 0
+    found = part(window, total)
+    order = [column.is_(None), column.desc() if window.descending else column.asc()]
+    order.append(key.desc() if window.descending else key.asc())
+    query = sa.select(key).where(*conditions).order_by(*order)
+    page = query.offset(found.start).limit(found.end - found.start)
+    return Found(list(connection.scalars(page)), found)

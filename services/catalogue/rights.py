@@ -1,0 +1,169 @@
+"""What a judge looks up in the catalogue: who asks, whose a thing is, and where (docs/rights.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from det_contracts import ids
+from det_contracts.events.gateway import Grant
+from det_contracts.problems import Refused
+from services.catalogue.domain import Allocation, Experiment, State
+from services.kit.authz.judge import Person, Thing, Wish, require
+from services.kit.authz.permissions import Kind
+from services.kit.authz.roles import grants_of, is_rbac
+from services.people import places, tokens, users
+from services.people.commands.templates import template_id
+from services.people.domain import User
+
+_INTEGER: TypeAdapter[int] = TypeAdapter(int)
+
+
+class Directory:
+    """What a judge looks up in the catalogue."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @property
+    def rbac(self) -> bool:
+        """Whether roles decide."""
+        return is_rbac(self._state)
+
+    def person(self, name: str) -> Person | None:
+        """Whoever has or had the name."""
+        user = users.named(self._state, name)
+        return Person(user.id, user.username, user.admin, user.active) if user is not None else None
+
+    def grants(self, user_id: int) -> Iterable[Grant]:
+        """The roles that a user holds."""
+        return grants_of(self._state, user_id)
+
+    def thing(self, kind: Kind, id: Any) -> Thing | None:
+        """None where there is no such thing. Of a path an id is a text."""
+        find = _FINDS.get(kind)
+        try:
+            return find(self._state, id) if find is not None else None
+        except (Refused, ValueError):
+            return None
+
+
+def _number(id: Any) -> int:
+    """As routes read it: what they take for a number must be one here, too."""
+    return id if isinstance(id, int) else int(_INTEGER.validate_python(id))
+
+
+def _user(state: State, id: Any) -> Thing:
+    return Thing(users.by_id(state, _number(id)).username)
+
+
+def _workspace(state: State, id: Any) -> Thing:
+    known = places.workspace(state, _number(id))
+    return Thing(known.owner, known.workspace_id)
+
+
+def _project(state: State, id: Any) -> Thing:
+    known = places.project(state, _number(id))
+    return Thing(known.owner, known.workspace_id)
+
+
+def _experiment(state: State, id: Any) -> Thing | None:
+    known: Experiment | None = state.experiments.get(_number(id))
+    return Thing(known.user, workspace_of(state, known)) if known is not None else None
+
+
+def owner_of(state: State, allocation: Allocation) -> User | None:
+    """Whose a run is, if they may act."""
+    own, experiment = state.tasks.get(allocation.task_id), state.experiments.get(allocation.experiment_id)
+    thing = own or experiment
+    return users.active(state, thing.user) if thing is not None else None
+
+
+def workspace_of(state: State, experiment: Experiment) -> int:
+    """Where an experiment is filed."""
+    return places.project(state, experiment.project_id).workspace_id
+
+
+def _trial(state: State, id: Any) -> Thing | None:
+    known = state.trials.get(_number(id))
+    return _experiment(state, known.experiment_id) if known is not None else None
+
+
+def _task(state: State, id: str) -> Thing | None:
+    if id in state.tasks:
+        return Thing(state.tasks[id].user, state.tasks[id].workspace_id)
+    if id in state.task_trials:
+        return _trial(state, state.task_trials[id])
+    return _run(state, ids.allocation_id(id, 1))
+
+
+def _run(state: State, id: str) -> Thing | None:
+    """Of scripts outside of the cluster also by the task alone."""
+    known = state.allocations.get(id)
+    if known is None:
+        return _trial(state, state.task_trials[id]) if id in state.task_trials else None
+    if known.task_id in state.tasks:
+        return _task(state, known.task_id)
+    return _experiment(state, known.experiment_id)
+
+
+def _checkpoint(state: State, id: str) -> Thing | None:
+    known = state.checkpoints.get(id)
+    return _experiment(state, known.experiment_id) if known is not None else None
+
+
+def _model(state: State, id: Any) -> Thing | None:
+    """By id, or by name: no model has a number for its name."""
+    if isinstance(id, int) or id.isdecimal():
+        known = state.models.get(int(id))
+    else:
+        known = next((one for one in state.models.values() if one.name == id), None)
+    return Thing(known.user, known.workspace_id) if known is not None else None
+
+
+def _template(state: State, name: str) -> Thing | None:
+    known = state.templates.get(template_id(name))
+    return Thing("", known.workspace_id) if known is not None else None
+
+
+def _session(state: State, id: str) -> Thing | None:
+    known = state.open_sessions.get(id)
+    return _user(state, known.user_id) if known is not None else None
+
+
+def _token(state: State, id: str) -> Thing | None:
+    known = state.tokens.get(id)
+    return _user(state, known.user_id) if known is not None else None
+
+
+_FINDS: dict[Kind, Callable[[State, Any], Thing | None]] = {
+    "user": _user,
+    "session": _session,
+    "token": _token,
+    "workspace": _workspace,
+    "project": _project,
+    "experiment": _experiment,
+    "trial": _trial,
+    "task": _task,
+    "page": _task,
+    "run": _run,
+    "checkpoint": _checkpoint,
+    "model": _model,
+    "template": _template,
+}
+
+
+def judge(state: State, session: tokens.Session, *wishes: Wish) -> None:
+    """Raises `Refused` (403, or 404 for what may not be seen) unless the session may do all of it."""
+    require(Directory(state), session.user, wishes, script=session.allocation)
+
+
+def may(state: State, session: tokens.Session, *wishes: Wish) -> bool:
+    """Whether the session may do all of it."""
+    try:
+        judge(state, session, *wishes)
+    except Refused:
+        return False
+    return True

@@ -1,0 +1,63 @@
+"""The catalogue's tables: what lists are filtered and sorted by. The records themselves are in the fold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from det_contracts.envelope import Recorded, Unknown
+from services.catalogue import audit
+from services.catalogue.columns import checkpoints, experiments, trials
+from services.catalogue.columns.column import Columns, row, tables_columns
+from services.kit.database import upsert
+from services.kit.rules import Key
+
+METADATA = sa.MetaData()
+
+EXPERIMENTS = sa.Table("experiments", METADATA, *tables_columns(experiments.COLUMNS))
+TRIALS = sa.Table("trials", METADATA, *tables_columns(trials.COLUMNS))
+CHECKPOINTS = sa.Table("checkpoints", METADATA, *tables_columns(checkpoints.COLUMNS))
+UNREADABLE = sa.Table(
+    "unreadable",
+    METADATA,
+    sa.Column("position", sa.BigInteger, primary_key=True),
+    sa.Column("subject", sa.String, nullable=False),
+    sa.Column("reason", sa.String, nullable=False),
+)
+"""Messages of CONTROL that nobody can read."""
+
+
+def project(connection: sa.Connection, records: Mapping[Key, Any], events: Sequence[Recorded]) -> None:
+    """Write the rows of all records that changed."""
+    for kind, (table, columns) in _LISTS.items():
+        changed = [record for (of, _), record in records.items() if of == kind and record is not None]
+        upsert(connection, table, [row(columns, record) for record in changed])
+        key = next(iter(table.primary_key))
+        for gone in (id for (of, id), record in records.items() if of == kind and record is None):
+            connection.execute(sa.delete(table).where(key == gone))
+    upsert(connection, UNREADABLE, [_passed_over(one) for one in events if _is_unreadable(one)])
+    upsert(connection, audit.AUDIT, audit.rows(events))
+
+
+def unreadable(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
+    """The newest messages of CONTROL that nobody can read: position, subject, reason."""
+    newest = sa.select(UNREADABLE).order_by(UNREADABLE.c.position.desc()).limit(limit)
+    return [dict(row) for row in connection.execute(newest).mappings()]
+
+
+def _is_unreadable(recorded: Recorded) -> bool:
+    return type(recorded.event) is Unknown and recorded.event.version == 0
+
+
+def _passed_over(recorded: Recorded) -> dict[str, Any]:
+    event = recorded.event
+    return {"position": recorded.position, "subject": event.subject, "reason": event.name}
+
+
+_LISTS: dict[str, tuple[sa.Table, Columns]] = {
+    "experiments": (EXPERIMENTS, experiments.COLUMNS),
+    "trials": (TRIALS, trials.COLUMNS),
+    "checkpoints": (CHECKPOINTS, checkpoints.COLUMNS),
+}

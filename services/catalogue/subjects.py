@@ -1,0 +1,93 @@
+"""From the words of a question to what is asked about."""
+
+from __future__ import annotations
+
+from det_contracts.problems import invalid, not_found
+from services.catalogue.domain import Experiment, State
+from services.catalogue.shown import experiment_state, trial_state
+from services.why.subject import Subject
+
+KINDS = ("experiment", "trial", "allocation", "job", "checkpoint")
+JOB = "experiment-"
+RUNS_OF_A_JOB = 3
+"""Present runs whose causes are told with a job."""
+
+
+def find(state: State, kind: str, id: str) -> Subject:
+    """The subject; raises `Refused`: invalid for an unknown kind, not found for an unknown id."""
+    match kind:
+        case "experiment":
+            known = _experiment(state, kind, id, id)
+            return Subject(kind=kind, id=id, state=experiment_state(known), experiment_id=known.id)
+        case "job":
+            known = _experiment(state, kind, id, id.removeprefix(JOB))
+            runs = list(state.live_of.ids(known.id))
+            return Subject(
+                kind=kind,
+                id=f"{JOB}{known.id}",
+                state=experiment_state(known),
+                experiment_id=known.id,
+                allocation_ids=tuple(_newest(state, runs)),
+            )
+        case "trial":
+            return _trial(state, id)
+        case "allocation":
+            return _allocation(state, id)
+        case "checkpoint":
+            return _checkpoint(state, id)
+    raise invalid(f"one can ask why of {', '.join(KINDS)}, not of '{kind}'")
+
+
+def _experiment(state: State, kind: str, id: str, number: str) -> Experiment:
+    known = state.experiments.get(int(number)) if number.isdecimal() else None
+    if known is None:
+        raise not_found(kind, id)
+    return known
+
+
+def _newest(state: State, ids: list[str]) -> list[str]:
+    running = [id for id in ids if state.allocations[id].started_at is not None]
+    return sorted(running or ids, key=lambda id: -state.allocations[id].requested_at)[:RUNS_OF_A_JOB]
+
+
+def _trial(state: State, id: str) -> Subject:
+    known = state.trials.get(int(id)) if id.isdecimal() else None
+    if known is None:
+        raise not_found("trial", id)
+    return Subject(
+        kind="trial",
+        id=id,
+        state=trial_state(known),
+        experiment_id=known.experiment_id,
+        trial_id=known.id,
+        task_id=known.task_id,
+        allocation_ids=(known.allocation_id,) if known.allocation_id else (),
+    )
+
+
+def _allocation(state: State, id: str) -> Subject:
+    known = state.allocations.get(id)
+    if known is None:
+        raise not_found("allocation", id)
+    return Subject(
+        kind="allocation",
+        id=id,
+        state=known.state,
+        experiment_id=known.experiment_id,
+        trial_id=known.trial_id,
+        allocation_ids=(id,),
+    )
+
+
+def _checkpoint(state: State, id: str) -> Subject:
+    known = state.checkpoints.get(id)
+    if known is None:
+        raise not_found("checkpoint", id)
+    return Subject(
+        kind="checkpoint",
+        id=id,
+        state=known.state,
+        experiment_id=known.experiment_id,
+        trial_id=known.trial_id,
+        task_id=known.task_id,
+    )

@@ -1,0 +1,121 @@
+"""Who used which slots: strips of single slots, sums by day, and workers that are away."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from services.catalogue.domain import Allocation, State
+from services.catalogue.written import instant, maybe_instant
+from services.people import users
+
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+NOBODY = "(none)"
+HIDDEN = "in another workspace"
+Seen = Callable[[str], bool]
+"""Whether a run may be seen, by its allocation."""
+
+
+def _since(state: State, since: float) -> Iterable[Allocation]:
+    """Runs that held slots at some time after `since`."""
+    for one in state.allocations.values():
+        if one.started_at is not None and (one.ended_at is None or one.ended_at > since):
+            yield one
+
+
+def _everything(_: str) -> bool:
+    return True
+
+
+def strips(state: State, since: float, seen: Seen = _everything) -> list[dict[str, Any]]:
+    """What ran on each slot, in order of time; a slot that nothing ran on has no strip."""
+    found: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
+    for one in sorted(_since(state, since), key=lambda one: one.started_at or 0.0):
+        shown = _ran(state, one, seen)
+        for part in one.members:
+            for slot in part.slots:
+                found[part.worker_id, slot].append(shown)
+    return [
+        {"agentId": agent, "slotId": str(slot), "runs": runs} for (agent, slot), runs in sorted(found.items())
+    ]
+
+
+def _ran(state: State, one: Allocation, seen: Seen) -> dict[str, Any]:
+    """That a slot was held is no secret; by what is, where that may not be seen."""
+    told = {
+        "name": _name(state, one),
+        "experimentId": one.experiment_id if one.trial_id is not None else None,
+        "trialId": one.trial_id,
+        "since": instant(one.started_at or one.requested_at),
+        "until": maybe_instant(one.ended_at),
+        "outcome": one.outcome or "",
+        "reason": one.reason,
+    }
+    hidden = {"name": HIDDEN, "experimentId": None, "trialId": None, "outcome": "", "reason": ""}
+    return told if seen(one.id) else told | hidden
+
+
+def _name(state: State, one: Allocation) -> str:
+    experiment = state.experiments.get(one.experiment_id)
+    task = state.tasks.get(one.task_id)
+    if one.trial_id is not None and experiment:
+        return f"experiment {experiment.id} {experiment.name}, trial {one.trial_id}"
+    return task.name if task else one.task_id
+
+
+def by_day(state: State, since: float, now: float) -> list[dict[str, Any]]:
+    """Slot hours of each day (UTC) and user, with the labels of what ran; the newest day first."""
+    found: dict[tuple[str, str, str], float] = defaultdict(float)
+    for one in _since(state, since):
+        user, labels = _owner(state, one)
+        for day, seconds in _days(max(one.started_at or now, since), one.ended_at or now):
+            for label in labels:
+                found[day, user, label] += seconds * one.slots / HOUR_S / len(labels)
+    return [
+        {"day": day, "user": user, "label": label, "slotHours": hours}
+        for (day, user, label), hours in sorted(found.items(), reverse=True)
+        if hours > 0
+    ]
+
+
+def _owner(state: State, one: Allocation) -> tuple[str, tuple[str, ...]]:
+    experiment = state.experiments.get(one.experiment_id)
+    task = state.tasks.get(one.task_id)
+    name = task.user if task else experiment.user if experiment else NOBODY
+    known = users.named(state, name)
+    labels = experiment.labels if experiment and experiment.labels else (NOBODY,)
+    return known.username if known else name, labels
+
+
+def _days(start: float, end: float) -> Iterable[tuple[str, float]]:
+    while start < end:
+        midnight = (start // DAY_S + 1) * DAY_S
+        yield datetime.fromtimestamp(start, UTC).date().isoformat(), min(end, midnight) - start
+        start = midnight
+
+
+def away(state: State, since: float, seen: Seen = _everything) -> list[dict[str, Any]]:
+    """Workers that left or were lost since then, with what became of what they ran last; the newest first."""
+    gone = sorted(
+        (one for one in state.away.values() if one.gone_at is not None and one.gone_at > since),
+        key=lambda one: -(one.gone_at or 0.0),
+    )
+    return [
+        {
+            "id": one.id,
+            "resourcePools": [one.pool],
+            "slots": len(one.slots),
+            "goneTime": instant(one.gone_at or 0.0),
+            "reason": one.gone_why,
+            "runs": [
+                _ran(state, run, seen)
+                for run in _since(state, (one.gone_at or 0.0) - 1.0)
+                if any(part.worker_id == one.id for part in run.members)
+                and (run.started_at or 0.0) <= (one.gone_at or 0.0)
+            ],
+        }
+        for one in gone
+    ]

@@ -1,0 +1,1 @@
+"""What other services are asked, and logs that are followed."""

@@ -1,0 +1,198 @@
+"""Logs as streams: the lines there are, and then each new one until the task is over."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+
+import msgspec
+
+from det_contracts import queries, subjects
+from det_contracts.problems import unavailable
+from services.catalogue.domain import State
+from services.catalogue.waiting import Fact
+from services.gateway.asking.peers import Line, Peers
+from services.gateway.asking.tails import LINES_PER_MESSAGE, Fresh, Tail, Tails, between
+from services.kit import patterns
+from services.kit.admission import Admission
+from services.kit.jetstream_feed import CANNOT_READ
+
+PAGE = 1000
+RECHECK_S = 300.0
+"""How often a stream asks again whether its reader may still read."""
+READS_AT_ONCE = 8
+Lines = Sequence[Line]
+Render = Callable[[Line], bytes]
+
+
+async def read(peers: Peers, query: queries.LogPage, limit: int) -> AsyncIterator[Lines]:
+    """The lines there are now, `limit` at most, all for 0; newest first when the query says so."""
+    left = limit
+    while True:
+        size = min(left, PAGE) if limit else PAGE
+        page = await peers.log_page(query, limit=size)
+        yield page.lines
+        left -= len(page.lines)
+        if not page.more or (limit and left <= 0):
+            return
+        query = msgspec.structs.replace(query, after_id=page.cursor)
+
+
+class Following:
+    """What all who follow logs at this gateway share."""
+
+    def __init__(self, peers: Peers, tails: Tails) -> None:
+        self.peers = peers
+        self.tails = tails
+        self.reads = Admission("reads of logs", at_once=READS_AT_ONCE, each=READS_AT_ONCE)
+        """Of what is stored: those who follow wait for one another there, and nobody for all of them."""
+
+
+class Follower:
+    """One reader of one task's log."""
+
+    def __init__(
+        self,
+        following: Following,
+        query: queries.LogPage,
+        *,
+        state: Callable[[], State],
+        is_over: Fact,
+        recheck: Callable[[], object],
+        render: Render,
+        kind: object,
+    ) -> None:
+        """`is_over` says whether the task writes nothing more; `recheck` raises when reading must end.
+
+        `render` writes one line; followers of one `kind` have it written alike.
+        """
+        self._shared = following
+        self._query = query
+        self._search = patterns.search(query.regex) if query.regex else None
+        self._state = state
+        self._is_over = is_over
+        self._recheck = recheck
+        self._render = render
+        self._kind = kind
+        self._subjects = [subjects.logs(query.task_id)]
+        self._offsets: dict[tuple[str, str, str], int] = {}
+        self._through = 0
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """Every line once, in order, until the task is over and its log complete."""
+        try:
+            async with aclosing(self._all()) as pages:
+                async for page in pages:
+                    yield page
+        except CANNOT_READ as error:
+            raise unavailable(f"the log cannot be read just now: {error!r}; try again") from error
+
+    async def _all(self) -> AsyncGenerator[bytes, None]:
+        async for page in self._stored():
+            yield page
+        if self._is_over.holds(self._state()):
+            async for page in self._in_the_log(None):
+                yield page
+            return
+        async with self._shared.tails.tail(self._query.task_id, self._is_over) as tail:
+            while True:
+                async for page in self._up_to(tail.after):
+                    yield page
+                async for page in self._live(tail):
+                    yield page
+                if not tail.lost:
+                    return
+                tail.begin_again()
+
+    async def _up_to(self, position: int) -> AsyncIterator[bytes]:
+        """What came before the tail: stored since it was asked for, or still in the log alone."""
+        if position > self._through:
+            async for page in self._stored():
+                yield page
+        if position > self._through:
+            async for page in self._in_the_log(position):
+                yield page
+
+    async def _in_the_log(self, upto: int | None) -> AsyncIterator[bytes]:
+        """What lies in LOGS and is not stored yet, up to a position or its present end."""
+        journal, reads = self._shared.tails.journal, self._shared.reads
+        async with aclosing(between(journal, self._subjects, self._through, upto, reads)) as batches:
+            async for messages in batches:
+                for message in messages:
+                    await self._shared.tails.turns.take()
+                    yield self._taken(Fresh(message))
+
+    async def _stored(self) -> AsyncIterator[bytes]:
+        # Whoever fell behind goes on where it was.
+        seen = max(self._query.after_id, (self._through + 1) * LINES_PER_MESSAGE - 1)
+        query = msgspec.structs.replace(self._query, after_id=seen)
+        while True:
+            async with self._shared.reads.place(""):
+                page = await self._shared.peers.log_page(query, limit=PAGE)
+            await self._shared.tails.turns.take()
+            yield b"".join([self._render(line) for line in page.lines])
+            if not page.more:
+                self._through = max(self._through, page.through)
+                return
+            query = msgspec.structs.replace(query, after_id=page.cursor)
+
+    async def _live(self, tail: Tail) -> AsyncIterator[bytes]:
+        """Lines as they come, until the task is over or more has come than was kept."""
+        checked = time.monotonic()
+        while not tail.lost:
+            if (fresh := tail.take()) is not None:
+                await self._shared.tails.turns.take()
+                yield self._taken(fresh)
+            elif tail.over:
+                if tail.failure is not None:
+                    raise _away(tail.failure)
+                return
+            else:
+                await tail.news(RECHECK_S)
+            if time.monotonic() - checked >= RECHECK_S:
+                self._recheck()
+                checked = time.monotonic()
+
+    def _taken(self, fresh: Fresh) -> bytes:
+        if fresh.position <= self._through:
+            return b""
+        self._through = fresh.position
+        # A worker may ship a batch again after an unknown outcome.
+        known = self._offsets.get(fresh.place, -1)
+        if 0 <= fresh.offset <= known:
+            return b""
+        self._offsets[fresh.place] = max(fresh.offset, known)
+        written = fresh.rendered(self._kind, self._render)
+        return b"".join([text for line, text in zip(fresh.lines, written, strict=True) if self._wants(line)])
+
+    def _wants(self, line: Line) -> bool:
+        return _wanted(self._query, line) and (
+            self._search is None or self._search(line.text.encode()) is not None
+        )
+
+
+def _away(failure: BaseException) -> BaseException:
+    if isinstance(failure, asyncio.CancelledError):
+        return unavailable("this gateway ends; ask again")
+    return failure
+
+
+def _wanted(query: queries.LogPage, line: Line) -> bool:
+    """Whether a line passes the filters, as the metrics service applies them to stored lines."""
+    lists = (
+        (query.allocation_ids, line.allocation_id),
+        (query.worker_ids, line.worker_id),
+        (query.ranks, -1 if line.rank is None else line.rank),
+        (query.levels, line.level),
+        (query.stdtypes, line.stdtype),
+        (query.sources, line.source),
+    )
+    return (
+        line.id > query.after_id
+        and all(not wanted or value in wanted for wanted, value in lists)
+        and (query.before_at is None or line.at <= query.before_at)
+        and (query.after_at is None or line.at > query.after_at)
+        and (bool(query.regex) or query.text in line.text)
+    )

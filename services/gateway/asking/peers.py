@@ -1,0 +1,241 @@
+"""What the gateway asks of the other services, and commands them to do in a person's name."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from det_contracts import queries, subjects
+from det_contracts.commands import Answer
+from det_contracts.events.scheduler import PoolSettings
+from det_contracts.problems import Refused
+from services.catalogue.catalogue import Catalogue
+
+SOFT_WAIT_S = 0.5
+"""How long an answer may take that a page can do without."""
+
+
+class Asks(Protocol):
+    """Reaches the owners: `services.kit.bus.Asker`, or a stand-in."""
+
+    async def command(self, command: Any) -> Answer:
+        """Ask an owner to decide; raises `Refused`."""
+
+    async def query(self, query: Any, *, min_position: int = 0, stream: str = subjects.CONTROL) -> Answer:
+        """Ask an owner what it knows; raises `Refused`."""
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """A validation, as the metrics service tells it."""
+
+    steps_completed: int
+    at: float
+    metrics: dict[str, Any]
+    run: int
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What was reported for a trial, in short."""
+
+    total_batches: int = 0
+    best_validation: Reported | None = None
+    latest_validation: Reported | None = None
+    summary: dict[str, Any] = {}
+    """Group -> metric name -> statistics."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One row of metrics."""
+
+    id: int
+    trial_id: int
+    run: int
+    group: str
+    steps_completed: int
+    at: float
+    metrics: dict[str, Any]
+    batch_metrics: Any = None
+    archived: bool = False
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line of a log."""
+
+    id: int
+    task_id: str
+    allocation_id: str
+    worker_id: str
+    at: float
+    level: str | None
+    rank: int | None
+    source: str
+    stdtype: str
+    text: str
+    number: int = 0
+    """Counts the task's lines from 1; 0 where it is not known yet."""
+
+
+class LogPage(msgspec.Struct, frozen=True):
+    """Lines, and up to where in LOGS they are all there are."""
+
+    lines: list[Line]
+    through: int
+    more: bool = False
+    """There may be more: the page is full, or the search has taken long."""
+    cursor: int = 0
+    """Id to ask on from, then."""
+    number: int = 0
+    """Of the line at the cursor."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """A job of the queue, as the scheduler tells it."""
+
+    experiment_id: int
+    pool: str
+    state: str
+    priority: int
+    weight: float
+    max_slots: int | None
+    submitted_at: float
+    slots_requested: int
+    slots_allocated: int
+    jobs_ahead: int
+    """-1 where the scheduler keeps no order of jobs."""
+    waits_for: str
+    """A sentence, empty when nothing of it waits."""
+
+
+class PoolRow(msgspec.Struct, frozen=True):
+    """A resource pool, as the scheduler tells it."""
+
+    name: str
+    description: str
+    settings: PoolSettings
+    workers: int
+    slots: int
+    slots_used: int
+    aux_used: int
+    jobs: int
+
+
+class Ranks(msgspec.Struct, frozen=True):
+    """What the order comes of in which work is placed."""
+
+    schedulers: dict[str, str]
+    """By the name of the pool."""
+    priorities: dict[int, int]
+    """By the owner of the job; only where a pool goes by priorities."""
+
+
+class Peers:
+    """The other services, seen from here."""
+
+    def __init__(self, asker: Asks, catalogue: Catalogue) -> None:
+        self._asker = asker
+        self._catalogue = catalogue
+
+    async def command(self, command: Any) -> Any:
+        """Have something decided; returns the answer's value once the catalogue shows what followed."""
+        answer = await self._asker.command(command)
+        await self._catalogue.reach(answer.position)
+        return answer.value
+
+    async def progress(self, experiment_ids: Iterable[int]) -> dict[int, float]:
+        """Progress, 0 to 1, of open experiments; nothing for them while the searcher is away."""
+        ids = list(experiment_ids)
+        found = await self._soft(queries.SearchProgress(ids)) if ids else {}
+        return {int(id): share for id, share in found.items()}
+
+    async def waiting(self, experiment_id: int | None = None) -> dict[str, str]:
+        """Why allocations wait, by their ids; nothing while the scheduler is away."""
+        return await self._soft(queries.Waiting(experiment_id))
+
+    async def jobs(self, pool: str | None = None) -> list[Job]:
+        """The queue of one pool or of all; raises `Refused`, also for an unknown pool."""
+        answer = await self._asker.query(queries.Jobs(pool), min_position=self._catalogue.position)
+        return msgspec.convert(answer.value, list[Job])
+
+    async def job(self, experiment_id: int) -> Job | None:
+        """One experiment's job, if it wants or has slots; None while the scheduler is away."""
+        with contextlib.suppress(Refused, TimeoutError):
+            async with asyncio.timeout(SOFT_WAIT_S):
+                found = await self.jobs()
+            return next((job for job in found if job.experiment_id == experiment_id), None)
+        return None
+
+    async def pools(self) -> list[PoolRow]:
+        """All resource pools; raises `Refused` while the scheduler is away."""
+        answer = await self._asker.query(queries.Pools(), min_position=self._catalogue.position)
+        return msgspec.convert(answer.value, list[PoolRow])
+
+    async def ranks(self) -> Ranks:
+        """How the pools order their work; nothing of what the scheduler does not tell in time."""
+        schedulers: dict[str, str] = {}
+        with contextlib.suppress(Refused, TimeoutError):
+            async with asyncio.timeout(SOFT_WAIT_S):
+                schedulers = {row.name: row.settings.scheduler for row in await self.pools()}
+                jobs = await self.jobs() if "priority" in schedulers.values() else []
+                return Ranks(schedulers, {job.experiment_id: job.priority for job in jobs})
+        return Ranks(schedulers, {})
+
+    async def fits(self, pool: str, slots: int, *, single_agent: bool = False) -> str:
+        """Empty when a pool could ever place a trial of that size, else what would fit; raises `Refused`."""
+        answer = await self._asker.query(queries.Fits(pool=pool, slots=slots, single_agent=single_agent))
+        return str(answer.value)
+
+    async def ask(self, query: Any, *, stream: str = subjects.CONTROL, position: int = 0) -> Any:
+        """What an owner answers once it has read a stream so far; in the query's words. Raises `Refused`."""
+        return (await self._asker.query(query, min_position=position, stream=stream)).value
+
+    async def _soft(self, query: Any) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(SOFT_WAIT_S):
+                answer = await self._asker.query(query, min_position=self._catalogue.position)
+        except (Refused, TimeoutError):
+            return {}
+        found: dict[str, Any] = answer.value
+        return found
+
+    async def summaries(self, trial_ids: Iterable[int]) -> dict[int, Summary]:
+        """What was reported for trials; raises `Refused` while the metrics service is away."""
+        ids = list(trial_ids)
+        if not ids:
+            return {}
+        answer = await self._asker.query(queries.TrialSummaries(ids))
+        return {int(id): msgspec.convert(found, Summary) for id, found in answer.value.items()}
+
+    async def reports(
+        self, trial_ids: list[int], group: str | None, *, archived: bool = True
+    ) -> AsyncIterator[list[Report]]:
+        """All rows of trials, page by page, in order of trial, run and steps."""
+        after: tuple[int, int, int, int] | None = None
+        while trial_ids:
+            query = queries.Reports(trial_ids=trial_ids, group=group, archived=archived, after=after)
+            answer = await self._asker.query(query)
+            rows = msgspec.convert(answer.value["rows"], list[Report])
+            if rows:
+                yield rows
+                last = rows[-1]
+                after = (last.trial_id, last.run, last.steps_completed, last.id)
+            if not answer.value["more"]:
+                return
+
+    async def log_page(self, query: queries.LogPage, *, limit: int) -> LogPage:
+        """One page of a task's log."""
+        answer = await self._asker.query(msgspec.structs.replace(query, limit=limit))
+        return msgspec.convert(answer.value, LogPage)
+
+
+async def softly(peers: Peers, query: Any, position: int) -> dict[str, Any]:
+    """What an owner answers that a page can do without: nothing while it is away."""
+    try:
+        async with asyncio.timeout(SOFT_WAIT_S):
+            found: dict[str, Any] = await peers.ask(query, position=position)
+    except (Refused, TimeoutError):
+        return {}
+    return found

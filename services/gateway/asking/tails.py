@@ -1,0 +1,230 @@
+"""The ends of logs as they grow: one reader for each task, shared by all who follow its log."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+
+import msgspec
+
+from det_contracts import reports, subjects
+from services.catalogue.catalogue import Catalogue
+from services.catalogue.waiting import Fact
+from services.gateway.asking.peers import Line
+from services.gateway.http.turns import Turns
+from services.kit.admission import Admission
+from services.kit.ending import end, end_soon
+from services.kit.log import Log, Stored
+
+LINES_PER_MESSAGE = 4096
+"""Line ids are the position in LOGS times this, plus the place in the batch."""
+LONGEST = 256
+"""Batches that wait for one follower; who is slower is told to read again what was stored meanwhile."""
+_decode = msgspec.json.Decoder(reports.LogBatch).decode
+
+
+class Fresh:
+    """One batch of lines as it came, shared by all who follow."""
+
+    def __init__(self, message: Stored) -> None:
+        self.position = message.position
+        batch = _decode(message.body)
+        self.place = (batch.allocation_id, batch.worker_id, batch.source)
+        self.offset = batch.offset
+        self.lines = list(_lines(batch, message.position))
+        self._rendered: dict[object, list[bytes]] = {}
+
+    def rendered(self, kind: object, render: Callable[[Line], bytes]) -> list[bytes]:
+        """Each line as `render` writes it; made once for each `kind` of followers."""
+        if kind not in self._rendered:
+            self._rendered[kind] = [render(line) for line in self.lines]
+        return self._rendered[kind]
+
+
+def _lines(batch: reports.LogBatch, position: int) -> Iterator[Line]:
+    for index, line in enumerate(batch.lines):
+        yield Line(
+            id=position * LINES_PER_MESSAGE + index,
+            task_id=batch.task_id,
+            allocation_id=batch.allocation_id,
+            worker_id=batch.worker_id,
+            at=line.at,
+            level=line.level,
+            rank=line.rank,
+            source=batch.source,
+            stdtype=line.stdtype,
+            text=line.text,
+        )
+
+
+class Tail:
+    """What comes for one follower."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        """Everything behind this position of LOGS comes, unless `lost`."""
+        self.lost = False
+        """More came than waits here."""
+        self.over = False
+        """Nothing more comes."""
+        self.failure: BaseException | None = None
+        self._newest = after
+        self._fresh: deque[Fresh] = deque()
+        self._news = asyncio.Event()
+
+    def put(self, fresh: Fresh) -> None:
+        """A batch has come."""
+        self._newest = fresh.position
+        if len(self._fresh) >= LONGEST:
+            self.lost = True
+            self._fresh.clear()
+        if not self.lost:
+            self._fresh.append(fresh)
+        self._news.set()
+
+    def end(self, failure: BaseException | None = None) -> None:
+        """Nothing more comes, or it cannot be read."""
+        self.over, self.failure = True, failure
+        self._news.set()
+
+    def begin_again(self) -> None:
+        """From here on everything comes; what was lost is to be read elsewhere, up to `after`."""
+        self.lost, self.after = False, self._newest
+
+    def take(self) -> Fresh | None:
+        """The next batch that is there; None for none."""
+        return self._fresh.popleft() if self._fresh else None
+
+    async def news(self, within_s: float) -> None:
+        """Wait until there is a batch or an end, at most so long."""
+        if self._fresh:
+            return
+        if not (self.over or self.lost):
+            self._news.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._news.wait()
+
+
+class _Reader:
+    """Reads one task's part of LOGS from where it ends, until the task is over and its log complete."""
+
+    def __init__(self, journal: Log, catalogue: Catalogue, task_id: str, is_over: Fact) -> None:
+        self._journal = journal
+        self._catalogue = catalogue
+        self._subjects = [subjects.logs(task_id)]
+        self._is_over = is_over
+        self.tails: dict[Tail, None] = {}
+        self.position = 0
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.work = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            _, self.position = await self._journal.bounds(subjects.LOGS)
+            await self._follow()
+            await self._rest()
+        except BaseException as error:
+            failure = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._end(failure)
+
+    def _end(self, failure: BaseException | None) -> None:
+        if not self.ready.done():
+            self.ready.set_result(None)
+        for tail in self.tails:
+            tail.end(failure)
+
+    async def _follow(self) -> None:
+        over = asyncio.create_task(self._catalogue.until(self._is_over))
+        try:
+            async with self._journal.read(
+                subjects.LOGS, after=self.position, subjects=self._subjects
+            ) as feed:
+                self.ready.set_result(None)
+                coming = asyncio.create_task(feed.batch())
+                try:
+                    while not over.done():
+                        await asyncio.wait({coming, over}, return_when=asyncio.FIRST_COMPLETED)
+                        if coming.done():
+                            self._hand_out(coming.result().messages)
+                            coming = asyncio.create_task(feed.batch())
+                finally:
+                    await end(coming)
+        finally:
+            over.cancel()
+
+    async def _rest(self) -> None:
+        """What is left when the task is over: a fresh read knows when it has caught up."""
+        async with aclosing(between(self._journal, self._subjects, self.position)) as batches:
+            async for messages in batches:
+                self._hand_out(messages)
+
+    def _hand_out(self, messages: Sequence[Stored]) -> None:
+        for message in messages:
+            fresh = Fresh(message)
+            self.position = fresh.position
+            for tail in self.tails:
+                tail.put(fresh)
+
+
+async def between(
+    journal: Log, where: list[str], after: int, upto: int | None = None, reads: Admission | None = None
+) -> AsyncGenerator[Sequence[Stored], None]:
+    """The messages behind a position of LOGS, up to another or to its present end.
+
+    They are begun to be read in a place of `reads`, which is not kept while somebody is slow to take them.
+    """
+    async with AsyncExitStack() as stack:
+        async with reads.place("") if reads is not None else nullcontext():
+            feed = await stack.enter_async_context(journal.read(subjects.LOGS, after=after, subjects=where))
+            batch = await feed.batch()
+        while True:
+            yield [one for one in batch.messages if upto is None or one.position <= upto]
+            last = batch.messages[-1].position if batch.messages else 0
+            if batch.caught_up or (upto is not None and last >= upto):
+                return
+            batch = await feed.batch()
+
+
+class Tails:
+    """All logs that are followed at this gateway."""
+
+    def __init__(self, journal: Log, catalogue: Catalogue) -> None:
+        self.journal = journal
+        self.turns = Turns()
+        self._catalogue = catalogue
+        self._readers: dict[str, _Reader] = {}
+
+    def __len__(self) -> int:
+        return sum(len(reader.tails) for reader in self._readers.values())
+
+    @asynccontextmanager
+    async def tail(self, task_id: str, is_over: Fact) -> AsyncIterator[Tail]:
+        """What comes in a task's log from now on; `is_over` says that its writers are gone."""
+        reader = self._readers.get(task_id)
+        if reader is None or reader.work.done():
+            reader = self._readers[task_id] = _Reader(self.journal, self._catalogue, task_id, is_over)
+        tail = Tail(reader.position)
+        reader.tails[tail] = None
+        try:
+            await asyncio.shield(reader.ready)
+            # Before the reader was ready nothing was handed out.
+            tail.after = tail.after or reader.position
+            yield tail
+        finally:
+            reader.tails.pop(tail, None)
+            self._let_go(task_id, reader)
+
+    def _let_go(self, task_id: str, reader: _Reader) -> None:
+        if reader.tails:
+            return
+        end_soon(reader.work)
+        if self._readers.get(task_id) is reader:
+            del self._readers[task_id]

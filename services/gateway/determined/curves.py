@@ -1,0 +1,102 @@
+"""Curves of trials, as the metrics service has them, for as many trials as are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+import msgspec
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.catalogue.domain import Experiment, State, Trial
+from services.gateway.asking.peers import Peers
+from services.gateway.http.query import Asking, Integer
+
+POINTS = 1000
+"""Of one curve, unless more or fewer are asked for."""
+MOST_POINTS = 10_000
+"""Of one curve, and of one answer of the metrics service."""
+
+
+class Curve(msgspec.Struct, frozen=True):
+    """What one trial reported of some metrics in one group."""
+
+    trial_id: int
+    group: str
+    points: list[tuple[int, float, float | None, dict[str, Any]]]
+    """(steps, time, epoch, values by name), by steps."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """Which part of the curves is asked for, and how finely."""
+
+    names: list[str]
+    group: str | None
+    first: int = 0
+    last: int | None = None
+    limit: int = POINTS
+    nearest: int | None = None
+    """Only the point that is nearest to this batch."""
+
+
+class Windowed(Asking):
+    """Which part of curves is asked for."""
+
+    start_batches: Integer = 0
+    end_batches: Integer = 0
+    max_datapoints: Integer = 0
+
+    def window(self) -> tuple[int, int | None, int]:
+        """First and last batch and the most points of a curve; raises `Refused` (400) for no window."""
+        first, last, limit = self.start_batches, self.end_batches, self.max_datapoints
+        if first < 0 or last < 0 or (last and last < first):
+            raise invalid(f"start_batches and end_batches must be a range, not {first} to {last}")
+        if limit < 0:
+            raise invalid(f"max_datapoints must not be {limit}; 0 means {POINTS}")
+        return first, last or None, min(limit or POINTS, MOST_POINTS)
+
+
+async def curves(peers: Peers, trial_ids: list[int], wanted: Wanted) -> list[Curve]:
+    """Curves by trial and group; raises `Refused` while the metrics service is away."""
+    found: list[Curve] = []
+    points = wanted.limit if wanted.nearest is None else 1
+    for some in parts(trial_ids, max(1, MOST_POINTS // (points * max(1, len(wanted.names))))):
+        query = queries.Series(
+            trial_ids=some,
+            names=wanted.names,
+            group=wanted.group,
+            first=wanted.first,
+            last=wanted.last,
+            limit=wanted.limit,
+            nearest=wanted.nearest,
+        )
+        found += msgspec.convert(await peers.ask(query), list[Curve])
+    return found
+
+
+def parts(ids: list[int], size: int) -> Iterator[list[int]]:
+    """As many ids at once as one answer of the metrics service has room for."""
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+async def reported_batches(peers: Peers, experiment_id: int, group: str, metric: str) -> list[int]:
+    """All batches at which any trial of an experiment reported a metric."""
+    found: list[int] = []
+    more = True
+    while more:
+        after = found[-1] if found else -1
+        query = queries.ReportedSteps(experiment_id=experiment_id, group=group, metric=metric, after=after)
+        answer = await peers.ask(query)
+        found += answer["steps"]
+        more = answer["more"]
+    return found
+
+
+def best_trials(state: State, experiment: Experiment, most: int) -> list[Trial]:
+    """The trials with the best searcher metric, best first; then those that have none, oldest first."""
+    ranked = (state.trials[id] for id in state.ranked_trials.ids(experiment.id))
+    others = (state.trials[id] for id in state.trials_of.ids(experiment.id))
+    return list(islice(chain(ranked, (one for one in others if one.best is None)), most))

@@ -1,0 +1,147 @@
+"""Reports as a table to take away: a row per report, a column per metric."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from det_contracts.problems import Problem, Refused, invalid
+from services.gateway.asking.peers import Report
+
+FIXED = ("trial_id", "run", "group", "batches", "time")
+"""What each row begins with; `time` is in seconds since the epoch, UTC."""
+Pages = AsyncIterator[list[Report]]
+Columns = Mapping[str, bool]
+"""Metric name -> whether all its values are numbers."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A way to write a table."""
+
+    suffix: str
+    media_type: str
+    write: Callable[[Columns, Pages], AsyncIterator[bytes]]
+
+
+def form(name: str) -> Form:
+    """The form of that name; raises `Refused` for an unknown one, or one that lacks its library."""
+    if name not in FORMS:
+        raise invalid(f"format must be one of {', '.join(FORMS)}, not '{name}'")
+    if name == "parquet" and importlib.util.find_spec("pyarrow") is None:
+        message = "this gateway cannot write Parquet: pip install 'steadfast[parquet]' there, or ask for csv"
+        raise Refused(Problem("unimplemented", message))
+    return FORMS[name]
+
+
+def columns(summary: Mapping[str, Any], group: str | None) -> Columns:
+    """The metrics of one group or of all, by a trial's statistics."""
+    found: dict[str, bool] = {}
+    for kind, metrics in summary.items():
+        for name, statistics in metrics.items() if group in (None, kind) else ():
+            found[name] = found.get(name, True) and statistics["type"] == "number"
+    return dict(sorted(found.items()))
+
+
+def _fixed(report: Report) -> tuple[Any, ...]:
+    return report.trial_id, report.run, report.group, report.steps_completed, report.at
+
+
+async def _csv(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*FIXED, *columns])
+    async for page in pages:
+        for report in page:
+            writer.writerow([*_fixed(report), *(_cell(report.metrics.get(name)) for name in columns)])
+        yield _taken(text).encode()
+    yield _taken(text).encode()
+
+
+def _cell(value: Any) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return msgspec.json.encode(value).decode()
+
+
+def _taken(text: io.StringIO) -> str:
+    found = text.getvalue()
+    text.seek(0)
+    text.truncate()
+    return found
+
+
+async def _parquet(columns: Columns, pages: Pages) -> AsyncIterator[bytes]:
+    """Numbers as doubles; a metric with anything else in it as JSON text."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = (pa.int64(), pa.int64(), pa.string(), pa.int64(), pa.float64())
+    metrics = [
+        (f"metrics.{name}", pa.float64() if numeric else pa.string()) for name, numeric in columns.items()
+    ]
+    schema = pa.schema([*zip(FIXED, kinds, strict=True), *metrics])
+    sink = _Sink()
+    with pq.ParquetWriter(sink, schema) as writer:
+        async for page in pages:
+            fixed = zip(*map(_fixed, page), strict=True)
+            arrays = [pa.array(values, kind) for values, kind in zip(fixed, kinds, strict=True)]
+            for name, numeric in columns.items():
+                arrays.append(_array(pa, [report.metrics.get(name) for report in page], numeric))
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            yield sink.take()
+    yield sink.take()
+
+
+def _array(pa: Any, values: list[Any], numeric: bool) -> Any:
+    if numeric:
+        return pa.array([_double(value) for value in values], pa.float64())
+    return pa.array([None if v is None else msgspec.json.encode(v).decode() for v in values], pa.string())
+
+
+def _double(value: Any) -> float | None:
+    # What was reported since the statistics were asked for may be anything.
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+class _Sink:
+    """A file that is taken away while it grows."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._kept: list[bytes] = []
+        self._size = 0
+
+    def write(self, data: Any) -> int:
+        """Keep some bytes."""
+        self._kept.append(bytes(data))
+        self._size += len(self._kept[-1])
+        return len(self._kept[-1])
+
+    def tell(self) -> int:
+        """How much has been written in all."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing to do."""
+
+    def take(self) -> bytes:
+        """What was written and not taken yet."""
+        found, self._kept = b"".join(self._kept), []
+        return found
+
+
+FORMS = {
+    "csv": Form("csv", "text/csv; charset=utf-8", _csv),
+    "parquet": Form("parquet", "application/vnd.apache.parquet", _parquet),
+}

@@ -1,0 +1,16 @@
+"""Points of curves (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.catalogue.written import instant
+from services.gateway.determined.curves import Curve
+
+
+def data(curve: Curve) -> list[dict[str, Any]]:
+    """The points of a curve."""
+    return [
+        {"batches": batches, "values": values, "time": instant(at), "epoch": epoch}
+        for batches, at, epoch, values in curve.points
+    ]

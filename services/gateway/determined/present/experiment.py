@@ -1,0 +1,100 @@
+"""Experiments (REST spec, section 3.2)."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from det_contracts import ids
+from det_contracts.expconf import MASK, masked, with_secrets
+from services.catalogue.columns.column import shown
+from services.catalogue.columns.experiments import COLUMNS
+from services.catalogue.domain import Experiment, State, Submission
+from services.catalogue.shown import experiment_state
+from services.catalogue.written import instant
+from services.gateway.determined.present.workspace import Place, place
+from services.people import users
+
+
+def experiment(
+    one: Experiment, state: State, *, progress: float | None = None, waits: str = "", lean: bool = False
+) -> dict[str, Any]:
+    """An experiment; `waits` says why it waits for slots, where that is known.
+
+    `lean` leaves out the configuration, which is most of the answer and of the work for it.
+    """
+    submission = state.submissions[one.id]
+    user = users.named(state, one.user)
+    beside: Beside = {
+        "stateReason": waits if waits and experiment_state(one) == "QUEUED" else one.reason,
+        "trialIds": list(state.trials_of.ids(one.id)),
+        "displayName": user.display_name if user else "",
+        "userId": user.id if user else None,
+        "jobId": ids.job_id(one.id),
+        "progress": progress if one.ended_at is None else None,
+        "config": {} if lean else masked(present_config(one, submission)),
+        "originalConfig": "" if lean else without_secrets(submission),
+        "bestTrialId": one.best_trial,
+        "unmanaged": one.unmanaged,
+        **place(state, one.project_id),
+    }
+    return {**shown(COLUMNS, state, one), **beside}
+
+
+class Beside(Place):
+    """What is told of an experiment beside its columns."""
+
+    stateReason: str
+    trialIds: list[int]
+    displayName: str
+    userId: int | None
+    jobId: str
+    progress: float | None
+    config: dict[str, Any]
+    originalConfig: str
+    bestTrialId: int | None
+    unmanaged: bool
+
+
+EMPTY: dict[str, Any] = {
+    "id": 0,
+    "name": "",
+    "description": "",
+    "labels": [],
+    "notes": "",
+    "startTime": instant(0.0),
+    "endTime": None,
+    "state": "STATE_UNSPECIFIED",
+    "archived": False,
+    "numTrials": 0,
+    "trialIds": [],
+    "username": "",
+    "resourcePool": "",
+    "searcherType": "",
+    "jobId": "",
+    "config": {},
+    "originalConfig": "",
+    **place(State(), 1),
+}
+"""In answers about an experiment that was only checked: clients read its fields all the same."""
+
+
+def present_config(one: Experiment, submission: Submission) -> dict[str, Any]:
+    """The completed configuration with what was changed of it since."""
+    config = copy.deepcopy(submission.config)
+    for field, value in one.changes.items():
+        *above, last = field.split(".")
+        (config[above[0]] if above else config)[last] = value
+    return config
+
+
+def without_secrets(submission: Submission) -> str:
+    """The text as it was submitted, but for keys and passwords in it."""
+    text = submission.original_config
+    found: list[str] = []
+    with_secrets(submission.config, lambda where, value: found.append(value))
+    for secret in found:
+        # In an old text they are in the clear, as in its configuration.
+        if isinstance(secret, str) and secret in text:
+            text = text.replace(secret, MASK)
+    return text

@@ -1,0 +1,22 @@
+"""Groups of users (REST spec, section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.catalogue.domain import State
+from services.gateway.determined.present.user import user
+from services.people import groups, users
+
+
+def short(state: State, id: int) -> dict[str, Any]:
+    """A group in a list."""
+    known = groups.by_id(state, id)
+    return {"group": {"groupId": id, "name": known.name}, "numMembers": len(known.members)}
+
+
+def whole(state: State, id: int) -> dict[str, Any]:
+    """A group with its members; raises `Refused` (not found)."""
+    known = groups.by_id(state, id)
+    members = [user(users.by_id(state, member)) for member in known.members]
+    return {"groupId": id, "name": known.name, "users": members}

@@ -1,0 +1,59 @@
+"""The job queue (REST spec, section 7): one job for each experiment that wants or has slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from det_contracts.ids import job_id
+from services.catalogue.domain import OwnTask, State
+from services.catalogue.written import instant
+from services.gateway.asking.peers import Job
+from services.gateway.determined.present.workspace import place
+from services.people import users
+
+
+def jobs(rows: Iterable[Job], state: State) -> list[dict[str, Any]]:
+    """Jobs of the scheduler's queue; `waitsFor` is our addition."""
+    # Tasks that somebody started by themselves have jobs under their numbers, below 0.
+    tasks = {-one.number: one for one in state.tasks.values()}
+    return [_job(row, state, tasks.get(row.experiment_id)) for row in rows]
+
+
+def _job(row: Job, state: State, task: OwnTask | None) -> dict[str, Any]:
+    experiment = state.experiments.get(row.experiment_id)
+    owner = experiment or task
+    user = users.named(state, owner.user) if owner else None
+    return {
+        "summary": summary(row),
+        "type": f"TYPE_{task.kind}" if task else "TYPE_EXPERIMENT",
+        "submissionTime": instant(row.submitted_at),
+        "username": user.username if user else owner.user if owner else "",
+        "userId": user.id if user else None,
+        "resourcePool": row.pool,
+        "isPreemptible": task is None,
+        "priority": row.priority,
+        "weight": row.weight,
+        "entityId": task.id if task else str(row.experiment_id),
+        "jobId": job_id(row.experiment_id),
+        "requestedSlots": row.slots_requested,
+        "allocatedSlots": row.slots_allocated,
+        "name": owner.name if owner else "",
+        "progress": 0,
+        "workspaceId": task.workspace_id
+        if task
+        else place(state, experiment.project_id if experiment else 1)["workspaceId"],
+        "waitsFor": row.waits_for,
+    }
+
+
+def summary(row: Job) -> dict[str, Any]:
+    """State and place of a job."""
+    return {"state": f"STATE_{row.state}", "jobsAhead": row.jobs_ahead}
+
+
+def stats(rows: Iterable[Job]) -> dict[str, int]:
+    """How many jobs wait and how many have slots."""
+    states = [row.state for row in rows]
+    queued = states.count("QUEUED")
+    return {"queuedCount": queued, "scheduledCount": len(states) - queued}

@@ -1,0 +1,113 @@
+"""Lines of logs (scheduling spec, section 11)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from det_contracts.ids import container_id
+from services.catalogue.written import instant
+from services.gateway.asking.peers import Line
+from services.kit.patterns import Search
+
+SHOWN_CHARACTERS = 8192
+MOST_HITS = 50
+"""Marked in one line."""
+
+
+def line(one: Line, trial_id: int | None) -> dict[str, Any]:
+    """A line of a trial, or of a task when `trial_id` is None."""
+    container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
+    at = instant(one.at)
+    owner = {"taskId": one.task_id} if trial_id is None else {"trialId": trial_id}
+    return {
+        "id": str(one.id),
+        "timestamp": at,
+        "message": rendered(at, container, one),
+        "level": f"LOG_LEVEL_{one.level or 'UNSPECIFIED'}",
+        **owner,
+        "allocationId": one.allocation_id or None,
+        "agentId": one.worker_id or None,
+        "containerId": container or None,
+        "rankId": one.rank,
+        "log": one.text + "\n",
+        "source": one.source,
+        "stdtype": one.stdtype,
+    }
+
+
+def message(one: Line) -> str:
+    """The line as it is printed."""
+    container = container_id(one.allocation_id, one.worker_id) if one.worker_id else ""
+    return rendered(instant(one.at), container, one)
+
+
+def shown(one: Line, *, whole: bool, mark: Search | None = None) -> dict[str, Any]:
+    """A line as a page shows it; `length` tells how many characters it has where it was cut.
+
+    `hits` are the stretches that `mark` finds, in UTF-16 units, as browsers count.
+    """
+    cut = not whole and len(one.text) > SHOWN_CHARACTERS
+    text = one.text[:SHOWN_CHARACTERS] if cut else one.text
+    found = {
+        "id": str(one.id),
+        "number": one.number,
+        "timestamp": instant(one.at),
+        "level": one.level,
+        "rankId": one.rank,
+        "allocationId": one.allocation_id or None,
+        "agentId": one.worker_id or None,
+        "source": one.source,
+        "stdtype": one.stdtype,
+        "log": text,
+    }
+    found |= {"length": len(one.text)} if cut else {}
+    return found if mark is None else found | {"hits": _hits(text, mark)}
+
+
+def _hits(text: str, mark: Search) -> list[tuple[int, int]]:
+    raw, at, found = text.encode(), 0, list[tuple[int, int]]()
+    while len(found) < MOST_HITS and at <= len(raw) and (hit := mark(raw, at)) is not None:
+        # Behind an empty match the next one may begin a character later.
+        at = max(hit.end(), hit.start() + 1)
+        if hit.end() > hit.start():
+            found.append((_units(raw[: hit.start()]), _units(raw[: hit.end()])))
+    return found
+
+
+def _units(raw: bytes) -> int:
+    return len(raw.decode("utf-8", "ignore").encode("utf-16-le")) // 2
+
+
+def summary(found: dict[str, Any]) -> dict[str, object]:
+    """How many lines there are, what they differ in, and where they tell of a failure."""
+    names = {"lastLine": "last_line", "firstError": "first_error", "failingLine": "failing_line"}
+    ids = {name: found[key] for name, key in names.items()}
+    return {
+        **fields(found),
+        "levels": {f"LOG_LEVEL_{level or 'UNSPECIFIED'}": count for level, count in found["levels"].items()},
+        "withoutRank": None in found["ranks"],
+        "lines": found["lines"],
+        "lastNumber": found["last_number"],
+        **{name: None if id is None else str(id) for name, id in ids.items()},
+        "marks": [{"part": part, "errors": bad, "warnings": odd} for part, bad, odd in found["marks"]],
+    }
+
+
+def rendered(at: str, container: str, one: Line) -> str:
+    """The line as it is printed, line end included."""
+    rank = f" [rank={one.rank}]" if one.rank is not None else ""
+    level = f"{one.level}: " if one.level else ""
+    return f"[{at}] {container[:8] or ' ' * 8}{rank} || {level}{one.text}\n"
+
+
+def fields(found: dict[str, Any]) -> dict[str, object]:
+    """What lines differ in, as the metrics service tells it."""
+    places = [(allocation, worker) for allocation, worker in found["places"] if worker]
+    return {
+        "allocationIds": sorted({allocation for allocation, _ in found["places"] if allocation}),
+        "agentIds": sorted({worker for _, worker in places}),
+        "containerIds": sorted({container_id(*place) for place in places}),
+        "rankIds": [rank for rank in found["ranks"] if rank is not None],
+        "stdtypes": found["stdtypes"],
+        "sources": found["sources"],
+    }

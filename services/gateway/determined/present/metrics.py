@@ -1,0 +1,74 @@
+"""Reports and what a trial did, as workloads (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from services.catalogue.domain import Checkpoint
+from services.catalogue.written import instant, long
+from services.gateway.asking.peers import Report, Reported
+
+VALIDATION = "validation"
+
+
+def report(row: Report) -> dict[str, Any]:
+    """One row of a metrics stream; `group` is an addition of ours."""
+    return {
+        "trialId": row.trial_id,
+        "endTime": instant(row.at),
+        "metrics": {**_values(row.metrics, row.batch_metrics), **_as_stored(row)},
+        "totalBatches": row.steps_completed,
+        "archived": row.archived,
+        "id": row.id,
+        "trialRunId": row.run,
+        "group": row.group,
+    }
+
+
+def _as_stored(row: Report) -> dict[str, Any]:
+    """The names under which the published client looks for the numbers."""
+    if row.group == VALIDATION:
+        return {"validation_metrics": row.metrics}
+    return {"avg_metrics": row.metrics, "batch_metrics": row.batch_metrics}
+
+
+def _values(metrics: dict[str, Any], batches: Any) -> dict[str, Any]:
+    return {"avgMetrics": metrics, "batchMetrics": batches or []}
+
+
+def reported(validation: Reported) -> dict[str, Any]:
+    """A validation of a trial."""
+    return {
+        "endTime": instant(validation.at),
+        "state": "STATE_COMPLETED",
+        "metrics": _values(validation.metrics, None),
+        "totalBatches": validation.steps_completed,
+        "numInputs": 0,
+    }
+
+
+def workload(row: Report, *, with_batches: bool) -> dict[str, Any]:
+    """A report as a workload: a validation, or training under whatever group name."""
+    kind = "validation" if row.group == VALIDATION else "training"
+    return {
+        kind: {
+            "endTime": instant(row.at),
+            "state": "STATE_COMPLETED",
+            "metrics": _values(row.metrics, row.batch_metrics if with_batches else None),
+            "totalBatches": row.steps_completed,
+            "numInputs": 0,
+            "group": row.group,
+        }
+    }
+
+
+def checkpoint_workload(one: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as a workload; without the key around it, how trials show their best one."""
+    return {
+        "uuid": one.uuid,
+        "endTime": instant(one.at),
+        "state": f"STATE_{one.state}",
+        "resources": {path: long(size) for path, size in one.resources.items()},
+        "totalBatches": one.steps,
+        "metadata": one.metadata,
+    }

@@ -1,0 +1,26 @@
+"""Quotas (our addition)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from services.catalogue.domain import State
+from services.gateway.determined import quotas
+from services.people import quotas as holders
+
+
+def quota(state: State, holder: str, used: Mapping[str, quotas.Used]) -> dict[str, Any]:
+    """What a holder may have and has; null: no limit, or that whoever knows is away."""
+    kind, id = holders.split(holder)
+    limit, had = state.quotas[holder], used.get(holder, quotas.Used())
+    return {
+        "holder": holder,
+        "kind": kind,
+        "id": id,
+        "name": holders.name_of(state, holder),
+        "slots": limit.slots,
+        "jobs": limit.jobs,
+        "storageBytes": limit.storage_bytes,
+        "used": {"slots": had.slots, "jobs": had.jobs, "storageBytes": had.storage_bytes},
+    }

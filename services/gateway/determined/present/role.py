@@ -1,0 +1,86 @@
+"""Roles, and who holds them where (REST spec, section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from det_contracts.events.gateway import Grant
+from services.catalogue.domain import State
+from services.kit.authz.permissions import API_TYPES, CLUSTER_ROLES, OF_ROLE, PERMISSIONS, ROLE_IDS, Role
+from services.kit.authz.roles import held, holder
+from services.people import groups, users
+from services.people.groups import ADMINISTRATOR
+
+NAMES = {id: role for role, id in ROLE_IDS.items()}
+_OF_CLUSTER = frozenset(PERMISSIONS) - OF_ROLE["WorkspaceAdmin"]
+
+
+def role(name: Role) -> dict[str, Any]:
+    """A role with what it permits."""
+    mask = {"cluster": True, "workspace": name not in CLUSTER_ROLES}
+    permissions = [
+        {
+            "id": f"PERMISSION_TYPE_{kind}",
+            "name": kind.lower().replace("_", " "),
+            "scopeTypeMask": {"cluster": True, "workspace": permission not in _OF_CLUSTER},
+        }
+        for permission, kinds in API_TYPES.items()
+        if permission in OF_ROLE[name]
+        for kind in kinds.split()
+    ]
+    return {"roleId": ROLE_IDS[name], "name": name, "permissions": permissions, "scopeTypeMask": mask}
+
+
+def held_by(state: State, name: str) -> tuple[Grant, ...]:
+    """What a holder was given; of an administrator that, too."""
+    kind, id = groups.of_holder(name)
+    administers = kind == "user" and users.by_id(state, id).admin
+    return (*((ADMINISTRATOR,) if administers else ()), *held(state, name))
+
+
+def roles_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
+    """The roles among some grants, each once."""
+    names = {one.role for one in grants}
+    return [role(name) for name in ROLE_IDS if name in names]
+
+
+def scopes(grants: Iterable[Grant]) -> list[dict[str, Any]]:
+    """Where each role holds."""
+    found = list(grants)
+    return [
+        {
+            "roleId": ROLE_IDS[name],
+            "scopeWorkspaceIds": sorted({g.workspace_id for g in found if g.role == name} - {0}),
+            "scopeCluster": Grant(name) in found,
+        }
+        for name in ROLE_IDS
+        if any(g.role == name for g in found)
+    ]
+
+
+def with_assignments(state: State, name: Role, told: Iterable[tuple[str, Grant]]) -> dict[str, Any]:
+    """A role and who of some holders holds it, and where."""
+    found: dict[str, list[Any]] = {"groupRoleAssignments": [], "userRoleAssignments": []}
+    for who, grant in told:
+        if grant.role != name:
+            continue
+        kind, id = groups.of_holder(who)
+        found[f"{kind}RoleAssignments"].append({f"{kind}Id": id, "roleAssignment": assignment(grant)})
+    return {"role": role(name), **found}
+
+
+def assignment(grant: Grant) -> dict[str, Any]:
+    """A role and where it holds."""
+    known = next(name for name in ROLE_IDS if name == grant.role)
+    return {
+        "role": role(known),
+        "scopeWorkspaceId": grant.workspace_id or None,
+        "scopeCluster": not grant.workspace_id,
+    }
+
+
+def through(state: State, user_id: int, group_ids: Iterable[int]) -> list[tuple[str, Grant]]:
+    """All that a user holds, with through whom."""
+    names = [holder("user", user_id), *(holder("group", id) for id in group_ids)]
+    return [(name, grant) for name in names for grant in held_by(state, name)]

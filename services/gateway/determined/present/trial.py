@@ -1,0 +1,71 @@
+"""Trials (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from services.catalogue.columns.column import shown
+from services.catalogue.columns.trials import COLUMNS
+from services.catalogue.domain import Allocation, Checkpoint, State, Trial
+from services.catalogue.shown import trial_state
+from services.gateway.asking.peers import Summary
+from services.gateway.determined.present.metrics import checkpoint_workload, reported
+
+GROUP_NAMES = {"training": "avg_metrics", "validation": "validation_metrics"}
+"""What clients know the two built-in groups as."""
+
+
+def trial(one: Trial, state: State, summary: Summary, *, now: float, waits: str = "") -> dict[str, Any]:
+    """A trial; `waits` says why it waits for slots, where that is known."""
+    best, latest = summary.best_validation, summary.latest_validation
+    best_checkpoint = _best_checkpoint(one, state)
+    beside: Beside = {
+        "stateReason": waits if waits and trial_state(one) == "QUEUED" else one.reason,
+        "hparams": one.hparams,
+        "totalBatchesProcessed": max(summary.total_batches, one.steps),
+        "bestValidation": reported(best) if best else None,
+        "latestValidation": reported(latest) if latest else None,
+        "bestCheckpoint": checkpoint_workload(best_checkpoint) if best_checkpoint else None,
+        "wallClockTime": _wall_clock_s(_runs(one, state), now),
+        "warmStartCheckpointUuid": one.warm_start,
+        "taskIds": [one.task_id],
+        "summaryMetrics": {GROUP_NAMES.get(name, name): found for name, found in summary.summary.items()},
+        "trialRunId": one.run,
+    }
+    return {**shown(COLUMNS, state, one), **beside}
+
+
+class Beside(TypedDict):
+    """What is told of a trial beside its columns."""
+
+    stateReason: str
+    hparams: dict[str, Any]
+    totalBatchesProcessed: int
+    bestValidation: dict[str, Any] | None
+    latestValidation: dict[str, Any] | None
+    bestCheckpoint: dict[str, Any] | None
+    wallClockTime: float
+    warmStartCheckpointUuid: str | None
+    taskIds: list[str]
+    summaryMetrics: dict[str, Any]
+    trialRunId: int
+
+
+def _runs(one: Trial, state: State) -> list[Allocation]:
+    numbers = range(1, one.run + 1)
+    found = (state.allocations.get(f"{one.task_id}.{run}") for run in numbers)
+    return [run for run in found if run is not None]
+
+
+def _wall_clock_s(runs: list[Allocation], now: float) -> float:
+    return sum((run.ended_at or now) - run.started_at for run in runs if run.started_at is not None)
+
+
+def _best_checkpoint(one: Trial, state: State) -> Checkpoint | None:
+    """The newest checkpoint at the steps of the best validation."""
+    if one.best is None:
+        return None
+    newest_first = (state.checkpoints[key[-1]] for key in state.saved_at.descending(one.id, one.best.steps))
+    return next((found for found in newest_first if found.state == "COMPLETED"), None)

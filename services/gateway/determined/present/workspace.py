@@ -1,0 +1,92 @@
+"""Workspaces, their projects, and where an experiment is filed (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from det_contracts.events.gateway import Note, ProjectSet, WorkspaceSet
+from det_contracts.states import TERMINAL
+from services.catalogue.domain import Experiment, State
+from services.people import places, users
+
+_UNSPECIFIED = {"state": "WORKSPACE_STATE_UNSPECIFIED", "errorMessage": ""}
+
+
+class Place(TypedDict):
+    """Where something lies."""
+
+    projectId: int
+    projectName: str
+    projectOwnerId: int
+    workspaceId: int
+    workspaceName: str
+    parentArchived: bool
+
+
+def place(state: State, project_id: int) -> Place:
+    """Where something in a project lies."""
+    found = state.projects.get(project_id, places.PROJECT)
+    above = state.workspaces.get(found.workspace_id, places.WORKSPACE)
+    return {
+        "projectId": found.project_id,
+        "projectName": found.name,
+        "projectOwnerId": _id_of(state, found.owner),
+        "workspaceId": above.workspace_id,
+        "workspaceName": above.name,
+        "parentArchived": found.archived or above.archived,
+    }
+
+
+def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
+    """A workspace, as one user sees it."""
+    own = {p.project_id for p in places.projects(state).values() if p.workspace_id == one.workspace_id}
+    return {
+        **_UNSPECIFIED,
+        "id": one.workspace_id,
+        "name": one.name,
+        "archived": one.archived,
+        "immutable": one.workspace_id == places.FIRST,
+        "userId": _id_of(state, one.owner),
+        "username": one.owner,
+        "numProjects": len(own),
+        "numExperiments": len(_within(state, own)),
+        "pinned": viewer in one.pinned_by,
+    }
+
+
+def project(one: ProjectSet, state: State) -> dict[str, Any]:
+    """A project."""
+    above = state.workspaces.get(one.workspace_id, places.WORKSPACE)
+    held = _within(state, {one.project_id})
+    return {
+        **_UNSPECIFIED,
+        "id": one.project_id,
+        "name": one.name,
+        "description": one.description,
+        "archived": one.archived or above.archived,
+        "immutable": one.project_id == places.FIRST,
+        "userId": _id_of(state, one.owner),
+        "username": one.owner,
+        "notes": notes(one.notes),
+        "workspaceId": above.workspace_id,
+        "workspaceName": above.name,
+        "numExperiments": len(held),
+        "numActiveExperiments": sum(experiment.state not in TERMINAL for experiment in held),
+    }
+
+
+def notes(found: Iterable[Note]) -> list[dict[str, str]]:
+    """The notes of a project."""
+    return [{"name": note.name, "contents": note.contents} for note in found]
+
+
+def _within(state: State, project_ids: set[int]) -> list[Experiment]:
+    return [one for one in state.experiments.values() if one.project_id in project_ids]
+
+
+def _id_of(state: State, name: str) -> int:
+    user = users.named(state, name)
+    return user.id if user is not None else 0

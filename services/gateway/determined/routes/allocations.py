@@ -1,0 +1,206 @@
+"""What the processes of an allocation ask and tell (REST spec, section 6; scheduling spec, 8.5 and 8.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import AskToLeave, JoinGather, MarkDaemon, Serve
+from det_contracts.events import trial as said
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from services.catalogue.domain import Allocation, State
+from services.catalogue.domain.state import Gathering, request_key, share_key
+from services.catalogue.waiting import Fact
+from services.gateway.determined.witness import Witness, run_outside, was_asked_to_leave
+from services.gateway.http.bodies import Body
+from services.gateway.http.query import Asking, Asks, Integer
+from services.gateway.http.streaming import wait_until
+from services.gateway.http.visit import Asked, UserVisit
+
+LONGEST_WAIT_S = 3600
+RENDEZVOUS_PATIENCE_S = 600.0
+"""The client asks again after that."""
+router = APIRouter()
+
+
+class AllGather(Body):
+    """POST /allocations/{id}/all_gather"""
+
+    request_uuid: str = ""
+    num_peers: int = 0
+    data: Any = None
+
+
+class ProxyAddress(Body):
+    """POST /allocations/{id}/proxy_address"""
+
+    proxy_address: str
+
+
+class PreemptionAsked(Asking):
+    """GET /allocations/{id}/signals/preemption"""
+
+    timeout_seconds: Integer = 60
+
+
+@router.get("/allocations/{allocation_id}/signals/preemption")
+async def preemption(visit: Asked, allocation_id: str, query: Asks[PreemptionAsked]) -> Response:
+    """Whether the allocation shall leave: at once if so, else after `timeout_seconds` at most."""
+    allocation_id = _own(visit, allocation_id).id
+    seconds = query.timeout_seconds
+    if not 0 <= seconds <= LONGEST_WAIT_S:
+        raise invalid(f"timeout_seconds is {seconds}: it must be 0 to {LONGEST_WAIT_S}")
+    if await was_asked_to_leave(visit.backend.journal, allocation_id):
+        return visit.answer({"preempt": True})
+
+    def leaves(state: State) -> bool:
+        known = state.allocations.get(allocation_id)
+        return known is None or known.asked_to_leave or known.ended_at is not None
+
+    await wait_until(visit, Fact(leaves, (("allocations", allocation_id),)), seconds)
+    known = visit.catalogue.state.allocations.get(allocation_id)
+    return visit.answer({"preempt": known is not None and known.asked_to_leave})
+
+
+@router.post("/allocations/{allocation_id}/signals/ack_preemption")
+async def acknowledge(visit: Asked, allocation_id: str) -> Response:
+    """The coming exit is meant; stored before this is answered."""
+    known = _own(visit, allocation_id)
+    if known.trial_id is not None:
+        witness = Witness(visit, known.trial_id)
+        fact = said.PreemptionAcknowledged(known.trial_id, known.run)
+        await witness.state(fact, f"ack-{known.trial_id}-{known.run}")
+    return visit.answer({})
+
+
+@router.post("/allocations/{allocation_id}/signals/pending_preemption")
+async def leave_soon(visit: Asked, allocation_id: str) -> Response:
+    """Its host wants it to leave: it is asked to, and the trial asks for slots again."""
+    _own(visit, allocation_id)
+    await visit.peers.command(AskToLeave(allocation_id=allocation_id, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.post("/allocations/{allocation_id}/proxy_address")
+async def answers_at(visit: Asked, allocation_id: str, body: ProxyAddress) -> Response:
+    """Where the task answers HTTP: the gateway forwards `/proxy/<task id>/` there."""
+    _own(visit, allocation_id)
+    command = Serve(allocation_id=allocation_id, address=body.proxy_address, user=visit.session().user)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.post("/allocations/{allocation_id}/resources/{resources_id}/daemon")
+async def daemon(visit: Asked, allocation_id: str, resources_id: str) -> Response:
+    """This member serves the others, and ends with them; of an only member this means nothing."""
+    rank = _rank(_own(visit, allocation_id), resources_id)
+    command = MarkDaemon(allocation_id=allocation_id, rank=rank, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.get("/allocations/{allocation_id}/resources/{resources_id}/rendezvous")
+async def rendezvous(visit: Asked, allocation_id: str, resources_id: str) -> Response:
+    """Where all members are, once all of them are there."""
+    known = _own(visit, allocation_id)
+    rank = _rank(known, resources_id)
+
+    def complete(state: State) -> bool:
+        now = state.allocations.get(allocation_id)
+        if now is None or now.ended_at is not None:
+            return True
+        return all(part.worker_id in now.there for part in now.members)
+
+    await wait_until(visit, Fact(complete, (("allocations", allocation_id),)), RENDEZVOUS_PATIENCE_S)
+    _own(visit, allocation_id)
+    if not complete(visit.catalogue.state):
+        raise Refused(Problem("unavailable", f"allocation {allocation_id} is not complete yet; ask again"))
+    state, parts = visit.catalogue.state, sorted(known.members, key=lambda part: part.rank)
+    workers = [state.workers.get(part.worker_id) or state.away.get(part.worker_id) for part in parts]
+    info = {
+        "addresses": [one.address if one else "" for one in workers],
+        "rank": rank,
+        "slots": [len(part.slots) for part in parts],
+    }
+    return visit.answer({"rendezvousInfo": info})
+
+
+def _rank(allocation: Allocation, resources_id: str) -> int:
+    """The member that `resources_id` names; raises `Refused` (not found)."""
+    for part in allocation.members:
+        if resources_id == f"{allocation.id}-{part.rank}":
+            return part.rank
+    raise not_found("resources", resources_id)
+
+
+@router.post("/allocations/{allocation_id}/all_gather")
+async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Response:
+    """The data of all members, in the same order for each, once all of them gave theirs."""
+    _own(visit, allocation_id)
+    if not body.request_uuid:
+        raise invalid("requestUuid is missing: it tells a repeated request from another member's")
+    await visit.peers.command(
+        JoinGather(
+            allocation_id=allocation_id,
+            request_id=body.request_uuid,
+            peers=body.num_peers,
+            data=body.data,
+            user=visit.session().user,
+        )
+    )
+
+    def full(state: State) -> bool:
+        known = state.gatherings.get(allocation_id)
+        number = state.joined.get(request_key(allocation_id, body.request_uuid))
+        return known is None or number is None or known.joined >= _last_of(known, number)
+
+    await wait_until(visit, Fact(full, (("gatherings", allocation_id),)), RENDEZVOUS_PATIENCE_S)
+    _own(visit, allocation_id)
+    return visit.answer({"data": _gathered(visit.catalogue.state, allocation_id, body.request_uuid)})
+
+
+def _last_of(known: Gathering, number: int) -> int:
+    """The number of the last share of the all-gather that a share belongs to."""
+    return number + (-number) % known.peers
+
+
+def _gathered(state: State, allocation_id: str, request_id: str) -> list[Any]:
+    """The data of the all-gather that a request belongs to; raises `Refused`."""
+    known = state.gatherings.get(allocation_id)
+    number = state.joined.get(request_key(allocation_id, request_id))
+    if known is None or number is None:
+        raise precondition(
+            f"the all-gather of request {request_id} is over: its data is kept until the next one of "
+            f"allocation {allocation_id} is complete"
+        )
+    last = _last_of(known, number)
+    if known.joined < last:
+        raise Refused(Problem("unavailable", f"not all {known.peers} members are there yet; ask again"))
+    numbers = range(last - known.peers + 1, last + 1)
+    return [state.shares[share_key(allocation_id, number)].data for number in numbers]
+
+
+@router.post("/allocations/{allocation_id}/ready")
+@router.post("/allocations/{allocation_id}/waiting")
+async def is_there(visit: Asked, allocation_id: str) -> Response:
+    """A process says that it works, or waits. What runs can be asked to leave here without saying so."""
+    _own(visit, allocation_id)
+    return visit.answer({})
+
+
+def _own(visit: UserVisit, allocation_id: str) -> Allocation:
+    """A live allocation. Raises `Refused`: no id (400), none or an ended one (404), a stranger's (403)."""
+    if "." not in allocation_id:
+        raise invalid(f"'{allocation_id}' is no allocation id: those look like <task id>.<run>")
+    outside = run_outside(visit, allocation_id)
+    known: Allocation | None = outside or visit.catalogue.state.allocations.get(allocation_id)
+    # Who runs elsewhere, and was stopped here, shall hear of it.
+    stopped = outside is not None and outside.asked_to_leave
+    if known is None or (known.ended_at is not None and not stopped):
+        raise not_found("live allocation", allocation_id)
+    session = visit.session()
+    if session.allocation and session.allocation != allocation_id:
+        raise Refused(Problem("permission_denied", f"the token is that of {session.allocation}"))
+    return known

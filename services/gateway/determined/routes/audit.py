@@ -1,0 +1,124 @@
+"""Who did what (our addition): pages with filters, and the whole of it to take away."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.catalogue import audit
+from services.catalogue.audit import Filter
+from services.catalogue.written import instant
+from services.gateway.http.query import Asks, Instant, Integer, Users
+from services.gateway.http.streaming import Stream
+from services.gateway.http.visit import Asked, UserVisit
+from services.people import users
+
+router = APIRouter()
+MOST = 1000
+COLUMNS = ("position", "time", "username", "event", "about", "what", "reason")
+FORMS = {"csv": "text/csv; charset=utf-8", "json": "application/x-ndjson"}
+NO_FORMULA = "\t\r=+-@"
+"""A cell that begins so would be run by a spreadsheet; names of things are what people like."""
+
+
+class AuditAsked(Users):
+    """Which entries."""
+
+    event: str = ""
+    about: str = ""
+    since: Instant = None
+    until: Instant = None
+
+
+class PageAsked(AuditAsked):
+    """GET /master/audit"""
+
+    limit: Integer = 100
+    before: Integer = 0
+
+
+class ExportAsked(AuditAsked):
+    """GET /master/audit/export"""
+
+    format: str = "csv"
+
+
+@router.get("/master/audit")
+async def entries(visit: Asked, query: Asks[PageAsked]) -> Response:
+    """Whose commands changed what, the newest first; `before` a position, for the next page."""
+    limit = query.limit
+    if not 0 < limit <= MOST:
+        raise invalid(f"limit must be 1 to {MOST}, not {limit}")
+    before, wanted = query.before or None, _filter(visit, query)
+    found = await visit.catalogue.read(lambda connection: audit.newest(connection, wanted, limit + 1, before))
+    return visit.answer({"entries": [_shown(row) for row in found[:limit]], "more": len(found) > limit})
+
+
+@router.get("/master/audit/export")
+async def export(visit: Asked, query: Asks[ExportAsked]) -> Response:
+    """All of it that fits the filters, the oldest first, as CSV or as one JSON object a line."""
+    name = query.format
+    if name not in FORMS:
+        raise invalid(f"format must be one of {', '.join(FORMS)}, not '{name}'")
+    rows = _all(visit, _filter(visit, query))
+    headers = {"Content-Disposition": f'attachment; filename="audit.{name}"'}
+    return Stream(
+        _csv(rows) if name == "csv" else _lines(rows), visit=visit, media_type=FORMS[name], headers=headers
+    )
+
+
+def _filter(visit: UserVisit, query: AuditAsked) -> Filter:
+    names = users.names_of(visit.catalogue.state, query.users, query.user_ids)
+    return Filter(
+        users=tuple(names),
+        event=query.event,
+        about=query.about,
+        since=query.since,
+        until=query.until,
+    )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return {column: instant(row["at"]) if column == "time" else row[column] for column in COLUMNS}
+
+
+async def _all(visit: UserVisit, wanted: Filter) -> AsyncIterator[list[dict[str, Any]]]:
+    page = await _following(visit, wanted, 0)
+    while page:
+        yield [_shown(row) for row in page]
+        visit.session()
+        page = await _following(visit, wanted, page[-1]["position"])
+
+
+async def _following(visit: UserVisit, wanted: Filter, after: int) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = await visit.catalogue.read(
+        lambda connection: audit.following(connection, wanted, MOST, after)
+    )
+    return found
+
+
+async def _csv(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    async for page in pages:
+        writer.writerows({name: _harmless(value) for name, value in row.items()} for row in page)
+        yield text.getvalue().encode("utf-8", "replace")
+        text.seek(0)
+        text.truncate()
+
+
+def _harmless(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(tuple(NO_FORMULA)) else value
+
+
+async def _lines(pages: AsyncIterator[list[dict[str, Any]]]) -> AsyncIterator[bytes]:
+    async for page in pages:
+        yield b"".join(msgspec.json.encode(row) + b"\n" for row in page)

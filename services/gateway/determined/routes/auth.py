@@ -1,0 +1,48 @@
+"""Logging in and out (REST spec, section 2)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import CloseSession
+from services.gateway.determined.present.user import user
+from services.gateway.http import signing_in
+from services.gateway.http.bodies import Login
+from services.gateway.http.visit import COOKIE, Anybody, Asked
+from services.kit import passwords
+
+router = APIRouter()
+
+
+@router.post("/auth/login")
+async def log_in(visit: Anybody, body: Login) -> Response:
+    """A token for a new session, in the answer and as a cookie."""
+    sent = body.password if body.is_hashed else passwords.hashed(body.password)
+    who = await signing_in.with_password(visit.backend, body.username, sent, visit.address)
+    client = visit.request.headers.get("user-agent", "")
+    token = await signing_in.begin(visit.backend, who, visit.address, client)
+    answer = visit.answer({"token": token, "user": user(who)})
+    visit.remember(answer, token)
+    return answer
+
+
+@router.get("/auth/user")
+@router.get("/me")
+async def who_am_i(visit: Asked) -> Response:
+    """The user whose token was sent."""
+    return visit.answer({"user": user(visit.user)})
+
+
+@router.post("/auth/logout")
+async def log_out(visit: Asked) -> Response:
+    """Close the session: its token is refused from now on, by every replica.
+
+    A task's ends by itself, and an API token is revoked by its owner.
+    """
+    if not visit.session().is_persons:
+        return visit.answer({})
+    await visit.peers.command(CloseSession(session_id=visit.session_id, user=visit.user.username))
+    answer = visit.answer({})
+    answer.delete_cookie(COOKIE)
+    return answer

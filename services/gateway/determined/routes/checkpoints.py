@@ -1,0 +1,205 @@
+"""Checkpoints (REST spec, section 5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import DeleteCheckpoints, ListFiles, SetMetadata
+from det_contracts.problems import invalid, not_found
+from services.catalogue import listing
+from services.catalogue.domain import Checkpoint
+from services.catalogue.listing import Found
+from services.catalogue.shown import CHECKPOINT_STATES
+from services.gateway.asking.peers import Report
+from services.gateway.determined import archiving
+from services.gateway.determined.present.checkpoint import checkpoint
+from services.gateway.determined.present.metrics import VALIDATION
+from services.gateway.determined.reported import report_at
+from services.gateway.http import records
+from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.bodies import (
+    CheckpointFiles,
+    CheckpointMetadata,
+    CheckpointUuids,
+    ListedCheckpoints,
+)
+from services.gateway.http.errors import forbidden
+from services.gateway.http.query import NOTHING, Asks, Paged, names, one_of
+from services.gateway.http.streaming import Stream
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit import secrets
+from services.kit.addresses import AddressRefused, check_keys
+from services.kit.checkpoint_files import CheckpointFiles as Files
+from services.kit.checkpoint_files import File, FilesMissing, opener
+
+router = APIRouter()
+root = APIRouter()
+ARCHIVES = {"application/gzip": True, "application/x-gtar": True, "application/x-tar": False}
+"""Media types of downloads, and whether they are packed."""
+
+
+class CheckpointsAsked(Paged):
+    """Which checkpoints."""
+
+    states: Annotated[list[str], names("STATE_", CHECKPOINT_STATES)] = NOTHING
+    sort_by: Annotated[str, one_of("SORT_BY_", listing.CHECKPOINT_SORTS)] = "END_TIME"
+
+
+@router.get("/experiments/{experiment_id}/checkpoints", **answering_page("checkpoints", records.Checkpoint))
+async def of_experiment(visit: Asked, experiment_id: int, query: Asks[CheckpointsAsked]) -> Response:
+    """A page of the checkpoints of an experiment."""
+    visit.catalogue.experiment(experiment_id)
+    return await _list(visit, query, experiment_id=experiment_id)
+
+
+@router.get("/trials/{trial_id}/checkpoints", **answering_page("checkpoints", records.Checkpoint))
+async def of_trial(visit: Asked, trial_id: int, query: Asks[CheckpointsAsked]) -> Response:
+    """A page of the checkpoints of a trial."""
+    visit.catalogue.trial(trial_id)
+    return await _list(visit, query, trial_id=trial_id)
+
+
+async def _list(visit: UserVisit, query: CheckpointsAsked, **of: int) -> Response:
+    found = await visit.catalogue.read(_query(query, **of))
+    known = visit.catalogue.state.checkpoints
+    records = [known[uuid] for uuid in found.ids if uuid in known]
+    shown = await show_all(visit, records)
+    return visit.answer({"checkpoints": shown, "pagination": found.span.pagination})
+
+
+def _query(query: CheckpointsAsked, **of: int) -> Callable[[sa.Connection], Found]:
+    return lambda connection: listing.checkpoints(connection, query.states, query.sort_by, query.window, **of)
+
+
+async def show_all(visit: UserVisit, records: Sequence[Checkpoint]) -> list[dict[str, Any]]:
+    """Checkpoints with their validations; none of an experiment that is deleted meanwhile."""
+    validations, state = await _validations(visit, records), visit.catalogue.state
+    return [
+        checkpoint(one, state, validation=validations.get((one.trial_id, one.steps)))
+        for one in records
+        if one.experiment_id in state.experiments
+    ]
+
+
+async def _validations(visit: UserVisit, records: Sequence[Checkpoint]) -> dict[tuple[int, int], Report]:
+    trials = sorted({one.trial_id for one in records})
+    found = {}
+    async for rows in visit.peers.reports(trials, VALIDATION, archived=False):
+        found.update({(row.trial_id, row.steps_completed): row for row in rows})
+    return found
+
+
+@router.get("/checkpoints/{uuid}", **answering_one("checkpoint", records.Checkpoint))
+async def get(visit: Asked, uuid: str) -> Response:
+    """One checkpoint with the metrics of its step."""
+    return visit.answer({"checkpoint": await show(visit, visit.catalogue.checkpoint(uuid))})
+
+
+async def show(visit: UserVisit, one: Checkpoint) -> dict[str, Any]:
+    """One checkpoint with what its run reported at its step."""
+    run = int(one.allocation_id.rpartition(".")[2])
+    training = await report_at(visit.peers, one.trial_id, run, "training", one.steps)
+    validation = await report_at(visit.peers, one.trial_id, run, VALIDATION, one.steps)
+    # Its experiment may have been deleted meanwhile.
+    visit.catalogue.experiment(one.experiment_id)
+    return checkpoint(one, visit.catalogue.state, training=training, validation=validation)
+
+
+@router.delete("/checkpoints")
+async def delete(visit: Asked, wish: CheckpointUuids) -> Response:
+    """Have a task delete checkpoints; versions of models and what running experiments need stay."""
+    await _delete(visit, wish.checkpoint_uuids, None)
+    return visit.answer({})
+
+
+@router.post("/checkpoints/rm")
+async def remove_files(visit: Asked, wish: CheckpointFiles) -> Response:
+    """Have a task delete the files that globs name; without globs, only look what is there."""
+    await _delete(visit, wish.checkpoint_uuids, tuple(wish.checkpoint_globs))
+    return visit.answer({})
+
+
+async def _delete(visit: UserVisit, uuids: list[str], globs: tuple[str, ...] | None) -> None:
+    if not uuids:
+        raise invalid("checkpointUuids: name at least one checkpoint")
+    command = DeleteCheckpoints(uuids=tuple(uuids), globs=globs, user=visit.user.username)
+    await visit.peers.command(command)
+
+
+@router.patch("/checkpoints")
+async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
+    """What a deletion task found in the storage; nobody else may tell."""
+    allocation = visit.session().allocation
+    known = visit.catalogue.state.allocations.get(allocation)
+    if known is None or known.kind != "CHECKPOINT_GC":
+        raise forbidden("only a task that deletes checkpoints tells what is left of them")
+    for one in wish.checkpoints:
+        command = ListFiles(uuid=one.uuid, resources=one.resources, task_id=known.task_id)
+        await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.post("/checkpoints/{uuid}/metadata")
+async def set_metadata(visit: Asked, uuid: str, wish: CheckpointMetadata) -> Response:
+    """Replace the metadata that is registered; the files stay as they are."""
+    metadata = wish.checkpoint.get("metadata")
+    if not isinstance(metadata, dict):
+        raise invalid("checkpoint.metadata: a JSON object is expected")
+    await visit.peers.command(SetMetadata(uuid=uuid, metadata=metadata, user=visit.user.username))
+    return visit.answer({"checkpoint": checkpoint(visit.catalogue.checkpoint(uuid), visit.catalogue.state)})
+
+
+def _storage_of(visit: UserVisit, experiment_id: int) -> dict[str, Any]:
+    """With its keys."""
+    owner = visit.catalogue.experiment(experiment_id).user
+    config = visit.catalogue.submission(experiment_id).config
+    storage: dict[str, Any] = secrets.in_clear(config, owner, visit.backend.sealer)["checkpoint_storage"]
+    return storage
+
+
+@root.get("/checkpoints/{uuid}")
+async def download(visit: Asked, uuid: str) -> Response:
+    """All files of a checkpoint as a tar archive, packed unless `Accept` asks for a plain one."""
+    one = visit.catalogue.checkpoint(uuid)
+    if one.state == "DELETED":
+        raise not_found("checkpoint", uuid)
+    accepted = visit.request.headers.get("accept", "").partition(",")[0].partition(";")[0].strip()
+    packed = ARCHIVES.get(accepted, True)
+    storage = _storage_of(visit, one.experiment_id)
+    files = [File(name, size) for name, size in sorted(one.resources.items())]
+    downloads, who, backend = visit.backend.limits.downloads, visit.user.username, visit.backend
+    await downloads.places.enter(who)
+    try:
+        check_keys(storage, backend.storage, backend.addresses)
+        source = opener(storage, uuid, files, backend.roots, backend.addresses)
+        await asyncio.get_running_loop().run_in_executor(downloads.threads, _try_first, source, files)
+    except (FilesMissing, AddressRefused) as error:
+        downloads.places.leave(who)
+        raise not_found("the files of checkpoint", f"{uuid}: {error}") from None
+    except BaseException:
+        downloads.places.leave(who)
+        raise
+
+    async def release() -> None:
+        downloads.places.leave(who)
+
+    name = f"{uuid}.tar.gz" if packed else f"{uuid}.tar"
+    return Stream(
+        archiving.stream(downloads.threads, source, files, one.at, packed=packed),
+        release=release,
+        media_type="application/gzip" if packed else "application/x-tar",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _try_first(source: Files, files: Sequence[File]) -> None:
+    """Fail before the answer begins."""
+    for file in [file for file in files if not file.name.endswith("/")][:1]:
+        with source.read(file):
+            pass

@@ -1,0 +1,118 @@
+"""The code that came with an experiment (REST spec, sections 3 and 8)."""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from typing import IO, Any, BinaryIO
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.context import Context
+from det_contracts.problems import not_found
+from services.gateway.http.bodies import FilePath
+from services.gateway.http.streaming import Stream
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit import heavy
+from services.gateway.submit.jobs import ONE_FILE, TREE
+from services.kit.blobs import BlobStore
+from services.kit.offload import Job
+
+router = APIRouter()
+root = APIRouter()
+LONGEST_NAME = 50
+CHUNK_BYTES = 3 << 18
+"""Without a rest in base64."""
+SMALL_BYTES = 64 << 10
+"""A context that is looked through in a thread: it has a few thousand files at most."""
+BY_OURSELVES = {TREE: heavy.tree, ONE_FILE: heavy.one_file}
+
+
+def _context(visit: UserVisit, experiment_id: int) -> Context:
+    context: Context | None = visit.catalogue.submission(experiment_id).context
+    if context is None:
+        raise not_found("model definition of experiment", experiment_id)
+    return context
+
+
+@router.get("/experiments/{experiment_id}/model_def")
+async def model_def(visit: Asked, experiment_id: int) -> Response:
+    """The code that was sent, as a tar.gz in base64."""
+    file = await _opened(visit, _context(visit, experiment_id))
+    return _sent(visit, file, _as_json(visit, file), media_type="application/json")
+
+
+@root.get("/experiments/{experiment_id}/model_def")
+async def download(visit: Asked, experiment_id: int) -> Response:
+    """The same as a file."""
+    context = _context(visit, experiment_id)
+    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", visit.catalogue.experiment(experiment_id).name)[:LONGEST_NAME]
+    headers = {
+        "Content-Disposition": f'attachment; filename="exp{experiment_id}_{name}_model_def.tar.gz"',
+        "Content-Length": str(context.size_bytes),
+    }
+    file = await _opened(visit, context)
+    return _sent(visit, file, _chunks(visit, file), media_type="application/x-gtar", headers=headers)
+
+
+async def _opened(visit: UserVisit, context: Context) -> BinaryIO:
+    return await visit.backend.limits.contexts.run(
+        visit.user.username, visit.backend.blobs.open, context.digest
+    )
+
+
+def _sent(visit: UserVisit, file: BinaryIO, content: AsyncIterator[bytes], **more: Any) -> Response:
+    async def release() -> None:
+        await visit.backend.limits.contexts.run(visit.user.username, file.close)
+
+    return Stream(content, release=release, **more)
+
+
+async def _chunks(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
+    while chunk := await visit.backend.limits.contexts.run(visit.user.username, file.read, CHUNK_BYTES):
+        yield chunk
+
+
+async def _as_json(visit: UserVisit, file: BinaryIO) -> AsyncIterator[bytes]:
+    """One text of 128 MiB at most, which is nowhere whole."""
+    yield b'{"b64Tgz":"'
+    async for chunk in _chunks(visit, file):
+        yield base64.b64encode(chunk)
+    yield b'"}'
+
+
+@router.get("/experiments/{experiment_id}/file_tree")
+async def file_tree(visit: Asked, experiment_id: int) -> Response:
+    """All files and directories, nested."""
+    found = await _look(visit, _context(visit, experiment_id), TREE, None)
+    return visit.answer({"files": msgspec.Raw(found)})
+
+
+@router.post("/experiments/{experiment_id}/file")
+async def file(visit: Asked, experiment_id: int, wish: FilePath) -> Response:
+    """One file, in base64."""
+    context = _context(visit, experiment_id)
+    content = await _look(visit, context, ONE_FILE, wish.path.removeprefix("./"))
+    return visit.answer({"file": base64.b64encode(content).decode()})
+
+
+async def _look(visit: UserVisit, context: Context, job: Job, argument: Any) -> bytes:
+    """What a job finds in a context: by ourselves in a small one, by another process in a large one."""
+    contexts, who = visit.backend.limits.contexts, visit.user.username
+    with tempfile.TemporaryFile() as copy:
+        await contexts.run(who, _copied, visit.backend.blobs, context.digest, copy)
+        if context.size_bytes > SMALL_BYTES:
+            found: bytes = await visit.backend.offload.run(who, job, argument, [copy.fileno()])
+            return found
+        return await contexts.run(who, BY_OURSELVES[job], argument, copy.fileno())
+
+
+def _copied(blobs: BlobStore, digest: str, target: IO[bytes]) -> None:
+    with blobs.open(digest) as source:
+        shutil.copyfileobj(source, target, 1 << 20)
+    target.flush()

@@ -1,0 +1,199 @@
+"""Metrics as curves over trials, once or as they change (REST spec, sections 3 and 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.catalogue.domain import Trial
+from services.catalogue.written import instant
+from services.gateway.determined import curves
+from services.gateway.determined.curves import Curve, Wanted, Windowed
+from services.gateway.determined.present import curve
+from services.gateway.determined.present.metrics import VALIDATION
+from services.gateway.determined.routes.trials import show
+from services.gateway.determined.watching import experiments_over, period_s, watched
+from services.gateway.http.query import NOTHING, Asks, Grouped, Integer, Integers, Periodic
+from services.gateway.http.visit import Asked, UserVisit
+
+router = APIRouter()
+MOST_TRIALS = 100
+"""Curves of a sample, unless more or fewer are asked for."""
+
+
+class CurvesAsked(Windowed, Grouped):
+    """GET /trials/time-series"""
+
+    trial_ids: Integers = NOTHING
+    metric_names: list[str] = NOTHING
+    metric_ids: list[str] = NOTHING
+
+
+class NamesAsked(Periodic):
+    """GET /experiments/metrics-stream/metric-names"""
+
+    ids: Integers = NOTHING
+
+
+class MetricAsked(Periodic, Grouped):
+    """One metric."""
+
+    metric_name: str = ""
+
+
+class SnapshotAsked(MetricAsked):
+    """GET /experiments/{id}/metrics-stream/trials-snapshot"""
+
+    batches_processed: Integer = 0
+    batches_margin: Integer = 0
+
+
+class SampleAsked(MetricAsked, Windowed):
+    """GET /experiments/{id}/metrics-stream/trials-sample"""
+
+    max_trials: Integer = 0
+
+
+@router.get("/trials/time-series")
+async def time_series(visit: Asked, query: Asks[CurvesAsked]) -> Response:
+    """Curves of trials. A long one keeps the extremes of each of its stretches, and both ends."""
+    ids = list(dict.fromkeys(query.trial_ids))
+    if not ids:
+        raise invalid("trialIds must name at least one trial")
+    trials = [visit.catalogue.trial(id) for id in ids]
+    visit.see("trial", *ids)
+    first, last, limit = query.window()
+    found: dict[int, list[dict[str, Any]]] = {id: [] for id in ids}
+    for group, names in _names(query):
+        for one in await curves.curves(visit.peers, ids, Wanted(names, group, first, last, limit)):
+            found[one.trial_id].append({"group": one.group, "data": curve.data(one)})
+    shown = [{"trial": one, "metrics": found[one["id"]]} for one in await show(visit, trials)]
+    return visit.answer({"trials": shown})
+
+
+def _names(query: CurvesAsked) -> list[tuple[str | None, list[str]]]:
+    """Names to look for, by group; None stands for every group."""
+    found: dict[str | None, list[str]] = {}
+    for id in query.metric_ids:
+        group, dot, name = id.partition(".")
+        if not (group and dot and name):
+            raise invalid(f"metricIds are written group.name, as validation.loss; '{id}' is not")
+        found.setdefault(group, []).append(name)
+    if query.metric_names:
+        found.setdefault(query.group or None, []).extend(query.metric_names)
+    if not found:
+        raise invalid("metricNames or metricIds must name at least one metric")
+    return list(found.items())
+
+
+@router.get("/experiments/{experiment_id}/validation-history")
+async def validation_history(visit: Asked, experiment_id: int) -> Response:
+    """The running best of an experiment."""
+    smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
+    rows = await visit.peers.ask(queries.ValidationHistory(experiment_id, smaller))
+    shown = [
+        {"trialId": row["trial_id"], "endTime": instant(row["at"]), "searcherMetric": row["metric"]}
+        for row in rows
+    ]
+    return visit.answer({"validationHistory": shown})
+
+
+@router.get("/experiments/metrics-stream/metric-names")
+async def metric_names(visit: Asked, query: Asks[NamesAsked]) -> Response:
+    """Names of the metrics of experiments."""
+    ids = query.ids
+    if not ids:
+        raise invalid("ids must name at least one experiment")
+    visit.see("experiment", *ids)
+    searched = sorted({visit.catalogue.experiment(id).metric for id in ids})
+
+    async def ask() -> dict[str, Any]:
+        found = await visit.peers.ask(queries.MetricNames(ids))
+        names = [{"group": group, "name": name} for group, names in found.items() for name in names]
+        return {"searcherMetrics": searched, "metricNames": names}
+
+    return visit.stream(watched(visit, ask, experiments_over(ids), period_s(query)))
+
+
+def _metric(query: MetricAsked) -> tuple[str, str]:
+    """Group and name of the one metric that is asked for."""
+    if not query.metric_name:
+        raise invalid("metricName must name a metric")
+    return query.group or VALIDATION, query.metric_name
+
+
+@router.get("/experiments/{experiment_id}/metrics-stream/batches")
+async def batches(visit: Asked, experiment_id: int, query: Asks[MetricAsked]) -> Response:
+    """Where a metric was reported."""
+    visit.catalogue.experiment(experiment_id)
+    group, name = _metric(query)
+
+    async def ask() -> dict[str, Any]:
+        return {"batches": await curves.reported_batches(visit.peers, experiment_id, group, name)}
+
+    return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(query)))
+
+
+@router.get("/experiments/{experiment_id}/metrics-stream/trials-snapshot")
+async def snapshot(visit: Asked, experiment_id: int, query: Asks[SnapshotAsked]) -> Response:
+    """A metric of all trials at about the same batch."""
+    visit.catalogue.experiment(experiment_id)
+    group, name = _metric(query)
+    at, margin = query.batches_processed, query.batches_margin
+    if at < 0 or margin < 0:
+        raise invalid("batches_processed and batches_margin must not be below 0")
+    wanted = Wanted([name], group, max(0, at - margin), at + margin, nearest=at)
+
+    async def ask() -> dict[str, Any]:
+        trial_ids = list(visit.catalogue.state.trials_of.ids(experiment_id))
+        found = await curves.curves(visit.peers, trial_ids, wanted)
+        return {"trials": [_there(visit, one, name) for one in found]}
+
+    return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(query)))
+
+
+def _there(visit: UserVisit, found: Curve, name: str) -> dict[str, Any]:
+    batches, _, _, values = found.points[0]
+    hparams = visit.catalogue.trial(found.trial_id).hparams
+    return {
+        "trialId": found.trial_id,
+        "hparams": hparams,
+        "metric": values[name],
+        "batchesProcessed": batches,
+    }
+
+
+@router.get("/experiments/{experiment_id}/metrics-stream/trials-sample")
+async def sample(visit: Asked, experiment_id: int, query: Asks[SampleAsked]) -> Response:
+    """Curves of the best trials; which of them are new in the sample, and which have left it."""
+    visit.catalogue.experiment(experiment_id)
+    group, name = _metric(query)
+    first, last, limit = query.window()
+    most = query.max_trials or MOST_TRIALS
+    if most < 0:
+        raise invalid(f"max_trials must not be {most}; 0 means {MOST_TRIALS}")
+    wanted = Wanted([name], group, first, last, limit)
+    before: list[int] = []
+
+    async def ask() -> dict[str, Any]:
+        experiment = visit.catalogue.experiment(experiment_id)
+        trials = curves.best_trials(visit.catalogue.state, experiment, most)
+        found = await curves.curves(visit.peers, [one.id for one in trials], wanted)
+        ids = [one.id for one in trials]
+        moved = {
+            "promotedTrials": [id for id in ids if id not in before],
+            "demotedTrials": [id for id in before if id not in ids],
+        }
+        before[:] = ids
+        return {"trials": _sampled(trials, found), **moved}
+
+    return visit.stream(watched(visit, ask, experiments_over([experiment_id]), period_s(query)))
+
+
+def _sampled(trials: list[Trial], found: list[Curve]) -> list[dict[str, Any]]:
+    data = {one.trial_id: curve.data(one) for one in found}
+    return [{"trialId": one.id, "hparams": one.hparams, "data": data.get(one.id, [])} for one in trials]

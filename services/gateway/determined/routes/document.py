@@ -1,0 +1,25 @@
+"""What can be asked here: the OpenAPI document, and a page to read it (our addition)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, Response
+
+from services.gateway.determined.plain_pages import plain_page
+from services.gateway.http.document import document
+from services.gateway.http.visit import Anybody
+
+router = APIRouter()
+root = APIRouter()
+
+
+@router.get("/openapi.json")
+async def openapi(visit: Anybody) -> Response:
+    """This document."""
+    return visit.answer(document(visit.request.app))
+
+
+@root.get("/docs")
+async def page(visit: Anybody) -> Response:
+    """This document to be read and searched."""
+    return HTMLResponse(plain_page("api.html"))

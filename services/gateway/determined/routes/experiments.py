@@ -1,0 +1,204 @@
+"""Experiments (REST spec, section 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import sqlalchemy as sa
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from det_contracts.commands import Action, ChangeExperiment
+from det_contracts.expconf import masked
+from det_contracts.problems import Problem, Refused
+from services.catalogue import listing
+from services.catalogue.domain import Experiment
+from services.catalogue.listing import ExperimentFilter, Found
+from services.catalogue.paging import Window, experiments_span
+from services.catalogue.shown import STATES, experiment_state
+from services.gateway import submit
+from services.gateway.determined.present import job
+from services.gateway.determined.present.experiment import EMPTY, experiment
+from services.gateway.http.answers import Experiment as Shape
+from services.gateway.http.answers import OneExperiment, answering, answering_page
+from services.gateway.http.query import (
+    NOTHING,
+    Asks,
+    Flag,
+    Integer,
+    Integers,
+    MaybeFlag,
+    Paged,
+    Users,
+    names,
+    one_of,
+)
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit import archive
+from services.people import users
+
+router = APIRouter()
+SORTS = (*listing.EXPERIMENT_SORTS, listing.PROGRESS)
+
+
+class ExperimentsAsked(Paged, Users):
+    """GET /experiments"""
+
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    name: str = ""
+    description: str = ""
+    labels: list[str] = NOTHING
+    archived: MaybeFlag = None
+    states: Annotated[list[str], names("STATE_", STATES)] = NOTHING
+    project_id: Integer = 0
+    experiment_id_filter: Integers = NOTHING
+    including: Integers = Field(default_factory=list, alias="experimentIdFilter.incl")
+    lean: Flag = False
+
+
+@router.post("/experiments")
+async def create(visit: Asked) -> Response:
+    """Check a configuration and a context, and make an experiment of them."""
+    return await submitted(visit, "")
+
+
+async def submitted(visit: UserVisit, external_id: str) -> Response:
+    """The answer to a submission; an external id leads to the experiment of that name, once there is one."""
+    try:
+        async with submit.received(visit, "experiment") as (wish, code):
+            ready = await submit.checked(visit, wish, code)
+    except archive.TooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    if wish.validate_only:
+        return visit.answer(
+            {"experiment": EMPTY, "config": masked(ready.command.config), **_worth_telling(ready)}
+        )
+    # No name of a user is empty: a key like this comes of no history in which users' keys stood here.
+    key = f":{external_id}" if external_id else ""
+    id = await visit.create(msgspec.structs.replace(ready.command, request_key=key))
+    visit.see("experiment", id)
+    shown, config = await show(visit, id), masked(visit.catalogue.submission(id).config)
+    return visit.answer({"experiment": shown, "config": config, **_worth_telling(ready)})
+
+
+def _worth_telling(ready: submit.Checked) -> dict[str, list[str]]:
+    return {"warnings": ready.warnings, "notices": ready.notices}
+
+
+async def show(visit: UserVisit, id: int) -> dict[str, Any]:
+    """One experiment with what only others know of it."""
+    one = visit.catalogue.experiment(id)
+    progress = {} if one.ended_at is not None else await visit.peers.progress([id])
+    waits = await _why_waiting(visit, one)
+    # It may have been deleted meanwhile.
+    return experiment(
+        visit.catalogue.experiment(id), visit.catalogue.state, progress=progress.get(id), waits=waits
+    )
+
+
+async def _why_waiting(visit: UserVisit, one: Experiment) -> str:
+    if experiment_state(one) != "QUEUED":
+        return ""
+    reasons = await visit.peers.waiting(one.id)
+    return next(iter(reasons.values()), "")
+
+
+@router.get("/experiments", **answering_page("experiments", Shape))
+async def list_experiments(visit: Asked, query: Asks[ExperimentsAsked]) -> Response:
+    """A page of experiments (REST spec, 3.2); ours adds `lean`, without their configurations."""
+    wanted, sort, window = _filter(visit, query), query.sort_by, query.window
+    if sort == listing.PROGRESS:
+        found = await _by_progress(visit, wanted, window)
+    else:
+        found = await visit.catalogue.read(
+            lambda connection: listing.experiments(connection, wanted, sort, window)
+        )
+    state = visit.catalogue.state
+    known = state.experiments
+    progress = await visit.peers.progress([id for id in found.ids if id in known and not known[id].ended_at])
+    # Some may have been deleted since the list was read.
+    records = [known[id] for id in found.ids if id in known]
+    shown = [experiment(one, state, progress=progress.get(one.id), lean=query.lean) for one in records]
+    return visit.answer({"experiments": shown, "pagination": found.span.pagination})
+
+
+def _filter(visit: UserVisit, query: ExperimentsAsked) -> ExperimentFilter:
+    return ExperimentFilter(
+        name=query.name,
+        description=query.description,
+        labels=query.labels,
+        archived=query.archived,
+        states=query.states,
+        users=users.names_of(visit.catalogue.state, query.users, query.user_ids),
+        project_id=query.project_id,
+        projects=visit.sight.projects(),
+        ids=query.including or query.experiment_id_filter,
+    )
+
+
+async def _by_progress(visit: UserVisit, wanted: ExperimentFilter, window: Window) -> Found:
+    """The searcher alone knows progress, so this order is made here; none comes last."""
+
+    def everything(connection: sa.Connection) -> list[int]:
+        return listing.all_experiments(connection, wanted)
+
+    ids = await visit.catalogue.read(everything)
+    known = visit.catalogue.state.experiments
+    progress = await visit.peers.progress([id for id in ids if id in known and not known[id].ended_at])
+    sign = -1 if window.descending else 1
+    ids.sort(key=lambda id: (id not in progress, sign * progress.get(id, 0.0), sign * id))
+    part = experiments_span(window, len(ids))
+    return Found(ids[part.start : part.end], part)
+
+
+@router.get("/experiments/{experiment_id}", **answering(OneExperiment))
+async def get(visit: Asked, experiment_id: int) -> Response:
+    """One experiment, and its place in the queue while it has one."""
+    answer = {"experiment": await show(visit, experiment_id)}
+    known = (
+        None if visit.catalogue.experiment(experiment_id).ended_at else await visit.peers.job(experiment_id)
+    )
+    return visit.answer(answer | ({"jobSummary": job.summary(known)} if known else {}))
+
+
+async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+    wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(wish)
+    return visit.answer({})
+
+
+@router.post("/experiments/{experiment_id}/activate")
+async def activate(visit: Asked, experiment_id: int) -> Response:
+    """Let it run."""
+    return await _change(visit, experiment_id, "activate")
+
+
+@router.post("/experiments/{experiment_id}/pause")
+async def pause(visit: Asked, experiment_id: int) -> Response:
+    """Let its trials save and leave."""
+    return await _change(visit, experiment_id, "pause")
+
+
+@router.post("/experiments/{experiment_id}/cancel")
+async def cancel(visit: Asked, experiment_id: int) -> Response:
+    """End it, trials may save."""
+    return await _change(visit, experiment_id, "cancel")
+
+
+@router.post("/experiments/{experiment_id}/kill")
+async def kill(visit: Asked, experiment_id: int) -> Response:
+    """End it at once."""
+    return await _change(visit, experiment_id, "kill")
+
+
+@router.get("/experiments/{experiment_id}/searcher/best_searcher_validation_metric")
+async def best_metric(visit: Asked, experiment_id: int) -> Response:
+    """The best searcher metric so far; 404 when there is none."""
+    best = visit.catalogue.experiment(experiment_id).best_metric
+    if best is None:
+        message = f"experiment '{experiment_id}' has no validation with its searcher metric yet"
+        raise Refused(Problem("not_found", message))
+    return visit.answer({"metric": best})

@@ -1,0 +1,79 @@
+"""Groups of users, in either mode of rights (REST spec, section 2)."""
+
+from __future__ import annotations
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import RemoveGroup, SetGroup
+from det_contracts.problems import invalid
+from services.catalogue import paging
+from services.catalogue.paging import Window
+from services.gateway.determined.present import group as present
+from services.gateway.http.bodies import GroupBody, GroupSearch
+from services.gateway.http.query import Asks, Paged
+from services.gateway.http.visit import Asked, UserVisit
+from services.kit.authz.roles import groups_of
+from services.people import groups
+
+router = APIRouter()
+
+
+@router.post("/groups")
+async def create(visit: Asked, wish: GroupBody) -> Response:
+    """Make a group."""
+    command = SetGroup(name=wish.name or "", add=tuple(wish.add_users), user=visit.user.username)
+    return _answer(visit, await visit.create(command))
+
+
+@router.get("/groups")
+async def list_groups(visit: Asked, query: Asks[Paged]) -> Response:
+    """All groups, by id (our addition)."""
+    state = visit.catalogue.state
+    page, pagination = paging.cut(sorted(state.groups), query.window)
+    shown = [present.short(state, id) for id in page]
+    return visit.answer({"groups": shown, "pagination": pagination})
+
+
+@router.post("/groups/search")
+async def search(visit: Asked, wish: GroupSearch) -> Response:
+    """Groups by id: of the exact name, or that a user is in."""
+    state = visit.catalogue.state
+    found = groups_of(state, wish.user_id) if wish.user_id else sorted(state.groups)
+    found = [id for id in found if wish.name in ("", state.groups[id].name)]
+    page, pagination = paging.cut(list(found), Window(wish.offset, wish.limit))
+    shown = [present.short(state, id) for id in page]
+    return visit.answer({"groups": shown, "pagination": pagination})
+
+
+@router.get("/groups/{group_id}")
+async def one(visit: Asked, group_id: int) -> Response:
+    """A group and its members."""
+    return _answer(visit, group_id)
+
+
+@router.put("/groups/{group_id}")
+async def change(visit: Asked, group_id: int, wish: GroupBody) -> Response:
+    """Give a group another name, add and remove members."""
+    both = set(wish.add_users) & set(wish.remove_users)
+    if both:
+        raise invalid(f"user {min(both)} is to be added and removed at once")
+    groups.by_id(visit.catalogue.state, group_id)
+    name = msgspec.UNSET if wish.name is None else wish.name
+    add, remove = tuple(wish.add_users), tuple(wish.remove_users)
+    await visit.peers.command(
+        SetGroup(group_id=group_id, name=name, add=add, remove=remove, user=visit.user.username)
+    )
+    return _answer(visit, group_id)
+
+
+@router.delete("/groups/{group_id}")
+async def remove(visit: Asked, group_id: int) -> Response:
+    """Forget a group, and the roles that were given to it."""
+    await visit.peers.command(RemoveGroup(group_id=group_id, user=visit.user.username))
+    return visit.answer({})
+
+
+def _answer(visit: UserVisit, id: int) -> Response:
+    return visit.answer({"group": present.whole(visit.catalogue.state, id)})

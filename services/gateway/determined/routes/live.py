@@ -1,0 +1,47 @@
+"""The live channel (our addition; web UI spec, section 2)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.gateway.http.query import NOTHING, Asking, Asks, Integer
+from services.gateway.http.streaming import Stream
+from services.gateway.http.visit import Asked
+from services.gateway.live.channel import LONGEST
+from services.gateway.live.topics import SERIES
+from services.kit.authz.permissions import Kind
+
+router = APIRouter()
+KINDS: dict[str, Kind] = {"experiment": "experiment", "trial": "trial", "task": "task"}
+"""What a topic is about that not everybody may see."""
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+
+
+class LiveAsked(Asking):
+    """GET /live"""
+
+    topics: list[str] = NOTHING
+    after: Integer = -1
+
+
+@router.get("/live")
+async def live(visit: Asked, query: Asks[LiveAsked]) -> Response:
+    """Server-sent events that name what of `topics` has changed: `experiments`, `trial.12.series`, ...
+
+    Who comes back with the id of the last event that it heard, in the header `Last-Event-ID` or, with other
+    topics, as `after`, is told at whichever replica what has changed since.
+    """
+    topics = [one for text in query.topics for one in text.split(",") if one]
+    if not topics or len(topics) > LONGEST:
+        raise invalid(f"topics: name 1 to {LONGEST}, such as topics=experiments,experiment.7,trial.12.series")
+    for one in topics:
+        kind, _, id = one.removesuffix(SERIES).partition(".")
+        if kind in KINDS and id:
+            visit.see(KINDS[kind], id)
+    last = visit.request.headers.get("last-event-id", "")
+    known = last.isascii() and last.isdecimal() and len(last) < 19
+    after = int(last) if known else query.after
+    events = visit.backend.live.events(topics, after=after if after >= 0 else None, recheck=visit.recheck)
+    return Stream(events, visit=visit, media_type="text/event-stream", headers=HEADERS)

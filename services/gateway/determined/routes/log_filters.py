@@ -1,0 +1,70 @@
+"""Which lines of a log a request asks for (scheduling spec, section 11)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from det_contracts.problems import invalid
+from det_contracts.queries import LogPage
+from services.gateway.determined.present import task
+from services.gateway.determined.routes.tasks import runs_of
+from services.gateway.http.query import NOTHING, Instant, Integer, Integers, Ordered, names
+from services.gateway.http.visit import UserVisit
+from services.kit import patterns
+
+LEVELS = ("TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+class LinesAsked(Ordered):
+    """Which lines."""
+
+    allocation_ids: list[str] = NOTHING
+    agent_ids: list[str] = NOTHING
+    container_ids: list[str] = NOTHING
+    rank_ids: Integers = NOTHING
+    levels: Annotated[list[str], names("LOG_LEVEL_", LEVELS)] = NOTHING
+    stdtypes: list[str] = NOTHING
+    sources: list[str] = NOTHING
+    timestamp_before: Instant = None
+    timestamp_after: Instant = None
+    search_text: str = ""
+    regex: str = ""
+    after_id: Integer = 0
+    before_id: Integer = 0
+    from_number: Integer = 0
+
+
+def asked_for(visit: UserVisit, task_id: str, query: LinesAsked) -> LogPage:
+    """The question that the request's parameters make; raises `Refused` for one that makes no sense."""
+    allocations, workers = list(query.allocation_ids), list(query.agent_ids)
+    if wanted := query.container_ids:
+        places = task.places_of(wanted, runs_of(visit, task_id))
+        allocations += [place[0] for place in places] or wanted
+        workers += [place[1] for place in places]
+    if query.regex:
+        patterns.search(query.regex)
+    return LogPage(
+        task_id=task_id,
+        after_id=_cursor(query),
+        descending=query.order_by,
+        allocation_ids=allocations,
+        worker_ids=workers,
+        ranks=query.rank_ids,
+        levels=query.levels,
+        stdtypes=query.stdtypes,
+        sources=query.sources,
+        before_at=query.timestamp_before,
+        after_at=query.timestamp_after,
+        text=query.search_text,
+        regex=query.regex,
+        from_number=query.from_number,
+    )
+
+
+def _cursor(query: LinesAsked) -> int:
+    """Lines are asked for after an id in ascending order, before one in descending order."""
+    after, before = query.after_id, query.before_id
+    wrong = after if query.order_by else before
+    if wrong:
+        raise invalid("after_id goes with ascending order, before_id with ORDER_BY_DESC")
+    return after or before

@@ -1,0 +1,158 @@
+"""What the control plane says of itself (REST spec, sections 2 and 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.expconf import masked
+from det_contracts.problems import invalid, unavailable
+from services.catalogue import store
+from services.gateway.determined import journal
+from services.gateway.determined.routes.oidc import START
+from services.gateway.http.query import Asking, Asks, Flag, Integer
+from services.gateway.http.visit import Anybody, Asked
+from services.gateway.running.cluster_health import DOWN
+from services.gateway.running.settings import Settings
+from services.kit.archive.log import standing
+from services.kit.authz.roles import is_rbac
+from services.kit.jetstream_feed import CANNOT_READ
+
+
+class LogAsked(Asking):
+    """GET /master/logs"""
+
+    offset: Integer = 0
+    limit: Integer = 0
+    follow: Flag = False
+
+
+class ParkedAsked(Asking):
+    """GET /master/parked"""
+
+    limit: Integer = 100
+
+
+API_VERSION = "0.25.0"
+"""Of the API that we speak: clients compare it with their own."""
+MOST_PASSED_OVER = 1000
+PRODUCT = "PRODUCT_COMMUNITY"
+
+router = APIRouter()
+root = APIRouter()
+
+
+@router.get("/master")
+async def master(visit: Anybody) -> Response:
+    """Identity and abilities; anybody may ask."""
+    settings = visit.backend.settings
+    return visit.answer(
+        {
+            "version": API_VERSION,
+            "masterId": settings.cluster_id,
+            "clusterId": settings.cluster_id,
+            "clusterName": settings.cluster_name,
+            "telemetryEnabled": False,
+            "ssoProviders": _providers(settings),
+            "externalLoginUri": "",
+            "externalLogoutUri": "",
+            "branding": "determined",
+            "rbacEnabled": is_rbac(visit.catalogue.state),
+            "product": PRODUCT,
+            "featureSwitches": [],
+            "userManagementEnabled": False,
+            "strictJobQueueControl": False,
+        }
+    )
+
+
+def _providers(settings: Settings) -> list[dict[str, Any]]:
+    if not settings.oidc_issuer:
+        return []
+    return [{"name": settings.oidc_name, "ssoUrl": START, "type": "OIDC", "alwaysRedirect": False}]
+
+
+@router.get("/master/config")
+async def config(visit: Asked) -> Response:
+    """How this gateway was set up, without secrets; for administrators."""
+    settings = visit.backend.settings
+    storage = masked({"checkpoint_storage": visit.backend.storage or {}})["checkpoint_storage"]
+    pools = [{"pool_name": row.name, "description": row.description} for row in await visit.peers.pools()]
+    found = {
+        "cluster_id": settings.cluster_id,
+        "cluster_name": settings.cluster_name,
+        "host": settings.host,
+        "port": settings.port,
+        "checkpoint_storage": storage,
+        "resource_pools": pools,
+    }
+    return visit.answer({"config": found})
+
+
+@router.get("/master/logs")
+async def logs(visit: Asked, query: Asks[LogAsked]) -> Response:
+    """What was decided and seen in the cluster, in words."""
+    if query.limit < 0:
+        raise invalid("Limit must be >= 0")
+    part = {"offset": query.offset, "limit": query.limit}
+    return visit.stream(journal.entries(visit.backend.journal, visit.catalogue, follow=query.follow, **part))
+
+
+@router.get("/master/parked")
+async def parked(visit: Asked, query: Asks[ParkedAsked]) -> Response:
+    """What was passed over (our addition): messages nobody can read, records nobody can decide about."""
+    limit = query.limit
+    if not 0 < limit <= MOST_PASSED_OVER:
+        raise invalid(f"limit must be 1 to {MOST_PASSED_OVER}, not {limit}")
+    found = await visit.catalogue.read(lambda connection: store.unreadable(connection, limit + 1))
+    parked = visit.backend.health.parked()
+    return visit.answer({"unreadable": found[:limit], "more": len(found) > limit, "parked": parked})
+
+
+@router.get("/master/archive")
+async def archive(visit: Asked) -> Response:
+    """Which part of the log was moved out of the broker, and where to (our addition)."""
+    try:
+        found = await standing(visit.backend.journal)
+    except CANNOT_READ as error:
+        raise unavailable(f"the archive cannot be read just now: {error}; try again") from error
+    return visit.answer(msgspec.to_builtins(found))
+
+
+@router.get("/master/telemetry")
+async def telemetry(visit: Asked) -> Response:
+    """There is none."""
+    return visit.answer({"enabled": False})
+
+
+@root.get("/info")
+async def info(visit: Anybody) -> Response:
+    """The older form; `workers`, an addition of ours, counts those that have registered."""
+    settings = visit.backend.settings
+    found: dict[str, Any] = {
+        "version": API_VERSION,
+        "master_id": settings.cluster_id,
+        "cluster_id": settings.cluster_id,
+        "cluster_name": settings.cluster_name,
+        "telemetry": {"enabled": False, "segment_key": ""},
+        "workers": len(visit.catalogue.state.workers),
+    }
+    return visit.answer(found)
+
+
+@router.get("/master/health")
+async def cluster_health(visit: Anybody) -> Response:
+    """Whether the cluster works (our addition): `status`, that of each part, and everything that is wrong."""
+    return visit.answer(visit.backend.health.report(visit.catalogue.position))
+
+
+@root.get("/health")
+async def health(visit: Anybody) -> Response:
+    """The same for whoever looks at the status of the answer alone: 503 while nothing new can be decided."""
+    report = visit.backend.health.report(visit.catalogue.position)
+    answer = visit.answer(report)
+    answer.status_code = 503 if report["status"] == DOWN else 200
+    return answer

@@ -1,0 +1,57 @@
+"""Streams of what trials reported (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.gateway.determined.present.metrics import VALIDATION, report
+from services.gateway.http.query import NOTHING, Asking, Asks, Grouped, Integers
+from services.gateway.http.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+class ReportsAsked(Asking):
+    """Of which trials."""
+
+    trial_ids: Integers = NOTHING
+
+
+class GroupAsked(ReportsAsked, Grouped):
+    """And of which group."""
+
+
+def _stream(visit: UserVisit, ids: list[int], group: str | None) -> Response:
+    if not ids:
+        raise invalid("trialIds must name at least one trial")
+    for id in ids:
+        visit.catalogue.trial(id)
+    visit.see("trial", *ids)
+
+    async def pages() -> AsyncIterator[list[object]]:
+        async for rows in visit.peers.reports(ids, group):
+            yield [{"metrics": [report(row) for row in rows]}]
+
+    return visit.stream(pages())
+
+
+@router.get("/trials/metrics/trial_metrics")
+async def of_group(visit: Asked, query: Asks[GroupAsked]) -> Response:
+    """Reports of one group, or of all."""
+    return _stream(visit, query.trial_ids, query.group or None)
+
+
+@router.get("/trials/metrics/training_metrics")
+async def training(visit: Asked, query: Asks[ReportsAsked]) -> Response:
+    """Training reports."""
+    return _stream(visit, query.trial_ids, "training")
+
+
+@router.get("/trials/metrics/validation_metrics")
+async def validation(visit: Asked, query: Asks[ReportsAsked]) -> Response:
+    """Validation reports."""
+    return _stream(visit, query.trial_ids, VALIDATION)

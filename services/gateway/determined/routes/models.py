@@ -1,0 +1,252 @@
+"""The model registry (REST spec, section 5)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import RemoveModel, RemoveVersion, SetModel, SetVersion
+from det_contracts.problems import invalid, not_found
+from services.catalogue import paging
+from services.catalogue.domain import Model, ModelVersion, State
+from services.gateway.determined.present import model as present
+from services.gateway.determined.routes import checkpoints
+from services.gateway.http import records
+from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.bodies import ModelBody, ModelMove, VersionBody
+from services.gateway.http.query import NOTHING, Asks, Integer, Integers, MaybeFlag, Paged, Users, one_of
+from services.gateway.http.visit import Asked, UserVisit
+from services.people import places, users
+
+router = APIRouter()
+SORTS = {
+    "ID": "id",
+    "NAME": "name",
+    "DESCRIPTION": "description",
+    "CREATION_TIME": "creationTime",
+    "LAST_UPDATED_TIME": "lastUpdatedTime",
+    "NUM_VERSIONS": "numVersions",
+    "WORKSPACE": "workspaceId",
+}
+
+
+def find(state: State, name_or_id: str) -> Model:
+    """Raises `Refused` (not found)."""
+    if name_or_id.isdecimal() and int(name_or_id) in state.models:
+        return state.models[int(name_or_id)]
+    for one in state.models.values():
+        if one.name == name_or_id:
+            return one
+    raise not_found("model", name_or_id)
+
+
+def _version(state: State, name_or_id: str, number: int) -> ModelVersion:
+    one = find(state, name_or_id)
+    found = state.numbers.first(one.id, number)
+    if found is not None:
+        return state.versions[found[-1]]
+    raise not_found(f"version of model '{one.name}'", number)
+
+
+def _shown(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    if id not in state.models:
+        raise not_found("model", id)
+    return visit.answer({"model": present.model(state.models[id], state)})
+
+
+class ModelsAsked(Paged, Users):
+    """GET /models"""
+
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    name: str = ""
+    description: str = ""
+    labels: list[str] = NOTHING
+    archived: MaybeFlag = None
+    id: Integer = 0
+    workspace_id: Integer = 0
+    workspace_ids: Integers = NOTHING
+    workspace_names: list[str] = NOTHING
+
+
+@router.get("/models", **answering_page("models", records.Model))
+async def models(visit: Asked, query: Asks[ModelsAsked]) -> Response:
+    """A page of models."""
+    found = [present.model(one, visit.catalogue.state) for one in _seen(visit)]
+    found = [one for one in found if all(check(one) for check in _checks(visit, query))]
+    found.sort(key=lambda one: (one[SORTS[query.sort_by]], one["id"]))
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"models": page, "pagination": pagination})
+
+
+def _seen(visit: UserVisit) -> list[Model]:
+    sight = visit.sight
+    return sight.only(lambda one: sight.workspace(one.workspace_id), visit.catalogue.state.models.values())
+
+
+def _checks(visit: UserVisit, query: ModelsAsked) -> list[Any]:
+    state = visit.catalogue.state
+    name, description = query.name.lower(), query.description.lower()
+    labels, archived, id = set(query.labels), query.archived, query.id
+    wanted_users = users.names_of(state, query.users, query.user_ids)
+    named = set(query.workspace_names)
+    spaces = set(query.workspace_ids) | {query.workspace_id} - {0}
+    spaces |= {w.workspace_id for w in places.workspaces(state).values() if w.name in named}
+    limited = bool(spaces or named)
+    return [
+        lambda one: name in one["name"].lower() and description in one["description"].lower(),
+        lambda one: labels <= set(one["labels"]) and archived in (None, one["archived"]),
+        lambda one: id in (0, one["id"]) and (not limited or one["workspaceId"] in spaces),
+        lambda one: not wanted_users or one["username"] in wanted_users,
+    ]
+
+
+@router.get("/model/labels")
+async def labels(visit: Asked, query: Asks[Paged]) -> Response:
+    """All labels of models, the most used first."""
+    used = Counter(label for one in _seen(visit) for label in one.labels)
+    found = [label for label, _ in sorted(used.items(), key=lambda item: (-item[1], item[0]))]
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"labels": page, "pagination": pagination})
+
+
+@router.get("/model/checkpoints")
+async def registered(visit: Asked) -> Response:
+    """Checkpoints that are versions of models (our addition)."""
+    state = visit.catalogue.state
+    held = (state.versions[id] for model in _seen(visit) for id in state.numbers.ids(model.id))
+    found = {one.checkpoint for one in held}
+    return visit.answer({"checkpoints": sorted(found)})
+
+
+@router.post("/models")
+async def create(visit: Asked, wish: ModelBody) -> Response:
+    """Make a model."""
+    state = visit.catalogue.state
+    space = places.FIRST
+    if wish.workspace_id:
+        space = places.workspace(state, wish.workspace_id).workspace_id
+    elif wish.workspace_name:
+        space = places.workspace_named(state, wish.workspace_name).workspace_id
+    command = SetModel(user=visit.user.username, workspace_id=space, **{"name": "", **wish.given()})
+    return _shown(visit, await visit.create(command))
+
+
+@router.get("/models/{name}", **answering_one("model", records.Model))
+async def get(visit: Asked, name: str) -> Response:
+    """One model, by name or id."""
+    return _shown(visit, find(visit.catalogue.state, name).id)
+
+
+async def _change(visit: UserVisit, name_or_id: str, /, **changes: Any) -> Response:
+    id = find(visit.catalogue.state, name_or_id).id
+    await visit.peers.command(SetModel(model_id=id, user=visit.user.username, **changes))
+    return _shown(visit, id)
+
+
+@router.patch("/models/{name}")
+async def change(visit: Asked, name: str, wish: ModelBody) -> Response:
+    """Change what is given of a model."""
+    given = wish.given()
+    if wish.workspace_name:
+        given["workspace_id"] = places.workspace_named(
+            visit.catalogue.state, wish.workspace_name
+        ).workspace_id
+    return await _change(visit, name, **given)
+
+
+@router.post("/models/{name}/archive")
+async def archive(visit: Asked, name: str) -> Response:
+    """Nothing of it may change from now on."""
+    await _change(visit, name, archived=True)
+    return visit.answer({})
+
+
+@router.post("/models/{name}/unarchive")
+async def unarchive(visit: Asked, name: str) -> Response:
+    """It may change again."""
+    await _change(visit, name, archived=False)
+    return visit.answer({})
+
+
+@router.post("/models/{name}/move")
+async def move(visit: Asked, name: str, wish: ModelMove) -> Response:
+    """Into another workspace."""
+    space = places.workspace(visit.catalogue.state, wish.destination_workspace_id)
+    await _change(visit, name, workspace_id=space.workspace_id)
+    return visit.answer({})
+
+
+@router.delete("/models/{name}")
+async def remove(visit: Asked, name: str) -> Response:
+    """Forget a model and its versions; the checkpoints stay as long as retention says."""
+    id = find(visit.catalogue.state, name).id
+    await visit.peers.command(RemoveModel(model_id=id, user=visit.user.username))
+    return visit.answer({})
+
+
+async def _shown_version(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    one = state.versions.get(id)
+    if one is None:
+        raise not_found("version with the id", id)
+    known = state.checkpoints.get(one.checkpoint)
+    if known is not None and not visit.sight.experiment(known.experiment_id):
+        known = None
+    told = await checkpoints.show(visit, known) if known is not None else {}
+    return visit.answer({"modelVersion": present.version(one, state, told)})
+
+
+@router.get("/models/{name}/versions")
+async def versions(visit: Asked, name: str, query: Asks[Paged]) -> Response:
+    """A page of the versions of a model."""
+    state = visit.catalogue.state
+    one = find(state, name)
+    found = [state.versions[id] for id in state.numbers.ids(one.id)]
+    page, pagination = paging.cut(found, query.window)
+    held = [state.checkpoints[v.checkpoint] for v in page if v.checkpoint in state.checkpoints]
+    sight = visit.sight
+    held = sight.only(lambda known: sight.experiment(known.experiment_id), held)
+    told = {one["uuid"]: one for one in await checkpoints.show_all(visit, held)}
+    shown = [present.version(version, state, told.get(version.checkpoint, {})) for version in page]
+    answer = {"model": present.model(one, state), "modelVersions": shown, "pagination": pagination}
+    return visit.answer(answer)
+
+
+@router.post("/models/{name}/versions")
+async def register(visit: Asked, name: str, wish: VersionBody) -> Response:
+    """Register a checkpoint as the next version."""
+    id = find(visit.catalogue.state, name).id
+    if not wish.checkpoint_uuid:
+        raise invalid("checkpointUuid: the checkpoint to register is missing")
+    command = SetVersion(
+        model_id=id, checkpoint=wish.checkpoint_uuid, user=visit.user.username, **wish.given()
+    )
+    return await _shown_version(visit, await visit.create(command))
+
+
+@router.get("/models/{name}/versions/{number}")
+async def get_version(visit: Asked, name: str, number: int) -> Response:
+    """One version."""
+    return await _shown_version(visit, _version(visit.catalogue.state, name, number).id)
+
+
+@router.patch("/models/{name}/versions/{number}")
+async def change_version(visit: Asked, name: str, number: int, wish: VersionBody) -> Response:
+    """Change what is given of a version."""
+    one = _version(visit.catalogue.state, name, number)
+    command = SetVersion(model_id=one.model_id, number=number, user=visit.user.username, **wish.given())
+    await visit.peers.command(command)
+    return await _shown_version(visit, one.id)
+
+
+@router.delete("/models/{name}/versions/{number}")
+async def remove_version(visit: Asked, name: str, number: int) -> Response:
+    """Forget a version; its checkpoint stays as long as retention says."""
+    one = _version(visit.catalogue.state, name, number)
+    command = RemoveVersion(model_id=one.model_id, number=number, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})

@@ -1,0 +1,48 @@
+"""What Prometheus is told by way of the gateway (REST spec, section 8), for those who may sign in.
+
+The pages on the health ports of all processes tell more and need no session: docs/guides/operating.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from services.catalogue.domain import State
+from services.catalogue.sight import Sight
+from services.gateway.http.visit import Asked
+from services.kit.measures import Measures, Reading
+
+root = APIRouter()
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@root.get("/debug/prom/metrics")
+async def own(visit: Asked) -> Response:
+    """The numbers of the gateway that answers."""
+    return Response(await visit.backend.measures.text(), media_type=TEXT)
+
+
+@root.get("/prom/det-state-metrics")
+async def cluster_state(visit: Asked) -> Response:
+    """Which run holds how many slots of which agent: to be joined with what exporters tell of the hosts."""
+    measures = Measures("cluster")
+    sight = visit.sight
+    measures.read(lambda: _readings(visit.catalogue.state, sight))
+    return Response(await measures.text(), media_type=TEXT)
+
+
+def _readings(state: State, sight: Sight) -> Iterable[Reading]:
+    running = [one for one in state.allocations.values() if one.members and one.ended_at is None]
+    running = sight.only(lambda one: sight.run(one.id), running)
+    held = {
+        (one.id, one.task_id, str(one.experiment_id), str(one.trial_id or ""), one.pool, part.worker_id): len(
+            part.slots
+        )
+        for one in running
+        for part in one.members
+    }
+    labels = ("allocation", "task", "experiment", "trial", "pool", "agent")
+    yield Reading("allocation_slots", "Slots that a run holds on an agent", labels, held)

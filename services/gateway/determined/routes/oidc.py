@@ -1,0 +1,218 @@
+"""Signing in with a provider of identities, in a browser (docs/decisions/0040).
+
+The browser goes to the provider and comes back with a code, which is exchanged for what the provider signs.
+A command on the user's machine waits on a port of its own, and is given a ticket there that it alone can use.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from det_contracts.commands import SignIn
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.gateway.determined.present.user import user
+from services.gateway.http import signing_in
+from services.gateway.http.bodies import TicketBody
+from services.gateway.http.errors import MEANINGS, unauthenticated
+from services.gateway.http.query import Asking, Asks
+from services.gateway.http.visit import Anybody, Visit
+from services.gateway.oidc import pending as kept
+from services.gateway.oidc.asking import NotProven, ProviderAway
+from services.gateway.oidc.identity import identity
+from services.gateway.oidc.pending import Pending, Ticket, Unusable
+from services.kit.admission import Busy
+from services.people import users
+from services.people.domain import User
+
+if TYPE_CHECKING:
+    from services.gateway.oidc.provider import Provider
+
+router = APIRouter()
+
+
+class StartAsked(Asking):
+    """GET /auth/oidc/start: what does not fit is told on a page."""
+
+    port: str = ""
+    challenge: str = ""
+    back: str = Field("", alias="return")
+
+
+class CallbackAsked(Asking):
+    """GET /auth/oidc/callback, as the provider sends it."""
+
+    code: str = ""
+    state: str = ""
+    iss: str = ""
+    error: str = ""
+
+
+PLACE = "/api/v1/auth/oidc"
+START = f"{PLACE}/start"
+COOKIE = "signing_in"
+TICKET_S = 60.0
+LONGEST_CODE = 4096
+_PORT = re.compile("[0-9]{1,5}")
+_CHALLENGE = re.compile("[0-9a-f]{64}")
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+@router.get("/auth/oidc/start")
+async def start(visit: Anybody, query: Asks[StartAsked]) -> Response:
+    """Go to the provider; `return`: the place to come back to. `port` and `challenge` are for `det`."""
+    try:
+        provider = _provider(visit)
+        port, challenge = int(query.port) if _PORT.fullmatch(query.port) else 0, query.challenge
+        if (query.port or challenge) and not (1024 <= port < 65536 and _CHALLENGE.fullmatch(challenge)):
+            raise invalid("port must be 1024 to 65535, and challenge the SHA-256 of what the command knows")
+        redirect_url = visit.backend.settings.oidc_redirect_url or _own_address(visit)
+        begun = kept.begin(redirect_url, query.back, time.time(), port, challenge)
+        lane = visit.backend.limits.sign_ins
+        url = await lane.run(visit.address, provider.address, begun)
+    except (Refused, ProviderAway) as error:
+        return _page(error)
+    answer = RedirectResponse(url, 303, headers=HEADERS)
+    answer.set_cookie(
+        COOKIE,
+        kept.seal(visit.backend.token_key, begun),
+        max_age=int(kept.WITHIN_S),
+        path=PLACE,
+        httponly=True,
+        samesite="lax",
+        secure=visit.backend.proxies.is_encrypted(visit.request),
+    )
+    return answer
+
+
+@router.get("/auth/oidc/callback")
+async def callback(visit: Anybody, query: Asks[CallbackAsked]) -> Response:
+    """Somebody comes back from the provider."""
+    try:
+        attempt = visit.backend.logins.begin_elsewhere(visit.address, time.monotonic())
+        try:
+            answer = await _come_back(visit, query)
+        except Busy:
+            attempt.forget(time.monotonic())
+            raise
+        except (Refused, ProviderAway, NotProven):
+            attempt.failed()
+            raise
+        attempt.forget(time.monotonic())
+    except (Refused, ProviderAway, NotProven) as error:
+        answer = _page(error)
+    answer.delete_cookie(COOKIE, path=PLACE)
+    return answer
+
+
+@router.post("/auth/oidc/token")
+async def token(visit: Anybody, body: TicketBody) -> Response:
+    """The session's token, for the command that asked for the sign-in."""
+    key = visit.backend.token_key
+    try:
+        ticket = kept.open_ticket(key, body.ticket, body.verifier, time.time())
+    except Unusable:
+        raise unauthenticated("this ticket is over, or was not made for you: run the command again") from None
+    who = users.by_name(visit.catalogue.state, visit.session_of(ticket.token).user)
+    return visit.answer({"token": ticket.token, "user": user(who)})
+
+
+async def _come_back(visit: Visit, query: CallbackAsked) -> Response:
+    provider, backend = _provider(visit), visit.backend
+    begun, code = _begun(visit, query.state), query.code
+    if query.iss:
+        _same(query.iss, backend.settings.oidc_issuer)
+    if not code or len(code) > LONGEST_CODE:
+        raise NotProven("you did not sign in at the provider" if query.error else "the provider sent no code")
+    claims = await backend.limits.sign_ins.run(visit.address, provider.claims, begun, code, time.time())
+    who = await _who(visit, claims)
+    client = visit.request.headers.get("user-agent", "")
+    id = kept.session_id(backend.token_key, begun)
+    token = await signing_in.begin(backend, who, visit.address, client, id)
+    return _back(visit, begun, token)
+
+
+async def _who(visit: Visit, claims: dict[str, object]) -> User:
+    backend = visit.backend
+    found = identity(backend.settings, claims)
+    command = SignIn(
+        issuer=found.issuer,
+        subject=found.subject,
+        username=found.username,
+        display_name=found.display_name,
+        groups=found.groups,
+        admin=found.admin,
+        provision=backend.settings.oidc_provision,
+        managed=found.managed,
+        member_of=found.member_of,
+    )
+    return users.by_id(visit.catalogue.state, await visit.peers.command(command))
+
+
+def _back(visit: Visit, begun: Pending, token: str) -> Response:
+    if not begun.port:
+        answer = RedirectResponse(begun.return_to, 303, headers=HEADERS)
+        visit.remember(answer, token)
+        return answer
+    ticket = Ticket(token=token, challenge=begun.challenge, until=time.time() + TICKET_S)
+    sealed = kept.seal(visit.backend.token_key, ticket)
+    waiting = f"http://127.0.0.1:{begun.port}/?{urlencode({'ticket': sealed})}"
+    return RedirectResponse(waiting, 303, headers=HEADERS)
+
+
+def _begun(visit: Visit, state: str) -> Pending:
+    """The sign-in that this browser began; raises `NotProven`."""
+    again = "begin again, and stay in the same browser"
+    try:
+        begun = kept.open_pending(visit.backend.token_key, visit.request.cookies.get(COOKIE, ""), time.time())
+    except Unusable:
+        raise NotProven(f"this sign-in was not begun here, or too long ago: {again}") from None
+    if not state or state != begun.state:
+        raise NotProven(f"this is another sign-in than the last one that this browser began: {again}")
+    return begun
+
+
+def _same(said: str, issuer: str) -> None:
+    if said != issuer:
+        raise NotProven("you come back from another provider than you were sent to")
+
+
+def _provider(visit: Visit) -> Provider:
+    provider = visit.backend.provider
+    if provider is None:
+        raise not_found("provider to sign in with:", "STEADFAST_OIDC_ISSUER is not set")
+    return provider
+
+
+def _own_address(visit: Visit) -> str:
+    scheme = "https" if visit.backend.proxies.is_encrypted(visit.request) else "http"
+    return f"{scheme}://{visit.request.headers.get('host', '')}{PLACE}/callback"
+
+
+def _page(error: Refused | ProviderAway | NotProven) -> Response:
+    """What went wrong, for a person: they came here by a link or from the provider."""
+    problem = error.problem if isinstance(error, Refused) else Problem("unauthenticated", str(error))
+    status = 502 if isinstance(error, ProviderAway) else MEANINGS[problem.code].status
+    text = (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>Not signed in</title>"
+        "<meta name=viewport content='width=device-width'><style>:root{color-scheme:light dark}"
+        "body{font:16px/1.5 system-ui;max-width:34rem;margin:4rem auto;padding:0 1rem}</style>"
+        f"<h1>Not signed in</h1><p role=alert>{html.escape(problem.message)}.</p>"
+        f"<p><a href='/det/login'>Back to the sign-in page</a></p></html>"
+    )
+    answer = HTMLResponse(text, status, headers=HEADERS)
+    if isinstance(error, Busy):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer

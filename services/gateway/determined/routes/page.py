@@ -1,0 +1,112 @@
+"""The web UI below `/det/`; where it was not built, a plain status page (REST spec, section 8)."""
+
+from __future__ import annotations
+
+import gzip
+import mimetypes
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from fastapi import APIRouter
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from det_contracts.problems import Refused, not_found
+from services.gateway.determined import status_page
+from services.gateway.http.visit import Anybody, Asked, Visit
+
+root = APIRouter()
+BUILT = Path(__file__).parents[2] / "static" / "webui"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+}
+# Styles are set by scripts, for charts; scripts come from here alone.
+POLICY = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
+FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+_NOT_REFUSED = r"(?!\s*;\s*q=0(\.0*)?\s*(,|$))"
+_NAME = re.compile(r"\w[\w.-]*")
+PLACES = ("dashboard", "experiments", "projects", "trials", "models", "jobs", "clusters", "login", "settings")
+
+
+async def _live(visit: Visit) -> str:
+    state, sight = visit.catalogue.state, visit.sight
+    open_ids = [one.id for one in state.experiments.values() if one.ended_at is None]
+    reasons = visit.backend.health.report(visit.catalogue.position)["reasons"]
+    wrong = [f"{one['message']}, since {one['since']}" for one in reasons]
+    return status_page.fragment(state, sight, await visit.peers.progress(open_ids), wrong)
+
+
+@root.get("/det/live")
+async def live(visit: Asked) -> Response:
+    """The part of the status page that changes."""
+    return HTMLResponse(await _live(visit), headers=HEADERS)
+
+
+@root.get("/det/assets/{name}")
+async def asset(visit: Anybody, name: str) -> Response:
+    """A part of the web UI; its name holds a digest of its content."""
+    if _NAME.fullmatch(name) is None:
+        raise not_found("asset", name)
+    try:
+        content, encoding = _asset(BUILT / "assets" / name, _packing(visit))
+    except OSError:
+        raise not_found("asset", name) from None
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    packed = {"Content-Encoding": encoding} if encoding else {}
+    return Response(content, media_type=kind, headers={**FOR_EVER, **packed, "Vary": "Accept-Encoding"})
+
+
+def _packing(visit: Visit) -> str:
+    """The best that both sides know: `br`, `gzip` or none."""
+    takes = visit.request.headers.get("accept-encoding", "")
+    return next((one for one in ("br", "gzip") if re.search(rf"\b{one}\b{_NOT_REFUSED}", takes)), "")
+
+
+@lru_cache(maxsize=256)
+def _asset(path: Path, packing: str) -> tuple[bytes, str]:
+    """The content as it is sent, and how it is packed; the build puts brotli's beside each file."""
+    beside = path.with_name(f"{path.name}.br")
+    if packing == "br" and beside.exists():
+        return beside.read_bytes(), "br"
+    content = path.read_bytes()
+    # A font is packed already.
+    if not packing or path.suffix == ".woff2":
+        return content, ""
+    return gzip.compress(content, mtime=0), "gzip"
+
+
+@root.get("/")
+@root.get("/det")
+@root.get("/det/{rest:path}")
+async def page(visit: Anybody) -> Response:
+    """The page, whatever place in it is meant: its script reads the address."""
+    index = BUILT / "index.html"
+    if not index.exists():
+        return await _status(visit)
+    if visit.request.url.path == "/":
+        return RedirectResponse("/det/dashboard")
+    return HTMLResponse(index.read_text("utf-8"), headers={**HEADERS, "Content-Security-Policy": POLICY})
+
+
+async def _status(visit: Visit) -> Response:
+    """With content at once for who is logged in, else it logs in by itself first."""
+    try:
+        visit.session()
+        content = await _live(visit)
+    except Refused:
+        content = ""
+    name = visit.backend.settings.cluster_name
+    return HTMLResponse(status_page.page(name, content), headers=HEADERS)
+
+
+async def _moved(visit: Anybody) -> Response:
+    """Addresses of places as people write them, without `/det`."""
+    url = visit.request.url
+    return RedirectResponse(f"/det{url.path}" + (f"?{url.query}" if url.query else ""))
+
+
+for _place in PLACES:
+    for _path in (f"/{_place}", f"/{_place}/{{rest:path}}"):
+        root.add_api_route(_path, _moved, methods=["GET"], include_in_schema=False)

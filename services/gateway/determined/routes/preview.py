@@ -1,0 +1,79 @@
+"""What a configuration may hold, what its search would do (REST spec, sections 3 and 8), where one stands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf, queries
+from det_contracts.problems import invalid
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit import configuration
+
+router = APIRouter()
+root = APIRouter()
+
+
+async def _played(visit: UserVisit, config: Any, seed: int | None = None) -> tuple[dict[str, Any], Any]:
+    """The completed configuration and what its search does; an entrypoint is not needed for that."""
+    if not isinstance(config, dict):
+        raise invalid("a configuration is expected: a JSON object")
+    text = msgspec.json.encode({"entrypoint": "none"} | config).decode()
+    whole, _ = await configuration.complete(visit.backend, visit.user.username, text)
+    if seed is not None:
+        whole["reproducibility"]["experiment_seed"] = seed
+    async with visit.backend.limits.previews.place(visit.user.username):
+        return whole, await visit.peers.ask(queries.PreviewSearch(whole))
+
+
+@router.get("/experiment-config/fields")
+async def fields(visit: Asked) -> Response:
+    """Every field of a configuration: its kind, its default, the words it may be; for editors."""
+    return visit.answer({"fields": [msgspec.to_builtins(one) for one in expconf.outline()]})
+
+
+@router.post("/preview-hp-search")
+async def preview(visit: Asked) -> Response:
+    """Trials as lists of what each is asked to do."""
+    body = await visit.json()
+    given = body if isinstance(body, dict) else {}
+    seed = given.get("seed")
+    config, rows = await _played(visit, given.get("config"), seed if isinstance(seed, int) else None)
+    trials = [{"operations": _operations(row["lengths"]), "occurrences": row["trials"]} for row in rows]
+    shown = {"config": config, "seed": config["reproducibility"]["experiment_seed"], "trials": trials}
+    return visit.answer({"simulation": shown})
+
+
+@router.get("/experiments/{experiment_id}/rungs")
+async def rungs(visit: Asked, experiment_id: int) -> Response:
+    """Which trials a halving search promoted and stopped, at which value (our addition)."""
+    visit.catalogue.experiment(experiment_id)
+    found = await visit.peers.ask(queries.SearchRungs(experiment_id))
+    brackets = [[_rung(rung) for rung in bracket] for bracket in found["brackets"]]
+    return visit.answer({"brackets": brackets})
+
+
+def _rung(rung: dict[str, Any]) -> dict[str, Any]:
+    entries = [
+        {"trialId": trial, "metric": metric, "verdict": verdict} for trial, metric, verdict in rung["entries"]
+    ]
+    return {**rung, "entries": entries}
+
+
+def _operations(lengths: list[int]) -> list[dict[str, Any]]:
+    pairs = (
+        ({"type": "RUNNABLE_TYPE_TRAIN", "length": length}, {"type": "RUNNABLE_TYPE_VALIDATE"})
+        for length in lengths
+    )
+    return [operation for pair in pairs for operation in pair]
+
+
+@root.post("/searcher/preview")
+async def preview_in_short(visit: Asked) -> Response:
+    """The older form: `{"results": {"4 V 16 V": 1}}`, a V for each validation."""
+    _, rows = await _played(visit, await visit.json())
+    results = {" ".join(f"{length} V" for length in row["lengths"]): row["trials"] for row in rows}
+    return visit.answer({"results": results})

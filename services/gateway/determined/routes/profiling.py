@@ -1,0 +1,154 @@
+"""What a trial's machine did: profiler series, kept as groups of metrics (REST spec, section 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from det_contracts.reports import Series
+from services.catalogue.written import instant
+from services.gateway.asking.peers import Report
+from services.gateway.determined.watching import ALREADY, period_s, trial_over, watched
+from services.gateway.determined.witness import Witness
+from services.gateway.http.bodies import Body
+from services.gateway.http.query import Asking, Asks, Followed
+from services.gateway.http.visit import Asked
+
+router = APIRouter()
+GROUPS = {
+    "PROFILER_METRIC_TYPE_SYSTEM": "profile.system",
+    "PROFILER_METRIC_TYPE_TIMING": "profile.timing",
+    "PROFILER_METRIC_TYPE_MISC": "profile.throughput",
+}
+REPORTED = GROUPS | {"PROFILER_METRIC_TYPE_PROCESS": "profile.process"}
+"""With what workers see of a trial's processes, which no client of 0.25 has a word for."""
+TYPES = {group: kind for kind, group in GROUPS.items()}
+MOST_VALUES = 10_000
+
+
+class Labels(Body):
+    """What a series is of."""
+
+    trial_id: int = 0
+    name: str = ""
+    agent_id: str = ""
+    gpu_uuid: str = ""
+    metric_type: str = "PROFILER_METRIC_TYPE_SYSTEM"
+
+
+class Batch(Body):
+    """Points of one series."""
+
+    values: list[float] = Field(default_factory=list, max_length=MOST_VALUES)
+    batches: list[int] = Field(default_factory=list, max_length=MOST_VALUES)
+    timestamps: list[datetime] = Field(default_factory=list, max_length=MOST_VALUES)
+    labels: Labels = Labels()
+
+
+class Batches(Body):
+    """POST /trials/profiler/metrics"""
+
+    batches: list[Batch] = Field(default_factory=list, max_length=1000)
+
+
+@router.post("/trials/profiler/metrics")
+async def report(visit: Asked, body: Batches) -> Response:
+    """Points of series, all of one trial's present run."""
+    for batch in body.batches:
+        _check(batch)
+    for trial_id in dict.fromkeys(batch.labels.trial_id for batch in body.batches):
+        witness = Witness(visit, trial_id)
+        mine = [batch for batch in body.batches if batch.labels.trial_id == trial_id and batch.values]
+        await witness.report(*(_series(batch) for batch in mine))
+    return visit.answer({})
+
+
+def _check(batch: Batch) -> None:
+    if batch.labels.metric_type not in REPORTED:
+        raise invalid(
+            f"labels.metricType must be one of {', '.join(REPORTED)}, not '{batch.labels.metric_type}'"
+        )
+    if not batch.labels.name:
+        raise invalid("labels.name is missing: the name of the series")
+    if len(batch.values) != len(batch.batches) or len(batch.timestamps) not in (0, len(batch.values)):
+        raise invalid(f"series '{batch.labels.name}': values, batches and timestamps differ in length")
+    if any(not 0 <= steps < 2**53 for steps in batch.batches):
+        raise invalid(f"series '{batch.labels.name}': batches must not be below 0")
+
+
+def _series(batch: Batch) -> Series:
+    labels = batch.labels
+    name = f"{labels.name}.{labels.gpu_uuid}" if labels.gpu_uuid else labels.name
+    at = [one.timestamp() for one in batch.timestamps] or [time.time()] * len(batch.values)
+    return Series(
+        group=REPORTED[labels.metric_type],
+        steps=list(batch.batches),
+        at=at,
+        columns={name: list(batch.values)},
+        batch_metrics=[],
+    )
+
+
+class SeriesAsked(Asking):
+    """GET /trials/{trial_id}/profiler/metrics"""
+
+    name: str = Field("", alias="labels.name")
+    kind: str = Field("", alias="labels.metricType")
+
+
+@router.get("/trials/{trial_id}/profiler/available_series")
+async def available(visit: Asked, trial_id: int, query: Asks[Followed]) -> Response:
+    """Which series there are; with `follow` until the trial has ended."""
+    visit.catalogue.trial(trial_id)
+
+    async def ask() -> dict[str, Any]:
+        summary = (await visit.peers.summaries([trial_id])).get(trial_id)
+        groups = summary.summary if summary is not None else {}
+        found = [
+            _labels(trial_id, kind, name)
+            for kind, group in GROUPS.items()
+            for name in sorted(groups.get(group, {}))
+        ]
+        return {"labels": found}
+
+    over = trial_over(trial_id) if query.follow else ALREADY
+    return visit.stream(watched(visit, ask, over, period_s(query)))
+
+
+def _labels(trial_id: int, kind: str, name: str) -> dict[str, Any]:
+    return {"trialId": trial_id, "name": name, "agentId": "", "gpuUuid": "", "metricType": kind}
+
+
+@router.get("/trials/{trial_id}/profiler/metrics")
+async def series(visit: Asked, trial_id: int, query: Asks[SeriesAsked]) -> Response:
+    """The points of one series, `labels.name` and `labels.metricType`, as far as they were reported."""
+    visit.catalogue.trial(trial_id)
+    name, kind = query.name, query.kind
+    if not name:
+        raise invalid("labels.name must name a series; see available_series")
+    groups = [GROUPS[kind]] if kind in GROUPS else list(TYPES)
+
+    async def pages() -> AsyncIterator[list[object]]:
+        for group in groups:
+            async for rows in visit.peers.reports([trial_id], group, archived=False):
+                known = [row for row in rows if name in row.metrics]
+                if known:
+                    yield [{"batch": _batch(trial_id, TYPES[group], name, known)}]
+
+    return visit.stream(pages())
+
+
+def _batch(trial_id: int, kind: str, name: str, rows: list[Report]) -> dict[str, Any]:
+    return {
+        "values": [row.metrics[name] for row in rows],
+        "batches": [row.steps_completed for row in rows],
+        "timestamps": [instant(row.at) for row in rows],
+        "labels": _labels(trial_id, kind, name),
+    }

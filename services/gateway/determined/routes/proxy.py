@@ -1,0 +1,139 @@
+"""HTTP to tasks: what a browser asks below `/proxy/<task id>/` is asked of the task (REST, section 8).
+
+Who comes with a session's cookie is sent on to an address with a ticket (`services.gateway.http.tickets`),
+where the page of the task is alone. Programs, which send a header, are answered at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from det_contracts import ids
+from det_contracts.problems import not_found, unavailable
+from services.catalogue.domain import OwnTask
+from services.catalogue.rights import judge
+from services.gateway.http import task_pages, tickets
+from services.gateway.http.errors import forbidden, unauthenticated
+from services.gateway.http.streaming import Stream
+from services.gateway.http.visit import SCRIPTS_HEADER, Anybody, UserVisit, Visit
+from services.gateway.running.gathers import check_place
+from services.kit.authz.judge import Wish
+
+root = APIRouter()
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+ANSWER_S = 60.0
+"""So long a task may take until its answer begins, from the last byte of the request: also one that sends a
+byte of it now and then, which the timeouts of single steps let go on for ever."""
+
+
+@root.api_route("/proxy/{task_id}", methods=METHODS, include_in_schema=False)
+@root.api_route("/proxy/{task_id}/{rest:path}", methods=METHODS, include_in_schema=False)
+async def forward(visit: Anybody, task_id: str, rest: str = "") -> Response:
+    """Ask the task, and hand on what it answers."""
+    request = visit.request
+    ticket = rest.partition("/")[0]
+    path = request.scope["raw_path"].partition(b"?")[0]
+    if ticket.startswith(tickets.MARK):
+        if request.method == "OPTIONS" and "access-control-request-method" in request.headers:
+            # Browsers ask without a ticket's rights whether they may ask: nothing of the task is in it.
+            return Response(status_code=204, headers=dict(task_pages.FROM_ITSELF))
+        plain = path.replace(f"/{ticket}".encode(), b"", 1)
+        return await _asked(_ticketed(visit, task_id, ticket), task_id, plain, f"/{ticket}")
+    seen = UserVisit(request)
+    if {"authorization", SCRIPTS_HEADER} & set(request.headers.keys()):
+        return await _asked(seen, task_id, path, "")
+    if request.method not in ("GET", "HEAD"):
+        raise forbidden(f"open the page of task {task_id} first: from elsewhere nothing is sent to it")
+    return _to_its_page(seen, task_id, path)
+
+
+def _to_its_page(visit: UserVisit, task_id: str, path: bytes) -> Response:
+    """Send a browser to where the task's page is alone."""
+    _address(visit, task_id)
+    root, _, inner = path.decode("ascii").removeprefix("/proxy/").partition("/")
+    sealed = tickets.seal(visit.backend.token_key, task_id, visit.token() or "")
+    query = f"?{visit.request.url.query}" if visit.request.url.query else ""
+    return RedirectResponse(f"/proxy/{root}/{sealed}/{inner}{query}", 303, {"Cache-Control": "no-store"})
+
+
+def _ticketed(visit: Visit, task_id: str, ticket: str) -> UserVisit:
+    """The request of whose ticket it is; raises `Refused` (401)."""
+    try:
+        token = tickets.unseal(visit.backend.token_key, task_id, ticket)
+    except tickets.BadTicket as error:
+        raise unauthenticated(str(error)) from None
+    scope, of_people = visit.request.scope, {b"authorization", b"cookie", SCRIPTS_HEADER.encode()}
+    headers = [one for one in scope["headers"] if one[0] not in of_people]
+    headers.append((b"authorization", f"Bearer {token}".encode()))
+    found = UserVisit(Request({**scope, "headers": headers}, visit.request.receive))
+    judge(visit.catalogue.state, found.session(), Wish("view", "page", task_id))
+    return found
+
+
+async def _asked(visit: UserVisit, task_id: str, path: bytes, ticket: str) -> Response:
+    address, request, page = _address(visit, task_id), visit.request, bool(ticket)
+    query = request.url.query
+    target = path + (b"?" + query.encode() if query else b"")
+    headers = task_pages.for_task(request.headers.items(), page=page)
+    length = request.headers.get("content-length")
+    limit = asyncio.timeout(ANSWER_S)
+    sends = length is not None or "transfer-encoding" in request.headers
+    headers += [("content-length", length)] if length is not None else []
+    asked = httpx.Request(
+        request.method,
+        httpx.URL(f"http://{address}").copy_with(raw_path=target),
+        headers=headers,
+        content=_body(request, limit) if sends else None,
+        extensions={"timeout": TIMEOUT.as_dict()},
+    )
+    try:
+        async with limit:
+            answer = await visit.backend.to_tasks.handle_async_request(asked)
+    except TimeoutError:
+        raise unavailable(
+            f"task {task_id} did not begin to answer at {address} within {ANSWER_S:g} s; try again when it "
+            "has started, its log says what it does"
+        ) from None
+    except httpx.HTTPError as error:
+        raise unavailable(f"task {task_id} does not answer at {address}: {error!r}") from None
+    return _handed_on(visit, answer, task_id, ticket)
+
+
+async def _body(request: Request, limit: asyncio.Timeout) -> AsyncIterator[bytes]:
+    async for chunk in request.stream():
+        limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
+        if chunk:
+            yield chunk
+
+
+def _handed_on(visit: UserVisit, answer: httpx.Response, task_id: str, ticket: str) -> Response:
+    headers = task_pages.from_task(answer.headers.multi_items(), page=bool(ticket))
+    content = answer.aiter_raw()
+    if ticket and task_pages.is_page(headers):
+        content = task_pages.with_stand_ins(content)
+    shown = Stream(content, visit=visit, status_code=answer.status_code, release=answer.aclose)
+    own = f"/proxy/{task_id}"
+    for name, value in headers:
+        if name == "location" and value.startswith(own):
+            value = own + ticket + value.removeprefix(own)
+        shown.headers.append(name, value)
+    return shown
+
+
+def _address(visit: UserVisit, task_id: str) -> str:
+    state = visit.catalogue.state
+    known: OwnTask | None = state.tasks.get(task_id)
+    allocation = ids.allocation_id(task_id, 1)
+    if known is None or allocation not in state.live:
+        raise not_found("live task", task_id)
+    if not known.address:
+        raise unavailable(f"task {task_id} does not answer HTTP yet; try again")
+    # What was said in former times was not looked at.
+    check_place(state, allocation, known.address)
+    return known.address

@@ -1,0 +1,124 @@
+"""Resource pools and the job queue (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import ids
+from det_contracts.commands import ChangeJob
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.catalogue import paging
+from services.gateway.determined.present import agent, job
+from services.gateway.http import records
+from services.gateway.http.answers import answering_page
+from services.gateway.http.bodies import QueueUpdate, QueueUpdates
+from services.gateway.http.query import NOTHING, Asking, Asks, Paged, names
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit.configuration import DEFAULT_POOL
+
+router = APIRouter()
+JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")
+
+
+class JobsAsked(Paged):
+    """Which jobs."""
+
+    resource_pool: str = ""
+    states: Annotated[list[str], names("STATE_", JOB_STATES)] = NOTHING
+
+
+class StatsAsked(Asking):
+    """Of which pools."""
+
+    resource_pools: list[str] = NOTHING
+
+
+@router.get("/resource-pools")
+async def pools(visit: Asked, query: Asks[Paged]) -> Response:
+    """All pools, with their queues' counts."""
+    rows, queue = await visit.peers.pools(), await visit.peers.jobs()
+    found = []
+    for row in rows:
+        shown = agent.pool(row, visit.catalogue.state, default=row.name == DEFAULT_POOL)
+        found.append(shown | {"stats": job.stats(one for one in queue if one.pool == row.name)})
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"resourcePools": page, "pagination": pagination})
+
+
+async def _jobs(visit: UserVisit, query: JobsAsked) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rows = await visit.peers.jobs(query.resource_pool or None)
+    states = query.states
+    wanted = [row for row in rows if not states or row.state in states]
+    sight = visit.sight
+    wanted = sight.only(lambda row: sight.experiment(row.experiment_id), wanted)
+    found = job.jobs(wanted, visit.catalogue.state)
+    return paging.cut(found, query.window)
+
+
+@router.get("/job-queues", **answering_page("jobs", records.Job))
+async def queue(visit: Asked, query: Asks[JobsAsked]) -> Response:
+    """Who is next."""
+    page, pagination = await _jobs(visit, query)
+    return visit.answer({"jobs": page, "pagination": pagination})
+
+
+@router.get("/job-queues-v2")
+async def queue_v2(visit: Asked, query: Asks[JobsAsked]) -> Response:
+    """Who is next; each job wrapped once more."""
+    page, pagination = await _jobs(visit, query)
+    return visit.answer({"jobs": [{"full": one} for one in page], "pagination": pagination})
+
+
+@router.get("/job-queues/stats")
+async def stats(visit: Asked, query: Asks[StatsAsked]) -> Response:
+    """How many wait and run, per pool."""
+    wanted = query.resource_pools
+    queue, there = await visit.peers.jobs(), [row.name for row in await visit.peers.pools()]
+    for name in wanted:
+        if name not in there:
+            raise not_found("resource pool", name)
+    found = [
+        {
+            "resourcePool": name,
+            "stats": job.stats(one for one in queue if one.pool == name),
+            "aggregates": [],
+        }
+        for name in there
+        if not wanted or name in wanted
+    ]
+    return visit.answer({"results": found})
+
+
+@router.post("/job-queues")
+async def update(visit: Asked, wish: QueueUpdates) -> Response:
+    """Changes in order; those that are refused are told together, the others stay (scheduling spec, 6)."""
+    refusals = []
+    for one in wish.updates:
+        try:
+            await visit.peers.command(_change(one, visit.user.username))
+        except Refused as refusal:
+            refusals.append(refusal.problem)
+    if refusals:
+        raise Refused(Problem(refusals[0].code, "; ".join(problem.message for problem in refusals)))
+    return visit.answer({})
+
+
+def _change(one: QueueUpdate, user: str) -> ChangeJob:
+    given = one.model_dump(exclude_unset=True, exclude={"job_id"})
+    if not given:
+        raise invalid(f"nothing is asked for job '{one.job_id}': give one of {', '.join(QueueUpdate.WISHES)}")
+    for anchor in ("ahead_of", "behind_of"):
+        if anchor in given:
+            given[anchor] = owner_of(given[anchor])
+    return ChangeJob(experiment_id=owner_of(one.job_id), user=user, **given)
+
+
+def owner_of(job_id: str) -> int:
+    """The experiment or task behind a job; raises `Refused` (404)."""
+    owner = ids.owner_of_job(job_id)
+    if owner is None:
+        raise not_found("job", job_id)
+    return owner

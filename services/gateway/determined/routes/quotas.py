@@ -1,0 +1,53 @@
+"""Quotas of users, groups and workspaces (our addition)."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import SetQuota
+from services.catalogue import paging
+from services.catalogue.rights import may
+from services.gateway.determined import quotas
+from services.gateway.determined.present import quota as present
+from services.gateway.http.bodies import QuotaBody
+from services.gateway.http.query import Asks, Paged
+from services.gateway.http.visit import Asked
+from services.kit.authz.judge import Wish
+from services.people import places
+from services.people import quotas as holders
+
+router = APIRouter()
+
+
+@router.get("/quotas")
+async def list_quotas(visit: Asked, query: Asks[Paged]) -> Response:
+    """The quotas that limit whoever asks, and what counts for them; to administrators all there are."""
+    state, id = visit.catalogue.state, visit.user.id
+    seen = {one for one in places.workspaces(state) if visit.sight.workspace(one)}
+    everything = may(state, visit.session(), Wish("administer_cluster"))
+    found = [one for one in sorted(state.quotas) if everything or holders.concerns(state, one, id, seen)]
+    page, pagination = paging.cut(found, query.window)
+    used = await quotas.used(visit.peers, visit.catalogue.position) if page else {}
+    shown = [present.quota(state, one, used) for one in page]
+    return visit.answer({"quotas": shown, "pagination": pagination})
+
+
+@router.put("/quotas/{holder}")
+async def set_quota(visit: Asked, holder: str, wish: QuotaBody) -> Response:
+    """Limit `user-<id>`, `group-<id>` or `workspace-<id>` so; what is not given, or null, has no limit."""
+    limits = wish.model_dump()
+    await visit.peers.command(SetQuota(holder=holder, user=visit.user.username, **limits))
+    state = visit.catalogue.state
+    if holder not in state.quotas:
+        return visit.answer({"quota": None})
+    return visit.answer(
+        {"quota": present.quota(state, holder, await quotas.used(visit.peers, visit.catalogue.position))}
+    )
+
+
+@router.delete("/quotas/{holder}")
+async def remove_quota(visit: Asked, holder: str) -> Response:
+    """Limit it no longer."""
+    await visit.peers.command(SetQuota(holder=holder, user=visit.user.username))
+    return visit.answer({})

@@ -1,0 +1,88 @@
+"""Metrics that a script reports (REST spec, section 4, metric rules)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts import subjects
+from det_contracts.problems import invalid
+from det_contracts.queries import ReportVerdict
+from det_contracts.reports import MOST_NAMES, Series
+from services.gateway.determined.witness import Witness
+from services.gateway.http.bodies import Body
+from services.gateway.http.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+class Values(Body):
+    """The numbers themselves."""
+
+    avg_metrics: dict[str, Any] = Field(default_factory=dict)
+    # One fault tells enough: to tell hundreds of thousands takes long.
+    batch_metrics: list[dict[str, Any]] | None = Field(default=None, fail_fast=True)
+
+
+class TrialMetrics(Body):
+    """Metrics of a run at a step."""
+
+    trial_id: int = 0
+    trial_run_id: int = 0
+    steps_completed: int = Field(0, ge=0, lt=2**53)
+    metrics: Values = Values()
+
+
+class GroupedMetrics(Body):
+    """POST /trials/{id}/metrics"""
+
+    metrics: TrialMetrics
+    group: str = ""
+
+
+@router.post("/trials/{trial_id}/metrics")
+async def report(visit: Asked, trial_id: int, body: GroupedMetrics) -> Response:
+    """Metrics of any group."""
+    if not body.group:
+        raise invalid("group is missing: training, validation or a name of your own")
+    return await _report(visit, trial_id, body.group, body.metrics)
+
+
+@router.post("/trials/{trial_id}/training_metrics")
+async def report_training(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
+    """Training metrics."""
+    return await _report(visit, trial_id, "training", body)
+
+
+@router.post("/trials/{trial_id}/validation_metrics")
+async def report_validation(visit: Asked, trial_id: int, body: TrialMetrics) -> Response:
+    """Validation metrics."""
+    return await _report(visit, trial_id, "validation", body)
+
+
+async def _report(visit: UserVisit, trial_id: int, group: str, body: TrialMetrics) -> Response:
+    """Answered when the metrics service has judged the report."""
+    witness = Witness(visit, trial_id)
+    run = witness.reporting_run
+    if body.trial_run_id != run:
+        raise invalid(f"invalid run id, {body.trial_run_id} (reported) != {run} (expected)")
+    metrics = body.metrics
+    if len(metrics.avg_metrics) > MOST_NAMES:
+        raise invalid(f"a report may have at most {MOST_NAMES} metrics, not {len(metrics.avg_metrics)}")
+    series = Series(
+        group=group,
+        steps=[body.steps_completed],
+        at=[time.time()],
+        columns={name: [value] for name, value in metrics.avg_metrics.items()},
+        batch_metrics=[] if metrics.batch_metrics is None else [metrics.batch_metrics],
+    )
+    position = await witness.report(series)
+    verdict = ReportVerdict(trial_id, position)
+    refusal = await visit.peers.ask(verdict, stream=subjects.REPORTS, position=position)
+    if refusal:
+        raise invalid(refusal)
+    return visit.answer({})

@@ -1,0 +1,56 @@
+"""What retention would delete (REST spec, section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from det_contracts.queries import PreviewRetention
+from services.catalogue.domain import Checkpoint
+from services.catalogue.written import instant
+from services.gateway.determined.present.checkpoint import checkpoint
+from services.gateway.http.query import Asking, Asks, Integer
+from services.gateway.http.visit import Asked
+
+root = APIRouter()
+
+
+class NumbersAsked(Asking):
+    """How many would stay."""
+
+    save_experiment_best: Integer = 0
+    save_trial_best: Integer = 0
+    save_trial_latest: Integer = 0
+
+
+@root.get("/experiments/{experiment_id}/preview_gc")
+async def preview(visit: Asked, experiment_id: int, query: Asks[NumbersAsked]) -> Response:
+    """Checkpoints that would go, were the experiment over and these its numbers."""
+    one = visit.catalogue.experiment(experiment_id)
+    found = [query.save_experiment_best, query.save_trial_best, query.save_trial_latest]
+    if min(found) < 0:
+        raise invalid(f"{', '.join(NumbersAsked.model_fields)} must not be below 0")
+    best, trial_best, trial_latest = found
+    question = PreviewRetention(
+        experiment_id=experiment_id, experiment_best=best, trial_best=trial_best, trial_latest=trial_latest
+    )
+    state = visit.catalogue.state
+    going = [state.checkpoints[uuid] for uuid in await visit.peers.ask(question) if uuid in state.checkpoints]
+    shown = [{**checkpoint(known, state), **_as_in_0_25(known)} for known in going]
+    return visit.answer({"checkpoints": shown, "metric_name": one.metric})
+
+
+def _as_in_0_25(one: Checkpoint) -> dict[str, Any]:
+    """The names that clients of 0.25 read here, and nowhere else."""
+    return {
+        "TrialID": one.trial_id,
+        "ReportTime": instant(one.at),
+        "UUID": one.uuid,
+        "StepsCompleted": one.metadata.get("steps_completed", 0),
+        "State": one.state,
+        "ValidationMetrics": {} if one.metric is None else {"avgMetrics": {"searcherMetric": one.metric}},
+        "Resources": one.resources,
+    }

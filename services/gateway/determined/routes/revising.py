@@ -1,0 +1,213 @@
+"""What people change of experiments that exist, one or many at once (REST spec, section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf
+from det_contracts.commands import Action, ChangeExperiment, ChangeJob, MoveExperiment, ReviseExperiment
+from det_contracts.problems import Refused, invalid, precondition
+from services.catalogue import listing
+from services.catalogue.domain import Experiment
+from services.catalogue.listing import ExperimentFilter
+from services.catalogue.shown import STATES
+from services.gateway.determined.present.experiment import present_config
+from services.gateway.determined.routes.experiments import show
+from services.gateway.http.bodies import Bulk, BulkMove, ExperimentMove
+from services.gateway.http.query import enum_names
+from services.gateway.http.visit import Asked, UserVisit
+from services.people import users
+
+router = APIRouter()
+BULK_ACTIONS: tuple[Action, ...] = ("activate", "pause", "cancel", "kill", "archive", "unarchive")
+_NAMES = {
+    "name": ("name",),
+    "description": ("description",),
+    "labels": ("labels",),
+    "notes": ("notes",),
+    "resources": ("maxSlots", "weight", "priority"),
+    "checkpointStorage": ("saveExperimentBest", "saveTrialBest", "saveTrialLatest"),
+}
+_JOB = {"resources.max_slots": "max_slots", "resources.weight": "weight", "resources.priority": "priority"}
+
+
+@router.patch("/experiments/{experiment_id}")
+async def revise(visit: Asked, experiment_id: int) -> Response:
+    """Change what may change while it lives; all of it is checked before anything is changed."""
+    one = visit.catalogue.experiment(experiment_id)
+    changes = _changes(await visit.json())
+    config = present_config(one, visit.catalogue.submission(experiment_id))
+    try:
+        expconf.revise(config, {field: value for field, value in changes.items() if field != "notes"})
+    except expconf.ConfigErrors as errors:
+        raise invalid(str(errors)) from None
+    if any(field in _JOB for field in changes):
+        _needs_job(one)
+    user = visit.user.username
+    share = {_JOB[field]: value for field, value in changes.items() if field in _JOB}
+    rest = {field: value for field, value in changes.items() if field not in _JOB}
+    if share:
+        await visit.peers.command(ChangeJob(experiment_id=experiment_id, user=user, **share))
+    if rest:
+        await visit.peers.command(ReviseExperiment(experiment_id=experiment_id, changes=rest, user=user))
+    return visit.answer({"experiment": await show(visit, experiment_id)})
+
+
+def _needs_job(one: Experiment) -> None:
+    if one.unmanaged:
+        raise precondition(f"experiment {one.id} is unmanaged: it has no slots, and no place in the queue")
+    if one.ended_at is not None:
+        raise precondition(f"experiment {one.id} is {one.state}: it has no place in the queue any more")
+
+
+def _changes(body: Any) -> dict[str, Any]:
+    """Dotted configuration fields and their new values; null unsets. Unknown fields are ignored."""
+    if not isinstance(body, dict):
+        raise invalid("the request: a JSON object is expected")
+    found: dict[str, Any] = {}
+    for group, names in _NAMES.items():
+        given = _either(body, group)
+        if len(names) == 1:
+            found |= {group: given[0]} if given else {}
+            continue
+        inner = given[0] if given and given[0] is not None else {}
+        if not isinstance(inner, dict):
+            raise invalid(f"{group}: a JSON object is expected, not {inner!r}")
+        for name in names:
+            value = _either(inner, name)
+            found |= {f"{_snake(group)}.{_snake(name)}": value[0]} if value else {}
+    return found
+
+
+def _either(body: dict[str, Any], name: str) -> list[Any]:
+    return [body[key] for key in (name, _snake(name)) if key in body][:1]
+
+
+def _snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
+@router.delete("/experiments/delete")
+async def delete_many(visit: Asked, wish: Bulk) -> Response:
+    """Delete several experiments; the work goes on after the answer."""
+    return await _change_all(visit, wish, "delete")
+
+
+@router.delete("/experiments/{experiment_id}")
+async def delete(visit: Asked, experiment_id: int) -> Response:
+    """Delete an experiment with its checkpoints, metrics and logs; the work goes on after the answer."""
+    return await _change(visit, experiment_id, "delete")
+
+
+@router.post("/experiments/{experiment_id}/archive")
+async def archive(visit: Asked, experiment_id: int) -> Response:
+    """Out of the usual lists."""
+    return await _change(visit, experiment_id, "archive")
+
+
+@router.post("/experiments/{experiment_id}/unarchive")
+async def unarchive(visit: Asked, experiment_id: int) -> Response:
+    """Back in the usual lists."""
+    return await _change(visit, experiment_id, "unarchive")
+
+
+def _may_go(visit: UserVisit, experiment_id: int) -> None:
+    """Told here, so that it is no failure later; the checkpoints service sees to it anyhow."""
+    state = visit.catalogue.state
+    for version in state.versions.values():
+        registered = state.checkpoints.get(version.checkpoint)
+        if registered is not None and registered.experiment_id == experiment_id:
+            model = state.models[version.model_id].name
+            raise precondition(
+                f"experiment {experiment_id} cannot be deleted: its checkpoints are registered as model "
+                f"versions, such as {version.checkpoint} in model '{model}'"
+            )
+
+
+async def _change(visit: UserVisit, experiment_id: int, action: Action) -> Response:
+    if action == "delete":
+        _may_go(visit, experiment_id)
+    wish = ChangeExperiment(experiment_id=experiment_id, action=action, user=visit.user.username)
+    await visit.peers.command(wish)
+    return visit.answer({})
+
+
+@router.post("/experiments/move")
+async def move_many(visit: Asked, wish: BulkMove) -> Response:
+    """File several experiments under another project."""
+
+    def command(id: int) -> MoveExperiment:
+        project_id = wish.destination_project_id
+        return MoveExperiment(experiment_id=id, project_id=project_id, user=visit.user.username)
+
+    return await _command_all(visit, wish, command)
+
+
+@router.post("/experiments/{experiment_id}/move")
+async def move(visit: Asked, experiment_id: int, wish: ExperimentMove) -> Response:
+    """File an experiment under another project."""
+    project_id = wish.destination_project_id
+    command = MoveExperiment(experiment_id=experiment_id, project_id=project_id, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+def _add_bulk(action: Action) -> None:
+    async def change_all(visit: Asked, wish: Bulk) -> Response:
+        return await _change_all(visit, wish, action)
+
+    router.add_api_route(f"/experiments/{action}", change_all, methods=["POST"], name=f"{action} many")
+
+
+for _action in BULK_ACTIONS:
+    _add_bulk(_action)
+
+
+async def _change_all(visit: UserVisit, wish: Bulk, action: Action) -> Response:
+    def command(id: int) -> ChangeExperiment:
+        return ChangeExperiment(experiment_id=id, action=action, user=visit.user.username)
+
+    return await _command_all(visit, wish, command, action)
+
+
+async def _command_all(
+    visit: UserVisit, wish: Bulk, command: Callable[[int], Any], action: Action | None = None
+) -> Response:
+    results = []
+    for id in await _meant(visit, wish):
+        try:
+            if action == "delete":
+                _may_go(visit, id)
+            await visit.peers.command(command(id))
+            results.append({"id": id, "error": ""})
+        except Refused as refusal:
+            results.append({"id": id, "error": refusal.problem.message})
+    return visit.answer({"results": results})
+
+
+async def _meant(visit: UserVisit, wish: Bulk) -> list[int]:
+    if wish.filters is None:
+        return list(dict.fromkeys(wish.experiment_ids))
+    filters = wish.filters
+    wanted = ExperimentFilter(
+        name=filters.name,
+        description=filters.description,
+        labels=filters.labels,
+        archived=filters.archived,
+        states=enum_names("filters.states", filters.states, "STATE_", STATES),
+        users=users.names_of(visit.catalogue.state, [], filters.user_ids),
+        project_id=filters.project_id,
+        ids=wish.experiment_ids,
+        projects=visit.sight.projects(),
+    )
+
+    def read(connection: sa.Connection) -> list[int]:
+        return listing.all_experiments(connection, wanted)
+
+    found = await visit.catalogue.read(read)
+    return [id for id in found if id not in filters.excluded_experiment_ids]

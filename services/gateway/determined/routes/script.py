@@ -1,0 +1,128 @@
+"""What the script of a trial asks and states (REST spec, section 4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.events import trial as said
+from det_contracts.problems import invalid, precondition, unavailable
+from services.catalogue.waiting import Fact
+from services.gateway.determined.witness import Witness
+from services.gateway.http.bodies import Body
+from services.gateway.http.streaming import wait_until
+from services.gateway.http.visit import Asked, UserVisit
+
+ANSWER_PATIENCE_S = 10.0
+"""How long the search may take to say what comes next."""
+EARLY = ("EXITED_REASON_INVALID_HP", "EXITED_REASON_INIT_INVALID_HP")
+SPELLED = ("NaN", "Infinity", "-Infinity")
+router = APIRouter()
+
+
+class Operation(Body):
+    """The part of an operation that a script repeats."""
+
+    length: int
+
+
+class CompletedOperation(Body):
+    """POST /trials/{id}/searcher/completed_operation"""
+
+    op: Operation
+    searcher_metric: Any = None
+
+
+class EarlyExit(Body):
+    """POST /trials/{id}/early_exit"""
+
+    reason: str
+
+
+class Runner(Body):
+    """POST /trials/{id}/runner/metadata"""
+
+    state: str = ""
+
+
+@router.get("/trials/{trial_id}/searcher/operation")
+async def operation(visit: Asked, trial_id: int) -> Response:
+    """What the search wants of a trial now."""
+    witness = Witness(visit, trial_id)
+    op, completed = await witness.operation()
+    shown = None
+    if op is not None:
+        shown = {"validateAfter": {"requestId": witness.trial.request_id, "length": str(op.length)}}
+    return visit.answer({"op": shown, "completed": completed})
+
+
+@router.post("/trials/{trial_id}/searcher/completed_operation")
+async def complete(visit: Asked, trial_id: int, body: CompletedOperation) -> Response:
+    """State the searcher metric of an operation; answered when the search has said what comes next."""
+    witness = Witness(visit, trial_id)
+    run = witness.run
+    op, completed = await witness.operation()
+    if op is None:
+        raise precondition(f"trial {trial_id} has no operation to complete")
+    if body.op.length < op.length or (completed and body.op.length == op.length):
+        # An earlier one, or this one again: an answer got lost.
+        return visit.answer({})
+    if body.op.length != op.length:
+        raise invalid(f"the open operation of trial {trial_id} has length {op.length}, not {body.op.length}")
+    fact = said.OperationCompleted(
+        trial_id=trial_id, run=run, seq=op.seq, length=op.length, metric=_spelled(body.searcher_metric)
+    )
+    await witness.state(fact, f"completed-{trial_id}-{run}-{op.seq}")
+    await _answered(visit, trial_id, op.seq)
+    return visit.answer({})
+
+
+def _spelled(metric: Any) -> Any:
+    """JSON knows no infinities."""
+    if isinstance(metric, float) and not math.isfinite(metric):
+        return "NaN" if math.isnan(metric) else "Infinity" if metric > 0 else "-Infinity"
+    return metric
+
+
+async def _answered(visit: UserVisit, trial_id: int, seq: int) -> None:
+    def holds(state: Any) -> bool:
+        known = state.trials.get(trial_id)
+        return known is None or known.answered >= seq or known.ended_at is not None
+
+    await wait_until(visit, Fact(holds, (("trials", trial_id),)), ANSWER_PATIENCE_S)
+    if not holds(visit.catalogue.state):
+        raise unavailable(
+            f"the metric of trial {trial_id} is stored, but the searcher does not answer; try again"
+        )
+
+
+@router.post("/trials/{trial_id}/progress")
+async def progress(visit: Asked, trial_id: int) -> Response:
+    """How far the operation has come: a bare number, in the searcher's unit."""
+    witness, units = Witness(visit, trial_id), await visit.json()
+    if isinstance(units, bool) or not isinstance(units, int | float):
+        raise invalid(f"progress must be a number, not {units!r}")
+    await witness.state(said.Progressed(trial_id, witness.run, float(units)))
+    return visit.answer({})
+
+
+@router.post("/trials/{trial_id}/early_exit")
+async def exit_early(visit: Asked, trial_id: int, body: EarlyExit) -> Response:
+    """The script gives the trial up; a repeat changes nothing."""
+    witness = Witness(visit, trial_id)
+    if body.reason not in EARLY:
+        raise invalid(f"reason '{body.reason}' is none of {', '.join(EARLY)}")
+    fact = said.ExitedEarly(trial_id, witness.run, body.reason)
+    await witness.state(fact, f"early-{trial_id}-{witness.run}")
+    return visit.answer({})
+
+
+@router.post("/trials/{trial_id}/runner/metadata")
+async def describe_runner(visit: Asked, trial_id: int, body: Runner) -> Response:
+    """A short text about what the script does."""
+    witness = Witness(visit, trial_id)
+    await witness.state_for_all_to_see(said.StatusSet(trial_id, witness.run, body.state))
+    return visit.answer({})

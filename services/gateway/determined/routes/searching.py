@@ -1,0 +1,196 @@
+"""Experiments by filter, their labels, and the columns there are (REST spec, section 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.problems import Refused
+from services.catalogue import paging, search
+from services.catalogue.columns.column import Column
+from services.catalogue.columns.experiments import COLUMNS
+from services.catalogue.columns.values import HPARAM, STATISTICS, hyperparameters, known, telling
+from services.catalogue.domain import Experiment, State
+from services.catalogue.search import Lookup
+from services.gateway.asking.peers import Summary
+from services.gateway.determined.present.experiment import experiment
+from services.gateway.determined.routes.trials import show
+from services.gateway.http.answers import ColumnsThere, FoundExperiments, answering
+from services.gateway.http.query import NOTHING, Asking, Asks, Flag, Integer, Paged
+from services.gateway.http.visit import Asked, UserVisit
+from services.people import places
+
+router = APIRouter()
+AT_ONCE = 20
+"""Trials of one question: each may have thousands of metrics, and the answer must fit into a message."""
+LOOKED_AT = 200
+"""Newest experiments of a project whose metrics are offered as columns."""
+
+
+class ProjectAsked(Asking):
+    """In which project; 0: in all."""
+
+    project_id: Integer = 0
+
+
+class SearchAsked(Paged, ProjectAsked):
+    """GET /experiments-search"""
+
+    filter: str = ""
+    sort: str = ""
+    columns: list[str] = NOTHING
+    lean: Flag = False
+
+
+@router.get("/experiments-search", **answering(FoundExperiments))
+async def find(visit: Asked, query: Asks[SearchAsked]) -> Response:
+    """A page of experiments that fit a filter, each with its best trial.
+
+    Ours adds `lean`, without configurations and best trials, and `columns`, whose values each row then holds.
+    """
+    state, project = visit.catalogue.state, query.project_id
+    wish = search.read(query.filter, query.sort)
+    wanted = [known(name) for text in query.columns for name in text.split(",") if name]
+    if project:
+        places.project(state, project)
+        visit.see("project", project)
+    lookup = await visit.catalogue.columns.lookup(state, visit.peers, {*wish.names, *wanted})
+    sight = visit.sight
+    ids = sorted(sight.only(sight.experiment, state.experiments))
+    if project:
+        ids = [id for id in ids if state.experiments[id].project_id == project]
+    # In a thread: what takes 100 ms with 100,000 experiments would let everybody else wait.
+    ordered = await asyncio.to_thread(wish.answer, lookup, ids)
+    part = paging.experiments_span(query.window, len(ordered))
+    page = [state.experiments[id] for id in ordered[part.start : part.end] if id in state.experiments]
+    rows = await _rows(visit, page, query.lean)
+    if wanted:
+        rows = [row | {"values": _values(lookup, wanted, row["experiment"]["id"])} for row in rows]
+    return visit.answer({"experiments": rows, "pagination": part.pagination})
+
+
+async def _rows(visit: UserVisit, page: list[Experiment], lean: bool) -> list[dict[str, Any]]:
+    state = visit.catalogue.state
+    best = {} if lean else await _best_trials(visit, page)
+    progress = await visit.peers.progress([one.id for one in page if one.ended_at is None]) if lean else {}
+    return [
+        {
+            "experiment": experiment(one, state, progress=progress.get(one.id), lean=lean),
+            "bestTrial": best.get(one.best_trial),
+        }
+        for one in page
+        if one.id in state.experiments
+    ]
+
+
+async def _best_trials(visit: UserVisit, page: list[Experiment]) -> dict[int | None, Any]:
+    known_trials = visit.catalogue.state.trials
+    chosen = [known_trials[one.best_trial] for one in page if one.best_trial in known_trials]
+    return {one["id"]: one for one in await show(visit, chosen)}
+
+
+def _values(lookup: Lookup, wanted: list[str], id: int) -> dict[str, Any]:
+    return {name: lookup[name].get(id) for name in wanted}
+
+
+@router.get("/experiment/labels")
+async def labels(visit: Asked, query: Asks[ProjectAsked]) -> Response:
+    """All labels of experiments, the most used first."""
+    state = visit.catalogue.state
+    held = (state.experiments[id] for id in _held(visit, query.project_id))
+    used = Counter(label for one in held for label in one.labels)
+    return visit.answer({"labels": sorted(used, key=lambda label: (-used[label], label))})
+
+
+@router.get("/projects/{id}/columns", **answering(ColumnsThere))
+async def columns(visit: Asked, id: int) -> Response:
+    """What experiments of a project can be filtered and sorted by; of all experiments for the id 0."""
+    state = visit.catalogue.state
+    if id:
+        places.project(state, id)
+    found = [_own(column) for column in COLUMNS.values() if column.told]
+    held = _held(visit, id)
+    found += [
+        _column(f"{HPARAM}{name}", "UNSPECIFIED", "HYPERPARAMETERS", "text") for name in _hparams(state, held)
+    ]
+    metrics = await _metrics(visit, held[:LOOKED_AT])
+    return visit.answer({"columns": [*found, *metrics]})
+
+
+def _held(visit: UserVisit, project_id: int) -> list[int]:
+    """Ids of a project's experiments that may be seen, the newest first; of all for the id 0."""
+    state, sight = visit.catalogue.state, visit.sight
+    found = (one.id for one in state.experiments.values() if project_id in (0, one.project_id))
+    return sorted(sight.only(sight.experiment, found), reverse=True)
+
+
+@router.get("/projects/{id}/experiments/metric-ranges")
+async def metric_ranges(visit: Asked, id: int) -> Response:
+    """Between which values the columns of metrics lie in the newest experiments of a project."""
+    state = visit.catalogue.state
+    if id:
+        places.project(state, id)
+    trials = [telling(state.experiments[one]) for one in _held(visit, id)[:LOOKED_AT]]
+    asked = [trial for trial in trials if trial is not None]
+    found: dict[str, list[float]] = {}
+    for start in range(0, len(asked), AT_ONCE):
+        for told in (await visit.peers.summaries(asked[start : start + AT_ONCE])).values():
+            for name, value in _statistics(told):
+                found.setdefault(name, []).append(value)
+    ranges = [{"metricsName": name, "min": min(all), "max": max(all)} for name, all in sorted(found.items())]
+    return visit.answer({"ranges": ranges})
+
+
+def _statistics(told: Summary) -> Iterator[tuple[str, float]]:
+    """Each number of a trial's summary with the name of its column."""
+    for group, metrics in told.summary.items():
+        for name, values in metrics.items():
+            for statistic in STATISTICS:
+                value = values.get(statistic)
+                if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+                    yield f"{group}.{name}.{statistic}", value
+
+
+def _hparams(state: State, ids: list[int]) -> list[str]:
+    return sorted({name for id in ids for name in hyperparameters(state.submissions[id].config)})
+
+
+async def _metrics(visit: UserVisit, ids: list[int]) -> list[dict[str, str]]:
+    """Statistics of what the newest experiments reported; none while the metrics service is away."""
+    found: dict[str, list[str]] = {}
+    with contextlib.suppress(Refused):
+        found = await visit.peers.ask(queries.MetricNames(ids)) if ids else {}
+    return [
+        _column(f"{group}.{name}.{statistic}", "NUMBER", _LOCATIONS.get(group, "CUSTOM_METRIC"))
+        for group, names in found.items()
+        for name in names
+        for statistic in STATISTICS
+    ]
+
+
+_LOCATIONS = {"validation": "VALIDATIONS", "training": "TRAINING"}
+
+
+def _own(column: Column[Experiment]) -> dict[str, str]:
+    told = _column(column.name, column.type.word, "EXPERIMENT", column.type.look)
+    return told | {"displayName": column.title, "field": column.key or ""}
+
+
+def _column(name: str, kind: str, location: str, look: str = "number") -> dict[str, str]:
+    """Ours adds `look`, how pages show it, and `field`, where each row of a list holds it by itself."""
+    return {
+        "column": name,
+        "location": f"LOCATION_TYPE_{location}",
+        "type": f"COLUMN_TYPE_{kind}",
+        "displayName": name.removeprefix(HPARAM),
+        "look": look,
+        "field": "",
+    }

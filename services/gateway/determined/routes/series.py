@@ -1,0 +1,88 @@
+"""Series of metrics in buckets for charts, and whole, to take away (our addition; web UI spec, section 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts import queries
+from det_contracts.problems import invalid
+from services.gateway.determined import curves, exporting
+from services.gateway.http.query import NOTHING, Asks, Grouped, Integer, Integers, Number
+from services.gateway.http.streaming import Stream
+from services.gateway.http.visit import Asked
+
+router = APIRouter()
+MOST_BUCKETS = 10_000
+"""Of one series."""
+AT_ONCE = 25_000
+"""Buckets that one answer of the metrics service holds, were each metric in one group only."""
+
+
+class SeriesAsked(Grouped):
+    """GET /series"""
+
+    trial_ids: Integers = NOTHING
+    names: list[str] = NOTHING
+    x: str = "batches"
+    first: Number = Field(None, alias="from")
+    last: Number = Field(None, alias="to")
+    width: Integer = 1000
+
+
+class ExportAsked(Grouped):
+    """GET /trials/{trial_id}/metrics/export"""
+
+    format: str = ""
+
+
+NAMES = {"trial_id": "trialId", "non_finite": "nonFinite"}
+
+
+@router.get("/series")
+async def series(visit: Asked, query: Asks[SeriesAsked]) -> Response:
+    """Curves of trials in at most `width` buckets each, over batches, epoch, time or any metric.
+
+    What they hold is said at `det_contracts.queries.Buckets`.
+    """
+    ids = [visit.catalogue.trial(id).id for id in dict.fromkeys(query.trial_ids)]
+    names = list(dict.fromkeys(query.names))
+    visit.see("trial", *ids)
+    if not ids or not names:
+        raise invalid("trialIds must name at least one trial, and names at least one metric")
+    width = query.width
+    if not 0 < width <= MOST_BUCKETS:
+        raise invalid(f"width must be from 1 to {MOST_BUCKETS}, not {width}")
+    first, last = query.first, query.last
+    if first is not None and last is not None and last < first:
+        raise invalid(f"from and to must be a range, not {first} to {last}")
+    found: list[dict[str, Any]] = []
+    for some in curves.parts(ids, max(1, AT_ONCE // (width * len(names)))):
+        buckets = queries.Buckets(
+            trial_ids=some,
+            names=names,
+            group=query.group or None,
+            x=query.x or "batches",
+            first=first,
+            last=last,
+            width=width,
+        )
+        rows = await visit.peers.ask(buckets)
+        found += [{NAMES.get(name, name): value for name, value in row.items()} for row in rows]
+    return visit.answer({"series": found})
+
+
+@router.get("/trials/{trial_id}/metrics/export")
+async def export(visit: Asked, trial_id: int, query: Asks[ExportAsked]) -> Response:
+    """What a trial reported as one table: CSV, or Parquet where pyarrow is installed."""
+    trial = visit.catalogue.trial(trial_id)
+    form = exporting.form(query.format or "csv")
+    group = query.group or None
+    summary = (await visit.peers.summaries([trial.id])).get(trial.id)
+    columns = exporting.columns(summary.summary if summary else {}, group)
+    pages = visit.peers.reports([trial.id], group, archived=False)
+    headers = {"content-disposition": f'attachment; filename="trial-{trial.id}-metrics.{form.suffix}"'}
+    return Stream(form.write(columns, pages), media_type=form.media_type, headers=headers)

@@ -1,0 +1,123 @@
+"""Sessions and API tokens of people: shown, made and revoked (REST spec, section 2)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import CloseSession, CreateToken, RevokeToken
+from det_contracts.problems import invalid, not_found
+from services.catalogue.rights import judge, may
+from services.gateway.determined.present.user import access_token, session
+from services.gateway.http.bodies import TokenBody
+from services.gateway.http.query import Asking, Asks, Integer
+from services.gateway.http.visit import Asked, UserVisit
+from services.kit.authz.judge import Wish
+from services.people import sessions, tokens, users
+from services.people.domain import User
+
+router = APIRouter()
+
+
+class TokensAsked(Asking):
+    """GET /tokens"""
+
+    user_id: Integer = 0
+    username: str = ""
+
+
+@router.get("/users/{user_id}/sessions")
+async def list_sessions(visit: Asked, user_id: int) -> Response:
+    """Where a user is logged in, newest first; of others for administrators."""
+    _owner(visit, user_id)
+    state, now = visit.catalogue.state, time.time()
+    found = [(id, one) for id, one in sessions.of_user(state, user_id) if one.until > now]
+    found.sort(key=lambda pair: -pair[1].opened_at)
+    shown = [session(id, one, is_current=id == visit.session_id) for id, one in found]
+    return visit.answer({"sessions": shown})
+
+
+@router.delete("/users/{user_id}/sessions")
+async def revoke_others(visit: Asked, user_id: int) -> Response:
+    """Close all sessions of a user but the one that asks."""
+    _owner(visit, user_id)
+    found = [id for id, _ in sessions.of_user(visit.catalogue.state, user_id) if id != visit.session_id]
+    for id in found:
+        await _close(visit, id)
+    return visit.answer({"revoked": len(found)})
+
+
+@router.delete("/users/{user_id}/sessions/{session_id}")
+async def revoke_session(visit: Asked, user_id: int, session_id: str) -> Response:
+    """Close one session: its token is refused from now on."""
+    _owner(visit, user_id)
+    known = visit.catalogue.state.open_sessions.get(session_id)
+    if known is None or known.user_id != user_id:
+        raise not_found("session", session_id)
+    await _close(visit, session_id)
+    return visit.answer({})
+
+
+async def _close(visit: UserVisit, id: str) -> None:
+    await visit.peers.command(CloseSession(session_id=id, user=visit.user.username, revoked=True))
+
+
+@router.get("/tokens")
+async def list_tokens(visit: Asked, query: Asks[TokensAsked]) -> Response:
+    """API tokens of oneself, or as an administrator of another user (`userId`, `username`)."""
+    owner = _meant(visit, query.user_id, query.username)
+    now = time.time()
+    found = [one for one in sessions.tokens_of(visit.catalogue.state, owner.id) if one.until > now]
+    return visit.answer({"tokenInfo": [access_token(one) for one in found]})
+
+
+@router.post("/tokens")
+async def create_token(visit: Asked, body: TokenBody) -> Response:
+    """Make an API token for oneself; the answer is the only place where it is ever shown."""
+    owner = visit.person()
+    if body.user_id not in (0, owner.id):
+        raise invalid("an API token is made by its owner")
+    token, id = tokens.new_api_token(), secrets.token_hex(8)
+    await visit.peers.command(
+        CreateToken(
+            token_id=id,
+            user_id=owner.id,
+            name=body.name or body.description,
+            scope=body.scope,
+            digest=tokens.digest_of(token),
+            lives_s=body.days() * 86400,
+            user=owner.username,
+        )
+    )
+    made = visit.catalogue.state.tokens.get(id)
+    return visit.answer({"token": token, "tokenInfo": access_token(made) if made is not None else None})
+
+
+@router.delete("/tokens/{token_id}")
+async def revoke_token(visit: Asked, token_id: str) -> Response:
+    """Refuse an API token from now on: one of oneself, or as an administrator anybody's."""
+    known = visit.catalogue.state.tokens.get(token_id)
+    visit.person()
+    if known is None or not may(
+        visit.catalogue.state, visit.session(), Wish("own_account", "token", token_id)
+    ):
+        raise not_found("API token", token_id)
+    await visit.peers.command(RevokeToken(token_id=token_id, user=visit.user.username))
+    return visit.answer({})
+
+
+def _owner(visit: UserVisit, user_id: int) -> User:
+    """Whose sessions are meant; raises `Refused` (403) where that is not for the one who asks."""
+    found = users.by_id(visit.catalogue.state, user_id)
+    visit.person()
+    judge(visit.catalogue.state, visit.session(), Wish("own_account", "user", user_id))
+    return found
+
+
+def _meant(visit: UserVisit, user_id: int, username: str) -> User:
+    if username:
+        user_id = users.by_name(visit.catalogue.state, username).id
+    return _owner(visit, user_id or visit.user.id)

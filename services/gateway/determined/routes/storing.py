@@ -1,0 +1,89 @@
+"""Checkpoints that a script has stored (REST spec, section 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.responses import Response
+
+from det_contracts import ids
+from det_contracts.events.trial import CheckpointStored
+from det_contracts.problems import invalid, not_found, precondition
+from det_contracts.queries import StorageRefusal
+from services.catalogue.domain import Allocation
+from services.gateway.asking.peers import softly
+from services.gateway.determined.witness import Witness, run_spoken_for
+from services.gateway.http.bodies import Body
+from services.gateway.http.query import Asking, Asks, Integer
+from services.gateway.http.visit import Asked, UserVisit
+
+router = APIRouter()
+
+
+class Stored(Body):
+    """POST /checkpoints"""
+
+    task_id: str = ""
+    allocation_id: str = ""
+    uuid: str
+    resources: dict[str, int] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    state: str = "STATE_COMPLETED"
+
+
+class RefusalAsked(Asking):
+    """GET /trials/{trial_id}/storage-refusal"""
+
+    size_bytes: Integer = 0
+    """Of the checkpoint; 0 where that is not known yet."""
+
+
+@router.get("/trials/{trial_id}/storage-refusal")
+async def refusal(visit: Asked, trial_id: int, query: Asks[RefusalAsked]) -> Response:
+    """Why the trial may not store another checkpoint now; empty where it may (our addition).
+
+    Also empty while nobody knows: a checkpoint does not wait for that.
+    """
+    wish = StorageRefusal(trial_id, query.size_bytes)
+    found = await softly(visit.peers, wish, visit.catalogue.position)
+    return visit.answer({"reason": found.get("reason", "")})
+
+
+@router.post("/checkpoints")
+async def store(visit: Asked, body: Stored) -> Response:
+    """Register a checkpoint whose bytes are all in the storage; a repeat makes no second one."""
+    if not ids.is_token(body.uuid):
+        raise invalid(f"uuid '{body.uuid}' may hold letters, digits, - and _ only")
+    if body.state not in ("STATE_COMPLETED", "STATE_UNSPECIFIED"):
+        raise invalid(f"state is {body.state}: only what is complete is registered")
+    steps = body.metadata.get("steps_completed")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+        raise invalid(f"metadata.steps_completed is {steps!r}: it must be a whole number, at least 0")
+    allocation = _allocation(visit, body)
+    if allocation.trial_id is None:
+        raise precondition(f"allocation {allocation.id} is of no trial: it has no checkpoints")
+    witness = Witness(visit, allocation.trial_id)
+    if body.uuid not in visit.catalogue.state.checkpoints:
+        fact = CheckpointStored(
+            trial_id=allocation.trial_id,
+            experiment_id=allocation.experiment_id,
+            run=allocation.run,
+            task_id=allocation.task_id,
+            allocation_id=allocation.id,
+            uuid=body.uuid,
+            resources=body.resources,
+            metadata=body.metadata,
+            steps_completed=steps,
+        )
+        await witness.state_for_all_to_see(fact, f"checkpoint-{body.uuid}")
+    return visit.answer({})
+
+
+def _allocation(visit: UserVisit, body: Stored) -> Allocation:
+    """The run that stored it: the one that is named, else that of the token."""
+    known = run_spoken_for(visit, body.task_id, body.allocation_id)
+    if known is None or (body.task_id and known.task_id != body.task_id):
+        raise not_found(f"allocation of task '{body.task_id}'", body.allocation_id)
+    return known

@@ -1,0 +1,96 @@
+"""Log lines that tasks send by themselves (REST spec, section 8)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import subjects
+from det_contracts.problems import Problem, Refused, invalid
+from det_contracts.reports import LogBatch, LogLine
+from services.catalogue.rights import judge
+from services.gateway.determined.witness import append, run_spoken_for
+from services.gateway.http.visit import Asked, UserVisit
+from services.kit.authz.judge import Wish
+from services.kit.log import Draft
+
+AT_ONCE = 1000
+"""Lines in one message."""
+root = APIRouter()
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One line, in the words of the clients."""
+
+    task_id: str
+    log: str = ""
+    allocation_id: str | None = None
+    agent_id: str | None = None
+    rank_id: int | None = None
+    rank: int | None = None
+    timestamp: datetime | None = None
+    level: str | None = None
+    stdtype: str | None = None
+    source: str | None = None
+
+
+@root.post("/task-logs")
+async def ship(visit: Asked) -> Response:
+    """Take a list of lines."""
+    try:
+        said = await visit.json()
+        records = msgspec.convert(said if isinstance(said, list) else [said], list[Record], strict=False)
+    except msgspec.ValidationError as error:
+        raise invalid(f"the log records cannot be read: {error}") from None
+    for (task, allocation, agent, source), lines in _sorted(visit, records).items():
+        for start in range(0, len(lines), AT_ONCE):
+            batch = LogBatch(
+                task_id=task,
+                allocation_id=allocation,
+                worker_id=agent,
+                source=source,
+                offset=-1,
+                lines=lines[start : start + AT_ONCE],
+            )
+            draft = Draft(subjects.logs(task), msgspec.json.encode(batch), f"log-{uuid.uuid4().hex}")
+            await append(visit.backend.journal, draft)
+    return visit.answer({})
+
+
+Place = tuple[str, str, str, str]
+
+
+def _sorted(visit: UserVisit, records: list[Record]) -> dict[Place, list[LogLine]]:
+    session, found = visit.session(), dict[Place, list[LogLine]]()
+    for record in records:
+        allocation = _allocation(visit, record, session.allocation)
+        members = allocation.members
+        agent = record.agent_id or (members[0].worker_id if members else "")
+        place = (record.task_id, allocation.id, agent, record.source or "task")
+        found.setdefault(place, []).append(_line(record))
+    return found
+
+
+def _allocation(visit: UserVisit, record: Record, own: str) -> Any:
+    """The run that a line belongs to; raises `Refused` for another task's or an unknown one."""
+    known = run_spoken_for(visit, record.task_id, record.allocation_id or "")
+    if known is None or known.task_id != record.task_id:
+        raise invalid(f"allocation '{record.allocation_id or own}' of task '{record.task_id}' is not known")
+    if own and own != known.id:
+        raise Refused(Problem("permission_denied", f"the token is that of {own}, the line of {known.id}"))
+    judge(visit.catalogue.state, visit.session(), Wish("speak", "run", known.id))
+    return known
+
+
+def _line(record: Record) -> LogLine:
+    at = record.timestamp.timestamp() if record.timestamp else time.time()
+    level = (record.level or "").removeprefix("LOG_LEVEL_") or None
+    # Scripts outside of the cluster call it `rank`, and say 0 even when they are alone.
+    rank = record.rank_id if record.rank_id is not None else record.rank or None
+    return LogLine(at, record.stdtype or "stdout", level, rank, record.log.rstrip("\n"))

@@ -1,0 +1,63 @@
+"""Tasks and allocations (REST spec, sections 6 and 8)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import not_found
+from services.catalogue.domain import Allocation
+from services.gateway.determined.present import task
+from services.gateway.http.visit import Asked, UserVisit
+
+router = APIRouter()
+root = APIRouter()
+
+
+@router.get("/tasks")
+async def list_tasks(visit: Asked) -> Response:
+    """What waits or runs."""
+    ranks = await visit.peers.ranks()
+    return visit.answer({"allocationIdToSummary": _seen(visit, task.summaries(visit.catalogue.state, ranks))})
+
+
+def _seen(visit: UserVisit, found: dict[str, Any]) -> dict[str, Any]:
+    sight = visit.sight
+    return {id: found[id] for id in sight.only(sight.run, found)}
+
+
+@root.get("/tasks")
+async def list_raw(visit: Asked) -> Response:
+    """The same in the older form: a map, in snake_case."""
+    ranks = await visit.peers.ranks()
+    return visit.answer(_seen(visit, task.raw_summaries(visit.catalogue.state, ranks)))
+
+
+@router.get("/tasks/count")
+async def count(visit: Asked) -> Response:
+    """Tasks that people started, of those that wait or run."""
+    state, sight = visit.catalogue.state, visit.sight
+    live = Counter(state.allocations[id].kind for id in sight.only(sight.run, state.live))
+    found = {"commands": live["COMMAND"], "tensorboards": live["TENSORBOARD"], "notebooks": 0, "shells": 0}
+    return visit.answer(found)
+
+
+@router.get("/tasks/{task_id}")
+async def get(visit: Asked, task_id: str) -> Response:
+    """One task with its runs."""
+    runs = runs_of(visit, task_id)
+    return visit.answer({"task": task.task(task_id, runs, visit.catalogue.state)})
+
+
+def runs_of(visit: UserVisit, task_id: str) -> list[Allocation]:
+    """The runs of a task in order, at least one; raises `Refused` (not found)."""
+    found: list[Allocation] = []
+    allocations = visit.catalogue.state.allocations
+    while (one := allocations.get(f"{task_id}.{len(found) + 1}")) is not None:
+        found.append(one)
+    if not found:
+        raise not_found("task", task_id)
+    return found

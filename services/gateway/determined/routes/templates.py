@@ -1,0 +1,124 @@
+"""Templates: named partial configurations (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import expconf
+from det_contracts.commands import RemoveTemplate, SetTemplate
+from det_contracts.problems import not_found
+from services.catalogue import paging
+from services.gateway.http import records
+from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.bodies import TemplateBody
+from services.gateway.http.query import Asks, Paged
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.running.backend import Backend
+from services.gateway.submit import configuration, secrets
+from services.people import places
+from services.people.commands.templates import template_id
+from services.people.domain import Template
+
+router = APIRouter()
+
+
+def _shown(template: Template) -> dict[str, Any]:
+    return {
+        "name": template.name,
+        "config": expconf.masked(template.config),
+        "workspaceId": template.workspace_id,
+    }
+
+
+class TemplatesAsked(Paged):
+    """GET /templates"""
+
+    name: str = ""
+
+
+@router.get("/templates", **answering_page("templates", records.Template))
+async def templates(visit: Asked, query: Asks[TemplatesAsked]) -> Response:
+    """All templates, by name."""
+    part = query.name.lower()
+    known = sorted(visit.catalogue.state.templates.values(), key=lambda one: one.name)
+    sight = visit.sight
+    known = sight.only(lambda one: sight.workspace(one.workspace_id), known)
+    found = [_shown(one) for one in known if part in one.name.lower()]
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"templates": page, "pagination": pagination})
+
+
+def _template(visit: UserVisit, name: str) -> dict[str, Any]:
+    known = visit.catalogue.state.templates.get(template_id(name))
+    if known is None:
+        raise not_found("template", name)
+    return {"template": _shown(known)}
+
+
+@router.get("/templates/{name:path}", **answering_one("template", records.Template))
+async def template(visit: Asked, name: str) -> Response:
+    """One template."""
+    return visit.answer(_template(visit, name))
+
+
+def _with_secrets(backend: Backend, name: str, config: dict[str, Any]) -> dict[str, Any]:
+    """As it lies in the log; what is masked stays what it was in the template of that name."""
+    known, owner = backend.catalogue.state.templates.get(template_id(name)), secrets.of_template(name)
+    former = secrets.in_clear(known.config, owner, backend.sealer) if known is not None else {}
+    whole = secrets.filled(config, expconf.secrets_of(former))
+    if whole == former and known is not None:
+        # Sealed anew it would look like another one.
+        return known.config
+    return secrets.for_log(whole, owner, backend.sealer)
+
+
+async def _set(
+    visit: UserVisit, name: str, config: Any, replaces: bool | None, workspace_id: int = 0
+) -> Response:
+    known = template_id(name) in visit.catalogue.state.templates
+    whole = await configuration.of_template(visit.backend, visit.user.username, name, config)
+    whole = _with_secrets(visit.backend, name, whole)
+    command = SetTemplate(
+        name=name,
+        config=whole,
+        user=visit.user.username,
+        replaces=replaces,
+        workspace_id=workspace_id or (None if known else places.FIRST),
+    )
+    return visit.answer(_template(visit, await visit.create(command)))
+
+
+@router.post("/templates")
+async def create(visit: Asked, wish: TemplateBody) -> Response:
+    """Make a template; there must be none of its name."""
+    return await _set(visit, wish.name, wish.config, False, wish.workspace_id)
+
+
+@router.post("/templates/{name:path}")
+async def create_named(visit: Asked, name: str, wish: TemplateBody) -> Response:
+    """The same, with the name in the address."""
+    return await _set(visit, name, wish.config, False, wish.workspace_id)
+
+
+@router.put("/templates/{name:path}")
+async def put(visit: Asked, name: str, wish: TemplateBody) -> Response:
+    """Make a template, or replace the one of that name."""
+    return await _set(visit, name, wish.config, None, wish.workspace_id)
+
+
+@router.patch("/templates/{name:path}")
+async def patch(visit: Asked, name: str) -> Response:
+    """Replace a template's configuration; the request is the configuration itself, or holds it."""
+    body = await visit.json()
+    config = body.get("config", body) if isinstance(body, dict) else body
+    return await _set(visit, name, config, True)
+
+
+@router.delete("/templates/{name:path}")
+async def remove(visit: Asked, name: str) -> Response:
+    """Forget a template."""
+    await visit.peers.command(RemoveTemplate(name=name, user=visit.user.username))
+    return visit.answer({})

@@ -1,0 +1,92 @@
+"""Trials (REST spec, section 4)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import KillTrial
+from services.catalogue import listing
+from services.catalogue.domain import Trial
+from services.catalogue.shown import STATES, trial_state
+from services.gateway.asking.peers import Summary
+from services.gateway.determined.present.trial import trial
+from services.gateway.determined.workloads import Workloads, workloads
+from services.gateway.http.answers import Trial as Shape
+from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.query import NOTHING, Asks, Flag, Paged, names, one_of
+from services.gateway.http.visit import Asked, UserVisit
+
+router = APIRouter()
+SORTS = (*listing.TRIAL_SORTS, listing.DURATION)
+
+
+class TrialsAsked(Paged):
+    """GET /experiments/{id}/trials"""
+
+    states: Annotated[list[str], names("STATE_", STATES)] = NOTHING
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+    lean: Flag = False
+
+
+@router.get("/experiments/{experiment_id}/trials", **answering_page("trials", Shape))
+async def of_experiment(visit: Asked, experiment_id: int, query: Asks[TrialsAsked]) -> Response:
+    """A page of an experiment's trials; ours adds `lean`, without statistics of every metric."""
+    smaller = visit.catalogue.experiment(experiment_id).smaller_is_better
+    states, sort, window = query.states, query.sort_by, query.window
+    found = await visit.catalogue.read(
+        lambda connection: listing.trials(
+            connection, experiment_id, states, sort, window, smaller_is_better=smaller
+        )
+    )
+    known = visit.catalogue.state.trials
+    records = [known[id] for id in found.ids if id in known]
+    shown = await show(visit, records)
+    if query.lean:
+        shown = [{**one, "summaryMetrics": {}} for one in shown]
+    return visit.answer({"trials": shown, "pagination": found.span.pagination})
+
+
+async def show(visit: UserVisit, records: Sequence[Trial]) -> list[dict[str, Any]]:
+    """Trials with what only others know of them."""
+    summaries = await visit.peers.summaries([one.id for one in records if one.run])
+    waiting = {}
+    if any(trial_state(one) == "QUEUED" for one in records):
+        experiments = {one.experiment_id for one in records}
+        waiting = await visit.peers.waiting(experiments.pop() if len(experiments) == 1 else None)
+    state, now = visit.catalogue.state, time.time()
+    return [
+        trial(
+            one,
+            state,
+            summaries.get(one.id, Summary()),
+            now=now,
+            waits=waiting.get(one.allocation_id or "", ""),
+        )
+        for one in records
+    ]
+
+
+@router.get("/trials/{trial_id}", **answering_one("trial", Shape))
+async def get(visit: Asked, trial_id: int) -> Response:
+    """One trial."""
+    (shown,) = await show(visit, [visit.catalogue.trial(trial_id)])
+    return visit.answer({"trial": shown})
+
+
+@router.post("/trials/{trial_id}/kill")
+async def kill(visit: Asked, trial_id: int) -> Response:
+    """End one trial at once; its experiment goes on."""
+    await visit.peers.command(KillTrial(trial_id=trial_id, user=visit.user.username))
+    return visit.answer({})
+
+
+@router.get("/trials/{trial_id}/workloads")
+async def list_workloads(visit: Asked, trial_id: int, query: Asks[Workloads]) -> Response:
+    """What a trial did: training, validations, checkpoints."""
+    page, pagination = await workloads(visit, visit.catalogue.trial(trial_id), query)
+    return visit.answer({"workloads": page, "pagination": pagination})

@@ -1,0 +1,116 @@
+"""Experiments and trials that run outside of the cluster (REST spec, sections 3 and 4)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, cast, get_args
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts import ids
+from det_contracts.commands import CreateTrial, Ending, EndTrial, OpenRun
+from det_contracts.problems import invalid, unavailable
+from services.catalogue.domain import Trial
+from services.catalogue.waiting import Fact
+from services.gateway.determined.routes import experiments, trials
+from services.gateway.determined.witness import Witness
+from services.gateway.http.bodies import NewTrial, TrialPatch, TrialPut, TrialStart
+from services.gateway.http.streaming import wait_until
+from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit.configuration import TEXT_LIMIT_BYTES
+
+ALIVE = ("", "UNSPECIFIED", "ACTIVE", "QUEUED", "PULLING", "STARTING", "RUNNING")
+"""What a script that lives may call its state; a heartbeat names none."""
+ENDINGS = get_args(Ending)
+PATIENCE_S = 10.0
+LONGEST_NAME = 1000
+router = APIRouter()
+
+
+@router.put("/experiments/by-external-id/{external_id:path}")
+async def put_experiment(visit: Asked, external_id: str) -> Response:
+    """The experiment of that external id; made as by POST /experiments where there is none."""
+    _check_name(external_id)
+    return await experiments.submitted(visit, external_id)
+
+
+@router.post("/trials")
+async def create(visit: Asked, body: NewTrial) -> Response:
+    """Make a trial of an unmanaged experiment."""
+    return await _create(visit, body, str(uuid.uuid4()))
+
+
+@router.put("/trials")
+async def put(visit: Asked, body: TrialPut) -> Response:
+    """The trial of that external id in its experiment; made where there is none."""
+    external = body.external_trial_id
+    _check_name(external)
+    name = external if ids.is_token(external) else str(uuid.uuid5(uuid.NAMESPACE_OID, external))
+    return await _create(visit, body.create_trial_request, name)
+
+
+def _check_name(external_id: str) -> None:
+    if not 0 < len(external_id) <= LONGEST_NAME:
+        raise invalid(f"an external id has 1 to {LONGEST_NAME} characters, not {len(external_id)}")
+
+
+async def _create(visit: UserVisit, body: NewTrial, request_id: str) -> Response:
+    id = body.experiment_id
+    if len(msgspec.json.encode(body.hparams)) > TEXT_LIMIT_BYTES:
+        raise invalid(f"the hyperparameters are larger than {TEXT_LIMIT_BYTES} bytes")
+    name = await visit.create(
+        CreateTrial(experiment_id=id, request_id=request_id, hparams=body.hparams, user=visit.user.username)
+    )
+    return await _show(visit, await _announced(visit, id, ids.trial_task_id(id, name)))
+
+
+async def _announced(visit: UserVisit, experiment_id: int, task_id: str) -> Trial:
+    """A trial, once it has its number."""
+    found: list[Trial] = []
+
+    def holds(_: Any) -> bool:
+        known = visit.catalogue.trial_of_task(task_id)
+        found.extend([known] if known is not None else [])
+        return known is not None
+
+    await wait_until(visit, Fact(holds, (("experiments", experiment_id),)), PATIENCE_S)
+    if not found:
+        raise unavailable("the trial will be made, but the searcher does not answer; try again")
+    return found[-1]
+
+
+async def _show(visit: UserVisit, known: Trial) -> Response:
+    (shown,) = await trials.show(visit, [known])
+    return visit.answer({"trial": shown})
+
+
+@router.post("/trials/{trial_id}/start")
+async def start(visit: Asked, trial_id: int, body: TrialStart) -> Response:
+    """A script begins to run a trial; with `resume` it goes on from the trial's latest checkpoint."""
+    visit.catalogue.trial(trial_id)
+    command = OpenRun(trial_id=trial_id, resume=body.resume, user=visit.user.username)
+    opened = await visit.peers.command(command)
+    return visit.answer(
+        {
+            "trialRunId": opened["run"],
+            "latestCheckpoint": opened["checkpoint"],
+            "stepsCompleted": opened["steps_completed"],
+        }
+    )
+
+
+@router.patch("/trials/{trial_id}")
+async def patch(visit: Asked, trial_id: int, body: TrialPatch) -> Response:
+    """A script says that it lives, or how it ended."""
+    witness = Witness(visit, trial_id)
+    state = body.state.removeprefix("STATE_")
+    if state in ENDINGS:
+        command = EndTrial(trial_id=trial_id, state=cast(Ending, state), user=visit.user.username)
+        await visit.peers.command(command)
+    elif state in ALIVE:
+        await witness.beat()
+    else:
+        raise invalid(f"state is {body.state}: a script may say RUNNING, or {', '.join(ENDINGS)} at its end")
+    return await _show(visit, visit.catalogue.trial(trial_id))

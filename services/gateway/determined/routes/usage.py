@@ -1,0 +1,48 @@
+"""How the cluster was used, and which workers are away (our addition to the REST surface)."""
+
+from __future__ import annotations
+
+import time
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.problems import invalid
+from services.catalogue import usage
+from services.gateway.http.query import Asking, Asks, Integer
+from services.gateway.http.visit import Asked
+
+router = APIRouter()
+MOST_DAYS = 366
+
+
+class DaysAsked(Asking):
+    """How far back; 0 for as far as is usual."""
+
+    days: Integer | None = None
+
+
+def _since(query: DaysAsked, default_days: int) -> float:
+    days = default_days if query.days is None else query.days
+    if not 1 <= days <= MOST_DAYS:
+        raise invalid(f"days must be from 1 to {MOST_DAYS}, not {days}")
+    return time.time() - days * usage.DAY_S
+
+
+@router.get("/cluster/slots")
+async def strips(visit: Asked, query: Asks[DaysAsked]) -> Response:
+    """What ran on each slot in the last days."""
+    return visit.answer({"slots": usage.strips(visit.catalogue.state, _since(query, 1), visit.sight.run)})
+
+
+@router.get("/cluster/usage")
+async def by_day(visit: Asked, query: Asks[DaysAsked]) -> Response:
+    """Slot hours by day, user and label."""
+    found = usage.by_day(visit.catalogue.state, _since(query, 30), time.time())
+    return visit.answer({"usage": found})
+
+
+@router.get("/cluster/away")
+async def away(visit: Asked, query: Asks[DaysAsked]) -> Response:
+    """Workers that left or were lost in the last days."""
+    return visit.answer({"agents": usage.away(visit.catalogue.state, _since(query, 7), visit.sight.run)})

@@ -1,0 +1,152 @@
+"""Who there is (REST spec, section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import KeepSettings, Password, SetPassword, SetUser
+from det_contracts.events.gateway import AgentUser, Setting
+from det_contracts.problems import invalid
+from services.catalogue import paging
+from services.gateway.determined.present.user import user
+from services.gateway.http import records
+from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.bodies import AgentUserBody, SettingsBody, UserBody, UserCreation
+from services.gateway.http.query import Asks, Paged
+from services.gateway.http.visit import Asked, UserVisit
+from services.kit import passwords
+from services.people import users
+
+router = APIRouter()
+
+
+@router.get("/users", **answering_page("users", records.User))
+async def list_users(visit: Asked, query: Asks[Paged]) -> Response:
+    """All users, by id."""
+    found = [user(one) for one in users.everybody(visit.catalogue.state)]
+    page, pagination = paging.cut(found, query.window)
+    return visit.answer({"users": page, "pagination": pagination})
+
+
+@router.post("/users")
+async def create(visit: Asked, wish: UserCreation) -> Response:
+    """Make a user; for administrators."""
+    told = wish.user
+    password = await _password(visit, wish.password, is_hashed=wish.is_hashed)
+    id = await visit.create(
+        SetUser(
+            username=told.username or "",
+            admin=bool(told.admin),
+            active=told.active is not False,
+            remote=bool(told.remote),
+            display_name=told.display_name or "",
+            agent_user=_agent_user(told.agent_user_group),
+            password=password,
+            user=visit.user.username,
+        )
+    )
+    return _answer(visit, id)
+
+
+@router.get("/users/setting")
+async def settings(visit: Asked) -> Response:
+    """What pages keep for a user."""
+    kept = visit.catalogue.state.settings.get(visit.user.id)
+    return visit.answer(
+        {
+            "settings": [
+                {"storagePath": one.storage_path, "key": one.key, "value": one.value}
+                for one in (kept.settings if kept is not None else ())
+            ]
+        }
+    )
+
+
+@router.post("/users/setting")
+async def keep_settings(visit: Asked, body: SettingsBody) -> Response:
+    """Keep some settings for oneself, over older ones of the same path and key."""
+    given = [*body.settings, *([body.setting] if body.setting is not None else [])]
+    settings = tuple(Setting(one.storage_path, one.key, one.value) for one in given)
+    return await _keep(visit, settings, forget=False)
+
+
+@router.post("/users/setting/reset")
+async def forget_settings(visit: Asked) -> Response:
+    """Forget all of them."""
+    return await _keep(visit, (), forget=True)
+
+
+async def _keep(visit: UserVisit, settings: tuple[Setting, ...], *, forget: bool) -> Response:
+    command = KeepSettings(user_id=visit.user.id, settings=settings, forget=forget, user=visit.user.username)
+    await visit.peers.command(command)
+    return visit.answer({})
+
+
+@router.get("/users/{username}/by-username")
+async def by_username(visit: Asked, username: str) -> Response:
+    """One user."""
+    return visit.answer({"user": user(users.by_name(visit.catalogue.state, username))})
+
+
+@router.get("/users/{user_id}", **answering_one("user", records.User))
+async def by_id(visit: Asked, user_id: int) -> Response:
+    """One user."""
+    return _answer(visit, user_id)
+
+
+@router.patch("/users/{user_id}")
+async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
+    """Change what is given of a user: of others, and but for the shown name, for administrators."""
+    users.by_id(visit.catalogue.state, user_id)
+    given: dict[str, Any] = {
+        name: value
+        for name in ("username", "admin", "active", "remote", "display_name")
+        if (value := getattr(wish, name)) is not None
+    }
+    if wish.agent_user_group is not None:
+        given["agent_user"] = _agent_user(wish.agent_user_group)
+    if wish.password is not None:
+        visit.person()
+        given["password"] = await _password(visit, wish.password, is_hashed=wish.is_hashed)
+    await visit.peers.command(SetUser(user_id=user_id, user=visit.user.username, **given))
+    return _answer(visit, user_id)
+
+
+@router.post("/users/{user_id}/password")
+async def set_password(visit: Asked, user_id: int) -> Response:
+    """Give oneself another password, or as an administrator somebody else; sessions from before end.
+
+    The request is the password as clients send it at login, as a JSON string.
+    """
+    visit.person()
+    users.by_id(visit.catalogue.state, user_id)
+    text = await visit.json()
+    if not isinstance(text, str):
+        raise invalid("the request: a JSON string is expected, the new password")
+    password = await _password(visit, text, is_hashed=True)
+    command = SetPassword(user_id=user_id, password=password, user=visit.user.username)
+    await visit.peers.command(command)
+    return _answer(visit, user_id)
+
+
+def _answer(visit: UserVisit, id: int) -> Response:
+    return visit.answer({"user": user(users.by_id(visit.catalogue.state, id))})
+
+
+async def _password(visit: UserVisit, text: str | None, *, is_hashed: bool) -> Password:
+    sent = text or ""
+    sent = sent if is_hashed else passwords.hashed(sent)
+    return await visit.backend.limits.passwords.run(visit.address, passwords.kept, sent)
+
+
+def _agent_user(told: AgentUserBody | None) -> AgentUser | None:
+    if told is None:
+        return None
+    return msgspec.convert(
+        {"uid": told.agent_uid, "gid": told.agent_gid, "user": told.agent_user, "group": told.agent_group},
+        AgentUser,
+    )

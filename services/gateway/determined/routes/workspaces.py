@@ -1,0 +1,205 @@
+"""Workspaces and their projects (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
+from det_contracts.events.gateway import Note
+from services.catalogue import paging
+from services.gateway.determined.present import workspace as present
+from services.gateway.http import records
+from services.gateway.http.answers import answering_one, answering_page
+from services.gateway.http.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
+from services.gateway.http.query import Asks, MaybeFlag, Paged, one_of
+from services.gateway.http.visit import Asked, UserVisit
+from services.people import places
+
+router = APIRouter()
+SORTS = {"ID": "id", "NAME": "name"}
+
+
+class PlacesAsked(Paged):
+    """Which workspaces, or projects of one."""
+
+    name: str = ""
+    name_case_sensitive: str = ""
+    archived: MaybeFlag = None
+    sort_by: Annotated[str, one_of("SORT_BY_", SORTS)] = "ID"
+
+
+def _workspace(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    shown = present.workspace(places.workspace(state, id), state, visit.user.username)
+    return visit.answer({"workspace": shown})
+
+
+def _project(visit: UserVisit, id: int) -> Response:
+    state = visit.catalogue.state
+    return visit.answer({"project": present.project(places.project(state, id), state)})
+
+
+def _page(visit: UserVisit, query: PlacesAsked, noun: str, found: list[dict[str, Any]]) -> Response:
+    name, archived, window = query.name.lower(), query.archived, query.window
+    exactly = query.name_case_sensitive
+    found = [one for one in found if name in one["name"].lower() and archived in (None, one["archived"])]
+    found = [one for one in found if exactly in ("", one["name"])]
+    by = SORTS[query.sort_by]
+    # Pinned ones come first in either direction.
+    found.sort(key=lambda one: (one.get("pinned", False) is window.descending, one[by], one["id"]))
+    page, pagination = paging.cut(found, window)
+    return visit.answer({noun: page, "pagination": pagination})
+
+
+@router.get("/workspaces", **answering_page("workspaces", records.Workspace))
+async def workspaces(visit: Asked, query: Asks[PlacesAsked]) -> Response:
+    """All workspaces, pinned ones first."""
+    state, viewer = visit.catalogue.state, visit.user.username
+    sight = visit.sight
+    seen = sight.only(lambda one: sight.workspace(one.workspace_id), places.workspaces(state).values())
+    found = [present.workspace(one, state, viewer) for one in seen]
+    return _page(visit, query, "workspaces", found)
+
+
+@router.post("/workspaces")
+async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
+    """Make a workspace."""
+    wish.check()
+    command = SetWorkspace(name=wish.name or "", user=visit.user.username)
+    return _workspace(visit, await visit.create(command))
+
+
+@router.get("/workspaces/{id}", **answering_one("workspace", records.Workspace))
+async def get_workspace(visit: Asked, id: int) -> Response:
+    """One workspace."""
+    return _workspace(visit, id)
+
+
+async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
+    await visit.peers.command(SetWorkspace(workspace_id=id, user=visit.user.username, **changes))
+
+
+@router.patch("/workspaces/{id}")
+async def rename_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
+    """Give a workspace another name."""
+    wish.check()
+    places.workspace(visit.catalogue.state, id)
+    if wish.name is not None:
+        await _change_workspace(visit, id, name=wish.name)
+    return _workspace(visit, id)
+
+
+@router.delete("/workspaces/{id}")
+async def remove_workspace(visit: Asked, id: int) -> Response:
+    """Forget a workspace that holds no experiments."""
+    await visit.peers.command(RemoveWorkspace(workspace_id=id, user=visit.user.username))
+    return visit.answer({"completed": True})
+
+
+def _add_workspace_switch(verb: str, changes: dict[str, bool]) -> None:
+    async def switch(visit: Asked, id: int) -> Response:
+        await _change_workspace(visit, id, **changes)
+        return visit.answer({})
+
+    router.add_api_route(f"/workspaces/{{id}}/{verb}", switch, methods=["POST"], name=f"{verb} a workspace")
+
+
+for _verb, _changes in (
+    ("archive", {"archived": True}),
+    ("unarchive", {"archived": False}),
+    ("pin", {"pinned": True}),
+    ("unpin", {"pinned": False}),
+):
+    _add_workspace_switch(_verb, _changes)
+
+
+@router.get("/workspaces/{id}/projects", **answering_page("projects", records.Project))
+async def projects(visit: Asked, id: int, query: Asks[PlacesAsked]) -> Response:
+    """The projects of a workspace."""
+    state = visit.catalogue.state
+    places.workspace(state, id)
+    own = [one for one in places.projects(state).values() if one.workspace_id == id]
+    return _page(visit, query, "projects", [present.project(one, state) for one in own])
+
+
+@router.post("/workspaces/{id}/projects")
+async def create_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
+    """Make a project in a workspace."""
+    command = SetProject(
+        workspace_id=id,
+        name=wish.name or "",
+        description=wish.description or "",
+        user=visit.user.username,
+    )
+    return _project(visit, await visit.create(command))
+
+
+@router.get("/projects/{id}", **answering_one("project", records.Project))
+async def get_project(visit: Asked, id: int) -> Response:
+    """One project."""
+    return _project(visit, id)
+
+
+async def _change_project(visit: UserVisit, id: int, **changes: Any) -> Response:
+    given = {name: value for name, value in changes.items() if value is not None}
+    await visit.peers.command(SetProject(project_id=id, user=visit.user.username, **given))
+    return _project(visit, id)
+
+
+@router.patch("/projects/{id}")
+async def change_project(visit: Asked, id: int, wish: ProjectBody) -> Response:
+    """Change name or description."""
+    return await _change_project(visit, id, name=wish.name, description=wish.description)
+
+
+@router.delete("/projects/{id}")
+async def remove_project(visit: Asked, id: int) -> Response:
+    """Forget a project that holds no experiments."""
+    await visit.peers.command(RemoveProject(project_id=id, user=visit.user.username))
+    return visit.answer({"completed": True})
+
+
+@router.post("/projects/{id}/archive")
+async def archive_project(visit: Asked, id: int) -> Response:
+    """No experiments go there from now on."""
+    await _change_project(visit, id, archived=True)
+    return visit.answer({})
+
+
+@router.post("/projects/{id}/unarchive")
+async def unarchive_project(visit: Asked, id: int) -> Response:
+    """Experiments may go there again."""
+    await _change_project(visit, id, archived=False)
+    return visit.answer({})
+
+
+@router.post("/projects/{id}/move")
+async def move_project(visit: Asked, id: int, wish: ProjectMove) -> Response:
+    """Into another workspace."""
+    await _change_project(visit, id, workspace_id=wish.destination_workspace_id)
+    return visit.answer({})
+
+
+@router.post("/projects/{id}/notes")
+async def add_note(visit: Asked, id: int, wish: NoteBody) -> Response:
+    """One more note."""
+    known = places.project(visit.catalogue.state, id).notes
+    notes = (*known, Note(wish.name, wish.contents))
+    await visit.create(SetProject(project_id=id, notes=notes, user=visit.user.username))
+    return _notes(visit, id)
+
+
+@router.put("/projects/{id}/notes")
+async def put_notes(visit: Asked, id: int, wish: NotesBody) -> Response:
+    """All notes."""
+    await _change_project(visit, id, notes=tuple(Note(note.name, note.contents) for note in wish.notes))
+    return _notes(visit, id)
+
+
+def _notes(visit: UserVisit, id: int) -> Response:
+    told = msgspec.to_builtins(places.project(visit.catalogue.state, id).notes)
+    return visit.answer({"notes": told})

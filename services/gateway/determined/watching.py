@@ -1,0 +1,77 @@
+"""Answers that change while somebody looks: told again until what they tell of is over."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from det_contracts.problems import invalid
+from services.catalogue.domain import State
+from services.catalogue.waiting import Fact
+from services.gateway.http.query import Periodic
+from services.gateway.http.visit import UserVisit
+
+PERIOD_S = 30.0
+Pages = AsyncIterator[list[Any]]
+
+
+def period_s(query: Periodic) -> float:
+    """How often the client wants to hear, in seconds (`periodSeconds`); raises `Refused` below 0."""
+    wanted = query.period_seconds
+    if wanted < 0:
+        raise invalid(f"period_seconds must not be {wanted}; 0 means every {PERIOD_S:.0f} s")
+    return wanted or PERIOD_S
+
+
+async def watched(
+    visit: UserVisit,
+    ask: Callable[[], Awaitable[Any]],
+    is_over: Fact,
+    every_s: float,
+) -> Pages:
+    """What `ask` answers, whenever that has changed; the last time once `is_over` holds."""
+    told: Any = None
+    while True:
+        # Asked before the answer: what is over by now will be in it.
+        over = is_over.holds(visit.catalogue.state)
+        found = await ask()
+        if found != told:
+            told = found
+            yield [found]
+        if over:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(every_s):
+                await visit.catalogue.until(is_over)
+        visit.recheck()
+
+
+def experiments_over(ids: list[int]) -> Fact:
+    """Whether all of these experiments have ended, or are gone."""
+
+    def over(state: State) -> bool:
+        found = (state.experiments.get(id) for id in ids)
+        return all(one is None or one.ended_at is not None for one in found)
+
+    return Fact(over, tuple(("experiments", id) for id in ids))
+
+
+def trial_over(id: int) -> Fact:
+    """Whether a trial has ended, or is gone."""
+
+    def over(state: State) -> bool:
+        known = state.trials.get(id)
+        return known is None or known.ended_at is not None
+
+    return Fact(over, (("trials", id),))
+
+
+def runs_over(ids: list[str]) -> Fact:
+    """Whether none of these allocations lives."""
+    return Fact(lambda state: all(id not in state.live for id in ids), tuple(("live", id) for id in ids))
+
+
+ALREADY = Fact(lambda _: True, ())
+"""What is asked for once is over when it is answered."""

@@ -1,0 +1,188 @@
+"""Says for a script what it would state itself if it could reach the message bus.
+
+Scripts with another SDK than ours, and people's own programs, use the REST API. What they say goes through
+the same intake, into the same log, as the same events.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import time
+import uuid
+from typing import Any
+
+import msgspec
+
+from det_contracts import codec, subjects
+from det_contracts.envelope import Recorded, Unknown
+from det_contracts.events import scheduler, searcher
+from det_contracts.events import trial as said
+from det_contracts.nesting import VALUE_LEVELS, is_too_deep
+from det_contracts.problems import Problem, Refused, invalid, precondition, unavailable
+from det_contracts.reports import ReportBatch, Series
+from services.catalogue.domain import Allocation, Trial
+from services.catalogue.rights import judge
+from services.gateway.http.visit import UserVisit
+from services.kit.authz.judge import Wish
+from services.kit.log import Draft, NotConfirmed, TooLarge
+from services.kit.records import read_event
+
+MOST_BYTES = 7 * 1024 * 1024
+"""Of one report; the broker takes a little more in one message."""
+
+
+class Witness:
+    """One trial's present run, spoken for by whoever may."""
+
+    def __init__(self, visit: UserVisit, trial_id: int) -> None:
+        """Raises `Refused`: no such trial (404), or the session is that of another run or user (403)."""
+        self.trial: Trial = visit.catalogue.trial(trial_id)
+        session = visit.session()
+        allocation = visit.catalogue.state.allocations.get(session.allocation)
+        if allocation is not None and allocation.trial_id != trial_id:
+            message = f"the token is that of {allocation.id}, which does not belong to trial {trial_id}"
+            raise Refused(Problem("permission_denied", message))
+        judge(visit.catalogue.state, session, Wish("speak", "trial", trial_id))
+        self._unmanaged = visit.catalogue.experiment(self.trial.experiment_id).unmanaged
+        self._catalogue = visit.catalogue
+        self._journal = visit.backend.journal
+        self._beats = visit.backend.beats
+        self._key = visit.backend.token_key
+        self._actor = f"trial:{trial_id}" if session.allocation else f"user:{session.user}"
+
+    @property
+    def run(self) -> int:
+        """The present run; raises `Refused` (400) before the first, and for what was stopped elsewhere."""
+        if self._unmanaged and self.trial.own == "CANCELED":
+            raise precondition(
+                f"trial {self.trial.id} is canceled, and is listened to no more: {self.trial.reason}"
+            )
+        if not self.trial.run:
+            raise precondition(f"trial {self.trial.id} has not started: it has no run to speak for yet")
+        return self.trial.run
+
+    @property
+    def reporting_run(self) -> int:
+        """The run whose reports count: 0 before the first, for what was measured elsewhere."""
+        return self.run if self._unmanaged or self.trial.run else 0
+
+    async def state(self, event: Any, id: str = "") -> None:
+        """State a fact, stored when this returns; with an `id`, repeats of it are one."""
+        if self._unmanaged:
+            await self.beat()
+        await self._state(event, id)
+
+    async def state_for_all_to_see(self, event: Any, id: str = "") -> None:
+        """State a fact, and return when lists and pages show it; raises `Refused` where that takes long."""
+        if self._unmanaged:
+            await self.beat()
+        position = await self._state(event, id)
+        await self._catalogue.reach_stated(position)
+
+    async def beat(self) -> None:
+        """Give a sign of life, unless there was one a moment ago; raises `Refused` for managed trials."""
+        if not self._unmanaged:
+            raise precondition(f"trial {self.trial.id} is managed: the cluster runs it, and knows its state")
+        # Not what the log says: that would be asked again and again while the intake is away.
+        if self._beats.is_due(self.trial.id, self.run, time.monotonic()):
+            await self._state(said.Heartbeat(self.trial.id, self.run))
+            self._beats.note(self.trial.id, self.run, time.monotonic())
+
+    async def _state(self, event: Any, id: str = "") -> int:
+        """Store a fact in WITNESS; returns its position there."""
+        id = self._unguessable(id) if id else os.urandom(16).hex()
+        body = codec.encode(event, id=id, actor=self._actor, at=time.time())
+        _check(body)
+        try:
+            codec.decode(body, 0)
+        except codec.BadRecord as error:
+            raise invalid(str(error.__cause__)) from None
+        return await append(self._journal, Draft(subjects.witness_by_rest(self.trial.id), body, id))
+
+    def _unguessable(self, id: str) -> str:
+        """The same for a fact at each gateway; no script can use it first and have the fact dropped."""
+        return hmac.new(self._key, id.encode(), "sha256").hexdigest()[:32]
+
+    async def report(self, *series: Series) -> int:
+        """Store reports of the present run; returns their position in REPORTS."""
+        if self._unmanaged:
+            await self.beat()
+        search = self._catalogue.submission(self.trial.experiment_id).config["searcher"]
+        batch = ReportBatch(
+            trial_id=self.trial.id,
+            experiment_id=self.trial.experiment_id,
+            run=self.reporting_run,
+            number=0,
+            searcher_metric=search["metric"],
+            smaller_is_better=search.get("smaller_is_better", True),
+            series=list(series),
+        )
+        body = msgspec.json.encode(batch)
+        if len(body) > MOST_BYTES:
+            message = f"the metrics have {len(body)} bytes; one report is limited to {MOST_BYTES}"
+            raise Refused(Problem("exhausted", message))
+        _check(body)
+        subject = subjects.reports(batch.trial_id)
+        return await append(self._journal, Draft(subject, body, f"report-{uuid.uuid4().hex}"))
+
+    async def operation(self) -> tuple[searcher.OperationSet | None, bool]:
+        """The newest operation, and whether nothing of it is left to do."""
+        newest = await self._last(searcher.OperationSet, self.trial.id)
+        idled = await self._last(searcher.TrialIdled, self.trial.id)
+        over = self.trial.ended_at is not None
+        return newest, over or (newest is not None and idled is not None and idled.seq >= newest.seq)
+
+    async def _last(self, record: type, key: object) -> Any:
+        return await last(self._journal, record, key)
+
+
+def run_spoken_for(visit: UserVisit, task_id: str, allocation_id: str = "") -> Allocation | None:
+    """The run that a script means: the one it names, else that of its token, else its task's if unmanaged."""
+    id = allocation_id or visit.session().allocation
+    found = visit.catalogue.state.allocations.get(id) if id else run_outside(visit, task_id)
+    known: Allocation | None = found
+    return known
+
+
+def run_outside(visit: UserVisit, task_id: str) -> Allocation | None:
+    """The newest run of an unmanaged trial: scripts outside of the cluster know its task only."""
+    state, trial = visit.catalogue.state, visit.catalogue.trial_of_task(task_id)
+    if trial is None or not state.experiments[trial.experiment_id].unmanaged:
+        return None
+    known: Allocation | None = state.allocations.get(trial.allocation_id or "")
+    return known
+
+
+def _check(body: bytes) -> None:
+    if is_too_deep(body):
+        raise invalid(f"what is told nests too deep: a value may have {VALUE_LEVELS} levels")
+
+
+async def was_asked_to_leave(journal: Any, allocation_id: str) -> bool:
+    """Whether the log holds a request to leave; also for runs that a gateway saved before it knew of such."""
+    return await last(journal, scheduler.PreemptRequested, allocation_id) is not None
+
+
+async def last(journal: Any, record: type, key: object) -> Any:
+    """The newest event of a kind about something; None when there is none."""
+    found = await newest(journal, record, key)
+    return found.event if found is not None else None
+
+
+async def newest(journal: Any, record: type, key: object) -> Recorded | None:
+    """The same with its time and place."""
+    name = next(kind.name for kind in codec.kinds() if kind.record is record)
+    stored = await journal.last(subjects.control(name, key))
+    recorded = read_event(stored) if stored is not None else None
+    return None if recorded is None or type(recorded.event) is Unknown else recorded
+
+
+async def append(journal: Any, draft: Draft) -> int:
+    """Store a message; raises `Refused` (503) when the log does not say that it has it."""
+    try:
+        return int(await journal.append(draft))
+    except TooLarge as error:
+        raise invalid(f"this is too large for the log ({error}); send less at once") from error
+    except NotConfirmed as error:
+        raise unavailable(f"the log does not take it ({error}); try again") from error

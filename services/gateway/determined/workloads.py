@@ -1,0 +1,108 @@
+"""What a trial did, in the order that was asked for (REST spec, section 4)."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Annotated
+
+from services.catalogue import paging
+from services.catalogue.domain import Checkpoint, Trial
+from services.catalogue.paging import Span
+from services.gateway.asking.peers import Report
+from services.gateway.determined.present.metrics import VALIDATION, checkpoint_workload, workload
+from services.gateway.determined.reported import report_count, report_window
+from services.gateway.http.query import Flag, Grouped, Paged, one_of
+from services.gateway.http.visit import UserVisit
+
+FILTERS = ("ALL", "CHECKPOINT", "VALIDATION", "CHECKPOINT_OR_VALIDATION")
+BATCHES = ("", "batches", "total_batches", "totalBatches")
+Workload = dict[str, object]
+
+
+class Workloads(Paged, Grouped):
+    """Which of what a trial did is asked for."""
+
+    filter: Annotated[str, one_of("FILTER_OPTION_", FILTERS)] = "ALL"
+    include_batch_metrics: Flag = False
+    sort_key: str = ""
+
+
+async def workloads(
+    visit: UserVisit, trial: Trial, query: Workloads
+) -> tuple[list[Workload], dict[str, int]]:
+    """The page that the query asks for, and which page it is."""
+    kinds = query.filter
+    checkpoints = [] if kinds == "VALIDATION" else _checkpoints(visit, trial)
+    group = VALIDATION if kinds != "ALL" else query.group or None
+    if query.sort_key not in BATCHES:
+        return await _by_metric(visit, trial, query, [] if kinds == "CHECKPOINT" else [group], checkpoints)
+    count = 0 if kinds == "CHECKPOINT" else await report_count(visit.peers, trial.id, group)
+    span = paging.span(query.window, count + len(checkpoints))
+    return await _by_batches(visit, trial, query, group, count, checkpoints, span), span.pagination
+
+
+def _checkpoints(visit: UserVisit, trial: Trial) -> list[Checkpoint]:
+    found = (visit.catalogue.checkpoint(uuid) for uuid in visit.catalogue.state.saved.ids(trial.id))
+    return sorted((one for one in found if one), key=lambda one: one.steps)
+
+
+async def _by_batches(
+    visit: UserVisit,
+    trial: Trial,
+    query: Workloads,
+    group: str | None,
+    count: int,
+    checkpoints: list[Checkpoint],
+    span: Span,
+) -> list[Workload]:
+    """A part of the reports and checkpoints by batches, a checkpoint after the reports of the same batch.
+
+    Only the part is read, and before it as many reports as there are checkpoints: these may take their
+    places.
+    """
+    start, end = span.start, span.end
+    if span.window.descending:
+        start, end = span.total - span.end, span.total - span.start
+    before = max(0, start - len(checkpoints))
+    reports = await report_window(visit.peers, trial.id, group, before, min(end, count))
+    steps, saved = [one.steps_completed for one in reports], [one.steps for one in checkpoints]
+    placed: list[tuple[int, Workload]] = []
+    for number, report in enumerate(reports):
+        placed.append((before + number + bisect_left(saved, report.steps_completed), _shown(query, report)))
+    for number, checkpoint in enumerate(checkpoints):
+        # Where that batch was not read, the place comes out before the part, or behind it, as it is.
+        place = number + before + bisect_right(steps, checkpoint.steps)
+        placed.append((place, {"checkpoint": checkpoint_workload(checkpoint)}))
+    found = [one for place, one in sorted(placed, key=lambda one: one[0]) if start <= place < end]
+    return found[::-1] if span.window.descending else found
+
+
+def _shown(query: Workloads, report: Report) -> Workload:
+    return workload(report, with_batches=query.include_batch_metrics)
+
+
+async def _by_metric(
+    visit: UserVisit,
+    trial: Trial,
+    query: Workloads,
+    groups: list[str | None],
+    checkpoints: list[Checkpoint],
+) -> tuple[list[Workload], dict[str, int]]:
+    """By a metric, with those last that lack it."""
+    name, window = query.sort_key.rpartition(".")[2], query.window
+    ranked: list[tuple[float, int, Workload]] = []
+    others: list[tuple[int, Workload]] = []
+    for group in groups:
+        async for rows in visit.peers.reports([trial.id], group, archived=False):
+            for row in rows:
+                value, shown = row.metrics.get(name), _shown(query, row)
+                if isinstance(value, int | float):
+                    ranked.append((float(value), row.steps_completed, shown))
+                else:
+                    others.append((row.steps_completed, shown))
+    others += [(one.steps, {"checkpoint": checkpoint_workload(one)}) for one in checkpoints]
+    ranked.sort(key=lambda one: one[:2], reverse=window.descending)
+    others.sort(key=lambda one: one[0], reverse=window.descending)
+    found = [shown for *_, shown in ranked] + [shown for _, shown in others]
+    part = paging.span(window, len(found))
+    return found[part.start : part.end], part.pagination

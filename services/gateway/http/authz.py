@@ -1,0 +1,62 @@
+"""The one place where requests are judged: every route passes here first (docs/rights.md)."""
+
+from __future__ import annotations
+
+from fastapi import Request
+
+from services.catalogue.domain import State
+from services.catalogue.rights import Directory, judge
+from services.gateway.http import tickets
+from services.gateway.http.paced import PLACE
+from services.gateway.http.pacing import client_of, stranger_at
+from services.gateway.http.visit import Visit
+from services.kit.authz import acting
+from services.kit.authz.judge import Wish, forbidden
+from services.kit.authz.permissions import Kind
+from services.kit.authz.routes import PARAMETER, needed
+from services.people import tokens
+
+
+class Guard:
+    """A dependency of all routes below a prefix: lets nobody in whom the permission table does not."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    async def __call__(self, request: Request) -> None:
+        """Raises `Refused`: nobody known asks (401), they may not (403), or ask too much at once (429)."""
+        path: str = request.scope["route"].path
+        # Whether a route knows the prefix that it was included with depends on the framework's version.
+        template = path if self._prefix and path.startswith(f"{self._prefix}/") else self._prefix + path
+        permission, kind, reads = needed(request.method, template)
+        ticket = kind == "page" and request.path_params.get("rest", "").startswith(tickets.MARK)
+        visit, place = Visit(request), request.scope[PLACE]
+        if permission == "anybody" or ticket:
+            await place.take(stranger_at(visit.address))
+            return
+        session = visit.session()
+        await place.take(client_of(session))
+        # Meanwhile it may have been closed.
+        request.state.session = session = visit.session()
+        if session.scope == "read" and not reads:
+            raise forbidden("this API token is for reading only; make one with the scope 'all'")
+        # What is commanded for this request is the script's doing: the owners of facts hear so.
+        acting.SCRIPT.set(session.allocation)
+        id = _named(request, kind)
+        request.state.wishes = [Wish(permission, kind, id)]
+        judge(visit.catalogue.state, session, *request.state.wishes)
+        if permission == "speak" and session.allocation:
+            _own_run(visit.catalogue.state, session, kind, id)
+
+
+def _named(request: Request, kind: Kind) -> str | None:
+    found = (request.path_params.get(name) for name in PARAMETER.get(kind, ()))
+    return next((text for text in found if text is not None), None)
+
+
+def _own_run(state: State, session: tokens.Session, kind: Kind, id: str | None) -> None:
+    """A script speaks for its own run alone, whoever else its owner may speak for."""
+    known = state.allocations[session.allocation]
+    own = {"run": known.id, "trial": str(known.trial_id)}.get(kind)
+    if own is not None and id != own and Directory(state).thing(kind, id) is not None:
+        raise forbidden(f"the token is that of {known.id}, which does not belong to {kind} {id}")

@@ -1,0 +1,225 @@
+"""Connections and their clients' patience: uvicorn bounds the time between requests, and nothing else.
+
+A client that sends its header or its body too slowly, or does not read its answer, is cut off; one that is
+slow but goes on is not. There are so many connections in all and from one address; the next is told so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import h11
+import msgspec
+from starlette.types import Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from det_contracts.problems import Problem
+from services.gateway.http import errors
+from services.kit.measures import Reading
+
+LOOK_EVERY_S = 5.0
+HEADER_S = 20.0
+"""How long the header of a request may take."""
+WINDOW_S = 60.0
+LEAST_BYTES = 60 << 10
+"""What must come of a body, or go of an answer, in each window; its last part may be smaller."""
+RETRY_S = 10
+
+
+class Connections:
+    """How many there are."""
+
+    def __init__(self, most: int, each: int) -> None:
+        """In all, and from one address."""
+        self._most, self._each = most, each
+        self.total = 0
+        self._from: Counter[str] = Counter()
+        self.cut = 0
+        """Clients that were cut off."""
+
+    def add(self, address: str) -> Problem | None:
+        """One more; why it is refused, if it is. It counts all the same until it ends."""
+        self.total += 1
+        self._from[address] += 1
+        if self._from[address] > self._each:
+            return Problem("exhausted", f"there are {self._each} connections from {address}; close some")
+        if self.total > self._most:
+            return Problem("unavailable", f"there are {self._most} connections, all there is room for")
+        return None
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        yield Reading("connections", "Connections to clients", (), {(): self.total})
+        yield Reading("connections_cut", "Clients that were cut off as too slow", (), {(): self.cut})
+
+    def remove(self, address: str) -> None:
+        """One less."""
+        self.total -= 1
+        self._from[address] -= 1
+        if not self._from[address]:
+            del self._from[address]
+
+
+class Patient(H11Protocol):
+    """One connection."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._connections = connections
+        self._address = ""
+        self._looking: asyncio.TimerHandle | None = None
+        self._waits_since: float | None = None
+        """When the header that is awaited or read began."""
+        self._window = (0.0, 0, 0)
+        """When it began, what had been received by then, and what waited to be sent."""
+        self._received = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody is there."""
+        super().connection_made(transport)
+        self._address = self.client[0] if self.client else ""
+        refusal = self._connections.add(self._address)
+        if refusal is not None:
+            self.app = _Refusing(refusal)
+        self._waits_since = self.loop.time()
+        self._begin_window()
+        self._looking = self.loop.call_later(LOOK_EVERY_S, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is there any more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+            self._connections.remove(self._address)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Nothing more is taken."""
+        super().shutdown()
+        secured = self.transport.get_extra_info("ssl_object") is not None
+        if secured and self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            # With TLS a close waits for the client to agree, who is idle and may never do.
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Something came."""
+        self._received += len(data)
+        before = self.cycle
+        if self._waits_since is None and self._is_idle():
+            self._waits_since = self.loop.time()
+        super().data_received(data)
+        if self.cycle is not before:
+            self._waits_since = None
+            self._begin_window()
+
+    def send_400_response(self, msg: str) -> None:
+        """What came is no HTTP, perhaps in the midst of a request that is being answered."""
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:
+            # An answer has begun already.
+            self.transport.close()
+        self._let_go()
+
+    def pause_writing(self) -> None:
+        """The client takes less than there is for it; from here on that only becomes less."""
+        super().pause_writing()
+        self._begin_window()
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or (self.cycle.response_complete and not self._sends_on())
+
+    def _sends_on(self) -> bool:
+        """Whether the body of the last request still comes, answered or not."""
+        return self.conn.their_state is h11.SEND_BODY
+
+    def _begin_window(self) -> None:
+        self._window = (self.loop.time(), self._received, self.transport.get_write_buffer_size())
+
+    def _look(self) -> None:
+        self._looking = self.loop.call_later(LOOK_EVERY_S, self._look)
+        if self.transport.is_closing():
+            # What is left to be sent is for somebody who does not take it.
+            self._look_at_answer()
+        elif self._is_idle():
+            if self._waits_since is not None and self.loop.time() - self._waits_since > HEADER_S:
+                self._cut("the header of the request did not come in time")
+        elif self.flow.write_paused:
+            self._look_at_answer()
+        elif self._sends_on() and not self.flow.read_paused:
+            self._look_at_body()
+        else:
+            self._begin_window()
+
+    def _look_at_body(self) -> None:
+        began, received, _ = self._window
+        if self.loop.time() - began < WINDOW_S:
+            return
+        if self._received - received < LEAST_BYTES:
+            self._cut(f"less than {LEAST_BYTES} bytes of the request came in {WINDOW_S:.0f} s")
+        else:
+            self._begin_window()
+
+    def _look_at_answer(self) -> None:
+        began, _, left = self._window
+        now = self.transport.get_write_buffer_size()
+        if now < left or now == 0:
+            self._begin_window()
+        elif self.loop.time() - began >= WINDOW_S:
+            self._connections.cut += 1
+            self.transport.abort()
+
+    def _cut(self, why: str) -> None:
+        """Tell the client, if it has not been answered yet, and close the connection."""
+        self._connections.cut += 1
+        problem = Problem("unavailable", f"{why}; the connection is closed")
+        if self.cycle is None or self._is_idle() or not self.cycle.response_started:
+            self._tell(problem)
+        self._let_go()
+        self.transport.close()
+
+    def _let_go(self) -> None:
+        """Whoever answers the last request need not go on."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+
+    def _tell(self, problem: Problem) -> None:
+        body = msgspec.json.encode(errors.body(errors.API + "/", problem))
+        headers = [("content-type", "application/json"), ("connection", "close")]
+        headers.append(("content-length", str(len(body))))
+        try:
+            for event in (
+                h11.Response(status_code=408, headers=headers, reason="Request Timeout"),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        except h11.LocalProtocolError:
+            # Something is wrong with the request as well.
+            return
+
+
+class _Refusing:
+    """Answers every request of a connection that is too many."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = errors.response(scope["path"], self._problem)
+        answer.headers["Retry-After"] = str(RETRY_S)
+        answer.headers["Connection"] = "close"
+        await answer(scope, receive, send)

@@ -1,0 +1,73 @@
+"""The OpenAPI document: what the framework knows of routes, and what it does not."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+from fastapi import FastAPI
+
+from services.gateway.http.errors import API, MEANINGS
+
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {
+            "type": "object",
+            "properties": {
+                "code": {"type": "integer", "enum": sorted(m.number for m in MEANINGS.values())},
+                "reason": {"type": "string", "enum": sorted(m.name for m in MEANINGS.values())},
+                "error": {"type": "string"},
+            },
+        }
+    },
+}
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def document(app: FastAPI) -> dict[str, Any]:
+    """The whole document; made once for an application."""
+    made: dict[str, Any] = copy.deepcopy(app.openapi())
+    made["info"] = {
+        "title": "Steadfast",
+        "version": "1",
+        "description": "Log in by POST /api/v1/auth/login and send the token as bearer.",
+    }
+    schemas = made.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    for schema in schemas.values():
+        # The framework's titles say a property's name again, less readably.
+        for property in schema.get("properties", {}).values():
+            property.pop("title", None)
+    schemas["Error"] = _ERROR
+    made["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+    made["security"] = [{"bearer": []}]
+    for path, operations in made["paths"].items():
+        for method in _METHODS:
+            if method in operations:
+                _complete(path, method, operations[method])
+    return made
+
+
+def _complete(path: str, method: str, operation: dict[str, Any]) -> None:
+    kind = method if path.startswith(API) else f"{method}_raw"
+    operation["operationId"] = re.sub(r"\W+", "_", f"{kind}{path.removeprefix(API)}").strip("_")
+    operation["tags"] = [path.removeprefix(API).split("/")[1] or "/"]
+    responses = operation["responses"]
+    responses.pop("422", None)
+    schema = {"$ref": "#/components/schemas/Error"}
+    responses["default"] = {"description": "An error", "content": {"application/json": {"schema": schema}}}
+    for parameter in operation.get("parameters", []):
+        schema = parameter["schema"]
+        schema.pop("title", None)
+        if not _is_told(schema):
+            schema.pop("default", None)
+
+
+def _is_told(schema: dict[str, Any]) -> bool:
+    """Whether a default is worth telling: it is one, and written as it is read."""
+    default = schema.get("default")
+    written = isinstance(default, bool) == (schema.get("type") == "boolean")
+    return default not in (None, "") and written and default in schema.get("enum", [default])

@@ -1,0 +1,147 @@
+"""Error bodies and their statuses (REST spec, section 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from det_contracts.problems import Code, Problem, Refused
+from services.gateway.http.bodies import told
+from services.gateway.http.query import FAULT, snake_case
+from services.kit.admission import Busy
+
+log = structlog.get_logger()
+API = "/api/v1"
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """What a problem's code is called in answers."""
+
+    number: int
+    name: str
+    status: int
+
+
+MEANINGS: dict[Code, Meaning] = {
+    "invalid_argument": Meaning(3, "InvalidArgument", 400),
+    "not_found": Meaning(5, "NotFound", 404),
+    "already_exists": Meaning(6, "AlreadyExists", 409),
+    "permission_denied": Meaning(7, "PermissionDenied", 403),
+    "exhausted": Meaning(8, "ResourceExhausted", 429),
+    "no_space": Meaning(8, "ResourceExhausted", 507),
+    "failed_precondition": Meaning(9, "FailedPrecondition", 400),
+    "unimplemented": Meaning(12, "Unimplemented", 501),
+    "internal": Meaning(13, "Internal", 500),
+    "unavailable": Meaning(14, "Unavailable", 503),
+    "unauthenticated": Meaning(16, "Unauthenticated", 401),
+}
+_BY_STATUS: dict[int, Code] = {
+    400: "invalid_argument",
+    401: "unauthenticated",
+    403: "permission_denied",
+    404: "not_found",
+    405: "unimplemented",
+    413: "exhausted",
+    501: "unimplemented",
+    503: "unavailable",
+    507: "no_space",
+}
+
+
+def unauthenticated(message: str) -> Refused:
+    """Nobody, or somebody we do not know, asks."""
+    return Refused(Problem("unauthenticated", message))
+
+
+def forbidden(message: str) -> Refused:
+    """We know who asks, and they may not."""
+    return Refused(Problem("permission_denied", message))
+
+
+def unimplemented(message: str) -> Refused:
+    """We know what is meant and cannot do it."""
+    return Refused(Problem("unimplemented", message))
+
+
+def body(path: str, problem: Problem) -> dict[str, Any]:
+    """What an error looks like: one shape inside `/api/v1`, a plainer one outside."""
+    if not path.startswith(API + "/"):
+        return {"message": problem.message}
+    meaning = MEANINGS[problem.code]
+    return {"error": {"code": meaning.number, "reason": meaning.name, "error": problem.message}}
+
+
+def line(problem: Problem) -> dict[str, Any]:
+    """What an error looks like inside a stream that has begun."""
+    meaning = MEANINGS[problem.code]
+    return {
+        "error": {
+            "grpc_code": meaning.number,
+            "http_code": meaning.status,
+            "message": problem.message,
+            "http_status": meaning.name,
+        }
+    }
+
+
+def response(path: str, problem: Problem, status: int | None = None) -> Response:
+    """A whole error answer; `status` where it is not that of the problem's code."""
+    return Response(
+        msgspec.json.encode(body(path, problem)),
+        status or MEANINGS[problem.code].status,
+        media_type="application/json",
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Make everything that goes wrong in `app` come out in these shapes."""
+    app.exception_handler(Refused)(_refused)
+    app.exception_handler(HTTPException)(_http)
+    app.exception_handler(RequestValidationError)(_invalid)
+    app.exception_handler(ClientDisconnect)(_gone)
+    app.exception_handler(Exception)(_failed)
+
+
+async def _refused(request: Request, error: Refused) -> Response:
+    answer = response(request.url.path, error.problem)
+    if isinstance(error, Busy):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer
+
+
+async def _http(request: Request, error: HTTPException) -> Response:
+    code = _BY_STATUS.get(error.status_code, "internal")
+    message = str(error.detail)
+    if error.status_code == 404:
+        message = f"there is nothing at {request.url.path}"
+    if error.status_code == 405:
+        message = f"{request.method} is not offered at {request.url.path}"
+    return response(request.url.path, Problem(code, message), error.status_code)
+
+
+async def _invalid(request: Request, error: RequestValidationError) -> Response:
+    return response(request.url.path, Problem("invalid_argument", _faults(error)))
+
+
+def _faults(error: RequestValidationError) -> str:
+    queried = [one for one in error.errors() if one["type"] == FAULT]
+    others = [one for one in error.errors() if one["type"] != FAULT]
+    said = [f"{snake_case(one['loc'][-1])} {one['msg']}" for one in queried]
+    return "; ".join([*said, *([told(others, skip=1)] if others else [])])
+
+
+async def _gone(request: Request, error: ClientDisconnect) -> Response:
+    return response(request.url.path, Problem("unavailable", "the request did not come whole"), 408)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    log.error("request.failed", method=request.method, path=request.url.path, exc_info=error)
+    message = f"the gateway failed on this request: {error!r}; its log says more"
+    return response(request.url.path, Problem("internal", message))

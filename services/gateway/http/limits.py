@@ -1,0 +1,105 @@
+"""How much of each kind of work goes on at the same time, in all and for one user."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from services.gateway.http.pacing import Pacing
+from services.kit.admission import Admission
+from services.kit.measures import Reading
+
+T = TypeVar("T")
+NICER = 5
+"""Of threads whose work others than the one who asked for it must not wait for."""
+
+
+class Lane:
+    """Blocking work of one kind in threads of its own, so that no other kind waits for it."""
+
+    def __init__(
+        self, what: str, *, threads: int, each: int, waiting: int, each_waiting: int, nicer: int = 0
+    ) -> None:
+        """So many threads in all and for each user; how many pieces may wait, in all and of each user.
+
+        Other threads go before these by `nicer`.
+        """
+        self.places = Admission(what, at_once=threads, each=each, waiting=waiting, each_waiting=each_waiting)
+        self.threads = ThreadPoolExecutor(threads, what.replace(" ", "-"), _go_behind, (nicer,))
+
+    async def run(self, who: str, work: Callable[..., T], *given: Any) -> T:
+        """Do it in a thread; raises `Busy`. Who stops waiting does not stop it, and it keeps its place."""
+        await self.places.enter(who)
+        try:
+            future = self.threads.submit(work, *given)
+        except BaseException:
+            self.places.leave(who)
+            raise
+        loop = asyncio.get_running_loop()
+        future.add_done_callback(lambda _: _back_in(loop, self.places.leave, who))
+        return await asyncio.wrap_future(future)
+
+    def close(self) -> None:
+        """Take nothing more."""
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _go_behind(nicer: int) -> None:
+    """Of this thread alone: to Linux each has a number like a process."""
+    if nicer:
+        own = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + nicer)
+
+
+def _back_in(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *given: Any) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(work, *given)
+
+
+class Limits:
+    """All bounds of one gateway."""
+
+    def __init__(self, streams: int, streams_each: int, requests_each: int, requests_rate: float) -> None:
+        """`streams`: answers that go on, such as followed logs and open pages, in all and for one user.
+
+        `requests_each`, `requests_rate`: as in `Pacing`.
+        """
+        self.pacing = Pacing(requests_each, requests_rate)
+        self.streams = Admission(
+            "streams and waiting requests", at_once=streams, each=streams_each, waiting=0
+        )
+        self.uploads = Admission("large requests", at_once=32, each=4, waiting=0)
+        self.previews = Admission("previews", at_once=4, each=1, waiting=16, each_waiting=4)
+        self.passwords = Lane(
+            "checks of passwords", threads=2, each=1, waiting=64, each_waiting=8, nicer=NICER
+        )
+        self.sign_ins = Lane("sign-ins with a provider", threads=4, each=2, waiting=64, each_waiting=8)
+        self.probes = Lane("checks of storage", threads=4, each=2, waiting=64, each_waiting=16)
+        self.contexts = Lane("contexts", threads=4, each=2, waiting=64, each_waiting=16)
+        self.downloads = Lane("downloads of checkpoints", threads=16, each=4, waiting=0, each_waiting=0)
+        self._lanes = (self.passwords, self.sign_ins, self.probes, self.contexts, self.downloads)
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators: places taken and wanted, by kind of work."""
+        kinds = [
+            self.streams,
+            self.uploads,
+            self.previews,
+            self.pacing.places,
+            *(lane.places for lane in self._lanes),
+        ]
+        for name, help, counts in (
+            ("places_taken", "Places taken, by kind of work", {(one.what,): one.inside for one in kinds}),
+            ("places_wanted", "Those who wait for one, by kind", {(one.what,): one.queued for one in kinds}),
+        ):
+            yield Reading(name, help, ("kind",), counts)
+        yield from self.pacing.readings()
+
+    def close(self) -> None:
+        """Take nothing more."""
+        for lane in self._lanes:
+            lane.close()

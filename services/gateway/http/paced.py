@@ -1,0 +1,34 @@
+"""Gives back the place that a request has taken, whatever becomes of it."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.gateway.http.pacing import Pacing, Place
+
+PLACE = "steadfast.place"
+"""In the scope: the door takes it once it knows who asks."""
+
+
+class Paced:
+    """A place is held until the answer begins: streams have a bound of their own."""
+
+    def __init__(self, app: ASGIApp, pacing: Pacing) -> None:
+        self._app = app
+        self._pacing = pacing
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        place = scope[PLACE] = Place(self._pacing)
+
+        async def giving_back(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                place.leave()
+            await send(message)
+
+        try:
+            await self._app(scope, receive, giving_back)
+        finally:
+            place.leave()

@@ -1,0 +1,100 @@
+"""How many requests one client has in hand, and how fast they come: nobody slows others down.
+
+A client is a user, an API token, the script of one run, or an address where nobody has logged in. Who comes
+faster than their share waits, so that a client that asks one thing after the other never notices; who has too
+many waiting is told to come again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Iterable
+
+from services.gateway.http.logins import Tries
+from services.gateway.http.proxies import site_of
+from services.kit.admission import UNLIMITED, Admission, Busy
+from services.kit.measures import Reading
+from services.people import tokens
+
+WITHIN_S = 10.0
+"""For so long a request waits for its turn; clients wait longer for an answer."""
+BURST_S = 10.0
+"""What a client did not use in so many seconds it may use at once."""
+
+
+class Pacing:
+    """Requests in hand and to come, by client."""
+
+    def __init__(self, each: int, per_second: float) -> None:
+        """Of one client: requests in hand, of which as many again may wait, and requests per second."""
+        self.places = Admission(
+            "requests in hand",
+            at_once=UNLIMITED,
+            each=each,
+            each_waiting=each,
+            patience_s=WITHIN_S,
+            retry_after_s=1,
+        )
+        burst = max(1, int(per_second * BURST_S))
+        self._rate = Tries(burst, every_s=1 / per_second) if per_second > 0 else None
+        self.refused = 0
+
+    async def enter(self, who: str) -> None:
+        """Take a place when it is this client's turn, to be given back by `leave`; raises `Busy`."""
+        try:
+            await self.places.enter(who)
+        except Busy:
+            self.refused += 1
+            raise
+        try:
+            await self._turn(who)
+        except BaseException:
+            self.places.leave(who)
+            raise
+
+    async def _turn(self, who: str) -> None:
+        if self._rate is None:
+            return
+        now = time.monotonic()
+        wait_s = self._rate.wait_s(who, now)
+        if wait_s > WITHIN_S:
+            self.refused += 1
+            raise Busy("exhausted", "you ask too much in too short a time", math.ceil(wait_s))
+        self._rate.take(who, now)
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+
+    def readings(self) -> Iterable[Reading]:
+        """For operators."""
+        yield Reading("requests_refused", "Requests of clients that had too many", (), {(): self.refused})
+
+
+class Place:
+    """Of one request, once it is known whose it is."""
+
+    def __init__(self, pacing: Pacing) -> None:
+        self._pacing = pacing
+        self._who: str | None = None
+
+    async def take(self, who: str) -> None:
+        """Wait for a client's turn; raises `Busy`."""
+        await self._pacing.enter(who)
+        self._who = who
+
+    def leave(self) -> None:
+        """The answer begins, or there is none; more than once is once."""
+        who, self._who = self._who, None
+        if who is not None:
+            self._pacing.places.leave(who)
+
+
+def client_of(session: tokens.Session) -> str:
+    """Whose share a request uses up: a program that runs wild leaves its owner's web UI alone."""
+    return session.allocation or session.api_token or session.user
+
+
+def stranger_at(address: str) -> str:
+    """The same for who need not say who they are."""
+    return f"at {site_of(address)}"

@@ -1,0 +1,257 @@
+"""The HTTP side: routes joined to one application, and the server that runs it beside the fold."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import resource
+import socket
+import ssl
+from collections.abc import Iterator
+
+import structlog
+import uvicorn
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.routing import APIRoute
+
+from services.gateway.determined.routes import (
+    allocations,
+    audit,
+    auth,
+    checkpoints,
+    cluster,
+    code,
+    curves,
+    custom_search,
+    document,
+    events,
+    experiments,
+    groups,
+    later,
+    live,
+    log_causes,
+    log_pages,
+    logs,
+    master,
+    metrics,
+    models,
+    observing,
+    oidc,
+    own_tasks,
+    page,
+    preview,
+    profiling,
+    proxy,
+    queue,
+    quotas,
+    reporting,
+    retention,
+    revising,
+    roles,
+    script,
+    searching,
+    series,
+    sessions,
+    storing,
+    task_logs,
+    tasks,
+    templates,
+    trials,
+    unmanaged,
+    usage,
+    users,
+    why,
+    workspaces,
+)
+from services.gateway.http import errors
+from services.gateway.http.authz import Guard
+from services.gateway.http.connection import Connections, Patient
+from services.gateway.http.counting import Counting
+from services.gateway.http.framing import Framing
+from services.gateway.http.origins import Origins
+from services.gateway.http.paced import Paced
+from services.gateway.http.query import Spelling
+from services.gateway.running.backend import Backend
+from services.kit.authz.routes import needed
+
+log = structlog.get_logger()
+BACKLOG = 512
+CLOSE_PATIENCE_S = 1
+ASK_AFTER_S = 60
+SPARE_FILES = 256
+"""Of those that may be open, for everything but connections."""
+
+
+@functools.cache
+def surface() -> APIRouter:
+    """Every route of the REST surface.
+
+    Routes look the backend up in the application that a request came to, so that one set of them, which takes
+    a while to prepare, serves all applications of a process.
+    """
+    # Clients send JSON without saying so; by default that is refused.
+    made = APIRouter(strict_content_type=False)
+    # Metrics before trials: `/trials/metrics/...` is no trial.
+    for part in (
+        auth,
+        oidc,
+        sessions,
+        users,
+        groups,
+        roles,
+        master,
+        audit,
+        searching,
+        revising,
+        custom_search,
+        code,
+        experiments,
+        metrics,
+        curves,
+        series,
+        profiling,
+        reporting,
+        script,
+        storing,
+        allocations,
+        unmanaged,
+        trials,
+        checkpoints,
+        models,
+        logs,
+        log_pages,
+        log_causes,
+        own_tasks,
+        tasks,
+    ):
+        _include(made, part.router, errors.API)
+    for other in (
+        cluster,
+        usage,
+        queue,
+        quotas,
+        templates,
+        workspaces,
+        preview,
+        why,
+        events,
+        live,
+        document,
+        later,
+    ):
+        _include(made, other.router, errors.API)
+    for raw in (
+        master,
+        tasks,
+        task_logs,
+        preview,
+        checkpoints,
+        code,
+        retention,
+        document,
+        observing,
+        proxy,
+        page,
+    ):
+        _include(made, raw.root, "")
+    return made
+
+
+def _include(made: APIRouter, part: APIRouter, prefix: str) -> None:
+    """Let those in whom the permission table lets; raises `LookupError` for a route without a row."""
+    for route in part.routes:
+        if isinstance(route, APIRoute):
+            for method in route.methods or ():
+                needed(method, prefix + route.path)
+    made.include_router(part, prefix=prefix, dependencies=[Depends(Guard(prefix))])
+
+
+def application(backend: Backend) -> FastAPI:
+    """The REST surface over a backend."""
+    app = FastAPI(
+        routes=surface().routes, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False
+    )
+    app.state.backend = backend
+    errors.install(app)
+    if backend.tracer is not None:
+        from services.gateway.http.traced import Traced
+
+        app.add_middleware(Traced, tracer=backend.tracer)
+    app.add_middleware(Paced, pacing=backend.limits.pacing)
+    app.add_middleware(Counting, measures=backend.measures)
+    app.add_middleware(Spelling)
+    app.add_middleware(Framing)
+    app.add_middleware(Origins, settings=backend.settings)
+    return app
+
+
+class Server(uvicorn.Server):
+    """Uvicorn as a guest: signals belong to the service around it."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens, whose connections send small answers at once.
+
+    Linux hands TCP_NODELAY on from the listening socket. Without it an answer on a kept connection may
+    wait 40 ms for the client's delayed acknowledgement.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # A client whose machine is gone says nothing: the system asks, and gives up after a while.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, ASK_AFTER_S)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, ASK_AFTER_S // 4)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise OSError(f"cannot listen on {host}:{port}: {error.strerror}; set STEADFAST_PORT") from error
+    return listener
+
+
+def allow_many_connections() -> int:
+    """Take as many open files as the system lets this process have: a page holds one connection all day.
+
+    Returns how many connections that is room for.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return max(most - SPARE_FILES, most // 2)
+
+
+async def serve(
+    app: FastAPI, listener: socket.socket, connections: Connections, tls: ssl.SSLContext | None = None
+) -> None:
+    """Answer requests until cancelled, with TLS if a context is given; streams that are open then are cut."""
+    config = uvicorn.Config(
+        app,
+        http=functools.partial(Patient, connections),  # type: ignore[arg-type]
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=CLOSE_PATIENCE_S,
+    )
+    config.load()
+    # Uvicorn takes files alone, and says less of what is wrong with them.
+    config.ssl = tls
+    server = Server(config)
+    work = asyncio.ensure_future(server.serve([listener]))
+    host, port = listener.getsockname()[:2]
+    log.info("gateway.listening", host=host, port=port)
+    try:
+        await asyncio.shield(work)
+    finally:
+        server.should_exit = True
+        await asyncio.wait([work])

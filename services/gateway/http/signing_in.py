@@ -1,0 +1,83 @@
+"""Checking the password of whoever logs in: limited, beside the loop, and kept at today's cost afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+from det_contracts.commands import OpenSession, RenewPassword
+from det_contracts.problems import Refused
+from services.gateway.http.errors import forbidden, unauthenticated
+from services.gateway.running.backend import Backend
+from services.gateway.running.settings import is_open_to_others
+from services.kit import passwords
+from services.kit.admission import Busy
+from services.people import tokens, users
+from services.people.domain import User
+
+LONGEST_CLIENT = 200
+"""What is kept of what a client says that it is."""
+
+
+async def with_password(backend: Backend, username: str, sent: str, address: str) -> User:
+    """The user, if the password that a client sent is theirs.
+
+    Raises `Refused`: 401, whether it is the name or the password that is wrong, 403 for who is not active, or
+    429 after too many tries.
+    """
+    attempt = backend.logins.begin(username, address, time.monotonic())
+    try:
+        user = await _checked(backend, username, sent, address)
+    except Busy:
+        attempt.forget(time.monotonic())
+        raise
+    except Refused:
+        attempt.failed()
+        raise
+    attempt.succeeded(time.monotonic())
+    await _renew(backend, user, sent, address)
+    return user
+
+
+async def begin(backend: Backend, user: User, address: str, client: str, id: str = "") -> str:
+    """The token of a new session of a user who has proved who they are; `id`: as in `tokens.begin`."""
+    session = tokens.begin(user.username, time.time(), id)
+    await backend.peers.command(
+        OpenSession(
+            session_id=session.id,
+            user_id=user.id,
+            opened_at=session.at,
+            until=session.until,
+            address=address,
+            client=client[:LONGEST_CLIENT],
+            user=user.username,
+        )
+    )
+    return tokens.issue(backend.token_key, session)
+
+
+async def _checked(backend: Backend, username: str, sent: str, address: str) -> User:
+    state = backend.catalogue.state
+    user = users.named(state, username)
+    lane, password = backend.limits.passwords, user.password if user is not None else None
+    fits = await lane.run(address, passwords.fits, sent, password)
+    # Meanwhile they may have been given another one.
+    now = users.named(state, username)
+    empty_ok = not is_open_to_others(backend.settings)
+    if now is None or now.password != password or now.remote or now.username != username:
+        fits = False
+    if now is None or not fits or not (sent or empty_ok):
+        told = "" if empty_ok else "; nobody logs in here without a password"
+        raise unauthenticated(f"user '{username}' and this password do not fit; run 'det user login'{told}")
+    if not now.active:
+        raise forbidden("user is not active")
+    return now
+
+
+async def _renew(backend: Backend, user: User, sent: str, address: str) -> None:
+    """Keep the password at today's cost; where that does not work now, the next login tries again."""
+    if not passwords.is_outdated(user.password):
+        return
+    with contextlib.suppress(Refused):
+        renewed = await backend.limits.passwords.run(address, passwords.kept, sent)
+        await backend.peers.command(RenewPassword(user_id=user.id, before=user.password, password=renewed))

@@ -1,0 +1,40 @@
+"""A span for each request that asks for a change, or that comes in a trace of its sender's."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from services.gateway.http.counting import route_of
+from services.kit.spans import Tracer
+from services.kit.trail import CURRENT, HEADER
+
+READS = ("GET", "HEAD", "OPTIONS")
+
+
+class Traced:
+    """What is commanded in answer to a request belongs to its span."""
+
+    def __init__(self, app: ASGIApp, tracer: Tracer) -> None:
+        self._app = app
+        self._tracer = tracer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sent = dict(scope.get("headers", ())).get(HEADER.encode(), b"").decode("latin-1")
+        if scope["type"] != "http" or (scope["method"] in READS and not sent):
+            await self._app(scope, receive, send)
+            return
+        span = self._tracer.begin(scope["method"], sent, kind="server")
+        status = 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        outside = CURRENT.set(span.header)
+        try:
+            await self._app(scope, receive, noted)
+        finally:
+            CURRENT.reset(outside)
+            span.name(f"{scope['method']} {route_of(scope)}")
+            span.end("failed" if status >= 500 else "", **{"http.response.status_code": status})

@@ -1,0 +1,240 @@
+"""One request of somebody: who it is, what they asked, how they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import math
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+import structlog
+from fastapi import Depends, Request
+from starlette.responses import Response
+
+from det_contracts.commands import Creation, Once
+from det_contracts.problems import Problem, Refused, invalid
+from services.catalogue.rights import judge, owner_of
+from services.catalogue.sight import Sight
+from services.gateway.http import errors
+from services.gateway.http.streaming import Stream
+from services.gateway.running.backend import Backend
+from services.kit import task_tokens
+from services.kit.authz.judge import Wish
+from services.kit.authz.permissions import Kind, Permission
+from services.kit.once import made
+from services.people import sessions, tokens, users
+from services.people.domain import User
+
+COOKIE = "auth"
+PLAIN = ("0", "false")
+"""Values of `pretty` that ask for nothing."""
+LONGEST_KEY = 255
+SCRIPTS_HEADER = "grpc-metadata-x-allocation-token"
+log = structlog.get_logger()
+
+
+class Visit:
+    """A request that needs no user."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.backend: Backend = request.app.state.backend
+        self.catalogue = self.backend.catalogue
+        self.peers = self.backend.peers
+
+    @property
+    def address(self) -> str:
+        """Where the request came from."""
+        return self.backend.proxies.address_of(self.request)
+
+    async def json(self) -> Any:
+        """The request's body, where no shape is given; raises `Refused` (400)."""
+        try:
+            return msgspec.json.decode(await self.request.body() or b"{}")
+        except msgspec.DecodeError as error:
+            raise invalid(f"the request is no JSON: {error}") from None
+
+    def answer(self, content: Any) -> Response:
+        """A JSON answer; with `?pretty` for human eyes."""
+        body = msgspec.json.encode(content)
+        if self.request.query_params.get("pretty", "0").lower() not in PLAIN:
+            body = msgspec.json.format(body, indent=2)
+        return Response(body, media_type="application/json")
+
+    def token(self) -> str | None:
+        """The token that was sent: as bearer, in the header of scripts with Determined's SDK, as cookie."""
+        for header in ("authorization", SCRIPTS_HEADER):
+            scheme, _, token = self.request.headers.get(header, "").partition(" ")
+            if scheme.lower() == "bearer" and token:
+                return token.strip()
+        return self.request.cookies.get(COOKIE)
+
+    def remember(self, answer: Response, token: str) -> None:
+        """Have a browser keep a token for as long as a session can live: when it ends is decided here."""
+        answer.set_cookie(
+            COOKIE,
+            token,
+            max_age=int(tokens.LONGEST_S),
+            httponly=True,
+            samesite="strict",
+            secure=self.backend.proxies.is_encrypted(self.request),
+        )
+
+    def session(self) -> tokens.Session:
+        """Whose request this is; raises `Refused` (401)."""
+        token = self.token()
+        if token is None:
+            raise errors.unauthenticated("nobody is logged in; run 'det user login'")
+        return self.session_of(token)
+
+    def session_of(self, token: str) -> tokens.Session:
+        """What a token stands for; raises `Refused` (401)."""
+        if task_tokens.is_task_token(token):
+            return self._task_session(token)
+        state, now = self.catalogue.state, time.time()
+        try:
+            if token.startswith(tokens.API_PREFIX):
+                return sessions.by_api_token(state, token, now)
+            session = tokens.read(self.backend.token_key, token)
+            sessions.check(state, session, now)
+        except tokens.BadToken as error:
+            raise errors.unauthenticated(f"{error}; run 'det user login'") from None
+        if sessions.is_due(state, session, now):
+            self.backend.renewals.begin(session.id, sessions.prolonged(session.began_at, now))
+        return session
+
+    @property
+    def sight(self) -> Sight:
+        """What of the catalogue may be shown to whoever asks."""
+        return Sight(self.catalogue.state, self.session())
+
+    def _task_session(self, token: str) -> tokens.Session:
+        """What runs in a task acts for its owner, as long as it runs."""
+        key = self.backend.task_key
+        if key is None:
+            raise errors.unauthenticated(
+                "tasks cannot log in here: set STEADFAST_TASK_KEY at the gateway and at the scheduler"
+            )
+        try:
+            said = task_tokens.read(key, token)
+        except task_tokens.BadTaskToken as error:
+            raise errors.unauthenticated(str(error)) from None
+        allocation = self.catalogue.state.allocations.get(said.allocation)
+        owner = owner_of(self.catalogue.state, allocation) if allocation is not None else None
+        if allocation is None or allocation.ended_at is not None or owner is None:
+            raise errors.unauthenticated(f"allocation {said.allocation} is over, and its session with it")
+        return tokens.Session(said.allocation, owner.username, math.inf, allocation=said.allocation)
+
+
+class UserVisit(Visit):
+    """A request of a user; made only when there is one (401 otherwise)."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(request)
+        # Of whoever came through the door: see `services.gateway.http.authz`.
+        session: tokens.Session = getattr(request.state, "session", None) or self.session()
+        self.session_id = session.id
+        self._user_id = users.by_id_of(self.catalogue.state, session.user)
+        self.digest = ""
+        """Of the whole request, where its body was not kept in memory."""
+
+    @property
+    def user(self) -> User:
+        """Who asks."""
+        return users.by_id(self.catalogue.state, self._user_id)
+
+    def see(self, kind: Kind, *ids: object) -> None:
+        """Raises `Refused` (404) for what may not be seen, now and whenever the rights are asked for anew."""
+        wishes = [Wish("view", kind, id) for id in ids]
+        judge(self.catalogue.state, self.session(), *wishes)
+        self.request.state.wishes += wishes
+
+    def need(self, permission: Permission, kind: Kind, id: object) -> None:
+        """Raises `Refused` early for what the owner of the fact would refuse, before a body is kept."""
+        judge(self.catalogue.state, self.session(), Wish(permission, kind, id))
+
+    def recheck(self) -> None:
+        """Raises `Refused` once an answer that goes on may go on no longer."""
+        judge(self.catalogue.state, self.session(), *self.request.state.wishes)
+
+    async def create(self, command: Creation) -> Any:
+        """Have something made, once for each `Idempotency-Key`; returns the value of the answer.
+
+        Raises `Refused`, also for a key that came with another request before.
+        """
+        once = await self._once()
+        known = made(self.catalogue.state.creations, once)
+        if known is not None:
+            return known.value
+        return await self.peers.command(msgspec.structs.replace(command, once=once))
+
+    async def _once(self) -> Once | None:
+        key = self.request.headers.get("idempotency-key", "")
+        if not key:
+            return None
+        if len(key) > LONGEST_KEY or not key.isprintable():
+            raise invalid(f"Idempotency-Key: at most {LONGEST_KEY} printable characters are expected")
+        id = hashlib.sha256(f"{self.user.id}:{key}".encode()).hexdigest()[:32]
+        return Once(id, key, self.digest or await self._digest())
+
+    async def _digest(self) -> str:
+        # A secret goes into it: the request may hold a password, and the log shall not help to guess it.
+        said = f"{self.request.method} {self.request.url.path}\n".encode() + await self.request.body()
+        return (await asyncio.to_thread(hmac.digest, self.backend.token_key, said, "sha256")).hex()
+
+    def person(self) -> User:
+        """Who asks, if they logged in themselves; raises `Refused` (403) for tasks and API tokens.
+
+        What gives access must not be had by what was lent some: it would outlive that.
+        """
+        if not self.session().is_persons:
+            raise errors.forbidden(
+                "passwords, sessions and API tokens are for whoever logged in: det user login"
+            )
+        return self.user
+
+    def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:
+        """One JSON object per line; a failure after the start is a line, too.
+
+        A page is a list of objects, or bytes made by `line`.
+        """
+        return Stream(_lines(pages), visit=self, media_type="application/json")
+
+
+def line(result: Any) -> bytes:
+    """One object of a stream, as it is sent."""
+    return msgspec.json.encode({"result": result}) + b"\n"
+
+
+async def _lines(pages: AsyncIterator[Sequence[Any] | bytes]) -> AsyncIterator[bytes]:
+    try:
+        async for page in pages:
+            if page:
+                yield page if isinstance(page, bytes) else b"".join([line(result) for result in page])
+    except Refused as refusal:
+        yield msgspec.json.encode(errors.line(refusal.problem)) + b"\n"
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        log.error("stream.failed", exc_info=error)
+        problem = Problem("internal", f"the gateway failed in this stream: {error!r}")
+        yield msgspec.json.encode(errors.line(problem)) + b"\n"
+    finally:
+        if isinstance(pages, AsyncGenerator):
+            await pages.aclose()
+
+
+async def _anybody(request: Request) -> Visit:
+    return Visit(request)
+
+
+async def _a_user(request: Request) -> UserVisit:
+    return UserVisit(request)
+
+
+Anybody = Annotated[Visit, Depends(_anybody)]
+Asked = Annotated[UserVisit, Depends(_a_user)]

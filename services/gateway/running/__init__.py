@@ -1,0 +1,1 @@
+"""What the process is made of, and what it settles when it starts."""

@@ -1,0 +1,137 @@
+"""Everything that routes work with."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from det_contracts.roots import Roots
+from services.catalogue.catalogue import Catalogue
+from services.gateway.asking.follow import Following
+from services.gateway.asking.peers import Peers
+from services.gateway.asking.tails import Tails
+from services.gateway.determined.beats import Beats
+from services.gateway.http.limits import Limits
+from services.gateway.http.logins import Logins
+from services.gateway.http.proxies import Proxies
+from services.gateway.http.renewals import Renewals
+from services.gateway.live import Live
+from services.gateway.oidc.asking import Asking
+from services.gateway.oidc.settings import checked
+from services.gateway.running.cluster_health import ClusterHealth
+from services.gateway.running.settings import Settings
+from services.kit.addresses import Addresses
+from services.kit.blobs import BlobStore
+from services.kit.disk_space import Disks
+from services.kit.log import Log
+from services.kit.measures import Measures
+from services.kit.offload import Offload
+from services.kit.reach import roots_of
+from services.kit.sealing import Sealer
+from services.kit.sqlite_files import sqlite_file
+
+if TYPE_CHECKING:
+    from services.gateway.oidc.provider import Provider
+    from services.kit.spans import Tracer
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One running gateway, without its HTTP side."""
+
+    settings: Settings
+    catalogue: Catalogue
+    peers: Peers
+    live: Live
+    journal: Log
+    blobs: BlobStore
+    token_key: bytes
+    """Signs session tokens."""
+    task_key: bytes | None
+    """Signs the tokens of tasks."""
+    storage: dict[str, Any] | None
+    """Default `checkpoint_storage` of the cluster."""
+    measures: Measures
+    health: ClusterHealth
+    sealer: Sealer | None = None
+    """Seals secrets for the log; None: they lie there in the clear."""
+    tracer: Tracer | None = None
+    disks: Disks = field(default_factory=lambda: Disks({}))
+    """Whose free space is asked for before anything new is taken."""
+
+    @cached_property
+    def following(self) -> Following:
+        """Logs that are followed here."""
+        return Following(self.peers, Tails(self.journal, self.catalogue))
+
+    @cached_property
+    def roots(self) -> Roots:
+        """Where this gateway tries and reads checkpoints."""
+        known = self.settings
+        keys = [known.token_key, known.task_key, known.sealing_key]
+        return roots_of(known, [*keys, known.blobs, sqlite_file(known.database_url)], self.storage)
+
+    @cached_property
+    def addresses(self) -> Addresses:
+        """Whom this gateway asks where people name an object store."""
+        own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
+        return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
+
+    @cached_property
+    def proxies(self) -> Proxies:
+        """Who may speak for clients."""
+        return Proxies(self.settings.trusted_proxies)
+
+    @cached_property
+    def renewals(self) -> Renewals:
+        """Sessions that are being prolonged."""
+        return Renewals(self.peers)
+
+    @cached_property
+    def logins(self) -> Logins:
+        """Who tried to log in, and failed."""
+        return Logins()
+
+    @cached_property
+    def provider(self) -> Provider | None:
+        """Where people sign in instead of here; raises `BadSettings`."""
+        known = checked(self.settings)
+        if known is None:
+            return None
+        # Libraries for signatures that most gateways never need.
+        from services.gateway.oidc.provider import Provider
+
+        addresses = Addresses([known.oidc_issuer], self.settings.reachable)
+        return Provider(known, Asking(addresses, known.tls_ca))
+
+    @cached_property
+    def beats(self) -> Beats:
+        """Signs of life that were passed on."""
+        return Beats()
+
+    @cached_property
+    def limits(self) -> Limits:
+        """How much goes on at the same time."""
+        known = self.settings
+        return Limits(known.streams, known.streams_each, known.requests_each, known.requests_rate)
+
+    @cached_property
+    def offload(self) -> Offload:
+        """Processes for what is too much for this one."""
+        return Offload()
+
+    @cached_property
+    def to_tasks(self) -> httpx.AsyncHTTPTransport:
+        """Connections to tasks. No client of httpx, which would keep cookies of one for the others."""
+        return httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+
+    async def close(self) -> None:
+        """End what was begun beside the loop."""
+        await self.renewals.close()
+        await self.to_tasks.aclose()
+        self.limits.close()
+        await self.offload.close()

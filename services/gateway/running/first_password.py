@@ -1,0 +1,38 @@
+"""Users that are there from the beginning have no password: fine on a laptop, not where others reach it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from det_contracts.commands import SetFirstPassword
+from services.catalogue.catalogue import Catalogue
+from services.gateway.asking.peers import Peers
+from services.gateway.running.settings import Settings, first_password, is_open_to_others
+from services.kit.settings import BadSettings
+from services.people import users
+
+log = structlog.get_logger()
+MISSING = "first_password.missing"
+"""What is logged before a gateway refuses to start."""
+
+
+async def settle(settings: Settings, catalogue: Catalogue, peers: Peers) -> None:
+    """Give users without a password that of the settings; raises `BadSettings` where one is needed."""
+    open_ones = users.without_password(catalogue.state)
+    if not open_ones:
+        return
+    password = await asyncio.to_thread(first_password, settings)
+    if password is not None:
+        for user in open_ones:
+            await peers.command(SetFirstPassword(user_id=user.id, password=password))
+    elif is_open_to_others(settings):
+        names = " and ".join(f"'{user.username}'" for user in open_ones)
+        log.critical(MISSING, users=names, host=settings.host)
+        raise BadSettings(
+            f"{names} may log in without a password, and other machines reach the gateway at "
+            f"{settings.host}: set STEADFAST_INITIAL_PASSWORD or STEADFAST_INITIAL_PASSWORD_FILE, which gives"
+            " them one; or have it listen on loopback (STEADFAST_HOST=127.0.0.1), and give them passwords "
+            "there: det user change-password"
+        )

@@ -1,0 +1,119 @@
+"""What processes of an allocation tell: shares of all-gathers, and where they answer HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from det_contracts import ids
+from det_contracts.commands import JoinGather, Serve
+from det_contracts.events.gateway import GatherJoined, Served
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.catalogue.domain import State
+from services.catalogue.domain.state import Gathered, Gathering, request_key
+from services.kit.rules import Call, Ruling
+
+MOST_SHARED_BYTES = 64 * 1024
+"""Of one member in one all-gather."""
+MOST_ROUND_BYTES = 8 * 1024 * 1024
+"""Of all members in one all-gather: each of them is answered with it."""
+MOST_RUN_BYTES = 64 * 1024 * 1024
+"""Of all all-gathers of a run: their shares stay in the log."""
+MOST_KEPT_BYTES = 512 * 1024 * 1024
+"""Of all runs together, as long as a member may still ask for it."""
+OVERHEAD_BYTES = 512
+"""What an event takes beside its data."""
+LONGEST_REQUEST_ID = 256
+TASK_PORTS = ids.TASK_PORTS
+
+
+def serve(state: State, command: Serve, call: Call) -> Ruling:
+    """Take the address of a task; the same again has no effect."""
+    if command.allocation_id not in state.live:
+        raise not_found("live allocation", command.allocation_id)
+    task = state.tasks.get(ids.task_of(command.allocation_id))
+    if task is None:
+        raise invalid(f"allocation {command.allocation_id} is of no task that answers HTTP")
+    check_place(state, command.allocation_id, command.address)
+    if task.address == command.address:
+        return Ruling()
+    return Ruling([Served(command.allocation_id, command.address, "the task said so")])
+
+
+def check_place(state: State, allocation_id: str, address: str) -> None:
+    """Raise `Refused` (400) for what is no port that workers give to tasks, at a worker of this very one.
+
+    The gateway reaches more hosts than who runs the task does.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isascii() and port.isdecimal() and len(port) <= 5):
+        raise invalid(f"proxyAddress is '{address[:100]}': host:port is expected")
+    members = [part.worker_id for part in state.allocations[allocation_id].members]
+    known = [state.workers.get(id) or state.away.get(id) for id in members]
+    places = sorted({worker.address for worker in known if worker is not None})
+    if host not in places:
+        raise invalid(
+            f"proxyAddress is '{address[:100]}', but allocation {allocation_id} runs on workers at "
+            f"{', '.join(places) or 'no address yet'}: a task is reached at its own worker only"
+        )
+    if int(port) not in TASK_PORTS:
+        raise invalid(
+            f"proxyAddress is '{address[:100]}': its port must be one that the task was given, such as "
+            f"C10D_PORT ({TASK_PORTS.start} to {TASK_PORTS.stop - 1})"
+        )
+
+
+def join_gather(state: State, command: JoinGather, call: Call) -> Ruling:
+    """Take a member's share of an all-gather; the same request again is the same share."""
+    if command.allocation_id not in state.live:
+        raise not_found("allocation", command.allocation_id)
+    if not 1 <= command.peers <= 10_000:
+        raise invalid(f"numPeers is {command.peers}: it must be 1 to 10000")
+    if not 0 < len(command.request_id) <= LONGEST_REQUEST_ID:
+        raise invalid(f"requestUuid must have 1 to {LONGEST_REQUEST_ID} characters")
+    size = len(msgspec.json.encode(command.data))
+    if size > MOST_SHARED_BYTES:
+        raise invalid(f"the data of an all-gather is limited to {MOST_SHARED_BYTES} bytes")
+    if request_key(command.allocation_id, command.request_id) in state.joined:
+        return Ruling()
+    _check_room(state, command, size)
+    return Ruling(
+        [
+            GatherJoined(
+                allocation_id=command.allocation_id,
+                request_id=command.request_id,
+                peers=command.peers,
+                data=command.data,
+                reason="a member of the allocation asked for it",
+            )
+        ]
+    )
+
+
+def _check_room(state: State, command: JoinGather, size: int) -> None:
+    """Raises `Refused` for what is more than an all-gather is for: to find one another, not to train by."""
+    known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
+    if known.peers != command.peers:
+        raise invalid(f"numPeers is {command.peers}, other members of the allocation said {known.peers}")
+    whose = f"allocation {command.allocation_id}"
+    if known.round_bytes + size > MOST_ROUND_BYTES:
+        raise _exhausted(
+            f"the members of {whose} give {known.round_bytes + size} bytes to one all-gather, the most is "
+            f"{MOST_ROUND_BYTES}: give less, or write it to the checkpoint storage"
+        )
+    if known.size_bytes + known.joined * OVERHEAD_BYTES + size > MOST_RUN_BYTES:
+        raise _exhausted(
+            f"{whose} has gathered {known.size_bytes} bytes in {known.joined} shares, as much as a run may: "
+            "this is for its members to find one another; train with the collectives of your framework"
+        )
+    if state.gathered.get("all", Gathered()).size_bytes + size > MOST_KEPT_BYTES:
+        raise _exhausted("the all-gathers of all runs together hold too much just now; try again later")
+
+
+def _exhausted(message: str) -> Refused:
+    return Refused(Problem("exhausted", message))
+
+
+COMMANDS: dict[Any, Callable[[State, Any, Call], Ruling]] = {JoinGather: join_gather, Serve: serve}

@@ -1,1 +1,0 @@
-"""How REST looks on the wire: errors, parameters, answers, limits (REST spec, section 1)."""

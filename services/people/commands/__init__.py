@@ -1,0 +1,63 @@
+"""What may be asked about people and places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from det_contracts.commands import (
+    AssignRoles,
+    CloseSession,
+    CreateToken,
+    KeepSettings,
+    MoveExperiment,
+    OpenSession,
+    RemoveGroup,
+    RemoveProject,
+    RemoveTemplate,
+    RemoveWorkspace,
+    RenewPassword,
+    RenewSession,
+    RevokeToken,
+    SetAuthz,
+    SetFirstPassword,
+    SetGroup,
+    SetPassword,
+    SetProject,
+    SetQuota,
+    SetTemplate,
+    SetUser,
+    SetWorkspace,
+    SignIn,
+)
+from det_contracts.events.gateway import CreationKept
+from services.kit.once import once
+from services.kit.rules import Call, Ruling
+from services.people.commands import groups, identities, places, quotas, roles, sessions, templates, users
+from services.people.domain import People
+
+COMMANDS: dict[Any, Callable[[People, Any, Call], Ruling]] = {
+    OpenSession: sessions.open_session,
+    SignIn: identities.sign_in,
+    RenewSession: sessions.renew_session,
+    CloseSession: sessions.close_session,
+    CreateToken: sessions.create_token,
+    RevokeToken: sessions.revoke_token,
+    SetUser: once(users.set_user, CreationKept),
+    SetPassword: users.set_password,
+    SetFirstPassword: users.set_first_password,
+    RenewPassword: users.renew_password,
+    KeepSettings: users.keep_settings,
+    SetTemplate: once(templates.set_template, CreationKept),
+    RemoveTemplate: templates.remove_template,
+    SetGroup: once(groups.set_group, CreationKept),
+    RemoveGroup: groups.remove_group,
+    SetQuota: quotas.set_quota,
+    AssignRoles: roles.assign_roles,
+    SetAuthz: roles.set_authz,
+    SetWorkspace: once(places.set_workspace, CreationKept),
+    RemoveWorkspace: places.remove_workspace,
+    SetProject: once(places.set_project, CreationKept),
+    RemoveProject: places.remove_project,
+    MoveExperiment: places.move_experiment,
+}

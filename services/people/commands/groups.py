@@ -1,0 +1,61 @@
+"""Groups of users: made, renamed, filled, removed with the roles that were theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.commands import RemoveGroup, SetGroup
+from det_contracts.events.gateway import GroupRemoved, GroupSet, RolesSet
+from det_contracts.problems import Problem, Refused, invalid
+from services.kit.authz.roles import held, holder
+from services.kit.rules import Call, Ruling
+from services.people import groups, places, users
+from services.people.commands.quotas import without
+from services.people.domain.state import People
+
+LONGEST_NAME = 128
+MOST_MEMBERS = 10_000
+
+
+def set_group(state: People, command: SetGroup, call: Call) -> Ruling:
+    """Make a group, or change what is given of one; what is so already has no effect."""
+    if command.group_id is None:
+        id = places.next_id(state, "groups")
+        known = GroupSet(group_id=id, name="", members=(), reason=f"made by {command.user}")
+    else:
+        id, found = command.group_id, groups.by_id(state, command.group_id)
+        reason = f"changed by {command.user}"
+        known = GroupSet(group_id=id, name=found.name, members=found.members, reason=reason)
+    name = known.name if command.name is msgspec.UNSET else command.name
+    if name != known.name or command.group_id is None:
+        _check_name(state, id, name)
+    members = _members(state, known, command)
+    wanted = msgspec.structs.replace(known, name=name, members=members)
+    return Ruling([wanted] if wanted != known else [], id)
+
+
+def _members(state: People, known: GroupSet, command: SetGroup) -> tuple[int, ...]:
+    for user_id in command.add:
+        users.by_id(state, user_id)
+    members = ({*known.members} | {*command.add}) - {*command.remove}
+    if len(members) > MOST_MEMBERS:
+        raise invalid(f"a group may have at most {MOST_MEMBERS} members, not {len(members)}")
+    return tuple(sorted(members))
+
+
+def _check_name(state: People, id: int, name: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise invalid(f"a group needs a name of at most {LONGEST_NAME} printable characters")
+    if state.group_names.get(name.lower(), id) != id:
+        raise Refused(Problem("already_exists", f"there is a group of the name '{name}'"))
+
+
+def remove_group(state: People, command: RemoveGroup, call: Call) -> Ruling:
+    """Forget a group; whoever was in it loses what they had through it."""
+    groups.by_id(state, command.group_id)
+    reason, name = f"removed by {command.user}", holder("group", command.group_id)
+    gone: list[Any] = [RolesSet(name, (), reason)] if held(state, name) else []
+    gone += without(state, name, reason)
+    return Ruling([*gone, GroupRemoved(command.group_id, reason)])

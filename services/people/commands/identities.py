@@ -1,0 +1,113 @@
+"""Who signs in with a provider: known by it already, given an account, or kept out."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.commands import SignIn
+from det_contracts.events.gateway import GroupSet, SignedIn, UserSet
+from det_contracts.problems import Refused, precondition
+from services.kit.authz.judge import forbidden
+from services.kit.rules import Call, Ruling
+from services.people import places, users
+from services.people.commands.groups import MOST_MEMBERS
+from services.people.commands.users import LONGEST_NAME, keep_an_administrator
+from services.people.domain.accounts import BUILT_IN
+from services.people.domain.state import People, User
+
+FIRST = {user.username for user in BUILT_IN.values()}
+
+
+def sign_in(state: People, command: SignIn, call: Call) -> Ruling:
+    """Find out whose account it is: what the provider knows somebody by counts, and their name once."""
+    reason = f"signed in with {command.issuer}"
+    id = state.subjects.get((command.issuer, command.subject))
+    user = users.by_id(state, id) if id is not None else _by_name(state, command)
+    if user is None:
+        before = UserSet(user_id=users.next_id(state), username="", reason=reason)
+        wanted = _made(command, before)
+    else:
+        wanted = before = users.described(user, reason)
+    if not wanted.active:
+        raise forbidden("user is not active")
+    wanted = _with_rights(state, command, wanted)
+    known = SignedIn(
+        user_id=wanted.user_id,
+        issuer=command.issuer,
+        subject=command.subject,
+        username=command.username[:LONGEST_NAME],
+        groups=command.groups,
+        reason=reason,
+    )
+    described = [wanted] if wanted != before else []
+    return Ruling([*described, known, *_memberships(state, command, wanted)], wanted.user_id)
+
+
+def _memberships(state: People, command: SignIn, user: UserSet) -> Iterable[GroupSet]:
+    """The groups that the provider fills, with this user or without; what is not there yet is made."""
+    fresh = places.next_id(state, "groups")
+    for name in command.managed:
+        id = state.group_names.get(name.lower())
+        before = state.groups[id].members if id is not None else ()
+        inside = name in command.member_of
+        if inside == (user.user_id in before):
+            continue
+        members = {*before, user.user_id} if inside else {*before} - {user.user_id}
+        if len(members) > MOST_MEMBERS:
+            raise precondition(f"group '{name}' has {MOST_MEMBERS} members, and cannot have more")
+        kept = state.groups[id].name if id is not None else name
+        yield GroupSet(
+            group_id=fresh if id is None else id,
+            name=kept,
+            members=tuple(sorted(members)),
+            reason=f"user '{user.username}' {user.reason}",
+        )
+        fresh += id is None
+
+
+def _by_name(state: People, command: SignIn) -> User | None:
+    """An account that waits for whoever has its name at the provider; None: nobody has the name."""
+    name = command.username
+    user = users.named(state, name)
+    if user is None:
+        return None
+    if user.id in state.identities:
+        raise forbidden(
+            f"user '{name}' is linked with somebody else at the provider. An administrator can undo that: "
+            f"det user unlink-from-provider {name}, and then det user link-with-provider {name}"
+        )
+    if not user.remote or user.username != name:
+        raise forbidden(
+            f"there is a user '{name}' who logs in with a password, or had that name. If that is you, an "
+            f"administrator can let you sign in this way: det user link-with-provider {user.username}"
+        )
+    return user
+
+
+def _made(command: SignIn, before: UserSet) -> UserSet:
+    name = command.username
+    if not command.provision:
+        raise forbidden(f"nobody has made a user '{name}' here: det user create {name} --remote")
+    # What is read as another name is none of its own, such as one in letters of full width.
+    fits = name == unicodedata.normalize("NFKC", name).strip() and name.isprintable()
+    if not name or len(name) > LONGEST_NAME or not fits or name.casefold() in FIRST:
+        raise forbidden(
+            f"{name[:LONGEST_NAME]!r}, as the provider calls you, cannot be the name of a user here: at most "
+            f"{LONGEST_NAME} printable characters in their usual form are expected"
+        )
+    return msgspec.structs.replace(before, username=name, remote=True, display_name=command.display_name)
+
+
+def _with_rights(state: People, command: SignIn, known: UserSet) -> UserSet:
+    if command.admin is None or command.admin == known.admin:
+        return known
+    wanted = msgspec.structs.replace(known, admin=command.admin)
+    try:
+        keep_an_administrator(state, known, wanted)
+    except Refused:
+        # The provider has nobody left who administers: whoever still does is not locked out of that.
+        return known
+    return wanted

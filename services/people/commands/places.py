@@ -1,0 +1,161 @@
+"""Workspaces and their projects, where experiments are filed (REST spec, section 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from det_contracts.commands import (
+    MoveExperiment,
+    RemoveProject,
+    RemoveWorkspace,
+    SetProject,
+    SetWorkspace,
+    given,
+)
+from det_contracts.events.gateway import (
+    ExperimentMoved,
+    ProjectRemoved,
+    ProjectSet,
+    WorkspaceRemoved,
+    WorkspaceSet,
+)
+from det_contracts.problems import Problem, Refused, invalid, not_found, precondition
+from services.kit.authz.roles import is_rbac
+from services.kit.rules import Call, Ruling
+from services.people import places
+from services.people.commands.quotas import without
+from services.people.commands.roles import of_maker, without_workspace
+from services.people.domain.state import People
+
+replace = msgspec.structs.replace
+LONGEST_NAME = 80
+
+
+def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
+    """Make a workspace, or change what is given of one; what is so already has no effect."""
+    if command.workspace_id is None:
+        id = places.next_id(state, "workspaces")
+        known = WorkspaceSet(workspace_id=id, name="", owner=command.user, reason=f"made by {command.user}")
+    else:
+        id = command.workspace_id
+        known = replace(places.workspace(state, id), reason=f"changed by {command.user}")
+    wanted = known
+    if command.name is not msgspec.UNSET and command.name != known.name:
+        _may_change(id, "workspace")
+        if known.archived and command.archived is not False:
+            raise _archived(f"workspace {id} '{known.name}'")
+        holder = state.workspace_names.get(command.name.lower())
+        if command.name.lower() == places.NAME.lower():
+            holder = places.FIRST
+        _check_name(command.name, holder, "workspace")
+        wanted = replace(wanted, name=command.name)
+    if command.archived is not msgspec.UNSET and command.archived != known.archived:
+        _may_change(id, "workspace")
+        wanted = replace(wanted, archived=command.archived)
+    if command.pinned is not msgspec.UNSET:
+        others = tuple(user for user in known.pinned_by if user != command.user)
+        wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)
+    if not wanted.name:
+        raise invalid("a workspace needs a name")
+    made = of_maker(state, command.user, id) if command.workspace_id is None and is_rbac(state) else []
+    return Ruling([wanted, *made] if wanted != known else [], id)
+
+
+def remove_workspace(state: People, command: RemoveWorkspace, call: Call) -> Ruling:
+    """Forget a workspace and its projects; those must hold no experiments."""
+    places.workspace(state, command.workspace_id)
+    _may_change(command.workspace_id, "workspace")
+    own = list(state.projects_in.ids(command.workspace_id))
+    _check_empty(state, own, f"workspace {command.workspace_id}")
+    reason = f"removed by {command.user}"
+    model = state.models_in.first(command.workspace_id)
+    if model:
+        raise precondition(
+            f"workspace {command.workspace_id} holds models, such as {model[-1]}: move or delete them first"
+        )
+    gone: list[Any] = [ProjectRemoved(id, reason) for id in own]
+    gone += without_workspace(state, command.workspace_id, reason)
+    gone += without(state, f"workspace-{command.workspace_id}", reason)
+    return Ruling([*gone, WorkspaceRemoved(command.workspace_id, reason)])
+
+
+def set_project(state: People, command: SetProject, call: Call) -> Ruling:
+    """Make a project, or change what is given of one; what is so already has no effect."""
+    if command.project_id is None:
+        id = places.next_id(state, "projects")
+        reason = f"made by {command.user}"
+        known = ProjectSet(project_id=id, workspace_id=0, name="", owner=command.user, reason=reason)
+    else:
+        id = command.project_id
+        known = replace(places.project(state, id), reason=f"changed by {command.user}")
+    changes = given(command, "workspace_id", "name", "description", "archived", "notes")
+    wanted = replace(known, **changes)
+    if wanted == known:
+        return Ruling(value=id)
+    if {"workspace_id", "name", "description", "archived"} & changes.keys():
+        _may_change(id, "project")
+    if command.project_id is not None:
+        _refuse_archived(state, known, wanted)
+    workspace = places.workspace(state, wanted.workspace_id)
+    if (wanted.name, wanted.workspace_id) != (known.name, known.workspace_id):
+        if workspace.archived:
+            raise precondition(f"workspace {workspace.workspace_id} is archived")
+        holder = state.project_names.get((wanted.workspace_id, wanted.name.lower()))
+        if wanted.workspace_id == places.PROJECT.workspace_id and wanted.name.lower() == places.NAME.lower():
+            holder = places.FIRST
+        _check_name(wanted.name, holder, "project")
+    return Ruling([wanted], id)
+
+
+def remove_project(state: People, command: RemoveProject, call: Call) -> Ruling:
+    """Forget a project that holds no experiments."""
+    places.project(state, command.project_id)
+    _may_change(command.project_id, "project")
+    _check_empty(state, [command.project_id], f"project {command.project_id}")
+    return Ruling([ProjectRemoved(command.project_id, f"removed by {command.user}")])
+
+
+def move_experiment(state: People, command: MoveExperiment, call: Call) -> Ruling:
+    """File an experiment under another project."""
+    id, project_id = command.experiment_id, state.project_of.get(command.experiment_id)
+    if project_id is None:
+        raise not_found("experiment", id)
+    places.open_project(state, command.project_id)
+    if project_id == command.project_id:
+        return Ruling()
+    places.open_project(state, project_id)
+    return Ruling([ExperimentMoved(id, command.project_id, f"moved by {command.user}")])
+
+
+def _refuse_archived(state: People, known: ProjectSet, wanted: ProjectSet) -> None:
+    """Raises `Refused` for a change of what is archived, unless the change is to bring it back."""
+    space = places.workspace(state, known.workspace_id)
+    if space.archived:
+        raise _archived(f"workspace {space.workspace_id} '{space.name}'")
+    if known.archived and wanted.archived:
+        raise _archived(f"project {known.project_id} '{known.name}'")
+
+
+def _archived(what: str) -> Refused:
+    return precondition(f"{what} is archived and cannot be changed: unarchive it first")
+
+
+def _may_change(id: int, kind: str) -> None:
+    if id == places.FIRST:
+        raise precondition(f"{kind} {id} '{places.NAME}' is there for ever and cannot be changed")
+
+
+def _check_name(name: str, holder: int | None, kind: str) -> None:
+    if not name.strip() or len(name) > LONGEST_NAME or not name.isprintable():
+        raise invalid(f"a {kind} needs a name of at most {LONGEST_NAME} printable characters")
+    if holder is not None:
+        raise Refused(Problem("already_exists", f"there is a {kind} of the name '{name}'"))
+
+
+def _check_empty(state: People, project_ids: list[int], what: str) -> None:
+    held = sum(state.filed.count(id) for id in project_ids)
+    if held:
+        first = next(key[-1] for id in project_ids if (key := state.filed.first(id)))
+        raise precondition(f"{what} holds {held} experiments, such as {first}: move or delete them first")

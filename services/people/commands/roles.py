@@ -1,0 +1,112 @@
+"""Roles that are given to users and groups and taken back, and how rights are judged at all.
+
+Who is an administrator holds the role `ClusterAdmin`, and the other way round: one fact, in `UserSet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from det_contracts.commands import Assignment, AssignRoles, SetAuthz
+from det_contracts.events.gateway import AuthzSet, Grant, RolesSet, UserSet
+from det_contracts.problems import invalid, not_found, precondition
+from services.kit.authz.permissions import CLUSTER_ROLES, ROLES
+from services.kit.authz.roles import ALL, Judging, held, holder
+from services.kit.rules import Call, Ruling
+from services.people import groups, places, users
+from services.people.domain.state import People
+from services.people.groups import ADMINISTRATOR
+
+MOST_GRANTS = 10_000
+"""Of one holder."""
+
+
+def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
+    """Give roles and take them back; all of it or nothing."""
+    for one in (*command.add, *command.remove):
+        _check(state, one.holder, one.grant)
+    add, remove = set(command.add), set(command.remove)
+    if add & remove:
+        raise invalid("one and the same role is to be given and to be taken back")
+    reason = f"decided by {command.user}"
+    events: list[Any] = [*_administrators(state, _chosen(add), _chosen(remove), reason)]
+    given, taken = _by_holder(add), _by_holder(remove)
+    for name in sorted(given.keys() | taken.keys()):
+        before = set(held(state, name))
+        after = (before | given.get(name, set())) - taken.get(name, set())
+        if len(after) > MOST_GRANTS:
+            raise invalid(f"{name} may hold at most {MOST_GRANTS} roles, not {len(after)}")
+        if after != before:
+            events.append(RolesSet(name, tuple(sorted(after)), reason))
+    return Ruling(events)
+
+
+def _is_administration(one: Assignment) -> bool:
+    """What is told by `UserSet`."""
+    return one.grant == ADMINISTRATOR and one.holder.startswith("user-")
+
+
+def _chosen(wishes: set[Assignment]) -> set[int]:
+    """The users among them who are to be administrators, or none any more."""
+    return {groups.of_holder(one.holder)[1] for one in wishes if _is_administration(one)}
+
+
+def _by_holder(wishes: set[Assignment]) -> dict[str, set[Grant]]:
+    found: dict[str, set[Grant]] = {}
+    for one in wishes:
+        if not _is_administration(one):
+            found.setdefault(one.holder, set()).add(one.grant)
+    return found
+
+
+def _administrators(state: People, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:
+    if remove and all(id in remove for id in users.administrators(state)):
+        raise precondition("no active administrator would be left: make somebody else one first")
+    for id in sorted(add | remove):
+        known = users.by_id(state, id)
+        if known.admin is not (id in add):
+            described = users.described(known, reason)
+            yield msgspec.structs.replace(described, admin=id in add)
+
+
+def _check(state: People, name: str, grant: Grant) -> None:
+    kind, id = groups.of_holder(name)
+    if kind == "user":
+        users.by_id(state, id)
+    else:
+        groups.by_id(state, id)
+    if grant.role not in ROLES:
+        raise not_found("role", grant.role)
+    if grant.workspace_id:
+        places.workspace(state, grant.workspace_id)
+        if grant.role in CLUSTER_ROLES:
+            raise invalid(f"the role {grant.role} is for the whole cluster: give it without a workspace")
+
+
+def without_workspace(state: People, id: int, reason: str) -> list[RolesSet]:
+    """What holders keep when a workspace is gone."""
+    found = []
+    for name in groups.holders_in(state, id):
+        left = tuple(one for one in held(state, name) if one.workspace_id != id)
+        found.append(RolesSet(name, left, reason))
+    return found
+
+
+def of_maker(state: People, user: str, workspace_id: int) -> list[RolesSet]:
+    """Whoever makes a workspace administers it, where roles count."""
+    id = users.by_id_of(state, user)
+    if not id:
+        return []
+    name = holder("user", id)
+    grants = tuple(sorted({*held(state, name), Grant("WorkspaceAdmin", workspace_id)}))
+    return [RolesSet(name, grants, f"{user} made the workspace")]
+
+
+def set_authz(state: People, command: SetAuthz, call: Call) -> Ruling:
+    """Judge rights so from now on; what is so already has no effect."""
+    if state.judging.get(ALL, Judging("basic")).mode == command.mode:
+        return Ruling()
+    return Ruling([AuthzSet(command.mode, "the gateway's settings say so: STEADFAST_AUTHZ")])

@@ -1,0 +1,58 @@
+"""Templates: named partial configurations."""
+
+from __future__ import annotations
+
+import hashlib
+
+from det_contracts.commands import RemoveTemplate, SetTemplate
+from det_contracts.events.gateway import TemplateRemoved, TemplateSet
+from det_contracts.problems import Problem, Refused, invalid, not_found
+from services.kit.authz.roles import is_rbac
+from services.kit.rules import Call, Ruling
+from services.people import places
+from services.people.domain.state import People
+
+LONGEST_NAME = 256
+
+
+def template_id(name: str) -> str:
+    """The id of the template of a name: 16 hexadecimal digits."""
+    return hashlib.sha256(name.encode()).hexdigest()[:16]
+
+
+def set_template(state: People, command: SetTemplate, call: Call) -> Ruling:
+    """Keep a template, as far as `replaces` allows; what is so already has no effect."""
+    if not command.name.strip() or not command.name.isprintable() or len(command.name) > LONGEST_NAME:
+        raise invalid(f"a template needs a name of at most {LONGEST_NAME} printable characters")
+    known = state.templates.get(template_id(command.name))
+    if known is None and command.replaces:
+        raise not_found("template", command.name)
+    if known is not None and command.replaces is False:
+        raise Refused(Problem("already_exists", f"template '{command.name}' exists already"))
+    if known is None and command.workspace_id is None and is_rbac(state):
+        raise invalid(f"template '{command.name}': say which workspace it is for")
+    space = command.workspace_id or (known.workspace_id if known is not None else places.FIRST)
+    places.workspace(state, space)
+    if known is not None and (known.config, known.workspace_id) == (command.config, space):
+        return Ruling(value=command.name)
+    reason = f"{'changed' if known else 'made'} by {command.user}"
+    return Ruling(
+        [
+            TemplateSet(
+                template_id=template_id(command.name),
+                name=command.name,
+                config=command.config,
+                workspace_id=space,
+                reason=reason,
+            )
+        ],
+        command.name,
+    )
+
+
+def remove_template(state: People, command: RemoveTemplate, call: Call) -> Ruling:
+    """Forget a template."""
+    id = template_id(command.name)
+    if id not in state.templates:
+        raise not_found("template", command.name)
+    return Ruling([TemplateRemoved(template_id=id, name=command.name, reason=f"removed by {command.user}")])

@@ -1,0 +1,130 @@
+"""Who may log in."""
+
+from __future__ import annotations
+
+import msgspec
+
+from det_contracts.commands import (
+    KeepSettings,
+    Password,
+    RenewPassword,
+    SetFirstPassword,
+    SetPassword,
+    SetUser,
+    given,
+)
+from det_contracts.events.gateway import AgentUser, PasswordRenewed, PasswordSet, SettingsSet, UserSet
+from det_contracts.problems import Problem, Refused, invalid, precondition
+from services.kit.rules import Call, Ruling
+from services.people import users
+from services.people.domain.accounts import ADMIN
+from services.people.domain.state import People
+
+LONGEST_NAME = 128
+MOST_SETTINGS_BYTES = 1 << 20
+DESCRIBED = ("username", "admin", "active", "remote", "display_name", "agent_user")
+
+
+def set_user(state: People, command: SetUser, call: Call) -> Ruling:
+    """Make a user, or change what is given of one; what is so already has no effect."""
+    changes = given(command, *DESCRIBED)
+    if command.user_id is None:
+        id = users.next_id(state)
+        known = UserSet(user_id=id, username="", reason=f"made by {command.user}")
+    else:
+        id = command.user_id
+        known = users.described(users.by_id(state, id), f"changed by {command.user}")
+    _check_shown_name(id, known.display_name, command.display_name)
+    _check_agent_user(command.agent_user)
+    wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
+    keep_an_administrator(state, known, wanted)
+    events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
+    if command.password is not None:
+        events.append(_password(id, command.password, wanted.reason))
+    return Ruling(events, id)
+
+
+def keep_an_administrator(state: People, known: UserSet, wanted: UserSet) -> None:
+    """Nobody could make another one."""
+    if not (known.admin and known.active) or (wanted.admin and wanted.active):
+        return
+    if all(id == known.user_id for id in users.administrators(state)):
+        raise precondition(
+            f"user '{known.username}' is the last active administrator: make somebody else one first"
+        )
+
+
+def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> None:
+    """Nobody but the administrator from the beginning is shown as `admin`."""
+    if wanted is msgspec.UNSET or wanted == known or id == ADMIN:
+        return
+    if wanted.strip().casefold() == "admin":
+        raise invalid(f"the display name '{wanted}' would be taken for the user 'admin': choose another one")
+    if len(wanted) > LONGEST_NAME or not wanted.isprintable():
+        raise invalid(f"a display name may have at most {LONGEST_NAME} printable characters")
+
+
+def _check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
+    """Names and ids go together: tasks run as both."""
+    if wanted is msgspec.UNSET or wanted is None:
+        return
+    if not wanted.user or not wanted.group:
+        raise invalid("agentUserGroup needs agentUser and agentGroup, the names that belong to its ids")
+    if wanted.uid < 0 or wanted.gid < 0:
+        raise invalid("agentUserGroup: agentUid and agentGid must be 0 or more")
+
+
+def _renamed(state: People, known: UserSet, wanted: UserSet) -> UserSet:
+    if known.username and wanted.username == known.username:
+        return wanted
+    name = wanted.username
+    if not name.strip() or len(name) > LONGEST_NAME or any(not c.isprintable() for c in name):
+        raise invalid(f"a user needs a name of at most {LONGEST_NAME} printable characters")
+    owner = users.named(state, name)
+    if owner is not None and owner.id != wanted.user_id:
+        raise Refused(Problem("already_exists", f"the name '{name}' belongs to user {owner.id}, or did"))
+    former = tuple(n for n in (*known.former, known.username) if n and n != name)
+    return msgspec.structs.replace(wanted, former=former)
+
+
+def set_password(state: People, command: SetPassword, call: Call) -> Ruling:
+    """Give a user another password."""
+    users.by_id(state, command.user_id)
+    return Ruling([_password(command.user_id, command.password, f"set by {command.user}")])
+
+
+def set_first_password(state: People, command: SetFirstPassword, call: Call) -> Ruling:
+    """Give a user a password who has none."""
+    if users.by_id(state, command.user_id).password.hashed:
+        return Ruling()
+    return Ruling([_password(command.user_id, command.password, "first password, of the gateway's settings")])
+
+
+def renew_password(state: People, command: RenewPassword, call: Call) -> Ruling:
+    """Keep a password at today's cost, if it is still the one that was checked."""
+    if users.by_id(state, command.user_id).password != command.before:
+        return Ruling()
+    reason = "kept at today's cost since it was used"
+    return Ruling([PasswordRenewed(user_id=command.user_id, hashed=command.password.hashed, reason=reason)])
+
+
+def _password(id: int, password: Password, reason: str) -> PasswordSet:
+    return PasswordSet(user_id=id, salt=password.salt, hashed=password.hashed, reason=reason)
+
+
+def keep_settings(state: People, command: KeepSettings, call: Call) -> Ruling:
+    """Keep what a page asks for; what is kept already has no effect."""
+    known = state.settings.get(command.user_id)
+    before = known.settings if known is not None else ()
+    kept = {} if command.forget else {(one.storage_path, one.key): one for one in before}
+    for one in command.settings:
+        if not one.key:
+            raise invalid("a setting needs a key")
+        kept[one.storage_path, one.key] = one
+    settings = tuple(kept.values())
+    if sum(len(one.storage_path) + len(one.key) + len(one.value) for one in settings) > MOST_SETTINGS_BYTES:
+        raise invalid(f"all settings of a user together may have {MOST_SETTINGS_BYTES} characters")
+    if settings == before:
+        return Ruling()
+    what = "forgotten" if command.forget else "kept"
+    return Ruling([SettingsSet(command.user_id, settings, f"{what} for {command.user}")])

@@ -1,0 +1,182 @@
+"""Users, their sessions and templates, and the places where they file experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from det_contracts.commands import Password
+from det_contracts.envelope import Recorded
+from det_contracts.events import gateway
+from services.kit.rules import Key
+from services.people.domain.keeping import (
+    drop_project,
+    drop_token,
+    drop_workspace,
+    put_identity,
+    put_project,
+    put_session,
+    put_token,
+    put_user,
+    put_workspace,
+)
+from services.people.domain.state import (
+    ClosedSession,
+    Kept,
+    KnownAs,
+    OpenSession,
+    People,
+    SessionFloor,
+    Template,
+    User,
+)
+
+replace = msgspec.structs.replace
+ADMIN = 1
+BUILT_IN = {
+    ADMIN: User(id=ADMIN, username="admin", admin=True),
+    2: User(id=2, username="determined"),
+}
+"""Users that are there from the beginning."""
+
+
+def session_opened(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user logged in."""
+    event: gateway.SessionOpened = recorded.event
+    opened = OpenSession(
+        user_id=event.user_id,
+        opened_at=event.opened_at,
+        until=event.until,
+        token_until=event.until,
+        address=event.address,
+        client=event.client,
+    )
+    return put_session(state, event.session_id, opened)
+
+
+def session_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A session ends later."""
+    event: gateway.SessionRenewed = recorded.event
+    known = state.open_sessions.get(event.session_id)
+    if known is None:
+        return ()
+    return put_session(state, event.session_id, replace(known, until=event.until))
+
+
+def sessions_forgotten(state: People, recorded: Recorded) -> Iterable[Key]:
+    """Sessions of a user are over."""
+    event: gateway.SessionsForgotten = recorded.event
+    for id in event.session_ids:
+        yield from put_session(state, id, None)
+    before = state.session_floors.get(event.user_id, SessionFloor(0.0))
+    state.session_floors[event.user_id] = SessionFloor(max(before.at, event.floor))
+    yield "session_floors", event.user_id
+
+
+def token_created(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user made an API token."""
+    return put_token(state, recorded.event)
+
+
+def token_revoked(state: People, recorded: Recorded) -> Iterable[Key]:
+    """An API token is refused from now on."""
+    return drop_token(state, recorded.event.token_id)
+
+
+def session_closed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user logged out, or a session was revoked."""
+    event: gateway.SessionClosed = recorded.event
+    known = state.open_sessions.get(event.session_id)
+    if known is not None:
+        yield from put_session(state, event.session_id, replace(known, closed_at=recorded.at))
+        return
+    state.sessions[event.session_id] = ClosedSession(event.user)
+    yield "sessions", event.session_id
+
+
+def template_set(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A template is there."""
+    event: gateway.TemplateSet = recorded.event
+    state.templates[event.template_id] = Template(event.name, event.config, event.workspace_id)
+    yield "templates", event.template_id
+
+
+def template_removed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A template is gone."""
+    state.templates.pop(recorded.event.template_id, None)
+    yield "templates", recorded.event.template_id
+
+
+def user_set(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user is there, or is described so."""
+    event: gateway.UserSet = recorded.event
+    known = state.users.get(event.user_id) or User(id=event.user_id, username=event.username)
+    changed = replace(
+        known,
+        username=event.username,
+        former=event.former,
+        admin=event.admin,
+        active=event.active,
+        remote=event.remote,
+        display_name=event.display_name,
+        agent_user=event.agent_user,
+        changed_at=recorded.at,
+    )
+    yield from put_user(state, changed)
+    if not event.remote and event.user_id in state.identities:
+        yield from put_identity(state, event.user_id, None)
+
+
+def signed_in(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user is known by this at a provider."""
+    event: gateway.SignedIn = recorded.event
+    return put_identity(state, event.user_id, KnownAs(event.issuer, event.subject, event.groups))
+
+
+def password_set(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user's password is another one."""
+    event: gateway.PasswordSet = recorded.event
+    known = state.users.get(event.user_id) or BUILT_IN.get(event.user_id)
+    if known is None:
+        return ()
+    password = Password(event.salt, event.hashed)
+    return put_user(state, replace(known, password=password, password_at=recorded.at))
+
+
+def password_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A user's password is the same, kept otherwise."""
+    event: gateway.PasswordRenewed = recorded.event
+    known = state.users.get(event.user_id)
+    if known is None:
+        return ()
+    return put_user(state, replace(known, password=Password(hashed=event.hashed)))
+
+
+def workspace_set(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A workspace is there, or is described so."""
+    event: gateway.WorkspaceSet = recorded.event
+    return put_workspace(state, event)
+
+
+def workspace_removed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A workspace is gone."""
+    return drop_workspace(state, recorded.event.workspace_id)
+
+
+def project_set(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A project is there, or is described so."""
+    event: gateway.ProjectSet = recorded.event
+    return put_project(state, event)
+
+
+def project_removed(state: People, recorded: Recorded) -> Iterable[Key]:
+    """A project is gone."""
+    return drop_project(state, recorded.event.project_id)
+
+
+def settings_set(state: People, recorded: Recorded) -> Iterable[Key]:
+    """Pages keep this for a user."""
+    event: gateway.SettingsSet = recorded.event
+    state.settings[event.user_id] = Kept(event.settings)
+    yield "settings", event.user_id

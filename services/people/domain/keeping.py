@@ -1,0 +1,142 @@
+"""The only places where a record that an index knows of is put or dropped, so that no index goes wrong.
+
+What is filed where (`filed`, `project_of`, `models_in`) is put by whoever folds experiments and models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from det_contracts.events.gateway import AccessToken, ProjectSet, WorkspaceSet
+from services.kit.rules import Key
+from services.kit.sorted_keys import Key as Place
+from services.kit.sorted_keys import SortedKeys
+from services.people.domain.state import Highest, KnownAs, OpenSession, People, User
+
+
+def index(state: People) -> None:
+    """Make all indexes of people from their records."""
+    state.filed, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
+    state.projects_in = SortedKeys((one.workspace_id, id) for id, one in state.projects.items())
+    state.sessions_of = SortedKeys(_session_place(id, one) for id, one in state.open_sessions.items())
+    state.tokens_of = SortedKeys((one.user_id, one.at, id) for id, one in state.tokens.items())
+    state.token_digests = {one.digest: id for id, one in state.tokens.items()}
+    state.subjects = {(one.issuer, one.subject): id for id, one in state.identities.items()}
+    state.administrators = SortedKeys(
+        place for one in state.users.values() if (place := _admin_place(one)) is not None
+    )
+    state.user_names = {}
+    for user in state.users.values():
+        _name_user(state, user)
+    state.group_names = {one.name.lower(): id for id, one in state.groups.items()}
+    state.granted_in = SortedKeys(
+        (id, holder) for holder, one in state.roles.items() for id in {g.workspace_id for g in one.grants}
+    )
+    state.workspace_names = {one.name.lower(): id for id, one in state.workspaces.items()}
+    state.project_names = {(p.workspace_id, p.name.lower()): id for id, p in state.projects.items()}
+
+
+def _session_place(id: str, one: OpenSession) -> Place:
+    return one.user_id, one.known_until, id
+
+
+def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable[Key]:
+    """Keep a session, or forget it."""
+    before = state.open_sessions.pop(id, None)
+    if changed is not None:
+        state.open_sessions[id] = changed
+    state.sessions_of.swap(
+        _session_place(id, before) if before is not None else None,
+        _session_place(id, changed) if changed is not None else None,
+    )
+    yield "open_sessions", id
+
+
+def put_token(state: People, token: AccessToken) -> Iterable[Key]:
+    """Keep an API token."""
+    state.tokens[token.token_id] = token
+    state.tokens_of.add(token.user_id, token.at, token.token_id)
+    state.token_digests[token.digest] = token.token_id
+    yield "tokens", token.token_id
+
+
+def drop_token(state: People, id: str) -> Iterable[Key]:
+    """Forget an API token."""
+    token = state.tokens.pop(id, None)
+    if token is not None:
+        state.tokens_of.discard(token.user_id, token.at, id)
+        state.token_digests.pop(token.digest, None)
+    yield "tokens", id
+
+
+def put_user(state: People, changed: User) -> Iterable[Key]:
+    """Keep a user."""
+    known = state.users.get(changed.id)
+    state.administrators.swap(_admin_place(known) if known else None, _admin_place(changed))
+    state.users[changed.id] = changed
+    _name_user(state, changed)
+    yield "users", changed.id
+    yield from given(state, "users", changed.id)
+
+
+def _admin_place(user: User) -> Place | None:
+    return (user.id,) if user.admin and user.active else None
+
+
+def put_identity(state: People, user_id: int, known: KnownAs | None) -> Iterable[Key]:
+    """Keep what a user is known by elsewhere, or that they are known by nothing."""
+    before = state.identities.pop(user_id, None)
+    if before is not None:
+        del state.subjects[before.issuer, before.subject]
+    if known is not None:
+        state.identities[user_id] = known
+        state.subjects[known.issuer, known.subject] = user_id
+    yield "identities", user_id
+
+
+def _name_user(state: People, user: User) -> None:
+    for name in (user.username, *user.former):
+        state.user_names.setdefault(name, user.id)
+
+
+def given(state: People, kind: str, id: int) -> Iterable[Key]:
+    """Note the highest id that was given out."""
+    if id > state.highest.get(kind, Highest()).id:
+        state.highest[kind] = Highest(id)
+        yield "highest", kind
+
+
+def put_workspace(state: People, changed: WorkspaceSet) -> Iterable[Key]:
+    """Keep a workspace."""
+    yield from drop_workspace(state, changed.workspace_id)
+    state.workspaces[changed.workspace_id] = changed
+    state.workspace_names.setdefault(changed.name.lower(), changed.workspace_id)
+    yield from given(state, "workspaces", changed.workspace_id)
+
+
+def drop_workspace(state: People, id: int) -> Iterable[Key]:
+    """Forget a workspace."""
+    known = state.workspaces.pop(id, None)
+    if known is not None and state.workspace_names.get(known.name.lower()) == id:
+        del state.workspace_names[known.name.lower()]
+    yield "workspaces", id
+
+
+def put_project(state: People, changed: ProjectSet) -> Iterable[Key]:
+    """Keep a project."""
+    yield from drop_project(state, changed.project_id)
+    state.projects[changed.project_id] = changed
+    state.projects_in.add(changed.workspace_id, changed.project_id)
+    state.project_names.setdefault((changed.workspace_id, changed.name.lower()), changed.project_id)
+    yield from given(state, "projects", changed.project_id)
+
+
+def drop_project(state: People, id: int) -> Iterable[Key]:
+    """Forget a project."""
+    known = state.projects.pop(id, None)
+    if known is not None:
+        state.projects_in.discard(known.workspace_id, id)
+        name = known.workspace_id, known.name.lower()
+        if state.project_names.get(name) == id:
+            del state.project_names[name]
+    yield "projects", id

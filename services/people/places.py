@@ -1,0 +1,71 @@
+"""Workspaces and projects: those that were made, and the one of each that is always there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from det_contracts.events.gateway import ProjectSet, WorkspaceSet
+from det_contracts.problems import not_found, precondition
+from services.people.domain.state import People
+
+FIRST = 1
+NAME = "Uncategorized"
+WORKSPACE = WorkspaceSet(workspace_id=FIRST, name=NAME, owner="admin", reason="")
+PROJECT = ProjectSet(project_id=FIRST, workspace_id=FIRST, name=NAME, owner="admin", reason="")
+
+
+def workspaces(state: People) -> Mapping[int, WorkspaceSet]:
+    """All workspaces by id."""
+    return {FIRST: WORKSPACE} | state.workspaces
+
+
+def projects(state: People) -> Mapping[int, ProjectSet]:
+    """All projects by id."""
+    return {FIRST: PROJECT} | state.projects
+
+
+def next_id(state: People, kind: str) -> int:
+    """The id of the next one of "groups", "workspaces" or "projects"; none is given twice."""
+    known = state.highest.get(kind)
+    return max(known.id if known is not None else 0, FIRST) + 1
+
+
+def workspace(state: People, id: int) -> WorkspaceSet:
+    """Raises `Refused` (not found)."""
+    found = state.workspaces.get(id, WORKSPACE if id == FIRST else None)
+    if found is None:
+        raise not_found("workspace", id)
+    return found
+
+
+def project(state: People, id: int) -> ProjectSet:
+    """Raises `Refused` (not found)."""
+    found = state.projects.get(id, PROJECT if id == FIRST else None)
+    if found is None:
+        raise not_found("project", id)
+    return found
+
+
+def open_project(state: People, id: int) -> ProjectSet:
+    """A project that takes experiments; raises `Refused`."""
+    found = project(state, id)
+    if found.archived or workspace(state, found.workspace_id).archived:
+        raise precondition(f"project {id} '{found.name}' is archived, or its workspace is")
+    return found
+
+
+def workspace_named(state: People, name: str) -> WorkspaceSet:
+    """Raises `Refused` (not found)."""
+    for one in workspaces(state).values():
+        if one.name == name:
+            return one
+    raise not_found("workspace", name)
+
+
+def named(state: People, workspace_name: str, project_name: str) -> ProjectSet:
+    """The project of a name in the workspace of a name; raises `Refused` (not found)."""
+    id = workspace_named(state, workspace_name).workspace_id
+    for one in projects(state).values():
+        if (one.workspace_id, one.name) == (id, project_name):
+            return one
+    raise not_found("project", project_name)

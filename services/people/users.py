@@ -1,0 +1,105 @@
+"""Who there is (REST spec, section 2): two users from the beginning, and those that were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+
+from det_contracts.events.gateway import AgentUser, UserSet
+from det_contracts.problems import not_found
+from services.people.domain.accounts import BUILT_IN
+from services.people.domain.state import People, User
+
+
+def everybody(state: People) -> list[User]:
+    """All users, by id."""
+    return [user for _, user in sorted({**BUILT_IN, **state.users}.items())]
+
+
+def administrators(state: People) -> Iterable[int]:
+    """Who may make others administrators: those who are it, and active."""
+    first = (id for id, user in BUILT_IN.items() if user.admin and id not in state.users)
+    return chain(first, (id for (id,) in state.administrators.scan()))
+
+
+def by_id(state: People, id: int) -> User:
+    """Raises `Refused` (not found)."""
+    found = state.users.get(id) or BUILT_IN.get(id)
+    if found is None:
+        raise not_found("user", id)
+    return found
+
+
+def named(state: People, name: str) -> User | None:
+    """Whoever has the name, or had it."""
+    id = state.user_names.get(name)
+    if id is not None:
+        return state.users[id]
+    return next(
+        (user for user in BUILT_IN.values() if user.username == name and user.id not in state.users), None
+    )
+
+
+def next_id(state: People) -> int:
+    """The id of the next user."""
+    known = state.highest.get("users")
+    return max(known.id if known is not None else 0, *BUILT_IN) + 1
+
+
+def by_name(state: People, name: str) -> User:
+    """Raises `Refused` (not found)."""
+    found = named(state, name)
+    if found is None or found.username != name:
+        raise not_found("user", name)
+    return found
+
+
+def by_id_of(state: People, name: str) -> int:
+    """The id of whoever has or had the name, or 0."""
+    found = named(state, name)
+    return found.id if found is not None else 0
+
+
+def agent_user_of(state: People, name: str) -> AgentUser | None:
+    """Who a user's tasks run as on the hosts of workers, where that was set for them."""
+    found = named(state, name)
+    return found.agent_user if found is not None else None
+
+
+def active(state: People, name: str) -> User | None:
+    """Whoever has or had the name, if they may act."""
+    found = named(state, name)
+    return found if found is not None and found.active else None
+
+
+def names_of(state: People, names: Iterable[str], ids: Iterable[int]) -> list[str]:
+    """Every name that those users have or had; unknown ones stay, so that they match nothing."""
+    known = {user.id: user for user in everybody(state)}
+    found: list[str] = []
+    for name in names:
+        user = named(state, name)
+        found += [user.username, *user.former] if user is not None else [name]
+    for id in ids:
+        found += [known[id].username, *known[id].former] if id in known else [f"#{id}"]
+    return found
+
+
+def described(user: User, reason: str) -> UserSet:
+    """A user as an event tells them."""
+    return UserSet(
+        user_id=user.id,
+        username=user.username,
+        former=user.former,
+        admin=user.admin,
+        active=user.active,
+        remote=user.remote,
+        display_name=user.display_name,
+        agent_user=user.agent_user,
+        reason=reason,
+    )
+
+
+def without_password(state: People) -> list[User]:
+    """Users from the beginning who may log in by their name alone."""
+    first = [by_id(state, id) for id in BUILT_IN]
+    return [user for user in first if user.active and not user.remote and not user.password.hashed]
