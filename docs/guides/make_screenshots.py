@@ -25,7 +25,7 @@ from tests.fixtures.local_cluster import LocalCluster  # noqa: E402
 PICTURES = Path(__file__).parent / "pictures"
 EXAMPLES = ROOT / "examples"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SIZE = {"width": 1280, "height": 800}
+SIZE = {"width": 1440, "height": 900}
 COLOURS = 96
 """Of a picture; more make it larger than 150 kB."""
 COLUMNS = "id,name,tags,state,progress,numTrials,searcherMetricsVal,hp.learning_rate,startTime,user"
@@ -84,6 +84,7 @@ def pages(cluster: Any, ids: dict[str, int]) -> dict[str, str]:
     return {
         "dashboard": "/dashboard",
         "experiments": f"/experiments?c={COLUMNS}",
+        "new": f"/experiments/new?from={ids['search']}",
         "compare": f"/experiments/compare?e={ids['search']},{ids['single']}",
         **{
             tab: f"{search}/{tab}"
@@ -136,7 +137,7 @@ def main(wanted: list[str]) -> None:
                 page.get_by_role("button", name="Sign in").wait_for()
                 save(page.screenshot(), PICTURES / f"login-{scheme}.png")
                 page.get_by_role("button", name="Sign in").click()
-                page.get_by_role("heading", name="Dashboard").wait_for()
+                page.wait_for_url("**/dashboard")
                 for name, address in pages(cluster, ids).items():
                     if not wanted or name in wanted:
                         take(page, name, address, scheme)
