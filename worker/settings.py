@@ -22,6 +22,7 @@ class WorkerSettings(ReachSettings):
     worker_gpu: bool = True
     """Whether to look for accelerators."""
     worker_pool: str = "default"
+    """The resource pool that this worker belongs to."""
     worker_sample_s: float = 10.0
     """How often CPU, memory and GPUs that trials use are sampled into their metrics; 0: not at all."""
     worker_python: str = sys.executable
@@ -53,8 +54,10 @@ class WorkerSettings(ReachSettings):
     s3_access_key: str = ""
     s3_secret_key: str = ""
     master_url: str = "http://127.0.0.1:8080"
+    """Address of the gateway as tasks reach it."""
     master_cert_file: Path | None = None
     """PEM file of who vouches for a gateway at `https://`, for tasks; none: `tls_ca`, else the system's."""
     master_cert_name: str | None = None
     """The name in its certificate, where it is not that of the address."""
     cluster_id: str = "steadfast"
+    """What tasks are told the cluster's id is."""

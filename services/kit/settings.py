@@ -53,7 +53,9 @@ class ServiceSettings:
     s3_endpoint_url: str | None = None
     """Of the S3 service of archive and contexts."""
     s3_access_key: str = ""
+    """Its access key."""
     s3_secret_key: str = ""
+    """Its secret key."""
     log_disk: Path | None = None
     """Where the broker keeps the log, if this host can see it: its free space is watched."""
     disk_reserve_mib: int = 0
@@ -61,6 +63,7 @@ class ServiceSettings:
     log_format: str = "console"
     """`console` or `json`."""
     log_level: str = "INFO"
+    """The least level that is printed: DEBUG, INFO, WARNING or ERROR."""
     loop_blocked_s: float = 0.5
     """An event loop that stands still for longer is told, with the stack; 0: never, nor does it end then."""
     log_lags_s: float = 5.0

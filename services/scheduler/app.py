@@ -48,6 +48,7 @@ class Settings(ServiceSettings):
     """What the scheduler needs beside the common settings."""
 
     reconnect_wait_s: float = RECONNECT_WAIT_S
+    """How long a worker may be out of touch until its runs are started elsewhere."""
     task_key: Path | None = None
     """File with the key of runs' tokens, which the gateway has, too. None: they cannot use the REST API."""
     pools: Path | None = None

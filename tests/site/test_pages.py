@@ -13,6 +13,7 @@ from det_contracts.expconf.experiment import EXPERIMENT
 from det_contracts.expconf.meanings import MEANINGS
 from determined.cli.cli import ROOT as DET
 from determined.cli.grammar import Verb, find, read
+from docs.site_builder import settings
 from docs.site_builder.configuration import meaning, rows
 
 ROOT = Path(__file__).parents[2]
@@ -113,3 +114,13 @@ def test_every_field_of_the_configuration_has_its_meaning():
     found = {meaning(row.path, row.branch) for row in rows(EXPERIMENT)}
     assert all(text.endswith((".", ")")) for text in found)
     assert found == set(MEANINGS.values())
+
+
+def test_every_setting_has_its_meaning():
+    own = [
+        (record, field.name)
+        for _, _, record, base in settings.SECTIONS
+        for field in settings.own_fields(record, base)
+    ]
+    assert len(own) > 80
+    assert [name for record, name in own if not settings.meaning(record, name)] == []

@@ -57,6 +57,7 @@ class Settings(OidcSettings):
     cluster_id: str = "local"
     """Unique; clients keep tokens apart by it."""
     cluster_name: str = "local"
+    """What the web UI calls the cluster."""
     token_key: Path | None = None
     """File with the secret that signs session tokens; all replicas share it. None: new at each start."""
     task_key: Path | None = None
