@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from worker.shim.fence import Fence
 
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGWINCH)
+CAUGHT = (signal.SIGCHLD, signal.SIGQUIT, *FORWARDED)
+"""What a shim looks out for: in its script none of these is ignored, whoever started the worker."""
 PIPE_GRACE_S = 2.0
 TICK_MS = 50
 FENCE_TICK_MS = 500
@@ -227,7 +229,7 @@ def _wake_on_signals() -> int:
     os.set_blocking(read, False)
     os.set_blocking(write, False)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    for number in (signal.SIGCHLD, signal.SIGQUIT, *FORWARDED):
+    for number in CAUGHT:
         signal.signal(number, lambda *_: None)
     return read
 

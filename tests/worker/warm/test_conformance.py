@@ -1,10 +1,12 @@
 """A warm start has the same result as a cold one: scripts run both ways, and all that is seen is compared."""
 
 import re
+import signal
 
 import pytest
 
 from tests.worker.warm import scripts
+from worker.shim import life
 from worker.warm.template import NoTemplate
 
 pytestmark = pytest.mark.live
@@ -43,6 +45,17 @@ def test_what_a_script_finds(both, form):
     more = {"TZ": "Asia/Tokyo", "LC_ALL": "C.UTF-8", "PYTHONWARNINGS": "error::EncodingWarning"}
     streams, ended = the_same(both, FORMS[form], **more)
     assert ended[0] == 0, streams
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_signals_are_not_ignored_because_the_worker_ignores_them(both, handler):
+    both.write(scripts.FACTS)
+    before = {number: signal.signal(number, handler) for number in life.FORWARDED}
+    try:
+        the_same(both, FORMS["words"], LC_ALL="C.UTF-8")
+    finally:
+        for number, kept in before.items():
+            signal.signal(number, kept)
 
 
 @pytest.mark.parametrize("form", ["words", "shell", "module"])

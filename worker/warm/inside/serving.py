@@ -11,7 +11,7 @@ import sys
 import traceback
 
 from worker.shim.command import Became
-from worker.shim.life import claim, detached, serve_command
+from worker.shim.life import CAUGHT, claim, detached, serve_command
 from worker.warm.inside import fitness, preloading
 from worker.warm.inside.becoming import Script
 from worker.warm.inside.chance import Generators
@@ -60,6 +60,14 @@ class MainProgram:
         del sys.path[0]
 
 
+def _as_after_a_shim(number: int) -> Any:
+    """What a signal does in a script that was started cold: ignored ones that its shim catches are not."""
+    handler = signal.getsignal(number)
+    if handler is not signal.SIG_IGN or number not in CAUGHT:
+        return handler
+    return signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+
+
 class Template:
     """This process."""
 
@@ -68,7 +76,7 @@ class Template:
         self._order = order
         self._root = root
         self._ours = ours
-        self._signals = {int(n): signal.getsignal(n) for n in signal.valid_signals()}
+        self._signals = {int(n): _as_after_a_shim(n) for n in signal.valid_signals()}
 
     def serve(self) -> Any:
         """Start runs until the worker is gone; returns in those that run a script, with its main program."""
