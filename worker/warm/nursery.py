@@ -154,13 +154,13 @@ class Nursery:
 
     def _end_some(self) -> None:
         now = time.monotonic()
-        short = self._memory.is_short()
+        short, there = self._memory.is_short(), self.templates
         for shelf in self._shelves.values():
             if shelf.template is not None and (short or now - shelf.template.made_at > LIVES_S):
                 shelf.drop()
                 shelf.tried.clear()
-        if short:
-            log.warning("templates.ended", reason="memory is short")
+        if short and there:
+            log.warning("templates.ended", reason="memory is short", templates=there)
 
     async def _make_one(self) -> None:
         """The one that was wanted last of those that are lacking."""
