@@ -246,10 +246,10 @@ class Worker:
             await self._give_way(str(error))
             raise
         answered = self._presence.session in self._sessions
-        mine = orders.session == self._presence.session
+        mine, own = orders.session == self._presence.session, self._presence.is_own(orders.session)
         if mine:
             self._sessions.add(orders.session)
-        elif self._current.is_set() and orders.session not in self._sessions and orders.presence == "here":
+        elif self._current.is_set() and orders.presence == "here" and not own:
             await self._replaced()
         elif answered:
             # Who took the place is gone, or a registration from before came again.

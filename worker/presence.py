@@ -60,6 +60,12 @@ class Presence:
         self._new_session = new_session
         self._clock = clock
         self.session = ""
+        self._sessions: set[str] = set()
+        """All that it has said since its process began, answered or not."""
+
+    def is_own(self, session: str) -> bool:
+        """Whether this process has registered with a session, be it the newest or one before."""
+        return session in self._sessions
 
     async def register(self, slots: tuple[Slot, ...], running: Collection[str], reads_after: int) -> None:
         """Offer slots, and say what runs; insists until that is stored. Raises `IdTaken`."""
@@ -67,6 +73,7 @@ class Presence:
         if found is not None and found.here and self._is_another(found):
             raise self._taken(found.host, found.address)
         self.session = self._new_session()
+        self._sessions.add(self.session)
         registered = WorkerRegistered(
             worker_id=self._me.worker_id,
             instance=self._me.instance,

@@ -194,6 +194,11 @@ class Lab(Happened):
         one.slots = one.slots if slots is None else slots
         self._now(one.start)
 
+    def change_slots(self, worker_id, slots):
+        """A worker finds that it has other slots, and says so as soon as it can."""
+        one = self._worker(worker_id)
+        self._now(one.process.run, one.change_slots(slots))
+
     def leave(self, worker_id):
         """Stop a worker on purpose, as SIGTERM does: it takes what it runs along."""
         one = self._worker(worker_id)

@@ -45,6 +45,15 @@ def test_an_outage_again_and_again_loses_no_worker(held):
         held.wait(BEAT_S / 2)
 
 
+@pytest.mark.parametrize("away", ["broker", "intake", "scheduler"])
+def test_a_worker_that_gets_slots_during_an_outage_keeps_what_it_runs(held, away):
+    """It registers again and again until it is answered, and then hears of all of that."""
+    held.broker_goes() if away == "broker" else held.freeze(away)
+    held.change_slots(held.workers()[0], 5)
+    held.wait(LONG_S)
+    held.broker_returns() if away == "broker" else held.thaw(away)
+
+
 def test_a_scheduler_that_was_stopped_blames_nobody(held):
     held.freeze("scheduler")
     held.wait(LONG_S)

@@ -318,10 +318,10 @@ class Worker:
             await asyncio.sleep(AGAIN_S)
             await self._come_back()
         answered = self.session in self._answered
-        mine = orders.session == self.session
+        mine, own = orders.session == self.session, self._presence.is_own(orders.session)
         if mine:
             self._answered.add(orders.session)
-        elif self._current.is_set() and orders.session not in self._answered and orders.presence == "here":
+        elif self._current.is_set() and orders.presence == "here" and not own:
             self._give_way()
             await asyncio.sleep(AGAIN_S)
             await self._come_back()

@@ -281,6 +281,28 @@ def test_given_up_for_lost_it_registers_again(host):
     assert len({e.session for e in registrations(events)}) == 2
 
 
+def test_answers_to_its_own_earlier_registrations_are_no_sign_of_another_worker(host):
+    """Registered twice while nobody answered, it hears of both, one after the other."""
+
+    def answer(session):
+        return WorkerOrders(worker_id="w", position=1, session=session, presence="here", allocations=())
+
+    async def story():
+        worker = app.Worker(host.settings, host.me, Silent())
+        sessions = []
+        for _ in range(3):
+            await worker._register((), ())
+            sessions.append(worker._presence.session)
+            if len(sessions) == 1:
+                assert await worker._answers_us(answer(sessions[0]))
+                worker._current.set()
+        assert not await worker._answers_us(answer(sessions[1]))
+        assert await worker._answers_us(answer(sessions[2]))
+        assert worker._presence.session == sessions[2]
+
+    asyncio.run(story())
+
+
 @pytest.mark.live
 def test_a_device_that_fails_takes_only_its_own_runs_along(host, runs, monkeypatch):
     for name, slots in (("kept", (0,)), ("cut", (1,))):
