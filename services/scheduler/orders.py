@@ -26,6 +26,11 @@ from services.scheduler.domain import Allocation, Member, State
 
 AT_ONCE = 32
 """Workers that are written to at the same time."""
+BRIEFINGS_BYTES = EVENT_BYTES - 64 * 1024
+"""What is briefed anew takes so much of a message. The rest is for all that is short: an order to end, or an
+answer to a worker, waits for nobody's briefing."""
+LONGEST_REASON = 500
+"""Characters of why something must end: what another worker said of its part may be as long as it likes."""
 LOOK_EVERY_S = 0.5
 AGAIN_S = 0.2
 OUT_OF_TOUCH = "its worker was given up for lost"
@@ -47,21 +52,31 @@ def parts_on(state: State, worker_id: str) -> list[tuple[Allocation, Member]]:
 
 def reason_to_end(allocation: Allocation, member: Member) -> str:
     """Why a part must end at once; empty when it need not."""
-    return allocation.killed or (OUT_OF_TOUCH if member.lost else "")
+    return allocation.killed[:LONGEST_REASON] or (OUT_OF_TOUCH if member.lost else "")
 
 
-def fitting(orders: WorkerOrders, most: int = EVENT_BYTES) -> WorkerOrders:
-    """As many of the orders as one message takes; the rest is told when those before have started."""
+def fitting(orders: WorkerOrders, told: WorkerOrders | None) -> WorkerOrders:
+    """As much of the orders as one message takes; further briefings when those before have started.
+
+    What was briefed before stays: otherwise these orders would be whole up to an earlier position than those
+    that were `told`, as if somebody had read less.
+    """
     bare = msgspec.structs.replace(orders, allocations=())
-    size, kept, position = len(_ENCODER.encode(bare)), list[Standing](), orders.position
-    for one in orders.allocations:
+    briefed = {one.allocation_id for one in told.allocations if one.briefing} if told is not None else set()
+    size, briefings, kept, position = len(_ENCODER.encode(bare)), 0, set[str](), orders.position
+    for one in sorted(
+        orders.allocations, key=lambda one: (bool(one.briefing), one.allocation_id not in briefed)
+    ):
         needed = len(_ENCODER.encode(one)) + 1
-        if size + needed <= most:
-            kept.append(one)
-            size += needed
-        else:
+        waits = one.briefing and one.allocation_id not in briefed and briefings + needed > BRIEFINGS_BYTES
+        if waits or size + needed > EVENT_BYTES:
             position = min(position, one.position - 1)
-    return msgspec.structs.replace(orders, allocations=tuple(kept), position=position)
+            continue
+        kept.add(one.allocation_id)
+        size += needed
+        briefings += needed if one.briefing else 0
+    told_now = tuple(one for one in orders.allocations if one.allocation_id in kept)
+    return msgspec.structs.replace(orders, allocations=told_now, position=position)
 
 
 def says_nothing_new(orders: WorkerOrders, told: WorkerOrders) -> bool:
@@ -168,7 +183,7 @@ class OrdersWriter:
         """Write one worker's orders where they are not written; whether they are."""
         try:
             sequence, told = await self._newest(worker_id)
-            orders = await self._compose(worker_id)
+            orders = await self._compose(worker_id, told)
             if orders is None or (told is not None and says_nothing_new(orders, told)):
                 return True
             if told is not None and told.position > orders.position:
@@ -194,7 +209,7 @@ class OrdersWriter:
             self._told[worker_id] = known
         return known
 
-    async def _compose(self, worker_id: str) -> WorkerOrders | None:
+    async def _compose(self, worker_id: str, told: WorkerOrders | None) -> WorkerOrders | None:
         state: State = self._runner.state
         worker, position = state.workers.get(worker_id), self._runner.positions[subjects.CONTROL]
         if worker is None:
@@ -215,7 +230,8 @@ class OrdersWriter:
                 address=worker.address,
                 refused=worker.refused,
                 allocations=tuple(standing),
-            )
+            ),
+            told,
         )
 
     async def _brief(self, id: str, gang: Gang) -> Briefing | str:
@@ -241,7 +257,7 @@ def _standing(allocation: Allocation, member: Member, found: Briefing | str | No
         lost=member.lost,
         **more,
     )
-    if len(_ENCODER.encode(one)) <= EVENT_BYTES - 4096:
+    if len(_ENCODER.encode(one)) < BRIEFINGS_BYTES:
         return one
     return msgspec.structs.replace(
         one, briefing=None, problem="what it is to run is too large for one message"

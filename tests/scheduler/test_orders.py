@@ -8,7 +8,7 @@ import pytest
 
 from det_contracts import codec, subjects
 from det_contracts.events import scheduler, searcher, worker
-from det_contracts.orders import NEW, WorkerOrders
+from det_contracts.orders import NEW, Briefing, Gang, Standing, WorkerOrders
 from services.kit.log import Draft, Fence
 from services.kit.log_memory import MemoryLog
 from services.kit.runner import Runner
@@ -281,8 +281,7 @@ def test_the_log_lacks_what_it_is_to_run(play):
 
 
 def test_what_does_not_fit_one_message_is_told_when_those_before_have_started(play, monkeypatch):
-    fitting = orders.fitting
-    monkeypatch.setattr(orders, "fitting", lambda found: fitting(found, 3000))
+    monkeypatch.setattr(orders, "BRIEFINGS_BYTES", 3000)
     large = CONFIG | {"padding": "x" * 1500}
 
     async def story(cluster):
@@ -299,6 +298,58 @@ def test_what_does_not_fit_one_message_is_told_when_those_before_have_started(pl
         await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1"])
 
     play(story)
+
+
+@pytest.mark.parametrize("reason", ["its experiment was killed " * 15, "x" * 3_000_000])
+def test_an_order_to_end_waits_for_nobodys_briefing(play, monkeypatch, reason):
+    """Briefings fill as much of a message as they may; there is room for the order, whatever its reason."""
+    monkeypatch.setattr(orders, "EVENT_BYTES", 4000)
+    monkeypatch.setattr(orders, "BRIEFINGS_BYTES", 3000)
+    large = CONFIG | {"padding": "x" * 1200}
+
+    async def story(cluster):
+        cluster.schedulers()
+        await cluster.register(slots=3)
+        await cluster.request(1)
+        await cluster.told(ids)
+        await cluster.say(worker.AllocationStarted("w", "1.r.1"))
+        await cluster.request(2, config=large)
+        await cluster.request(3, config=large)
+        await cluster.told(lambda orders: "2.r.1" in ids(orders))
+        await cluster.say(scheduler.KillRequested("1.r.1", reason))
+        found = await cluster.told(lambda orders: any(one.end for one in orders.allocations))
+        assert reason.startswith(found.allocations[0].end)
+        await cluster.say(worker.AllocationStarted("w", "2.r.1"))
+        await cluster.told(lambda orders: ids(orders) == ["1.r.1", "2.r.1", "3.r.1"])
+
+    play(story)
+
+
+def test_what_was_briefed_stays_although_its_briefing_has_grown(monkeypatch):
+    """As by another version: else no orders could be written until those before it have started."""
+    monkeypatch.setattr(orders, "EVENT_BYTES", 4000)
+    monkeypatch.setattr(orders, "BRIEFINGS_BYTES", 3000)
+
+    def given(*sizes):
+        assigned = scheduler.AllocationAssigned(
+            allocation_id="a", task_id="t", kind="TRIAL", experiment_id=1, run=1, parts=(), reason=""
+        )
+        brief = [
+            Briefing(assigned=assigned, user="ann", config={"x": "x" * size}, gang=Gang((), ()))
+            for size in sizes
+        ]
+        standing = [
+            Standing(allocation_id=f"{n}", position=n, briefing=one) for n, one in enumerate(brief, 1)
+        ]
+        return WorkerOrders(
+            worker_id="w", position=9, session="s", presence="here", allocations=tuple(standing)
+        )
+
+    told = orders.fitting(given(900, 900), None)
+    assert (told.position, ids(told)) == (9, ["1", "2"])
+    grown = given(1200, 1200)
+    assert (orders.fitting(grown, told).position, ids(orders.fitting(grown, told))) == (9, ["1", "2"])
+    assert (orders.fitting(grown, None).position, ids(orders.fitting(grown, None))) == (1, ["1"])
 
 
 def test_another_leader_goes_on_and_the_old_one_is_refused(play):

@@ -7,23 +7,27 @@ from unittest import mock
 from det_contracts import limits
 from services.intake import admission, relay
 from services.kit import log_memory, rounds
+from services.scheduler import orders
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bytes of a message with headers, of an event, of what is asked for; events and bytes of one round."""
+    """Bytes of a message with headers, of an event, of what is asked for; events and bytes of one round;
+    bytes of briefings.
+    """
 
     message: int = limits.MESSAGE_BYTES
     event: int = limits.EVENT_BYTES
     stated: int = limits.STATED_BYTES
     events: int = rounds.EVENTS
     round: int = rounds.BYTES
+    briefings: int = orders.BRIEFINGS_BYTES
 
 
 USUAL = Limits()
 FEW = Limits(events=3)
 """Nearly everything takes several rounds."""
-SMALL = Limits(message=24_000, event=20_000, stated=7_000, events=12, round=9_000)
+SMALL = Limits(message=24_000, event=20_000, stated=7_000, events=12, round=9_000, briefings=16_000)
 """The same proportions, in thousandths."""
 ALL = (USUAL, USUAL, USUAL, FEW, SMALL)
 
@@ -36,6 +40,8 @@ def obeyed(chosen):
         (rounds, "BYTES", chosen.round),
         (rounds, "EVENT_BYTES", chosen.event),
         (log_memory, "EVENT_BYTES", chosen.event),
+        (orders, "EVENT_BYTES", chosen.event),
+        (orders, "BRIEFINGS_BYTES", chosen.briefings),
         (admission, "STATED_BYTES", chosen.stated),
         (relay, "MOST", chosen.events),
         (relay, "BYTES", chosen.round),

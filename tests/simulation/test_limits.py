@@ -1,0 +1,34 @@
+"""The limits of a seed hold for all: who knew the usual ones would send what this broker does not take."""
+
+import inspect
+import sys
+
+from det_contracts import limits
+from tests.simulation import world
+from tests.simulation.limits import SMALL, obeyed
+
+assert world
+
+
+def _services():
+    """Modules of services and workers that the simulation runs."""
+    return [m for name, m in list(sys.modules.items()) if name.startswith(("services.", "worker."))]
+
+
+def test_nobody_who_writes_to_the_log_goes_by_another_size_of_events():
+    knows = [module for module in _services() if "EVENT_BYTES" in vars(module)]
+    assert len(knows) >= 3
+    with obeyed(SMALL):
+        assert [module.__name__ for module in knows if vars(module)["EVENT_BYTES"] != SMALL.event] == []
+
+
+def test_no_size_is_fixed_where_a_function_is_defined():
+    """A default is looked up once, so that nobody could have its function keep to another."""
+    usual = {limits.MESSAGE_BYTES, limits.EVENT_BYTES, limits.STATED_BYTES}
+    fixed = [
+        f"{module.__name__}.{name}"
+        for module in _services()
+        for name, made in inspect.getmembers(module, inspect.isfunction)
+        if usual & {one for one in made.__defaults__ or () if isinstance(one, int)}
+    ]
+    assert fixed == []
