@@ -6,6 +6,7 @@ python -m benchmarks.log_page [--quick] [LINES]
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
@@ -32,6 +33,9 @@ from det_contracts.reports import LogBatch, log_id
 from services.kit.log import Draft
 from services.kit.log_jetstream import JetStreamLog
 from services.local.home import Home
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 DET = Path(sys.executable).parent / "det"
 CONFIG = """
@@ -169,15 +173,27 @@ def browse(home: Home, path: str, size: Size) -> None:
             # The page's security policy lets nobody wait inside of it.
             wait(lambda: page.evaluate(SHOWN), 0.005)
             opened.append((time.perf_counter() - began) * 1000)
-            place = 1 + (size.lines - 1000) * turn // size.rounds
+            place, *point = on_strip(page, turn / size.rounds)
             began = time.perf_counter()
-            page.get_by_label("Place in the log").fill(str(place))
+            page.mouse.click(*point)
             wait(partial(page.evaluate, NEAR, place), 0.005)
             jumped.append((time.perf_counter() - began) * 1000)
         for measure, times in (("page opened", opened), ("moved to any other place", jumped)):
             row(
                 f"{measure}, lines painted", median(times), "ms", "", f"p95 {percentile(times, 0.95):,.0f} ms"
             )
+
+
+def on_strip(page: Page, share: float) -> tuple[int, float, float]:
+    """The line that a press on the strip beside the log leads to, and where to press, in pixels."""
+    strip = page.get_by_label("Place in the log")
+    box = strip.bounding_box()
+    assert box
+    first, last = (int(strip.get_attribute(f"aria-value{end}") or 0) for end in ("min", "max"))
+    # A press is told in whole pixels.
+    y = math.ceil(box["y"] + share * (box["height"] - 1))
+    place = first + (y - box["y"]) / box["height"] * (last - first)
+    return round(place), box["x"] + box["width"] / 2, y
 
 
 BENCHMARK = Benchmark(

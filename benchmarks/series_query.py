@@ -196,7 +196,7 @@ def browse(home: Home, experiment: int, size: Size) -> None:
             page.goto(f"/det/experiments/compare?e={experiment}&n={size.series}&v=details")
             page.get_by_role("table", name="Details").wait_for()
             began = time.perf_counter()
-            page.get_by_role("button", name="Metrics").click()
+            page.get_by_role("button", name="Charts", exact=True).click()
             page.locator("figure[aria-label=loss][aria-busy=false] canvas").first.wait_for()
             drawn.append((time.perf_counter() - began) * 1e3)
         measure = f"{size.series} series of {size.points:,} points: click to drawn"

@@ -193,12 +193,12 @@ def test_the_daily_tasks_by_the_keyboard_alone(page, create, cluster):
     page.locator(f'tr[data-id="{id}"] a').first.focus()
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
-    kill = page.get_by_role("button", name="Kill", exact=True)
-    expect(kill).to_be_enabled()
-    for _ in range(40):
-        page.keyboard.press("Tab")
-        if kill.evaluate("element => element === document.activeElement"):
-            break
+    expect(page.get_by_role("button", name="More actions")).to_be_visible()
+    page.keyboard.press(".")
+    # The menu has the focus, and goes to what is typed.
+    expect(page.get_by_role("menu", name="More actions")).to_be_focused()
+    page.keyboard.press("k")
+    expect(page.get_by_role("menuitem", name="Kill now")).to_be_focused()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("button", name="Keep")).to_be_focused()
@@ -256,7 +256,8 @@ def test_checkpoints_tell_why_they_stay_and_become_models(page, create, cluster)
 def test_what_was_deleted_says_when_and_by_whom(page, create, cluster):
     id = create("gone")
     page.goto(f"/det/experiments/{id}/overview")
-    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Delete").click()
     expect(page.get_by_role("dialog")).to_contain_text("metrics and logs of 1 trial are deleted for ever")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text(f"There is no experiment {id}")).to_be_visible(timeout=60 * SECONDS)
@@ -275,8 +276,12 @@ def test_projects_group_experiments(page, create, cluster):
     page.get_by_label("Name").press("Enter")
     expect(page.get_by_role("link", name="digits")).to_be_visible()
     page.goto(f"/det/experiments/{id}/overview")
-    page.get_by_role("button", name="Move").click()
-    page.get_by_role("button", name="vision / digits").click()
+    page.get_by_role("button", name="More actions").click()
+    page.get_by_role("menuitem", name="Move to a project").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Workspace").select_option("vision")
+    dialog.get_by_label("Project").select_option("digits")
+    dialog.get_by_role("button", name="Move").click()
     wait_for(lambda: cluster.experiment(id)["projectName"] == "digits", 20, "the move")
     page.goto("/det/workspaces")
     page.get_by_role("link", name="vision").click()
@@ -388,14 +393,27 @@ def test_the_quickstart_by_the_letter(page, examples, cluster):
         "link", name="by-the-letter"
     ).click()
     expect(page).to_have_url(re.compile(f"/det/experiments/{id}/overview"))
-    for tab in ("Overview", "Hyperparameters", "Trials", "Checkpoints", "Code", "Logs", "Notes"):
-        expect(page.get_by_role("link", name=tab, exact=True)).to_be_visible()
-    for name in ("Pause", "Activate", "Stop", "Kill", "Fork", "Continue Trial", "Hyperparameter Search"):
-        expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
+    parts = page.get_by_role("navigation", name="Parts")
+    for tab in ("Overview", "Hyperparameters", "Trials", "Checkpoints", "Code", "Logs", "Notes", "Story"):
+        expect(parts.get_by_role("link", name=re.compile(rf"^{tab}( \d+)?$"))).to_be_visible()
+    page.get_by_role("button", name="More actions").click()
+    for name in ("Fork", "Continue trial", "Search from here", "Stop after this batch", "Kill now", "Delete"):
+        expect(page.get_by_role("menuitem", name=name)).to_be_visible()
+    # What cannot be done says why: this is no single trial, and it may run still.
+    expect(page.get_by_role("menuitem", name="Continue trial")).to_contain_text(
+        re.compile("still running|needs a single trial")
+    )
+    page.keyboard.press("Escape")
     cluster.wait_for_end(id)
     expect(page.locator(".head .state")).to_contain_text("COMPLETED")
-    expect(page.locator(".head")).to_contain_text("restarts 0 of")
-    expect(page.locator(".head")).to_contain_text("8 trials")
+    figures = page.get_by_role("group", name="The experiment in figures")
+    for words in ("Progress", "Best trial", "Ended after", "Held", "Cost", "8 of 8 trials", "restarts 0 of"):
+        expect(figures).to_contain_text(words)
+    expect(page.get_by_role("heading", name="Rungs")).to_be_visible()
+    parts.get_by_role("link", name="Hyperparameters").click()
+    expect(page.get_by_role("heading", name="Parallel coordinates")).to_be_visible()
+    for name in ("Learning curves", "Pairs"):
+        expect(page.get_by_role("button", name=name)).to_be_visible()
 
 
 CONTENT = """

@@ -1,4 +1,4 @@
-/** What can be done with an experiment, the same from every list: one wording, one toast, undone where that can be. */
+/** What can be done with an experiment, the same from every list and on its page: one wording, one toast, undone where that can be. */
 
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { Archive, ArchiveRestore, CircleStop, FolderInput, GitFork, Pause, Play, Trash2, X } from "lucide-react";

@@ -1,5 +1,6 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useRef } from "react";
 
+import { useKey } from "./keys";
 import { State } from "./state";
 import { Tag } from "./text";
 
@@ -7,7 +8,7 @@ export { useActionsHere, usePlace } from "./place";
 
 const SHOWN = 3;
 
-/** The head of a page: its title in one line, state, tags; facts below, at most five; what can be done at the right. */
+/** The head of a page: its title in one line, state, tags; facts below, at most five; what can be done at the right, `.` for its menu. */
 export function PageHead({
   title,
   id,
@@ -27,6 +28,12 @@ export function PageHead({
   beside?: ReactNode;
 }) {
   const told = facts.filter(Boolean);
+  const acts = useRef<HTMLDivElement>(null);
+  const openMenu = () => {
+    // A row in focus has a menu of its own.
+    if (!document.activeElement?.closest("tr[data-row]")) acts.current?.querySelector<HTMLElement>('[data-action="more"]')?.click();
+  };
+  useKey({ ".": openMenu });
   return (
     <div className="page-head head">
       <div className="t">
@@ -56,7 +63,11 @@ export function PageHead({
           </div>
         )}
       </div>
-      {actions && <div className="acts">{actions}</div>}
+      {actions && (
+        <div ref={acts} className="acts">
+          {actions}
+        </div>
+      )}
     </div>
   );
 }
