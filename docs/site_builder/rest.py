@@ -24,8 +24,8 @@ curl -s -H "Authorization: Bearer $token" localhost:8080/api/v1/experiments | jq
 ```
 
 Names in bodies and queries may be in lowerCamelCase or snake_case. Lists take `offset` and `limit`. What
-cannot be done is answered by `{"error": {"code": 5, "reason": "NotFound", "error": "what happened"}}`. Who may ask
-for what: [rights by route](../rights-table.md).
+cannot be done is answered by `{"error": {"code": 5, "reason": "NotFound", "error": "what happened"}}`.
+Who may ask for what: [rights by route](../rights-table.md).
 """
 
 
