@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pytest
@@ -480,6 +481,39 @@ def test_trials_that_a_script_makes_outside_are_all_shown(cluster, signed_in):
     expect(page.locator(".trial-list [data-trial]")).to_have_count(3)
     page.get_by_role("link", name=re.compile("^Trials")).click()
     expect(page.get_by_role("table", name="Trials").locator("tbody tr")).to_have_count(3)
+
+
+def test_what_the_worker_samples_is_drawn_over_time_whatever_the_others_are(cluster, signed_in):
+    """Its steps are seconds since the run began, not batches."""
+    outside = Outside(cluster, "sampled-outside", trials=1)
+    (trial,) = outside.trials
+    outside.report(trial, 1, loss=1)
+    began = datetime.now(UTC)
+    labels = {"trialId": trial, "agentId": "a", "metricType": "PROFILER_METRIC_TYPE_PROCESS"}
+    sampled = {
+        "values": [1.0, 3.0, 2.0],
+        "batches": [10, 20, 30],
+        "timestamps": [(began + timedelta(seconds=10 * at)).isoformat() for at in (1, 2, 3)],
+        "labels": labels | {"name": "cpu_cores.rank0"},
+    }
+    cluster.api("POST", "trials/profiler/metrics", json={"batches": [sampled]})
+    page = signed_in(cluster)
+    where = f"/det/experiments/{outside.id}/trials/{trial}"
+    page.goto(f"{where}/overview")
+    expect(chart(page, "loss").get_by_role("img", name=re.compile("over batches"))).to_be_visible()
+    over_time = chart(page, "cpu_cores.rank0").get_by_role("img", name=re.compile("over time since start"))
+    expect(over_time).to_be_visible()
+    page.goto(f"{where}/profiler")
+    figure = chart(page, "cpu_cores.rank0")
+    expect(over_time).to_be_visible()
+    axes = page.get_by_role("combobox", name="x", exact=True)
+    expect(axes).to_have_value("since")
+    expect(axes.get_by_role("option")).to_have_text(["time since start", "time"])
+    zoom(page, figure, 0.2, 0.8)
+    # The address says of which axis its range is.
+    expect(page).to_have_url(re.compile("x=since&z="))
+    page.reload()
+    expect(figure.get_by_role("button", name="Whole range")).to_be_visible()
 
 
 def test_trials_tell_what_the_search_decided_and_are_compared(cluster, signed_in, search):

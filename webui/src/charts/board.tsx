@@ -8,7 +8,7 @@ import { useChartKeys } from "./chart";
 import { Edge, useHeight } from "./edge";
 import { useLink, useView } from "./link";
 import { MetricChart, type Shared } from "./metric";
-import { isProfile, type Name } from "./names";
+import { isProfile, isTimed, type Name } from "./names";
 import { usePins } from "./own";
 import { type Chart, chartsOf, finding, isOpen, PINNED, pinnedFirst, type Section, sectionsOf } from "./sections";
 import { Tools, type Ways } from "./tools";
@@ -61,10 +61,11 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
   if (!mine.length)
     return none ?? <Empty title="No metrics have been reported yet">They appear here as soon as the script reports some.</Empty>;
   const told = found.length === all.length ? plural(all.length) : `${found.length.toLocaleString("en")} of ${plural(all.length)}`;
+  const timed = all.length > 0 && all.every((each) => isTimed(each.groups));
   const one = { group, ...shared };
   return (
     <div className="board" data-columns={view.columns || (flat ? 2 : undefined)}>
-      <Tools names={axes} groups={groups} ways={ways} told={told} />
+      <Tools names={axes} groups={groups} ways={ways} told={told} timed={timed} />
       {(lead ?? beside) && (
         <div className={`lead ${beside ? "two" : ""}`}>
           {lead ? (
@@ -99,6 +100,7 @@ export function Board({ names, searched, smaller, ways = [], beside, below, of =
               {...one}
               metric={chart.name}
               profile={chart.profile}
+              timed={isTimed(chart.groups)}
               searched={chart.name === searched}
               smaller={smaller}
               said={said(chart, searched)}

@@ -172,7 +172,7 @@ export function nearestOf(line: Line, x: number): number {
   return best;
 }
 
-const AXES: Record<string, string> = { since: "since start" };
+const AXES: Record<string, string> = { since: "time since start" };
 export const axisName = (axis: string) => AXES[axis] ?? axis.replace(/^metric:/, "");
 export const xText = (axis: string, x: number) =>
   axis === "time" ? new Date(x * 1000).toLocaleString() : axis === "since" ? duration(x) : number(x, 8);

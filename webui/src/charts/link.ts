@@ -52,6 +52,9 @@ export interface View {
   columns: number;
 }
 
+/** The axis of what is known by time alone, whatever is chosen for all others. */
+export const timedAxis = (x: string) => (x === "time" ? "time" : "since");
+
 /** How curves are drawn. */
 export function useView(): View & { set: (changes: Record<string, string>) => void } {
   const { params, set } = useLink();

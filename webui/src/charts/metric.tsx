@@ -8,7 +8,7 @@ import { Failure } from "../ui/status";
 import { Chart } from "./chart";
 import { grouped } from "./grouped";
 import { type Known, type Line, nearest, toLines } from "./lines";
-import { useView, type View, writeRange } from "./link";
+import { timedAxis, useView, type View, writeRange } from "./link";
 import type { Looks } from "./looks";
 import { isProfile } from "./names";
 import type { Mark } from "./plot";
@@ -90,6 +90,7 @@ export function MetricChart({
   height,
   below,
   profile = false,
+  timed = false,
   ...shared
 }: Shared & {
   metric: string;
@@ -99,14 +100,18 @@ export function MetricChart({
   searched?: boolean;
   smaller?: boolean | null;
   profile?: boolean;
+  /** It is known by time alone; see `isTimed`. */
+  timed?: boolean;
   height?: number;
   below?: ReactNode;
 }) {
   const { trials, looks, hidden = NONE, topics, together } = shared;
-  const view = useView();
+  const page = useView();
+  const x = timed ? timedAxis(page.x) : page.x;
+  const view = { ...page, x, zoom: x === page.x ? page.zoom : null };
   const navigate = useNavigate();
   const found = useSeries(partOf(trials, view, group), metric, topics);
-  const { x, smooth } = view;
+  const { smooth } = view;
   const lines = useMemo(() => {
     const shown = (found.data ?? []).filter((one) => isProfile(one.group) === profile && !hidden.has(one.trialId));
     const made = toLines(shown, trials, { weight: smooth, sinceStart: x === "since" }, looks);
@@ -135,7 +140,8 @@ export function MetricChart({
       height={height}
       smaller={searched ? smaller : null}
       busy={found.isPending || found.isPlaceholderData}
-      onZoom={(range) => view.set({ z: writeRange(range) })}
+      // Other charts follow to the axis that the range is of.
+      onZoom={(range) => view.set(x === page.x ? { z: writeRange(range) } : { x, z: writeRange(range) })}
       onOpen={trials.length > 1 && !together ? open : undefined}
       place={profile || together ? undefined : (id) => placeOf(trials.find((one) => one.id === id)!)}
       below={below}

@@ -37,3 +37,6 @@ export const namesOf = (trial: Trial): Name[] =>
   );
 
 export const isProfile = (group: string) => group.startsWith("profile.");
+
+/** What the worker samples has no batches: its steps are seconds since the run began, which begin anew with each run. */
+export const isTimed = (groups: string[]) => groups.length > 0 && groups.every((one) => one === "profile.process");

@@ -6,10 +6,12 @@ import { useState } from "react";
 import { Segments } from "../ui/button";
 import { Check, Search, Select, Slider, TextField } from "../ui/field";
 import { Popover } from "../ui/menu";
-import { useLink, useView, type View as Drawn, writeRange } from "./link";
+import { timedAxis, useLink, useView, type View as Drawn, writeRange } from "./link";
 
 /** Words for what colours stand for; see `By`. */
 export type Ways = (readonly [by: string, name: string])[];
+
+type Axes = readonly (readonly [axis: string, name: string])[];
 
 interface Props {
   /** Metrics that may be the x axis. */
@@ -19,35 +21,44 @@ interface Props {
   ways: Ways;
   /** How many metrics are shown of how many; null where there is one chart only. */
   told: string | null;
+  /** All that is shown is known by time alone. */
+  timed?: boolean;
 }
 
 const MOST_AXES = 500;
+const BY_TIME = [
+  ["since", "time since start"],
+  ["time", "time"],
+] as const;
 const LOG = [
   ["", "Linear"],
   ["log", "Log"],
 ] as const;
 
-export function Tools({ names, groups, ways, told }: Props) {
-  const view = useView();
+export function Tools({ names, groups, ways, told, timed = false }: Props) {
+  const page = useView();
+  const view = timed ? { ...page, x: timedAxis(page.x) } : page;
   const own = view.x.startsWith("metric:") && !names.includes(view.x.slice(7)) ? [view.x.slice(7)] : [];
-  const axes = [
-    ["batches", "batches"],
-    ...(names.includes("epoch") || view.x === "epoch" ? [["epoch", "epoch"] as const] : []),
-    ["time", "time"],
-    ["since", "time since start"],
-    ...[...own, ...names.filter((name) => name !== "epoch").slice(0, MOST_AXES)].map((name) => [`metric:${name}`, name] as const),
-  ] as const;
+  const axes: Axes = timed
+    ? BY_TIME
+    : [
+        ["batches", "batches"],
+        ...(names.includes("epoch") || view.x === "epoch" ? [["epoch", "epoch"] as const] : []),
+        ["time", "time"],
+        ["since", "time since start"],
+        ...[...own, ...names.filter((name) => name !== "epoch").slice(0, MOST_AXES)].map((name) => [`metric:${name}`, name] as const),
+      ];
   return (
     <div className="toolbar chart-tools">
       {told !== null && <Search small label="Find a metric" value={view.find} onChange={(q) => view.set({ q })} />}
-      <View axes={axes} ways={ways} small />
+      <View x={view.x} axes={axes} ways={ways} small />
       <span className={view.find ? "ink3 sm nowrap" : "vh"} role="status">
         {told}
       </span>
       <span className="sp" />
       <Popover label="More of how charts are drawn" icon={<Settings2 />} kind="ghost" small>
         <div className="form narrow-only">
-          <View axes={axes} ways={ways} />
+          <View x={view.x} axes={axes} ways={ways} />
         </div>
         <More view={view} groups={groups} ways={ways} />
       </Popover>
@@ -56,7 +67,7 @@ export function Tools({ names, groups, ways, told }: Props) {
 }
 
 /** In the row where there is room for it, otherwise in the panel. */
-function View({ axes, ways, small = false }: { axes: readonly (readonly [string, string])[]; ways: Ways; small?: boolean }) {
+function View({ x, axes, ways, small = false }: { x: string; axes: Axes; ways: Ways; small?: boolean }) {
   const view = useView();
   return (
     <>
@@ -64,9 +75,10 @@ function View({ axes, ways, small = false }: { axes: readonly (readonly [string,
         small={small}
         above={!small}
         label="x"
-        value={view.x}
+        value={x}
         options={axes}
-        onChange={(x) => view.set({ x: x === "batches" ? "" : x, z: "" })}
+        // The first is what an address means that names none.
+        onChange={(x) => view.set({ x: x === axes[0]?.[0] ? "" : x, z: "" })}
       />
       <Segments small={small} name="Scale of y" value={view.log ? "log" : ""} options={LOG} onChange={(y) => view.set({ y })} />
       <Slider label="Smoothing" value={view.smooth} min={0} max={0.99} step={0.01} onChange={(s) => view.set({ s: s ? String(s) : "" })} />
@@ -129,7 +141,7 @@ function RangeOfX({ view: { x, zoom, set } }: { view: Drawn & { set: (changes: R
   const [ends, setEnds] = useState(() => (zoom ?? []).map((end) => text(x, end)));
   const take = () => {
     const [from, to] = [value(x, ends[0] ?? ""), value(x, ends[1] ?? "")];
-    if (ends[0] && ends[1] && Number.isFinite(from) && from < to) set({ z: writeRange([from, to]) });
+    if (ends[0] && ends[1] && Number.isFinite(from) && from < to) set({ x: x === "batches" ? "" : x, z: writeRange([from, to]) });
     else if (!ends[0] && !ends[1] && zoom) set({ z: "" });
   };
   const field = (at: 0 | 1, label: string) => (
