@@ -3,7 +3,6 @@
 import { FileDown, Link2, MoveVertical, Scissors, Table2, TrendingUp } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
-import { Button } from "../ui/button";
 import { Dialog, DialogFoot } from "../ui/dialog";
 import { NumberField } from "../ui/field";
 import { Menu } from "../ui/menu";
@@ -109,12 +108,7 @@ function Range({
             hint="Both empty: as the values are."
           />
         </div>
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit">
-            Set range
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Set range</DialogFoot>
       </form>
     </Dialog>
   );

@@ -3,7 +3,6 @@
 import { Link } from "react-router";
 
 import type { Experiment, Json } from "../api/types";
-import { ExperimentLink } from "../parts/basics";
 import { duration, isOver, number, size, stateName } from "../parts/format";
 import { Progress } from "../ui/meter";
 import { Spark } from "../ui/spark";
@@ -105,7 +104,13 @@ const FIXED: Column[] = [
       {projectName}
     </Link>
   )),
-  make("forkedFrom", "Forked from", 100, ({ forkedFrom }) => forkedFrom && <ExperimentLink id={forkedFrom} />, num),
+  make(
+    "forkedFrom",
+    "Forked from",
+    100,
+    ({ forkedFrom }) => forkedFrom && <Link to={`/experiments/${forkedFrom}/overview`}>{forkedFrom}</Link>,
+    num,
+  ),
   make("checkpointCount", "Checkpoints", 100, ({ checkpointCount }) => number(checkpointCount), num),
   make("checkpointSize", "Checkpoint size", 110, ({ checkpointSize }) => size(checkpointSize), num),
   make("archived", "Archived", 80, ({ archived }) => (archived ? "yes" : "")),

@@ -170,12 +170,7 @@ function Add({ each, onAdd, onClose }: { each: number | null; onAdd: (trials: nu
           error={wrong ? `${wrong} is no id of a trial.` : ""}
         />
         {each !== null && <NumberField label="Best trials of each experiment" min={1} max={1000} value={most} onChange={setMost} />}
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit">
-            Add
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Add</DialogFoot>
       </form>
     </Dialog>
   );

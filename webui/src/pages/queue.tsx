@@ -7,7 +7,7 @@ import { query, send } from "../api/client";
 import { useData } from "../api/data";
 import type { Job } from "../api/types";
 import { duration } from "../parts/format";
-import { Button, IconButton } from "../ui/button";
+import { IconButton } from "../ui/button";
 import { Card } from "../ui/card";
 import { ask, Dialog, DialogFoot } from "../ui/dialog";
 import { NumberField } from "../ui/field";
@@ -293,12 +293,7 @@ function SetShare({
           step={what === "priority" ? 1 : "any"}
           required
         />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Set the {what}
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Set the {what}</DialogFoot>
       </form>
     </Dialog>
   );

@@ -4,7 +4,10 @@ import { query } from "../api/client";
 import { useData } from "../api/data";
 import type { Pagination, Trial } from "../api/types";
 import { useLink } from "../charts/link";
-import { Card, Empty, Loaded, State, Time } from "../parts/basics";
+import { Card } from "../ui/card";
+import { State } from "../ui/state";
+import { Empty, Loaded } from "../ui/status";
+import { Time } from "../ui/text";
 import { number, size } from "../parts/format";
 
 const GROUPS: Record<string, string> = { avg_metrics: "training", validation_metrics: "validation" };

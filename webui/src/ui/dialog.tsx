@@ -2,6 +2,7 @@
 
 import { type ReactNode, Suspense } from "react";
 
+import { Button } from "./button";
 import { part } from "./heavy";
 import { type Question, tellHost } from "./host";
 
@@ -18,6 +19,13 @@ export interface DialogProps {
   wide?: boolean;
 }
 
+interface FootProps {
+  onClose: () => void;
+  children: ReactNode;
+  icon?: ReactNode;
+  disabled?: boolean;
+}
+
 /** Open as long as it is there. */
 export const Dialog = (props: DialogProps) => (
   <Suspense>
@@ -25,7 +33,15 @@ export const Dialog = (props: DialogProps) => (
   </Suspense>
 );
 
-export const DialogFoot = ({ children }: { children: ReactNode }) => <div className="dialog-foot">{children}</div>;
+/** The end of a form in a dialog: leaves it as it is, or does what `children` say. */
+export const DialogFoot = ({ onClose, children, icon, disabled }: FootProps) => (
+  <div className="dialog-foot">
+    <Button onClick={onClose}>Cancel</Button>
+    <Button type="submit" kind="primary" icon={icon} disabled={disabled}>
+      {children}
+    </Button>
+  </div>
+);
 
 /** Asks once before something is done; true if it shall be. */
 export const ask = (question: Question): Promise<boolean> => new Promise((answer) => tellHost({ kind: "question", question, answer }));

@@ -187,13 +187,15 @@ function Overlays() {
           said="A new experiment starts from its latest checkpoint, 120k batches."
           onClose={() => setOpen(false)}
         >
-          <form>
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              setOpen(false);
+            }}
+          >
             <NumberField label="Train until" defaultValue="100000" error="It is at 120,000 already. Give more than that." />
-            <DialogFoot>
-              <Button onClick={() => setOpen(false)}>Cancel</Button>
-              <Button kind="primary" icon={<Play />}>
-                Continue trial
-              </Button>
+            <DialogFoot onClose={() => setOpen(false)} icon={<Play />}>
+              Continue trial
             </DialogFoot>
           </form>
         </Dialog>

@@ -127,11 +127,8 @@ export function Register({ uuid, onClose }: { uuid: string; onClose: () => void 
           ))}
         </datalist>
         {made.error || change.error ? <Failure error={made.error ?? change.error} /> : null}
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" disabled={made.isPending || change.isPending}>
-            Register
-          </Button>
+        <DialogFoot onClose={onClose} disabled={made.isPending || change.isPending}>
+          Register
         </DialogFoot>
       </form>
     </Dialog>

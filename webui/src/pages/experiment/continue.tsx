@@ -4,7 +4,6 @@ import { useNavigate } from "react-router";
 
 import { useChange } from "../../api/data";
 import type { Experiment, Trial } from "../../api/types";
-import { Button } from "../../ui/button";
 import { Dialog, DialogFoot } from "../../ui/dialog";
 import { NumberField, TextArea } from "../../ui/field";
 import { Failure } from "../../ui/status";
@@ -61,11 +60,8 @@ export function Continue({ one, trial, onClose }: { one: Experiment; trial: Tria
           error={text ? badChange : ""}
         />
         {go.error ? <Failure error={go.error} /> : null}
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" icon={<StepForward />} disabled={go.isPending}>
-            Continue trial
-          </Button>
+        <DialogFoot onClose={onClose} icon={<StepForward />} disabled={go.isPending}>
+          Continue trial
         </DialogFoot>
       </form>
     </Dialog>

@@ -4,7 +4,6 @@ import { useNavigate } from "react-router";
 
 import { useChange } from "../../api/data";
 import type { Config, Experiment } from "../../api/types";
-import { Button } from "../../ui/button";
 import { Dialog, DialogFoot } from "../../ui/dialog";
 import { Check, NumberField, TextArea } from "../../ui/field";
 
@@ -40,11 +39,8 @@ export function Fork({ one, search = false, onClose }: { one: Experiment; search
           onChange={setConfig}
           error={config.trim() ? refused : "A configuration is needed."}
         />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" icon={<GitFork />} disabled={fork.isPending}>
-            {search ? "Start search" : "Fork"}
-          </Button>
+        <DialogFoot onClose={onClose} icon={<GitFork />} disabled={fork.isPending}>
+          {search ? "Start search" : "Fork"}
         </DialogFoot>
       </form>
     </Dialog>

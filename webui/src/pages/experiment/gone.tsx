@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 
 import { useData } from "../../api/data";
-import { Card } from "../../parts/basics";
+import { Card } from "../../ui/card";
 import type { Step } from "./story";
 
 /** What was deleted says when and by whom: the log remembers it. */

@@ -124,12 +124,7 @@ function SaveView({ view }: { view: ListView }) {
             }}
           >
             <TextField label="Name" name="name" required maxLength={40} defaultValue={view.params.get("v") ?? ""} />
-            <DialogFoot>
-              <Button onClick={() => setOpen(false)}>Cancel</Button>
-              <Button type="submit" kind="primary">
-                Save view
-              </Button>
-            </DialogFoot>
+            <DialogFoot onClose={() => setOpen(false)}>Save view</DialogFoot>
           </form>
         </Dialog>
       )}

@@ -2,7 +2,6 @@ import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { type FormEvent, useState } from "react";
 import { useNavigate } from "react-router";
 
-import { Button } from "../../ui/button";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { TextArea, TextField } from "../../ui/field";
 import type { MenuItems } from "../../ui/menu";
@@ -56,12 +55,7 @@ export function EditModel({ model, path, onClose }: { model: Model; path: string
         <TextField label="Description" name="description" defaultValue={model.description} />
         <TextField label="Tags" name="labels" hint="With commas between them." defaultValue={model.labels.join(", ")} />
         <TextArea label="Notes" name="notes" rows={5} defaultValue={model.notes} />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Save
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Save</DialogFoot>
       </form>
     </Dialog>
   );
@@ -87,12 +81,7 @@ export function EditVersion({ path, one, onClose }: { path: string; one: Version
           defaultValue={(one.labels ?? []).join(", ")}
         />
         <TextArea label="Notes" name="notes" rows={3} defaultValue={one.notes} />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Save
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Save</DialogFoot>
       </form>
     </Dialog>
   );

@@ -144,12 +144,7 @@ function NewModel({ taken, onClose }: { taken: string[]; onClose: () => void }) 
       <form onSubmit={(event) => void make(event)}>
         <TextField label="Name" value={name} onChange={setName} required error={used ? "This name is taken." : undefined} />
         <TextField label="Description" name="description" />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Make model
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Make model</DialogFoot>
       </form>
     </Dialog>
   );

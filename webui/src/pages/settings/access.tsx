@@ -171,12 +171,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
           ]}
         />
         <NumberField label="Days until it ends" name="days" min={1} max={366} defaultValue="30" required />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Make token
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Make token</DialogFoot>
       </form>
     </Dialog>
   );

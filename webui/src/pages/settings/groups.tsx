@@ -84,12 +84,7 @@ function NewGroup({ onClose }: { onClose: () => void }) {
     <Dialog title="New group" onClose={onClose}>
       <form onSubmit={(event) => void make(event)}>
         <TextField label="Name" name="name" required />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Make group
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Make group</DialogFoot>
       </form>
     </Dialog>
   );

@@ -121,12 +121,7 @@ function NewUser({ taken, onClose }: { taken: string[]; onClose: () => void }) {
         />
         <PasswordField label="Password" name="password" autoComplete="new-password" hint="They can change it in their settings." />
         <Check label="Administrator: manages users, agents and the cluster" name="admin" />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Add user
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Add user</DialogFoot>
       </form>
     </Dialog>
   );
@@ -143,12 +138,7 @@ function SetPassword({ user, onClose }: { user: User; onClose: () => void }) {
     <Dialog title={`Set the password of ${user.username}`} said="Their sessions end." onClose={onClose}>
       <form onSubmit={(event) => void save(event)}>
         <PasswordField label="New password" name="password" autoComplete="new-password" required />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Set password
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Set password</DialogFoot>
       </form>
     </Dialog>
   );

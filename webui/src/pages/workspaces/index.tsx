@@ -216,12 +216,7 @@ function NewOne({ noun, path, onClose }: { noun: string; path: string; onClose: 
     <Dialog title={`New ${noun}`} onClose={onClose}>
       <form onSubmit={(event) => void make(event)}>
         <TextField label="Name" name="name" required maxLength={80} />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Make {noun}
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Make {noun}</DialogFoot>
       </form>
     </Dialog>
   );

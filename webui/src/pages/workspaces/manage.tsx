@@ -1,7 +1,6 @@
 import { Archive, ArchiveRestore, Pencil, Trash2 } from "lucide-react";
 import { type FormEvent, useState } from "react";
 
-import { Button } from "../../ui/button";
 import { ask, Dialog, DialogFoot } from "../../ui/dialog";
 import { TextField } from "../../ui/field";
 import type { MenuItems } from "../../ui/menu";
@@ -51,12 +50,7 @@ export function Edit({ one, path, described, onClose }: { one: Kept; path: strin
       <form onSubmit={(event) => void save(event)}>
         <TextField label="Name" name="name" defaultValue={one.name} required maxLength={80} />
         {described !== undefined && <TextField label="Description" name="description" defaultValue={described} />}
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Save
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Save</DialogFoot>
       </form>
     </Dialog>
   );

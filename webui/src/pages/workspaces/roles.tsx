@@ -151,12 +151,7 @@ function GiveRole({ workspace, onClose }: { workspace: number; onClose: () => vo
             roles.data?.roles.filter((one) => one.scopeTypeMask.workspace).map((one) => [String(one.roleId), one.name] as const) ?? []
           }
         />
-        <DialogFoot>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" kind="primary">
-            Give
-          </Button>
-        </DialogFoot>
+        <DialogFoot onClose={onClose}>Give</DialogFoot>
       </form>
     </Dialog>
   );

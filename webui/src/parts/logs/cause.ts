@@ -79,8 +79,6 @@ export const follows = (line: Line, cause: Cause | null): boolean =>
   Date.parse(line.timestamp) >= Date.parse(cause.first.timestamp) &&
   line.id > Number(cause.first.id);
 
-export const rankName = (rank: number | null) => (rank === null ? "The task" : `Rank ${rank}`);
-
 /** `Rank 13 failed first: GPU memory ran out` */
 export const headline = (cause: Cause) => {
   const who = cause.rankId === null ? "It failed" : `Rank ${cause.rankId} failed${cause.ranks.length > 1 ? " first" : ""}`;
