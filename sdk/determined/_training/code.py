@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import pathlib
 import shutil
 import uuid
+from typing import Any
 
 from determined import context as packing
+from determined import import_from_path
 from determined._info import info_directory
 
 logger = logging.getLogger("determined.pytorch")
 FOLDER = "code"
+
+
+def trial_class(checkpoint: pathlib.Path, name: str) -> Any:
+    """What `module:Class` names in the code of a checkpoint, which is thereby run; else ValueError."""
+    module, _, path = name.partition(":")
+    try:
+        with import_from_path(checkpoint / FOLDER):
+            found: Any = importlib.import_module(module)
+            for part in path.split("."):
+                found = getattr(found, part)
+    except Exception as error:
+        raise ValueError(f"the trial class '{name}' of the checkpoint cannot be imported: {error}") from error
+    return found
 
 
 class Code:

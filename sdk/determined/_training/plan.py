@@ -8,7 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from determined import core
-from determined._training.units import NEVER, Batch, Epoch, TrainUnit, to_batches
+from determined._info import ClusterInfo
+from determined._training.units import NEVER, Batch, Epoch, TrainUnit, configured, to_batches
 
 Policy = Literal["best", "all", "none"]
 
@@ -16,17 +17,35 @@ Policy = Literal["best", "all", "none"]
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The arguments of `fit`, checked."""
 
-    checkpoint_period: TrainUnit
-    validation_period: TrainUnit
-    reporting_period: TrainUnit
-    max_length: TrainUnit | None
+    checkpoint_period: TrainUnit = NEVER
+    validation_period: TrainUnit = NEVER
+    reporting_period: TrainUnit = NEVER
+    max_length: TrainUnit | None = None
     """Of a run without a search."""
-    policy: Policy
-    latest_checkpoint: str | None
-    step_zero_validation: bool
-    test_mode: bool
+    policy: Policy = "none"
+    latest_checkpoint: str | None = None
+    step_zero_validation: bool = False
+    test_mode: bool = False
     legacy: bool = False
     """The class alone was named as entrypoint."""
+
+    @classmethod
+    def configured(cls, info: ClusterInfo) -> Plan:
+        """As the experiment of a trial is configured, whose entrypoint is the class alone.
+
+        ValueError for a period in records without a batch size.
+        """
+        config, size = info.trial._config, info.trial.hparams.get("global_batch_size")
+        checkpoint, validation = config.get("min_checkpoint_period"), config.get("min_validation_period")
+        return cls(
+            checkpoint_period=configured(checkpoint, size) if checkpoint else NEVER,
+            validation_period=configured(validation, size) if validation else NEVER,
+            reporting_period=Batch(int(config.get("scheduling_unit", 100))),
+            policy=config.get("checkpoint_policy", "best"),
+            latest_checkpoint=info.latest_checkpoint,
+            step_zero_validation=bool(config.get("perform_initial_validation")),
+            legacy=True,
+        )
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +78,8 @@ def goal_of_search(
     """An operation of the search as a goal; ValueError where the configuration names no unit."""
     if unit is None:
         raise ValueError(
-            "searcher.max_length needs a unit for a PyTorchTrial: write max_length: {batches: 100}, "
-            "or records, or epochs"
+            "searcher.max_length needs a unit where a trial's class is trained: write "
+            "max_length: {batches: 100}, or records, or epochs"
         )
     return _goal(length, _UNITS[unit], epoch_length, global_batch_size)
 

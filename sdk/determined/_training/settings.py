@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from determined._info import TrialInfo
 from determined.errors import InternalException, InvalidExperimentException
 
 logger = logging.getLogger("determined.pytorch")
@@ -31,6 +32,18 @@ class Settings:
         self.experiment_id = experiment_id
         size = (hparams or {}).get(BATCH_SIZE)
         self._sizes = _batch_sizes(size, slots) if size else None
+
+    @classmethod
+    def of_trial(cls, trial: TrialInfo, slots: int, hparams: dict[str, Any] | None = None) -> Settings:
+        """Those of a trial on a cluster; with hyperparameters of the script's own, if it gives some."""
+        return cls(
+            trial.hparams if hparams is None else hparams,
+            trial._config,
+            slots,
+            trial_seed=trial.trial_seed,
+            trial_id=trial.trial_id,
+            experiment_id=trial.experiment_id,
+        )
 
     def all_hparams(self) -> dict[str, Any]:
         """Every hyperparameter; ValueError when there are none."""
@@ -76,6 +89,11 @@ class Settings:
         if value is None:
             raise InternalException(f"the {name} is known on a cluster only")
         return value
+
+
+def seed_of(config: dict[str, Any]) -> int:
+    """The seed that a configuration names, or 0."""
+    return int((config.get("reproducibility") or {}).get("experiment_seed", 0))
 
 
 def _batch_sizes(size: Any, slots: int) -> tuple[int, int]:

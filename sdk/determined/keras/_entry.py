@@ -11,49 +11,28 @@ import keras
 from determined import core
 from determined._info import ClusterInfo
 from determined._training.plan import Plan
-from determined._training.settings import Settings
-from determined._training.units import NEVER, Batch, TrainUnit, configured
+from determined._training.settings import Settings, seed_of
+from determined._training.units import NEVER, Batch, TrainUnit
 from determined.errors import InvalidExperimentException
 from determined.keras import _ranks
 from determined.keras._context import TFKerasTrialContext
 from determined.keras._loop import KerasLoop
 from determined.keras._trial import TFKerasTrial
 
-_NEVER = {"batches": 0}
-
 
 def train(trial_class: type[TFKerasTrial], info: ClusterInfo) -> None:
     """Train as the experiment of this trial is configured, to the end of the search."""
     trial, config = info.trial, info.trial._config
-    batch_size = trial.hparams.get("global_batch_size")
     with _ranks_of(info) as group, _core(group) as core_context:
         keras.utils.set_random_seed(trial.trial_seed % 2**32)
-        settings = Settings(
-            trial.hparams,
-            config,
-            group.size,
-            trial_seed=trial.trial_seed,
-            trial_id=trial.trial_id,
-            experiment_id=trial.experiment_id,
-        )
+        settings = Settings.of_trial(trial, group.size)
         context = TFKerasTrialContext(
             core_context,
             settings,
             aggregation_frequency=_aggregation(config),
             steps_completed=trial._steps_completed,
         )
-        plan = Plan(
-            checkpoint_period=configured(config.get("min_checkpoint_period") or _NEVER, batch_size),
-            validation_period=configured(config.get("min_validation_period") or _NEVER, batch_size),
-            reporting_period=Batch(int(config.get("scheduling_unit", 100))),
-            max_length=None,
-            policy=config.get("checkpoint_policy", "best"),
-            latest_checkpoint=info.latest_checkpoint,
-            step_zero_validation=bool(config.get("perform_initial_validation")),
-            test_mode=False,
-            legacy=True,
-        )
-        KerasLoop(trial_class(context), context, plan, local=False).run()
+        KerasLoop(trial_class(context), context, Plan.configured(info), local=False).run()
 
 
 def try_locally(trial_class: type[TFKerasTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
@@ -77,7 +56,7 @@ def train_here(
     """Train without a cluster; the trial, trained."""
     group = group or core.DummyDistributedContext()
     with _core(group) as core_context:
-        seed = _seed_of(config)
+        seed = seed_of(config)
         keras.utils.set_random_seed(seed)
         settings = Settings(hparams, config, group.size, trial_seed=seed)
         context = TFKerasTrialContext(core_context, settings, aggregation_frequency=_aggregation(config))
@@ -86,19 +65,13 @@ def train_here(
             validation_period=validation_period,
             reporting_period=reporting_period,
             max_length=max_length,
-            policy="none",
             latest_checkpoint=latest_checkpoint,
-            step_zero_validation=False,
             test_mode=test_mode,
             legacy=True,
         )
         trial = trial_class(context)
         KerasLoop(trial, context, plan, local=True).run()
     return trial
-
-
-def _seed_of(config: dict[str, Any]) -> int:
-    return int((config.get("reproducibility") or {}).get("experiment_seed", 0))
 
 
 def _aggregation(config: dict[str, Any]) -> int:

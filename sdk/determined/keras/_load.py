@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import pathlib
 from typing import Any
 
 import keras
 
-from determined import core, import_from_path
-from determined._training.code import FOLDER
+from determined import core
+from determined._training.code import trial_class
 from determined._training.settings import Settings
 from determined.keras import _checkpoint
 from determined.keras._context import TFKerasTrialContext
@@ -52,7 +51,7 @@ def load_model_from_checkpoint_path(path: str, tags: list[str] | None = None) ->
     context = TFKerasTrialContext(
         core._dummy_init(), Settings(told.get("hparams"), told.get("experiment_config"), 1)
     )
-    trial = _trial_class(folder, str(told["trial_cls_spec"]))(context)
+    trial = trial_class(folder, str(told["trial_cls_spec"]))(context)
     model = trial.build_model()
     if not model.built:
         batch = _first_batch(trial, context)
@@ -72,15 +71,3 @@ def _first_batch(trial: TFKerasTrial, context: TFKerasTrialContext) -> Any:
         "build_validation_data_loader",
     )
     return next(data.once(0, 1))
-
-
-def _trial_class(folder: pathlib.Path, name: str) -> Any:
-    module, _, path = name.partition(":")
-    try:
-        with import_from_path(folder / FOLDER):
-            found: Any = importlib.import_module(module)
-            for part in path.split("."):
-                found = getattr(found, part)
-    except Exception as error:
-        raise ValueError(f"the trial class '{name}' of the checkpoint cannot be imported: {error}") from error
-    return found

@@ -38,16 +38,18 @@ class Feed:
             self._loader.reseed(seed)
             place = {"num_replicas": self._distributed.size, "rank": self._distributed.rank}
             return iter(self._loader.get_data_loader(repeat=True, skip=skip, **place))
-        return self._again_and_again()
+        return again_and_again(self._loader)
 
-    def _again_and_again(self) -> Iterator[Any]:
-        while True:
-            empty = True
-            for batch in self._loader:
-                empty = False
-                yield batch
-            if empty:
-                raise RuntimeError("the loader of build_training_data_loader() gave no batch in a whole pass")
+
+def again_and_again(loader: Any) -> Iterator[Any]:
+    """The batches of one pass after the other, without an end; RuntimeError when there is none at all."""
+    while True:
+        empty = True
+        for batch in loader:
+            empty = False
+            yield batch
+        if empty:
+            raise RuntimeError("the loader of build_training_data_loader() gave no batch in a whole pass")
 
 
 class Passes:

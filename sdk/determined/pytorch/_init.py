@@ -86,8 +86,6 @@ def _opened(
     with _group(info, distributed) as group, _core(group) as core_context:
         if info is not None:
             _seed(info.trial.trial_seed)
-            hparams = info.trial.hparams if hparams is None else hparams
-            exp_conf = info.trial._config
         context = PyTorchTrialContext(
             core_context,
             _settings(info, hparams, exp_conf, group.size),
@@ -123,15 +121,7 @@ def _settings(
 ) -> Settings:
     if info is None:
         return Settings(hparams, exp_conf, slots)
-    trial = info.trial
-    return Settings(
-        hparams,
-        exp_conf,
-        slots,
-        trial_seed=trial.trial_seed,
-        trial_id=trial.trial_id,
-        experiment_id=trial.experiment_id,
-    )
+    return Settings.of_trial(info.trial, slots, hparams)
 
 
 @contextlib.contextmanager

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from determined._info import ClusterInfo
-from determined._training.units import Batch, configured
+from determined._training.plan import Plan
+from determined._training.units import Batch
 from determined.pytorch._init import _opened
 from determined.pytorch._trainer import Trainer
 from determined.pytorch._trial import PyTorchTrial
-
-NEVER = {"batches": 0}
 
 
 def train(trial_class: type[PyTorchTrial], info: ClusterInfo) -> None:
     """Train as the experiment of this trial is configured, to the end of the search."""
     config = info.trial._config
-    batch_size = info.trial.hparams.get("global_batch_size")
     optimizations = config.get("optimizations") or {}
     with _opened(
         info.trial.hparams,
@@ -27,7 +25,6 @@ def train(trial_class: type[PyTorchTrial], info: ClusterInfo) -> None:
         True,
     ) as context:
         trainer = Trainer(trial_class(context), context)
-        trainer._legacy = True
         profiling = config.get("profiling") or {}
         if profiling.get("enabled"):
             trainer.configure_profiler(
@@ -36,14 +33,7 @@ def train(trial_class: type[PyTorchTrial], info: ClusterInfo) -> None:
                 begin_on_batch=profiling.get("begin_on_batch", 0),
                 end_after_batch=profiling.get("end_after_batch"),
             )
-        trainer.fit(
-            checkpoint_period=configured(config.get("min_checkpoint_period") or NEVER, batch_size),
-            validation_period=configured(config.get("min_validation_period") or NEVER, batch_size),
-            reporting_period=Batch(int(config.get("scheduling_unit", 100))),
-            checkpoint_policy=config.get("checkpoint_policy", "best"),
-            step_zero_validation=bool(config.get("perform_initial_validation")),
-            latest_checkpoint=info.latest_checkpoint,
-        )
+        trainer._train(Plan.configured(info))
 
 
 def try_locally(trial_class: type[PyTorchTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:

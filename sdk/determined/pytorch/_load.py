@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import logging
 import pathlib
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from determined import core, import_from_path
-from determined._training.code import FOLDER
+from determined import core
+from determined._training import code
 from determined._training.settings import Settings
 from determined.errors import InternalException
 from determined.pytorch import _checkpoint
@@ -116,16 +115,10 @@ def _load_data(folder: pathlib.Path) -> dict[str, Any]:
 def _trial_class(folder: pathlib.Path, told: dict[str, Any]) -> Any:
     config = told.get("experiment_config") or {}
     name = told.get("trial_cls_spec") or config.get("entrypoint") or ""
-    module, _, path = str(name).partition(":")
     try:
-        with import_from_path(folder / FOLDER):
-            found: Any = importlib.import_module(module)
-            for part in path.split("."):
-                found = getattr(found, part)
-    except Exception as error:
-        raise ValueError(
-            f"the trial class '{name}' of the checkpoint cannot be imported ({error}): pass trial_class"
-        ) from error
+        found = code.trial_class(folder, str(name))
+    except ValueError as error:
+        raise ValueError(f"{error}; pass trial_class") from error
     before_0_14 = isinstance(found, type) and hasattr(found, "build_model")
     if not before_0_14 and not (isinstance(found, type) and issubclass(found, PyTorchTrial)):
         raise ValueError(f"'{name}' of the checkpoint is no PyTorchTrial: pass trial_class")

@@ -45,7 +45,6 @@ class Trainer:
         self._context = context
         self._local = not context._on_cluster
         self._profiler = Profiler()
-        self._legacy = False
 
     def configure_profiler(
         self,
@@ -109,6 +108,7 @@ class Trainer:
             RuntimeError: A data loader cannot be continued, or gives no batch; or the metric of the search is
                 not among those of the validation.
         """
+        self._warn(latest_checkpoint)
         plan = Plan(
             checkpoint_period=_plan.checked(checkpoint_period, "checkpoint_period"),
             validation_period=_plan.checked(validation_period, "validation_period"),
@@ -118,9 +118,10 @@ class Trainer:
             latest_checkpoint=latest_checkpoint,
             step_zero_validation=step_zero_validation,
             test_mode=test_mode,
-            legacy=self._legacy,
         )
-        self._warn(latest_checkpoint)
+        self._train(plan)
+
+    def _train(self, plan: Plan) -> None:
         Loop(self._trial, self._context, plan, self._profiler, self._local).run()
 
     def _length(self, max_length: Any, test_mode: bool) -> TrainUnit | None:

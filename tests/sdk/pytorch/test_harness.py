@@ -185,17 +185,22 @@ def fit_given(process, monkeypatch, **become):
     found = {}
     from determined.pytorch import _legacy
 
-    def fit(self, **given):
+    def train(self, plan):
         context = self._context
         profiler = self._profiler
         found.update(
-            given,
+            checkpoint_period=plan.checkpoint_period,
+            validation_period=plan.validation_period,
+            reporting_period=plan.reporting_period,
+            checkpoint_policy=plan.policy,
+            step_zero_validation=plan.step_zero_validation,
+            latest_checkpoint=plan.latest_checkpoint,
             aggregation=context._stepping.aggregation,
             average=context._stepping.average,
             profiler=(profiler._enabled, profiler._begin, profiler._end),
         )
 
-    monkeypatch.setattr(_legacy.Trainer, "fit", fit)
+    monkeypatch.setattr(_legacy.Trainer, "_train", train)
     process.become(**become)
     assert harness.main(["model_def:MyTrial"]) == 0
     return {name: str(value) if "period" in name else value for name, value in found.items()}

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from determined.errors import InvalidExperimentException
+from determined.pytorch._feed import again_and_again
 from determined.pytorch._loader import DataLoader
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
 
@@ -49,7 +49,7 @@ class Source:
         if self._loader is None:
             return None
         if not isinstance(self._loader, DataLoader):
-            return self._again_and_again()
+            return again_and_again(self._loader)
         self._loader.reseed(seed)
         return self._read(repeat=True, skip=skip)
 
@@ -75,12 +75,3 @@ class Source:
 
     def _plain(self) -> Iterator[Any]:
         yield from self._loader
-
-    def _again_and_again(self) -> Iterator[Any]:
-        while True:
-            empty = True
-            for batch in self._loader:
-                empty = False
-                yield batch
-            if empty:
-                raise InvalidExperimentException("the training data loader gave no batch in a whole pass")

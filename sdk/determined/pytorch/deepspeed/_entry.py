@@ -14,8 +14,8 @@ import torch
 from determined import core
 from determined._info import ClusterInfo
 from determined._training.plan import Plan
-from determined._training.settings import Settings
-from determined._training.units import NEVER, Batch, TrainUnit, configured
+from determined._training.settings import Settings, seed_of
+from determined._training.units import NEVER, Batch, TrainUnit
 from determined.errors import InvalidExperimentException
 from determined.pytorch._init import _device, _seed
 from determined.pytorch.deepspeed._context import DeepSpeedTrialContext
@@ -23,7 +23,6 @@ from determined.pytorch.deepspeed._loop import DeepSpeedLoop
 from determined.pytorch.deepspeed._trial import DeepSpeedTrial
 
 logger = logging.getLogger("determined.pytorch.deepspeed")
-_NEVER = {"batches": 0}
 _OURS = {"average_training_metrics", "mixed_precision", "aggregation_frequency"}
 _DEFAULTS = {
     "average_aggregated_gradients": True,
@@ -39,33 +38,14 @@ def train(trial_class: type[DeepSpeedTrial], info: ClusterInfo) -> None:
     """Train as the experiment of this trial is configured, to the end of the search."""
     trial, config = info.trial, info.trial._config
     check_optimizations(config.get("optimizations") or {})
-    size = trial.hparams.get("global_batch_size")
     several = len(info.slot_ids) > 1 or len(info.container_addrs) > 1
     with _ranks(several) as group, _core(group) as core_context:
         _seed(trial.trial_seed)
-        settings = Settings(
-            trial.hparams,
-            config,
-            group.size,
-            trial_seed=trial.trial_seed,
-            trial_id=trial.trial_id,
-            experiment_id=trial.experiment_id,
-        )
+        settings = Settings.of_trial(trial, group.size)
         context = DeepSpeedTrialContext(
             core_context, settings, _device(group), steps_completed=trial._steps_completed
         )
-        plan = Plan(
-            checkpoint_period=configured(config.get("min_checkpoint_period") or _NEVER, size),
-            validation_period=configured(config.get("min_validation_period") or _NEVER, size),
-            reporting_period=Batch(int(config.get("scheduling_unit", 100))),
-            max_length=None,
-            policy=config.get("checkpoint_policy", "best"),
-            latest_checkpoint=info.latest_checkpoint,
-            step_zero_validation=bool(config.get("perform_initial_validation")),
-            test_mode=False,
-            legacy=True,
-        )
-        DeepSpeedLoop(trial_class(context), context, plan, local=False).run()
+        DeepSpeedLoop(trial_class(context), context, Plan.configured(info), local=False).run()
 
 
 def try_locally(trial_class: type[DeepSpeedTrial], hparams: dict[str, Any], config: dict[str, Any]) -> None:
@@ -89,7 +69,7 @@ def train_here(
     """Train without a cluster, on the ranks that torch's variables name; the trial, trained."""
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     with _ranks(several) as group, _core(group) as core_context:
-        seed = int((config.get("reproducibility") or {}).get("experiment_seed", 0))
+        seed = seed_of(config)
         _seed(seed)
         settings = Settings(hparams, config, group.size, trial_seed=seed)
         context = DeepSpeedTrialContext(
@@ -100,9 +80,7 @@ def train_here(
             validation_period=validation_period,
             reporting_period=reporting_period,
             max_length=max_length,
-            policy="none",
             latest_checkpoint=latest_checkpoint,
-            step_zero_validation=False,
             test_mode=test_mode,
             legacy=True,
         )
