@@ -118,12 +118,16 @@ class Cluster:
 
     async def told(self, true, worker_id="w"):
         """The newest orders, as soon as they are as wanted."""
+        await self.until(lambda: (found := self.messages(worker_id)) and true(found[-1]))
+        return self.messages(worker_id)[-1]
+
+    async def until(self, true):
+        """Return as soon as that holds."""
         async with asyncio.timeout(DEADLINE_S):
-            while not (found := self.messages(worker_id)) or not true(found[-1]):
+            while not true():
                 for task in self._tasks:
                     assert not task.done(), task.exception()
                 await asyncio.sleep(0.005)
-        return found[-1]
 
     async def end(self):
         for task in self._tasks:
@@ -363,7 +367,7 @@ def test_another_leader_goes_on_and_the_old_one_is_refused(play):
         await cluster.told(lambda orders: True, "late")
         # It finds what the other one wrote as it must be.
         assert len(cluster.messages()) == len({m.position for m in cluster.messages()})
-        assert cluster.writers[1].is_told("w")
+        await cluster.until(lambda: cluster.writers[1].is_told("w"))
         before = cluster.messages()
         cluster.leader = 0
         await cluster.request(2)

@@ -249,6 +249,31 @@ def test_jobs_share_a_quota_where_the_pool_shares(limited, policy):
     assert sorted(groups) == [1, 1, 2, 2]
 
 
+def test_requests_of_all_sizes_count_for_a_jobs_share(limited):
+    """A job that was given slots for a large request stands behind others with its small ones, too."""
+    limited.cluster.pool(scheduler="fair_share")
+    limited.worker(slots=8)
+    limited.quota("workspace-2", 0)
+    limited.job(1, "ann", project=2)
+    limited.job(2, "ben", project=2)
+    limited.request(1, slots=2, experiment=1)
+    limited.request(2, experiment=1)
+    limited.request(3, experiment=2)
+    limited.request(4, experiment=2)
+    limited.quota("workspace-2", 4)
+    assert holds(limited.state) == {"1.t1.1", "1.t3.1", "1.t4.1"}
+
+
+def test_what_is_beyond_a_quota_keeps_nothing_from_others(limited):
+    limited.worker(slots=4)
+    limited.quota("user-3", 2)
+    limited.job(1)
+    limited.job(2)
+    limited.request(1, slots=3, experiment=1)
+    limited.request(2, slots=2, experiment=2)
+    assert holds(limited.state) == {"1.t2.1"}
+
+
 def test_a_moved_experiment_counts_where_it_is(limited):
     limited.worker(slots=8)
     limited.quota("workspace-2", 1)
@@ -340,14 +365,21 @@ def test_whatever_happens_no_quota_is_passed_and_a_rebuild_agrees(limited, seed)
         assert limits.used(again, again.index.gate.usage) == had
 
 
-@pytest.mark.parametrize("slots", [1, 2])
-def test_what_it_takes_does_not_grow_with_what_waits(limited, slots):
-    """However many wait behind a quota, or could never start, a look goes through who is let in."""
+@pytest.mark.parametrize("jobs", [1, 300], ids=["one job", "many jobs"])
+@pytest.mark.parametrize(("quota", "slots"), [(1, 1), (1, 2), (2, 3), (2, 2)])
+def test_what_it_takes_does_not_grow_with_what_waits(limited, quota, slots, jobs):
+    """However many wait behind a quota, or could never start, a look goes through who is let in.
+
+    One slot is held. So there is room for none, room that they could never use, or room that is kept for the
+    first of them.
+    """
     limited.worker(slots=4)
-    limited.quota("user-3", 1)
-    limited.job(1)
-    limited.request(1)
-    limited.request(2, slots=slots)
+    limited.quota("user-3", quota)
+    for job in range(1, jobs + 1):
+        limited.job(job)
+    limited.request(1, experiment=1)
+    limited.request(2, slots=slots, experiment=min(2, jobs))
+    limited.request(3, slots=slots, experiment=min(3, jobs))
     gate = limited.state.index.gate
 
     def cost():
@@ -357,6 +389,6 @@ def test_what_it_takes_does_not_grow_with_what_waits(limited, slots):
         return meter.steps
 
     before = cost()
-    for id in range(3, 300):
-        limited.request(id, slots=slots)
+    for id in range(4, 300):
+        limited.request(id, slots=slots, experiment=min(id, jobs))
     assert cost() == before > 0

@@ -17,6 +17,7 @@ from services.kit.quotas import limits
 from services.kit.quotas.usage import Account, Usage
 from services.scheduler.domain.letting_in import Lane, LettingIn, Line, LineKey
 from services.scheduler.policy.book import Book
+from services.scheduler.policy.group_queue import size_of
 from services.scheduler.policy.records import Request
 
 
@@ -30,7 +31,7 @@ class Placed(msgspec.Struct, frozen=True):
     @property
     def line(self) -> LineKey:
         """Where it waits."""
-        return self.pool, self.request.group, self.account
+        return self.pool, self.request.group, self.account, size_of(self.request)
 
 
 class Gate:
@@ -46,6 +47,8 @@ class Gate:
         self._waiting: dict[str, Placed] = {}
         self._running: dict[str, Placed] = {}
         self._lines: dict[LineKey, Line] = {}
+        self._lines_of: dict[str, dict[LineKey, None]] = {}
+        """Of each job."""
         self._lanes: dict[Account, Lane] = {}
         self._bound: dict[Account, Lane] = {}
         """Those lanes that quotas limit."""
@@ -65,7 +68,8 @@ class Gate:
             self._waiting[id] = placed
             line = self._lines.get(placed.line)
             if line is None:
-                line = self._lines[placed.line] = Line(pool, account)
+                line = self._lines[placed.line] = Line(pool, account, size_of(request))
+                self._lines_of.setdefault(request.group, {})[placed.line] = None
             line.queue.wait(request)
             self._rank(placed.line)
             if self._lanes[account].holders:
@@ -148,7 +152,8 @@ class Gate:
         self._held[group] += slots
         if not self._held[group]:
             del self._held[group]
-        self._rank(placed.line)
+        for key in list(self._lines_of.get(group, ())):
+            self._rank(key)
         self.stir()
 
     def _rank(self, key: LineKey) -> None:
@@ -167,10 +172,17 @@ class Gate:
         rank = line.rank_of(self._books[line.pool], first, held) if first is not None else None
         lane.put(key, line, rank)
         if first is None:
-            del self._lines[key]
-            if not lane.jobs:
+            self._forget(key)
+            if not lane:
                 del self._lanes[line.account]
                 self._bound.pop(line.account, None)
+
+    def _forget(self, key: LineKey) -> None:
+        del self._lines[key]
+        mine = self._lines_of[key[1]]
+        del mine[key]
+        if not mine:
+            del self._lines_of[key[1]]
 
     def settle(self) -> None:
         """Bring the books up to date."""

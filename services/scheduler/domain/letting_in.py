@@ -9,86 +9,90 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal
 from heapq import heappop, heappush
 
 from services.kit.quotas.usage import Account
 from services.kit.sorted_keys import SortedKeys
 from services.scheduler.policy.book import Book
 from services.scheduler.policy.capacity import is_impossible
-from services.scheduler.policy.group_queue import GroupQueue, Walk, size_of
+from services.scheduler.policy.group_queue import GroupQueue, Place, Size, place_of
 from services.scheduler.policy.records import Request
 
-LineKey = tuple[str, str, Account]
-"""(pool, job, account)"""
-Rank = tuple[int, float, Decimal, float]
+LineKey = tuple[str, str, Account, Size]
+"""(pool, job, account, size)"""
+Rank = tuple[int, float, Place]
 """Priority; what the job holds for its weight, where pools share by that; its place in the queue."""
 
 
 class Line:
-    """What waits of one job in one pool, on one account."""
+    """What waits of one job in one pool, on one account, and is of one size."""
 
-    def __init__(self, pool: str, account: Account) -> None:
+    def __init__(self, pool: str, account: Account, size: Size) -> None:
         self.pool = pool
         self.account = account
+        self.size = size
         self.queue = GroupQueue()
         self.rank: Rank | None = None
         """Of its first request; None: it is in no lane."""
 
-    def walk(self) -> Walk:
-        """Its requests in queue order."""
-        return Walk((lane, 0, len(lane)) for lane in self.queue.lanes(zero_slot=False))
-
     def requests(self) -> Iterator[Request]:
-        """Likewise."""
-        return iter(self.walk())
+        """Its requests in queue order."""
+        return (request for lane in self.queue.lanes(zero_slot=False) for _, request in lane)
 
-    def rank_of(self, book: Book, first: Request, held: int) -> Rank:
-        """Where a job with that first request stands that holds so many slots."""
+    def rank_of(self, book: Book, request: Request, held: int) -> Rank:
+        """Where a request of it stands, whose job holds so many slots."""
         if book.settings.type == "priority":
-            return book.priority(first.group), 0.0, first.position, first.submitted_at
-        share = held / (book.group(first.group).weight or 1.0)
-        return book.settings.default_priority, share, first.position, first.submitted_at
+            return book.priority(request.group), 0.0, place_of(request)
+        share = held / (book.group(request.group).weight or 1.0)
+        return book.settings.default_priority, share, place_of(request)
 
 
 class Lane:
-    """The jobs of one account that wait, by rank."""
+    """The lines of one account: by pool and size, as some sizes can never start; and in each by rank."""
 
     def __init__(self, holders: tuple[str, ...]) -> None:
         self.holders = holders
         """Those whose quotas limit it."""
-        self.jobs = SortedKeys()
+        self._streams: dict[tuple[Size, str], SortedKeys] = {}
         """(rank, line)"""
+        self._sizes = SortedKeys()
+
+    def __bool__(self) -> bool:
+        return bool(self._streams)
 
     def put(self, key: LineKey, line: Line, rank: Rank | None) -> None:
         """Move a line to its place; None: out of the lane."""
         before = (line.rank, key) if line.rank is not None else None
-        self.jobs.swap(before, (rank, key) if rank is not None else None)
         line.rank = rank
+        place = line.size, line.pool
+        stream = self._streams.get(place)
+        if stream is None:
+            stream = self._streams[place] = SortedKeys()
+            self._sizes.add(*place)
+        stream.swap(before, (rank, key) if rank is not None else None)
+        if not stream:
+            del self._streams[place]
+            self._sizes.discard(*place)
 
     def lines(self) -> list[LineKey]:
-        """Its lines, in order."""
-        return [key for _, key in self.jobs]
+        """All of them."""
+        return [key for stream in self._streams.values() for _, key in stream]
+
+    def streams(self, most: int) -> Iterator[tuple[str, Size, Iterator[tuple[Rank, LineKey]]]]:
+        """(pool, size, lines by rank) of each pool and size, up to a number of slots."""
+        for size, pool in self._sizes.upto(Size(most, True)):
+            yield pool, size, self._streams[size, pool].scan()
 
 
 class _Front:
-    """A job whose next request is looked at."""
+    """A line of which requests are looked at, and the lines behind it."""
 
-    def __init__(self, lane: Lane, line: Line) -> None:
+    def __init__(self, lane: Lane, line: Line, behind: Iterator[tuple[Rank, LineKey]]) -> None:
         self.lane = lane
         self.line = line
-        self.fresh = True
-        """It was not looked at yet."""
-        self.taken = 0
-        """Slots of those of its requests that are let in."""
-        self.walk = line.walk()
-        self._requests = iter(self.walk)
-        self.request: Request | None = None
-        self.go_on()
-
-    def go_on(self) -> None:
-        """Look at the next one."""
-        self.request = next(self._requests, None)
+        self.behind: Iterator[tuple[Rank, LineKey]] | None = behind
+        """None: the first of them is looked at by itself."""
+        self.requests = line.requests()
 
 
 class LettingIn:
@@ -110,61 +114,55 @@ class LettingIn:
         self._lines = lines
         self._books = books
         self._held = held
+        self._taken: Counter[str] = Counter()
+        """Slots of those of each job that are let in."""
         self._limit = limit
         self._room = {name: slots - used[name] for name, slots in limit.items()}
-        self._ahead: list[tuple[Rank, LineKey, _Front]] = []
-        self._coming: dict[int, Iterator[tuple[Rank, LineKey]]] = {}
+        self._ahead: list[tuple[Rank, LineKey, _Front, Request]] = []
 
     def run(self, lanes: Iterable[Lane]) -> None:
-        """Go through the jobs of all lanes together, as far as there is room."""
-        lanes = list(lanes)
-        self._coming = {id(lane): lane.jobs.scan() for lane in lanes}
-        for lane in lanes:
-            self._next_job(lane)
+        """Go through the lines of all lanes together, as far as there is room."""
+        for lane in filter(self._has_room, lanes):
+            for pool, size, lines in lane.streams(min(self._limit[name] for name in lane.holders)):
+                if not is_impossible(self._books[pool], size):
+                    self._next_line(lane, lines)
         while self._ahead:
-            _, key, front = heappop(self._ahead)
-            if self._look(front):
-                self._push(key, front)
-            if front.fresh:
-                front.fresh = False
-                self._next_job(front.lane)
+            rank, key, front, request = heappop(self._ahead)
+            if not self._has_room(front.lane):
+                continue
+            if front.behind is not None:
+                self._next_line(front.lane, front.behind)
+                front.behind = None
+            # Another line of the job may have taken slots since this one was put there.
+            if self._rank(front.line, request) > rank:
+                self._push(key, front, request)
+            else:
+                self._look(front.lane.holders, request)
+                self._push(key, front, next(front.requests, None))
 
-    def _next_job(self, lane: Lane) -> None:
-        following = next(self._coming[id(lane)], None) if self._has_room(lane) else None
-        if following is not None:
-            rank, key = following
-            heappush(self._ahead, (rank, key, _Front(lane, self._lines[key])))
+    def _next_line(self, lane: Lane, lines: Iterator[tuple[Rank, LineKey]]) -> None:
+        _, key = next(lines, (None, None))
+        if key is not None:
+            front = _Front(lane, self._lines[key], lines)
+            self._push(key, front, next(front.requests, None))
 
-    def _push(self, key: LineKey, front: _Front) -> None:
-        if front.request is not None:
-            held = self._held[front.request.group] + front.taken
-            rank = front.line.rank_of(self._books[front.line.pool], front.request, held)
-            heappush(self._ahead, (rank, key, front))
+    def _push(self, key: LineKey, front: _Front, request: Request | None) -> None:
+        if request is not None:
+            heappush(self._ahead, (self._rank(front.line, request), key, front, request))
+
+    def _rank(self, line: Line, request: Request) -> Rank:
+        held = self._held[request.group] + self._taken[request.group]
+        return line.rank_of(self._books[line.pool], request, held)
 
     def _has_room(self, lane: Lane) -> bool:
         return all(self._room[name] > 0 for name in lane.holders)
 
-    def _look(self, front: _Front) -> bool:
-        """Rule on a job's next request; False when nothing more of the job can be let in."""
-        holders = front.lane.holders
-        while front.request is not None and self._has_room(front.lane):
-            request = front.request
-            if self._never(front.line.pool, holders, request):
-                front.walk.leave_lane()
-                front.go_on()
-                continue
-            lacking = [name for name in holders if self._room[name] < request.slots]
-            for name in lacking or holders:
-                self.kept.setdefault(name, []).append(request.allocation_id)
-                self._room[name] = 0 if lacking else self._room[name] - request.slots
-            if lacking:
-                return False
+    def _look(self, holders: Iterable[str], request: Request) -> None:
+        """Let a request in, or keep what is left for it."""
+        lacking = [name for name in holders if self._room[name] < request.slots]
+        for name in lacking or holders:
+            self.kept.setdefault(name, []).append(request.allocation_id)
+            self._room[name] = 0 if lacking else self._room[name] - request.slots
+        if not lacking:
             self.found[request.allocation_id] = request
-            front.taken += request.slots
-            front.go_on()
-            return True
-        return False
-
-    def _never(self, pool: str, holders: Iterable[str], request: Request) -> bool:
-        beyond = any(request.slots > self._limit[name] for name in holders)
-        return beyond or is_impossible(self._books[pool], size_of(request))
+            self._taken[request.group] += request.slots
