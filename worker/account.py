@@ -49,7 +49,7 @@ class Accounts:
         if default and not self._can_choose:
             raise BadAccount(
                 f"STEADFAST_WORKER_RUN_AS={default}: only a worker that runs as root can start tasks as "
-                "somebody else; run it as root, or as that user"
+                "another user; run the worker as root, or as that user"
             )
         self.default = parse(default) if default else None
 

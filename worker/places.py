@@ -59,8 +59,8 @@ def _check(folder: Path) -> None:
     swappable = status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX
     if status.st_uid != 0 or not stat.S_ISDIR(status.st_mode) or swappable:
         raise OSError(
-            f"{folder} must be a folder of root's that nobody else can write to: change that, or set "
-            "STEADFAST_WORKER_TASKS to another one"
+            f"{folder} must be a folder that belongs to root and that no other user can write to: change its "
+            "owner and mode, or set STEADFAST_WORKER_TASKS to another folder"
         )
 
 

@@ -25,8 +25,8 @@ def storage_refusal(state: State, trial_id: int, ask: AskStorage) -> str | None:
     more = f", and this checkpoint would add {in_bytes(ask.size_bytes)}" if ask.size_bytes else ""
     return (
         f"{limits.called(state, holder)} stores {in_bytes(used)} of the {in_bytes(limit)} that its quota "
-        f"allows{more}: delete checkpoints that nobody needs ('det checkpoint delete', 'det experiment set "
-        "gc-policy'), or ask an administrator for more. 'det quota list' shows the quotas"
+        f"allows{more}: delete checkpoints that are no longer needed ('det checkpoint delete', "
+        "'det experiment set gc-policy'), or ask an administrator for more. 'det quota list' shows the quotas"
     )
 
 

@@ -58,8 +58,8 @@ class Addresses:
     def refusal(self, host: str) -> AddressRefused:
         """For whoever named the host. It tells nothing that this network's names tell."""
         return AddressRefused(
-            f"{host} is not asked from here: it is no public address. Whoever runs the cluster may allow it "
-            f"with {SETTING}"
+            f"{host} is not contacted from here: it is not a public address. The cluster's operator can "
+            f"allow it with {SETTING}"
         )
 
 

@@ -116,7 +116,11 @@ class Disks:
     def readings(self) -> Iterable[Reading]:
         """What operators see of them."""
         for name, help, values in (
-            ("disk_free_bytes", "Free where something is kept", [s.free for s in self._found.values()]),
+            (
+                "disk_free_bytes",
+                "Free space of the disk",
+                [s.free for s in self._found.values()],
+            ),
             ("disk_bytes", "Size of that disk", [s.total for s in self._found.values()]),
             (
                 "disk_reserve_bytes",

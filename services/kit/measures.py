@@ -47,7 +47,7 @@ class Measures:
             "answer_seconds", "Time to answer a command or query", "name", "outcome"
         )
         self._refused = self.counter("fence_lost", "Batches that another replica beat")
-        self._blocked_s = self.histogram("loop_blocked_seconds", "Stalls of the event loop that were told")
+        self._blocked_s = self.histogram("loop_blocked_seconds", "Stalls of the event loop")
         # There from the beginning: nothing is counted from nothing on.
         self._blocked_s.labels(owner)
         self._skipped = self.counter("events_unknown", "Messages of the log that were passed over", "name")

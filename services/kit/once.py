@@ -49,7 +49,7 @@ def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S
         if known is not None:
             return Ruling(value=known.value)
         ruling = rule(state, command, call)
-        asked, reason = command.once, "the request came with an Idempotency-Key"
+        asked, reason = command.once, "the request carried an Idempotency-Key"
         fact = kept(asked.request_id, asked.key, asked.digest, ruling.value, reason)
         return Ruling([*ruling.events, fact], ruling.value)
 

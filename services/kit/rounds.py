@@ -226,7 +226,7 @@ class Rounds(Generic[S]):
     def _failed(self, pending: Pending, error: Exception) -> Refused:
         name, id = type(pending.command).__name__, pending.call.id
         log.exception("command.failed", owner=self._rules.owner, command=name, call=id, exc_info=error)
-        message = f"{self._rules.owner} failed on {name} ({error!r}); its log tells more under call {id}"
+        message = f"{self._rules.owner} failed on {name} ({error!r}); its log has more under call {id}"
         return Refused(Problem("internal", message))
 
 

@@ -127,7 +127,7 @@ class SelfWatch:
 
     def looked(self, stalled_s: float) -> None:
         """Hear from the watchdog of the loop, in its thread."""
-        wrong = {"": "the event loop stands still: nobody is answered"} if stalled_s else {}
+        wrong = {"": "the event loop is blocked: no request is answered"} if stalled_s else {}
         self.conditions.tell(names.LOOP_BLOCKED, wrong)
         if 0 < self._settings.stuck_s < stalled_s:
             self._end(f"the event loop has stood still for {stalled_s:.0f} s")
@@ -151,7 +151,7 @@ class SelfWatch:
         tell(names.REPLICA_BEHIND, late)
         refusals = facts.refusals()
         problems = {name: seen.problem for name, seen in look.streams.items()} if look is not None else {}
-        refused = {name: f"stream {name} takes nothing that is to be stored" for name in refusals}
+        refused = {name: f"stream {name} refuses everything that should be stored" for name in refusals}
         tell(names.STREAM_REFUSES, {**silent, **refused}, {**problems, **refusals})
         parked = facts.parked()
         tell(names.DECISIONS_PARKED, {one: f"nothing can be decided about {one}" for one in parked}, parked)

@@ -99,7 +99,7 @@ def _wrong_with_header(header: bytes, size: int, *, cut: bool) -> str:
     page = int.from_bytes(header[16:18], "big")
     page = 65536 if page == 1 else page
     if page < 512 or page & (page - 1):
-        return f"its header tells of pages of {page} bytes"
+        return f"its header states pages of {page} bytes"
     pages, counted = int.from_bytes(header[28:32], "big"), header[24:28] == header[92:96]
     if cut and counted and size < pages * page:
         return f"it is cut: {size} bytes, where its header tells of {pages * page}"

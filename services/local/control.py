@@ -154,7 +154,7 @@ def end(path: Path) -> bool:
     except FileNotFoundError:
         return False
     except (ValueError, KeyError, TypeError):
-        print(f"{path} is damaged: if the worker runs, it is to be ended by hand", file=sys.stderr)
+        print(f"{path} is damaged: if the worker is running, stop it by hand", file=sys.stderr)
         path.unlink(missing_ok=True)
         return False
     running = is_supervisor(pid)

@@ -47,8 +47,9 @@ def check_space(home: Home) -> None:
     space = space_at(home.path)
     if space.free < ROOM_TO_START:
         raise CannotStart(
-            f"there is no room for a cluster: {size_in_words(space.free)} are free at {home.path}, "
-            f"{size_in_words(ROOM_TO_START)} are needed. Make room, or choose another disk by STEADFAST_HOME"
+            f"there is not enough disk space for a cluster: {size_in_words(space.free)} are free at "
+            f"{home.path}, {size_in_words(ROOM_TO_START)} are needed. Make room, or choose another "
+            "disk by STEADFAST_HOME"
         )
 
 

@@ -35,7 +35,7 @@ def look(home: Home) -> list[Seen]:
 
 def _wrong(name: str, pid: int, ports: dict[str, int]) -> list[str]:
     if not is_alive(pid):
-        return ["does not run just now; its log says why"]
+        return ["is not running; its log says why"]
     port = ports.get("monitor" if name == "broker" else name)
     return [] if port is None else ask(port)
 

@@ -15,8 +15,8 @@ class Counted(Measures):
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner)
-        self._reports = self.counter("reports", "Reports of metrics that came in", "group")
-        self._points = self.counter("points", "Values of metrics that came in", "group")
+        self._reports = self.counter("reports", "Reports of metrics received", "group")
+        self._points = self.counter("points", "Values of metrics received", "group")
         self._lines = self.counter("log_lines", "Log lines that came in")
 
     def folded(self, stream: str, events: Sequence[Recorded], seconds: float) -> None:

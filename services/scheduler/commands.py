@@ -190,7 +190,7 @@ def ask_to_leave(state: State, command: AskToLeave, call: Call) -> Ruling:
         [
             scheduler.PreemptRequested(
                 allocation_id=known.id,
-                reason=f"its host wants it to leave, says {command.user}",
+                reason=f"its host asks it to leave, according to {command.user}",
                 within_s=PREEMPTION_DEADLINE_S,
             )
         ]

@@ -260,7 +260,7 @@ def _standing(allocation: Allocation, member: Member, found: Briefing | str | No
     if len(_ENCODER.encode(one)) < BRIEFINGS_BYTES:
         return one
     return msgspec.structs.replace(
-        one, briefing=None, problem="what it is to run is too large for one message"
+        one, briefing=None, problem="the description of what to run is too large for one message"
     )
 
 

@@ -125,7 +125,11 @@ def _announcements(known: State, trial: Trial) -> Sequence[Any]:
         events.append(searcher.OperationSet(trial.id, trial.seq, trial.length, why))
     elif trial.complete and 0 < trial.seq != trial.idled_seq:
         final = trial.closed or known.experiments[trial.experiment_id].unmanaged
-        why = "the search needs no more of it" if final else "it waits for others to be compared with"
+        why = (
+            "the search needs no further training of it"
+            if final
+            else "it waits for others to be compared with"
+        )
         events.append(searcher.TrialIdled(trial.id, trial.seq, final, why))
     return events
 

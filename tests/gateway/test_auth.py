@@ -78,7 +78,7 @@ def test_what_needs_a_user_is_refused_without_one(gateway):
     for path in ("/experiments", "/trials/1", "/agents", "/users", "/templates", "/models"):
         gateway.refused(401, "GET", f"/api/v1{path}")
     assert gateway.send("GET", "/tasks").status_code == 401
-    assert gateway.send("GET", "/tasks").json() == {"message": "nobody is logged in; run 'det user login'"}
+    assert gateway.send("GET", "/tasks").json() == {"message": "not logged in; run 'det user login'"}
     for path in ("/api/v1/master", "/info", "/health", "/det/"):
         assert gateway.send("GET", path).status_code == 200
 

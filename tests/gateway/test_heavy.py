@@ -129,7 +129,7 @@ def test_what_ends_a_process_ends_no_other_work(gateway, elsewhere, monkeypatch)
 def test_a_stranger_sends_little(gateway):
     gateway.client.headers.pop("Authorization")
     body = b'{"username": "' + b"x" * framing.STRANGERS_LIMIT_BYTES + b'"}'
-    assert "nobody is logged in" in gateway.refused(401, "POST", "/api/v1/auth/login", body)
+    assert "not logged in" in gateway.refused(401, "POST", "/api/v1/auth/login", body)
 
     async def chunks():
         for _ in range(12):
@@ -152,7 +152,7 @@ def test_a_body_has_so_much_time(gateway, monkeypatch):
         return await gateway.client.post(PATH, content=endless())
 
     answer = gateway.run(send())
-    assert (answer.status_code, "did not come whole" in answer.text) == (408, True)
+    assert (answer.status_code, "did not arrive completely" in answer.text) == (408, True)
     assert gateway.backend.limits.uploads.inside == 0
 
 

@@ -84,7 +84,9 @@ def test_the_operation_and_its_completion(busy):
 
 
 def test_no_more_operations(busy):
-    idle = searcher.TrialIdled(trial_id=1, seq=1, final=True, reason="the search needs no more of it")
+    idle = searcher.TrialIdled(
+        trial_id=1, seq=1, final=True, reason="the search needs no further training of it"
+    )
     body = {"op": {"length": 10}, "searcherMetric": {"any": ["json"]}}
     answer = both(busy, busy.client.post(f"{API}/trials/1/searcher/completed_operation", json=body), idle)
     assert answer.status_code == 200

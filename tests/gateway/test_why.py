@@ -27,7 +27,7 @@ def cluster(gateway):
         *stories.running(1),
         stories.stored(1, UUID, 100),
         trial.OperationCompleted(trial_id=1, run=1, seq=1, length=100, metric=0.25),
-        searcher.TrialIdled(1, 1, True, "the search needs no more of it"),
+        searcher.TrialIdled(1, 1, True, "the search needs no further training of it"),
         worker.AllocationExited(worker_id="w-1", allocation_id="1.r1.1", exit_code=0),
         stories.allocation_ended(1),
         stories.trial_ended(1, reason="exit code 0"),

@@ -13,6 +13,7 @@ MODULES = {
     "core_v2": (),
     "pytorch": ("determined.pytorch",),
     "keras": ("determined.keras",),
+    "deepspeed": ("determined.pytorch.deepspeed",),
     "transformers": ("determined.transformers",),
     "client": ("determined.experimental.client",),
     "searcher": ("determined.searcher",),

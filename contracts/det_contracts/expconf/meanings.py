@@ -37,7 +37,7 @@ MEANINGS: dict[str, str] = {
         "For trial classes: after which validations a checkpoint is saved. `best`: when it is the best of the "
         "experiment so far; `all`: after each; `none`: after none."
     ),
-    "checkpoint_storage": ("Where checkpoints lie and how many are kept."),
+    "checkpoint_storage": ("Where checkpoints are stored, and how many are kept."),
     "checkpoint_storage.save_experiment_best": (
         "How many checkpoints with the best validations of the whole experiment are kept when it ends."
     ),
@@ -95,7 +95,7 @@ MEANINGS: dict[str, str] = {
     "searcher.replace_function": "Which trials are replaced after a round.",
     "searcher.replace_function.truncate_fraction": "This share of the population, the worst, is replaced by copies of the best.",
     "searcher.explore_function": "How the copies' hyperparameters are changed.",
-    "searcher.explore_function.resample_probability": "How probable it is that a value is drawn anew.",
+    "searcher.explore_function.resample_probability": "The probability that a value is drawn again at random.",
     "searcher.explore_function.perturb_factor": "Other values are multiplied by one plus or one minus this factor.",
     "resources": "What a trial runs on.",
     "resources.slots_per_trial": (

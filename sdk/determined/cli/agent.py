@@ -82,7 +82,7 @@ _AGENT = (
     arg("agent_id", nargs="?", help="the agent"),
     arg("--all", action="store_true", help="all agents"),
 )
-DRAIN = arg("--drain", action="store_true", help="let what runs come to its end")
+DRAIN = arg("--drain", action="store_true", help="let running tasks finish")
 
 NOUN = Noun(
     "agent a",

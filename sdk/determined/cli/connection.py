@@ -50,9 +50,7 @@ def ask_secret(prompt: str) -> str:
         return getpass.getpass(prompt) if sys.stdin.isatty() else _piped(prompt)
     except EOFError:
         print(file=sys.stderr)
-        raise Failure(
-            "nobody typed the password; run 'det user login', or set DET_USER and DET_PASS"
-        ) from None
+        raise Failure("no password was entered; run 'det user login', or set DET_USER and DET_PASS") from None
 
 
 def _piped(prompt: str) -> str:
@@ -110,7 +108,8 @@ def _offer_trust(master: str) -> None:
     except OSError as error:
         raise Failure(f"cannot read the certificate of {master}: {error}") from error
     output.warn(
-        f"The certificate of {master} is signed by nobody this machine trusts. Its SHA-256 fingerprint:\n"
+        f"The certificate of {master} is not signed by an authority that this machine trusts. "
+        "Its SHA-256 fingerprint:\n"
         f"{fingerprint}"
     )
     if not output.confirm("Trust it from now on?"):

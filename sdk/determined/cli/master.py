@@ -63,7 +63,7 @@ def parked(session: Session, args: argparse.Namespace) -> None:
         output.print_json(found)
         return
     rows = [(one["position"], one["subject"], one["reason"]) for one in found["unreadable"]]
-    print("Messages of the log that nobody can read:")
+    print("Messages in the log that cannot be read:")
     output.table(("Position", "Subject", "Reason"), rows)
     if found["more"]:
         print("There are older ones.")
@@ -79,7 +79,7 @@ def archive(session: Session, args: argparse.Namespace) -> None:
         return
     print(f"in the broker: events {found['first']} to {found['last']}")
     if not found["place"]:
-        print("There is no archive: the broker keeps all of it (STEADFAST_ARCHIVE).")
+        print("There is no archive: the broker keeps the whole log (set STEADFAST_ARCHIVE to change that).")
         return
     print(
         f"in the archive: events up to {found['archived']}, {found['segments']} segments, "
@@ -154,7 +154,7 @@ NOUN = Noun(
                 arg("--limit", type=int, default=100, metavar="N", help="at most so many (100)"),
                 one_of(
                     arg("--csv", action="store_true", help="write all of it as CSV"),
-                    arg("--json", action="store_true", help="write all of it, a JSON object a line"),
+                    arg("--json", action="store_true", help="write every entry, one JSON object per line"),
                 ),
             ),
         ),

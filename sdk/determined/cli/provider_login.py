@@ -44,7 +44,9 @@ def sign_in(session: Session, within_s: float = WITHIN_S) -> tuple[str, str]:
                 body = {"ticket": ticket, "verifier": verifier}
                 found = session.post("/api/v1/auth/oidc/token", body)
                 return str(found["user"]["username"]), str(found["token"])
-    raise Failure("nobody signed in; without a browser here, make an API token in the web UI's settings")
+    raise Failure(
+        "sign-in was not completed; without a browser here, make an API token in the web UI's settings"
+    )
 
 
 class _Server(http.server.HTTPServer):

@@ -110,7 +110,7 @@ def _of(used: int | None, limit: int | None, shown: Any = str) -> str:
 _WHO = one_of(
     arg("--user", metavar="NAME", help="of a user"),
     arg("--group", metavar="NAME", help="of the members of a group together"),
-    arg("-w", "--workspace", metavar="NAME", help="of a workspace, whoever works in it"),
+    arg("-w", "--workspace", metavar="NAME", help="of a workspace, for all who work in it"),
     required=True,
 )
 NOUN = Noun(

@@ -31,7 +31,7 @@ def why(session: Session, args: argparse.Namespace) -> None:
     output.good(f"{name(found['subject'])} is {state}" + (f": {waits}" if waits else ""))
     show(found["steps"], in_order=args.all)
     if found["more"]:
-        print("... and earlier causes; 'det why --all' tells everything")
+        print("... and earlier causes; 'det why --all' shows everything")
 
 
 def name(subject: dict[str, str]) -> str:
@@ -95,7 +95,7 @@ VERB = Verb(
     (
         arg("kind", choices=(*KINDS, *_SHORT), metavar="KIND", help=", ".join(KINDS)),
         arg("id", metavar="ID", help="its number, or id"),
-        arg("--all", action="store_true", help="tell everything that happened, in order"),
+        arg("--all", action="store_true", help="show everything that happened, in order"),
         arg("--json", action="store_true", help="write the master's answer"),
     ),
 )

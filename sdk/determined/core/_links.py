@@ -112,7 +112,7 @@ def welcome(connection: socket.socket, size: int, taken: set[tuple[int, int]], k
     connection.sendall(ours)
     theirs, hello, proof = _cut(_read(connection, _NONCE + _HELLO.size + _MAC), _NONCE, _HELLO.size)
     if not hmac.compare_digest(proof, _mac(key, b"join", ours, theirs, hello)):
-        raise Gone("somebody who does not know the secret of this job")
+        raise Gone("a process that does not know the secret of this job")
     rank, said_size, channel = _HELLO.unpack(hello)
     status = _WRONG_SIZE if said_size != size or not 0 < rank < size else _OK
     status = _RANK_TAKEN if (rank, channel) in taken else status
@@ -129,7 +129,7 @@ def introduce(connection: socket.socket, rank: int, size: int, channel: int, key
     connection.sendall(ours + hello + _mac(key, b"join", theirs, ours, hello))
     status, proof = _cut(_read(connection, 1 + _MAC), 1)
     if not hmac.compare_digest(proof, _mac(key, b"here", ours, theirs, status)):
-        raise Gone("somebody who does not know the secret of this job")
+        raise Gone("a process that does not know the secret of this job")
     if status[0] == _WRONG_SIZE:
         raise NotAdmitted(f"rank {rank} takes the job for one of {size} processes, its chief does not")
     if status[0] == _RANK_TAKEN:

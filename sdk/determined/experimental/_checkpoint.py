@@ -160,7 +160,7 @@ class Checkpoint:
         if mode is DownloadMode.MASTER or (self.training is None and mode is DownloadMode.AUTO):
             return _download.through_master(self._session, self.uuid, self.resources, target)
         if self.training is None:
-            raise errors.NoDirectStorageAccess(f"checkpoint {self.uuid} does not tell in which storage it is")
+            raise errors.NoDirectStorageAccess(f"checkpoint {self.uuid} does not say in which storage it is")
         config = self.training.experiment_config["checkpoint_storage"]
         if mode is DownloadMode.DIRECT:
             return _download.direct(self.uuid, config, target)

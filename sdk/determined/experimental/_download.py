@@ -121,7 +121,8 @@ def _check(uuid: str, resources: Mapping[str, int], found: Path) -> None:
         there = path.is_dir() if name.endswith("/") else path.is_file() and path.stat().st_size == int(size)
         if not there and name != METADATA:
             raise errors.ProxiedDownloadFailed(
-                f"checkpoint {uuid} came incomplete through the master: {name} is missing or too short"
+                f"checkpoint {uuid} was not downloaded completely through the master: "
+                f"{name} is missing or too short"
             )
 
 

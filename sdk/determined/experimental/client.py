@@ -129,8 +129,8 @@ def login(
     global _determined
     if _determined is not None:
         raise ValueError(
-            "client.login() comes before any other call of the client, and once; for several connections "
-            "make objects of client.Determined"
+            "call client.login() once, before any other call of the client; for several connections create "
+            "client.Determined objects"
         )
     _determined = Determined(master, user, password, cert_path, cert_name, noverify)
 
@@ -159,7 +159,7 @@ def _connected(function: Callable[_Params, _Result]) -> Callable[_Params, _Resul
 
 def _connection() -> Determined:
     if _determined is None:
-        raise RuntimeError("there is no connection: client.login() comes first")
+        raise RuntimeError("there is no connection: call client.login() first")
     return _determined
 
 

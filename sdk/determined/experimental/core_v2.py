@@ -174,7 +174,7 @@ def url_reverse_webui_exp_view() -> str:
         RuntimeError: `init()` was not called.
     """
     if info is None:
-        raise RuntimeError("core_v2.init() comes first")
+        raise RuntimeError("call core_v2.init() first")
     return f"{info.master_url}/det/experiments/{info.trial.experiment_id}"
 
 

@@ -79,7 +79,7 @@ def load(folder: pathlib.Path, model: Any, state: dict[str, Any]) -> None:
     unsaved = _unsaved(model)
     values = state.get("unsaved") or []
     if len(values) != len(unsaved):
-        logger.warning("the checkpoint holds another number of random states: they begin anew")
+        logger.warning("the checkpoint holds a different number of random states: they start fresh")
         return
     for variable, value in zip(unsaved, values, strict=True):
         variable.assign(value)

@@ -210,7 +210,7 @@ class PyTorchTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerContex
 
     def _use_scaler(self, scaler: Any) -> None:
         if self.models:
-            raise InvalidExperimentException("a gradient scaler must come before wrap_model()")
+            raise InvalidExperimentException("call wrap_scaler() before wrap_model()")
         if self._scaler is not None:
             raise InvalidExperimentException("there is a gradient scaler already: use one of use_amp() and "
                                              "wrap_scaler(), once")  # fmt: skip

@@ -63,7 +63,7 @@ class PartialFile:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            logger.info("waiting until somebody else has brought %s", self._path)
+            logger.info("waiting for another process to finish downloading %s", self._path)
             self.waited = True
             fcntl.flock(fd, fcntl.LOCK_EX)
         except OSError as error:

@@ -112,7 +112,7 @@ class _Connection:
             if origin:
                 return _Plain(self, begun[head_end + len(_HEAD_END) :], length, origin)
             if head_end < 0 and come < _HEAD_BYTES:
-                raise Broken("the connection broke before an answer had come")
+                raise Broken("the connection was lost before a response arrived")
             response = parsed(bytes(begun), self._socket)
             return _Parsed(response, checked(response, key, offset, length))
 

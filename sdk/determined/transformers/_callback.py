@@ -103,7 +103,9 @@ class DetCallback(transformers.TrainerCallback):  # type: ignore[misc]
         self.core_context.checkpoint.download(uuid, folder)
         found = _folders.newest(folder)
         if found is None:
-            logger.warning("checkpoint %s holds no folder %sN: training begins anew", uuid, _folders.PREFIX)
+            logger.warning(
+                "checkpoint %s holds no folder %sN: training starts from the beginning", uuid, _folders.PREFIX
+            )
             return
         self._resumed = self._for_this_trial(uuid, found, mine)
         args.resume_from_checkpoint = str(self._resumed)

@@ -194,7 +194,8 @@ class BusTransport:
     def _take_operations(self, said: news.Operations) -> None:
         if said.over:
             logger.error(
-                "trial %s: another run of it has begun, nothing of this one counts any more", self._trial
+                "trial %s: a newer run has started; reports of this run no longer count",
+                self._trial,
             )
             return
         with self._lock:
@@ -370,13 +371,13 @@ class BusTransport:
             return ""
         self._storage = self._ask(news.AskStorage(size_bytes), "checkpoints")
         if not self._quotas.lasts(self._storage):
-            logger.warning("nobody says whether a quota of storage is used up%s", self._thread.trouble)
+            logger.warning("no service answered whether a storage quota is used up%s", self._thread.trouble)
             self._thread.check()
             return ""
         try:
             return str(_value(self._storage) or "")
         except RuntimeError as error:
-            logger.debug("nobody says whether a quota of storage is used up: %s", error)
+            logger.debug("no service answered whether a storage quota is used up: %s", error)
             return ""
 
     def checkpoint_metadata(self, uuid: str) -> dict[str, Any]:

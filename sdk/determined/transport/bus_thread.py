@@ -147,7 +147,9 @@ class BusThread:
         # One line for an outage, however many attempts it takes; the training goes on meanwhile.
         if not self._warned and time.monotonic() - self._warned_at > WARNED_AGAIN_S:
             self._warned, self._warned_at = True, time.monotonic()
-            logger.warning("the cluster is out of reach (%r); reports are kept and sent later", error)
+            logger.warning(
+                "cannot reach the cluster (%r); reports are buffered and will be sent when it is back", error
+            )
         self._trouble = error
 
     @property

@@ -156,7 +156,7 @@ def run_outside(visit: UserVisit, task_id: str) -> Allocation | None:
 
 def _check(body: bytes) -> None:
     if is_too_deep(body):
-        raise invalid(f"what is told nests too deep: a value may have {VALUE_LEVELS} levels")
+        raise invalid(f"the report is nested too deeply: a value may have {VALUE_LEVELS} levels")
 
 
 async def was_asked_to_leave(journal: Any, allocation_id: str) -> bool:

@@ -155,7 +155,7 @@ class Patient(H11Protocol):
             self._look_at_answer()
         elif self._is_idle():
             if self._waits_since is not None and self.loop.time() - self._waits_since > HEADER_S:
-                self._cut("the header of the request did not come in time")
+                self._cut("the header of the request did not arrive in time")
         elif self.flow.write_paused:
             self._look_at_answer()
         elif self._sends_on() and not self.flow.read_paused:

@@ -138,7 +138,7 @@ def _faults(error: RequestValidationError) -> str:
 
 
 async def _gone(request: Request, error: ClientDisconnect) -> Response:
-    return response(request.url.path, Problem("unavailable", "the request did not come whole"), 408)
+    return response(request.url.path, Problem("unavailable", "the request did not arrive completely"), 408)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

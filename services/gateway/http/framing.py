@@ -120,7 +120,9 @@ class _Counted:
             async with asyncio.timeout_at(self._until):
                 message = await self._receive()
         except TimeoutError:
-            raise HTTPException(408, f"the request did not come whole in {LONGEST_BODY_S:.0f} s") from None
+            raise HTTPException(
+                408, f"the request did not arrive completely in {LONGEST_BODY_S:.0f} s"
+            ) from None
         self._whole = not message.get("more_body")
         return message
 

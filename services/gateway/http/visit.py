@@ -88,7 +88,7 @@ class Visit:
         """Whose request this is; raises `Refused` (401)."""
         token = self.token()
         if token is None:
-            raise errors.unauthenticated("nobody is logged in; run 'det user login'")
+            raise errors.unauthenticated("not logged in; run 'det user login'")
         return self.session_of(token)
 
     def session_of(self, token: str) -> tokens.Session:
@@ -192,9 +192,7 @@ class UserVisit(Visit):
         What gives access must not be had by what was lent some: it would outlive that.
         """
         if not self.session().is_persons:
-            raise errors.forbidden(
-                "passwords, sessions and API tokens are for whoever logged in: det user login"
-            )
+            raise errors.forbidden("passwords, sessions and API tokens need a login: run det user login")
         return self.user
 
     def stream(self, pages: AsyncIterator[Sequence[Any] | bytes]) -> Response:

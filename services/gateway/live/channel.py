@@ -77,7 +77,7 @@ class Live:
 
     def readings(self) -> Iterable[Reading]:
         """For operators."""
-        yield Reading("live_readers", "Pages that are told what changes", (), {(): self._open})
+        yield Reading("live_readers", "Open pages that receive live updates", (), {(): self._open})
 
     def begin(self) -> None:
         """From here on every folded batch is noted."""

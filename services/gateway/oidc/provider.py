@@ -146,7 +146,7 @@ class Provider:
             return {}
         found = self._asking.get(metadata.userinfo_endpoint, token).record()
         if found.get("sub") != claims["sub"]:
-            raise NotProven("the provider speaks of somebody else when it is asked for more")
+            raise NotProven("the provider returned another user's details than those it signed")
         return {name: found[name] for name in missing if name in found}
 
     def _known(self, *, fresh: bool = False) -> Kept:
@@ -163,7 +163,7 @@ class Provider:
         try:
             metadata = msgspec.convert(self._asking.get(url).record(), Metadata)
         except msgspec.ValidationError as error:
-            raise ProviderAway(f"what the provider says of itself at {url} is not whole: {error}") from error
+            raise ProviderAway(f"the provider's metadata at {url} is not whole: {error}") from error
         if metadata.issuer != issuer:
             raise ProviderAway(
                 f"the provider at {issuer} calls itself '{metadata.issuer[:200]}': "
@@ -172,7 +172,7 @@ class Provider:
         try:
             keys = KeySet.import_key_set(self._asking.get(metadata.jwks_uri).record())  # type: ignore[arg-type]
         except (JoseError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ProviderAway(f"what the provider says at {metadata.jwks_uri} are no keys") from error
+            raise ProviderAway(f"the provider's answer at {metadata.jwks_uri} are no keys") from error
         return Kept(metadata, keys, now)
 
 

@@ -96,7 +96,7 @@ def _check_room(state: State, command: JoinGather, size: int) -> None:
     """Raises `Refused` for what is more than an all-gather is for: to find one another, not to train by."""
     known = state.gatherings.get(command.allocation_id) or Gathering(command.peers)
     if known.peers != command.peers:
-        raise invalid(f"numPeers is {command.peers}, other members of the allocation said {known.peers}")
+        raise invalid(f"numPeers is {command.peers}, other members of the allocation reported {known.peers}")
     whose = f"allocation {command.allocation_id}"
     if known.round_bytes + size > MOST_ROUND_BYTES:
         raise _exhausted(

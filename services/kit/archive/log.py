@@ -118,7 +118,8 @@ def sealed(message: Stored | None) -> archive.SegmentSealed | None:
     event = read_event(message).event
     if not isinstance(event, archive.SegmentSealed):
         raise BadSegment(
-            f"message {message.position} of CONTROL tells of the archive in an unknown way: update Steadfast"
+            f"message {message.position} of CONTROL describes the archive in an unknown format: "
+            "update Steadfast"
         )
     return event
 

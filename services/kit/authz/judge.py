@@ -77,7 +77,7 @@ def require(known: Known, name: str, wishes: Iterable[Wish], *, script: str = ""
             raise forbidden(f"user '{name}' is not active")
         if script and wish.permission in NOT_FOR_SCRIPTS:
             raise forbidden(
-                f"a script may not do this, whoever it belongs to: it takes '{wish.permission}', "
+                f"a script may not do this, regardless of its owner: it needs '{wish.permission}', "
                 "which is for people: det user login"
             )
         if known.rbac:

@@ -30,7 +30,7 @@ def assign_roles(state: People, command: AssignRoles, call: Call) -> Ruling:
         _check(state, one.holder, one.grant)
     add, remove = set(command.add), set(command.remove)
     if add & remove:
-        raise invalid("one and the same role is to be given and to be taken back")
+        raise invalid("the same role cannot be given and taken back in one request")
     reason = f"decided by {command.user}"
     events: list[Any] = [*_administrators(state, _chosen(add), _chosen(remove), reason)]
     given, taken = _by_holder(add), _by_holder(remove)
@@ -64,7 +64,7 @@ def _by_holder(wishes: set[Assignment]) -> dict[str, set[Grant]]:
 
 def _administrators(state: People, add: set[int], remove: set[int], reason: str) -> Iterable[UserSet]:
     if remove and all(id in remove for id in users.administrators(state)):
-        raise precondition("no active administrator would be left: make somebody else one first")
+        raise precondition("no active administrator would be left: make another user an administrator first")
     for id in sorted(add | remove):
         known = users.by_id(state, id)
         if known.admin is not (id in add):

@@ -50,7 +50,8 @@ def keep_an_administrator(state: People, known: UserSet, wanted: UserSet) -> Non
         return
     if all(id == known.user_id for id in users.administrators(state)):
         raise precondition(
-            f"user '{known.username}' is the last active administrator: make somebody else one first"
+            f"user '{known.username}' is the last active administrator: "
+            "make another user an administrator first"
         )
 
 

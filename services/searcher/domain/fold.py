@@ -230,7 +230,7 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
 def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:
     known = state.trials[event.trial_id]
     if known.request_id != event.request_id or known.seed != event.seed:
-        raise ValueError(f"trial {event.trial_id} was created otherwise than the search method now says")
+        raise ValueError(f"trial {event.trial_id} was not created as the search method now says")
     yield from state.put_trial(replace(known, announced=True, hparams=event.hparams))
     yield from _advance(state, event.experiment_id, MethodTrialCreated(event.request_id, event.hparams))
 

@@ -75,7 +75,7 @@ class AshaSearch(msgspec.Struct, frozen=True, tag="async_halving"):
         self, request_id: str, metric: Any, rng: Rng
     ) -> tuple[AshaSearch, list[Operation]]:
         if request_id not in self.awaited:
-            raise MethodError(f"trial {self._known(request_id)} reported a metric that nobody asked it for")
+            raise MethodError(f"trial {self._known(request_id)} reported a metric that was not requested")
         work = Climb(self, rng)
         work.report(request_id, metric if self.smaller_is_better else -metric)
         return work.done()

@@ -77,7 +77,7 @@ class PbtSearch(msgspec.Struct, frozen=True, tag="pbt"):
     ) -> tuple[PbtSearch, list[Operation]]:
         index = self._index(request_id)
         if index is None or self.members[index].waits:
-            raise MethodError(f"trial {request_id} reported a metric that nobody asked it for")
+            raise MethodError(f"trial {request_id} reported a metric that was not requested")
         value = metric if self.smaller_is_better else -metric
         return self._with(index, replace(self.members[index], metric=value))._go_on(rng)
 

@@ -73,7 +73,7 @@ def test_an_expired_login_of_a_script_is_a_failure_that_says_what_to_do(master, 
     typed("")
     result = det("e", "kill", 1)
     assert (result.status, result.out) == (1, "")
-    assert "nobody typed the password; run 'det user login'" in result.err
+    assert "no password was entered; run 'det user login'" in result.err
     assert master.asked("POST", LOGIN) == master.asked("POST", "/api/v1/experiments/1/kill") == []
 
 

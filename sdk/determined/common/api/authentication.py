@@ -37,7 +37,7 @@ class Authentication:
     def get_session_token(self, must: bool = True) -> str:
         """The token; without one empty, or `UnauthenticatedException` if there must be one."""
         if self._session.token is None and must:
-            raise errors.UnauthenticatedException("nobody is logged in")
+            raise errors.UnauthenticatedException("not logged in")
         return self._session.token or ""
 
     def is_user_active(self, username: str) -> bool:

@@ -47,7 +47,7 @@ class Saving:
             self._callbacks.load_state_dict(state.get("callbacks") or {})
             _checkpoint.restore_rng_state(state["rng_state"])
         else:
-            logger.warning("checkpoint %s has no state of rank %d: callbacks begin anew", uuid, self._rank)
+            logger.warning("checkpoint %s has no state of rank %d: callbacks start fresh", uuid, self._rank)
         if counters.get("trial_id") != fresh.trial_id:
             return fresh
         found = {name: counters[name] for name in fresh.__struct_fields__ if name in counters}

@@ -125,7 +125,7 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
             InvalidExperimentException: Called before an engine is wrapped, or twice.
         """
         if not self.models:
-            raise InvalidExperimentException("set_mpu() comes after wrap_model_engine()")
+            raise InvalidExperimentException("call set_mpu() after wrap_model_engine()")
         if self._mpu_set:
             raise InvalidExperimentException("set_mpu() may be called once")
         if not any(self.distributed.allgather(mpu.should_report_metrics)):
@@ -181,7 +181,11 @@ class DeepSpeedTrialContext(TrialInformation, TrainingPlace, _PyTorchReducerCont
         return self._events.writer()
 
     def set_enable_tensorboard_logging(self, enable_tensorboard_logging: bool) -> None:
-        """Choose whether metrics are written as events, and event files stored."""
+        """Choose whether reported metrics are written as TensorBoard events, and event files stored.
+
+        Args:
+            enable_tensorboard_logging: False to do neither.
+        """
         self._events.enabled = enable_tensorboard_logging
 
     def get_enable_tensorboard_logging(self) -> bool:

@@ -140,7 +140,7 @@ async def all_gather(visit: Asked, allocation_id: str, body: AllGather) -> Respo
     """The data of all members, in the same order for each, once all of them gave theirs."""
     _own(visit, allocation_id)
     if not body.request_uuid:
-        raise invalid("requestUuid is missing: it tells a repeated request from another member's")
+        raise invalid("requestUuid is missing: it distinguishes a repeated request from another member's")
     await visit.peers.command(
         JoinGather(
             allocation_id=allocation_id,

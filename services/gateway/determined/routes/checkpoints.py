@@ -138,7 +138,7 @@ async def list_files(visit: Asked, wish: ListedCheckpoints) -> Response:
     allocation = visit.session().allocation
     known = visit.catalogue.state.allocations.get(allocation)
     if known is None or known.kind != "CHECKPOINT_GC":
-        raise forbidden("only a task that deletes checkpoints tells what is left of them")
+        raise forbidden("only a task that deletes checkpoints may report what is left of them")
     for one in wish.checkpoints:
         command = ListFiles(uuid=one.uuid, resources=one.resources, task_id=known.task_id)
         await visit.peers.command(command)

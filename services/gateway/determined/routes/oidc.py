@@ -186,7 +186,7 @@ def _begun(visit: Visit, state: str) -> Pending:
 
 def _same(said: str, issuer: str) -> None:
     if said != issuer:
-        raise NotProven("you come back from another provider than you were sent to")
+        raise NotProven("you returned from a different provider than you were sent to")
 
 
 def _provider(visit: Visit) -> Provider:
