@@ -21,9 +21,9 @@ from benchmarks.kit.table import median, percentile, row
 from det_contracts import subjects
 from det_contracts.queries import LogFields, LogPage
 from det_contracts.reports import LogBatch, LogLine
-from services.kit.database import Snapshot
 from services.kit.log import Stored
 from services.kit.migrate import open_database
+from services.kit.snapshot import Snapshot
 from services.metrics.app import RULES
 from services.metrics.domain import State
 from services.metrics.logs.queries import log_fields, log_page

@@ -41,6 +41,12 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
     upsert(connection, audit.AUDIT, audit.rows(events))
 
 
+def empty(connection: sa.Connection) -> None:
+    """Take all rows out: they are written again from the log."""
+    for table in (EXPERIMENTS, TRIALS, CHECKPOINTS, UNREADABLE, audit.AUDIT):
+        connection.execute(sa.delete(table))
+
+
 def unreadable(connection: sa.Connection, limit: int) -> list[dict[str, Any]]:
     """The newest messages of CONTROL that nobody can read: position, subject, reason."""
     newest = sa.select(UNREADABLE).order_by(UNREADABLE.c.position.desc()).limit(limit)

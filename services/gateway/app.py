@@ -7,7 +7,7 @@ import asyncio
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
 from services.catalogue.rights import Directory
-from services.catalogue.store import project
+from services.catalogue.store import empty, project
 from services.gateway.asking.peers import Peers
 from services.gateway.http.connection import Connections
 from services.gateway.http.server import allow_many_connections, application, listening_socket, serve
@@ -101,4 +101,4 @@ async def serve_http(parts: Parts) -> None:
         await backend.close()
 
 
-SERVICE = Service(RULES, settings=Settings, project=project, extra=serve_http, always_saves=True)
+SERVICE = Service(RULES, settings=Settings, project=project, empty=empty, extra=serve_http, always_saves=True)

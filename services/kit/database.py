@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import sqlalchemy as sa
 
-from services.kit.log import Mark
-from services.kit.rules import Key, record_types
 from services.kit.sqlite_files import is_damage, note_damage, sqlite_file
 
 T = TypeVar("T")
@@ -38,8 +35,6 @@ SNAPSHOTS = sa.Table(
     sa.Column("id", sa.String, primary_key=True),
     sa.Column("body", sa.LargeBinary, nullable=False),
 )
-MARKS = "log marks"
-"""The kind of snapshot rows that are no records: what the log is known by."""
 SIZE_IN_POSTGRESQL = sa.text(
     "select sum(pg_total_relation_size(c.oid)) from pg_class c join pg_namespace n on n.oid = c.relnamespace "
     "where n.nspname = current_schema() and c.relkind = 'r'"
@@ -189,84 +184,3 @@ def forget_snapshot(connection: sa.Connection, *tables: str) -> None:
     """For migrations: forget what follows from CONTROL alone; it is folded again at the start."""
     for name in (*tables, SNAPSHOTS.name, POSITIONS.name):
         connection.execute(sa.delete(sa.table(name)))
-
-
-class Snapshot:
-    """The stored form of one owner's folded state."""
-
-    def __init__(self, owner: str, state: type[Any]) -> None:
-        self.owner = owner
-        self._state = state
-        self._types = record_types(state)
-
-    def load(self, connection: sa.Connection) -> tuple[Any, dict[str, int]]:
-        """The state and the position of each stream that it is true at; empty when nothing was stored."""
-        tables: dict[str, dict[Any, Any]] = {kind: {} for kind in self._types}
-        decoders: dict[str, msgspec.json.Decoder[Any]] = {
-            kind: msgspec.json.Decoder(record) for kind, (_, record) in self._types.items()
-        }
-        query = sa.select(SNAPSHOTS.c.kind, SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
-            SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind != MARKS
-        )
-        for kind, key, body in connection.execute(query):
-            try:
-                tables[kind][self._types[kind][0](key)] = decoders[kind].decode(body)
-            except msgspec.ValidationError:
-                # Sound, and of another version: that is for a person to look at.
-                raise
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise Unreadable(f"the record of {kind} '{key}' cannot be read: {error}") from error
-        return self._state(**tables), self.positions(connection)
-
-    def save(
-        self,
-        connection: sa.Connection,
-        records: Mapping[Key, Any],
-        positions: Mapping[str, int],
-        marks: Mapping[str, Mark] | None = None,
-    ) -> bool:
-        """Store what changed together with the positions, and with what the log is known by.
-
-        Returns False, storing nothing, when another replica has already stored a later state.
-        """
-        stored = self.positions(connection, hold=True)
-        if any(stored.get(stream, 0) > position for stream, position in positions.items()):
-            return False
-        rows = [
-            {"owner": self.owner, "kind": kind, "id": str(key), "body": msgspec.json.encode(record)}
-            for (kind, key), record in records.items()
-            if record is not None
-        ]
-        rows += [
-            {"owner": self.owner, "kind": MARKS, "id": stream, "body": msgspec.json.encode(mark)}
-            for stream, mark in (marks or {}).items()
-        ]
-        upsert(connection, SNAPSHOTS, rows)
-        self._drop(connection, (key for key, record in records.items() if record is None))
-        upsert(
-            connection,
-            POSITIONS,
-            [{"owner": self.owner, "stream": s, "position": p} for s, p in positions.items()],
-        )
-        return True
-
-    def positions(self, connection: sa.Connection, *, hold: bool = False) -> dict[str, int]:
-        """How far of each stream is stored; `hold` lets no other replica store before this one has."""
-        query = sa.select(POSITIONS.c.stream, POSITIONS.c.position).where(POSITIONS.c.owner == self.owner)
-        query = query.with_for_update() if hold else query
-        return {stream: position for stream, position in connection.execute(query)}
-
-    def marks(self, connection: sa.Connection) -> dict[str, Mark]:
-        """By stream, a message that was read before the snapshot was stored."""
-        query = sa.select(SNAPSHOTS.c.id, SNAPSHOTS.c.body).where(
-            SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == MARKS
-        )
-        return {stream: msgspec.json.decode(body, type=Mark) for stream, body in connection.execute(query)}
-
-    def _drop(self, connection: sa.Connection, keys: Iterable[Key]) -> None:
-        for kind, key in keys:
-            connection.execute(
-                sa.delete(SNAPSHOTS).where(
-                    SNAPSHOTS.c.owner == self.owner, SNAPSHOTS.c.kind == kind, SNAPSHOTS.c.id == str(key)
-                )
-            )

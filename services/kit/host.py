@@ -24,7 +24,7 @@ from services.kit.archive.settings import whole_log
 from services.kit.bus import PATIENCE_S, Answerer, Asker
 from services.kit.cluster_look import ClusterLook
 from services.kit.connection import closed_for_good, connect, leave, until_closed
-from services.kit.database import Database, Snapshot, in_words
+from services.kit.database import Database, in_words
 from services.kit.disk_space import stream_limit
 from services.kit.health_signs import tell_signs
 from services.kit.lag import SAVING
@@ -40,6 +40,7 @@ from services.kit.runner import Runner
 from services.kit.saving import BACKLOG_LIMIT, DatabaseSaver, Project
 from services.kit.self_watch import Facts, SelfWatch
 from services.kit.settings import ServiceSettings
+from services.kit.snapshot import Snapshot
 from services.kit.until_stopped import run_until_stopped
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Service:
     settings: type[ServiceSettings] = ServiceSettings
     project: Project | None = None
     """Writes the read model beside the snapshot."""
+    empty: Callable[[sa.Connection], None] | None = None
+    """Takes all out of the read model, where that follows from CONTROL alone and can be written again."""
     reads: Mapping[type, Callable[[sa.Connection, Any], Any]] = field(default_factory=dict)
     """One function per query that the read model answers."""
     heavy: Mapping[type, Job] = field(default_factory=dict)
@@ -101,7 +104,7 @@ async def serve(service: Service, settings: ServiceSettings, tracer: Tracer | No
         parts = _joined(service, settings, connection, stream, database, lease, measures, watch, tracer)
         stack.push_async_callback(parts.offload.close)
         rebuild = Rebuild(service.rules.owner, database.damaged)
-        await rebuild.look(stream, database, service.rules.state, service.rules.streams)
+        await rebuild.look(stream, database, _snapshot(service), service.rules.streams)
         parts.measures.read(rebuild.readings)
         # From here to the end of all tasks others wait for this loop.
         stack.enter_context(watch.watching_loop())
@@ -126,8 +129,8 @@ async def _open_log(
     service: Service, settings: ServiceSettings, connection: Client, database: Database
 ) -> JetStreamLog:
     """The log, its streams made where there were none before; raises `LogTruncated`."""
-    snapshot = Snapshot(service.rules.owner, service.rules.state)
-    known, marks = await database.read(lambda c: (snapshot.positions(c), snapshot.marks(c)))
+    snapshot = _snapshot(service)
+    known, marks = await database.read(lambda c: (snapshot.known(c), snapshot.marks(c)))
     await ensure_streams(
         connection.jetstream(),
         replicas=settings.stream_replicas,
@@ -137,6 +140,11 @@ async def _open_log(
         known=known,
     )
     return JetStreamLog(connection, marks)
+
+
+def _snapshot(service: Service) -> Snapshot:
+    rules = service.rules
+    return Snapshot(rules.owner, rules.state, rules.fold_version)
 
 
 async def _opened_database(url: str, owner: str, watch: SelfWatch) -> Database:
@@ -174,7 +182,9 @@ def _joined(
         database,
         rules.owner,
         rules.state,
+        fold_version=rules.fold_version,
         project=service.project,
+        empty=service.empty,
         leading=(lambda: True) if service.always_saves else leads,
         backlog=service.backlog,
         measures=measures,

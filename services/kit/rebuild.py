@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from det_contracts import subjects
-from services.kit.database import Database, Snapshot
+from services.kit.database import Database
 from services.kit.log import OutcomeUnknown
 from services.kit.log_jetstream import JetStreamLog
 from services.kit.measures import Reading
+from services.kit.snapshot import Snapshot
 
 log = structlog.get_logger()
 
@@ -23,15 +24,19 @@ class Rebuild:
         self._owner = owner
         self._damaged = damaged
         self._lost: dict[str, int] = {}
+        self._refolds = ""
 
     async def look(
-        self, journal: JetStreamLog, database: Database, state: type, streams: Iterable[str]
+        self, journal: JetStreamLog, database: Database, snapshot: Snapshot, streams: Iterable[str]
     ) -> None:
         """Tell of each stream that is to be read from its beginning, and has none of its beginning any more.
 
         CONTROL is kept for ever, in the broker or the archive: a hole there is refused by who reads it.
         """
-        known: Mapping[str, int] = await database.read(Snapshot(self._owner, state).positions)
+        known: Mapping[str, int] = await database.read(snapshot.positions)
+        others = await database.read(snapshot.others)
+        if others and not known:
+            self._tell_fold(max(others), snapshot.fold_version)
         for stream in set(streams) - known.keys() - {subjects.CONTROL}:
             try:
                 found = await journal.state(stream)
@@ -40,6 +45,16 @@ class Rebuild:
             if (gone := int(found["first_seq"]) - 1) > 0:
                 self._lost[stream] = gone
                 self._tell(stream, gone, str(found.get("first_ts", "")))
+
+    def _tell_fold(self, stored: int, mine: int) -> None:
+        self._refolds = (
+            f"; it is folded anew: the database holds version {stored} of the fold, this is {mine}"
+        )
+        advice = (
+            "another release wrote it: the state is made again from the log, and what that release stored "
+            "stays for it"
+        )
+        log.info("database.other_fold", owner=self._owner, stored=stored, mine=mine, advice=advice)
 
     def _tell(self, stream: str, gone: int, since: str) -> None:
         advice = (
@@ -50,7 +65,9 @@ class Rebuild:
 
     def wait(self) -> str:
         """What is said of it until the log is folded."""
-        return f"; the database was damaged ({self._damaged}) and is made again" if self._damaged else ""
+        if self._damaged:
+            return f"; the database was damaged ({self._damaged}) and is made again"
+        return self._refolds
 
     def readings(self) -> Iterable[Reading]:
         """What operators see of it."""

@@ -67,6 +67,17 @@ class Rules(Generic[S]):
     """Streams to fold, each with subject filters; none means all of it."""
     decode: Mapping[str, Callable[[Stored, str], Recorded]] = field(default_factory=dict)
     """How messages of a stream become records, where it is not the event codec."""
+    fold_version: int = 1
+    """Raised with whatever makes another state of the same log: what an event does, an event new to it,
+    a field of a record. The state is made again from the log then (`tests/history/folds.py`)."""
+
+    def __post_init__(self) -> None:
+        if self.fold_version != 1 and set(self.streams) != {subjects.CONTROL}:
+            others = ", ".join(sorted(set(self.streams) - {subjects.CONTROL}))
+            raise ValueError(
+                f"{self.owner} folds {others}, which let go of their beginnings, so its state cannot be "
+                "folded anew: leave fold_version at 1, and change what is stored by a migration"
+            )
 
 
 def derived() -> Any:

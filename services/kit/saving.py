@@ -17,12 +17,13 @@ import structlog
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
 from det_contracts.problems import unavailable
-from services.kit.database import Database, Snapshot, in_words
+from services.kit.database import Database, in_words
 from services.kit.lag import Behind
 from services.kit.log import Mark
 from services.kit.measures import Measures
 from services.kit.reached import Reached
 from services.kit.rules import Key
+from services.kit.snapshot import Snapshot
 
 SAVE_EVERY_S = 0.1
 """How long changes may wait to be saved together, when nobody asks for them."""
@@ -85,18 +86,25 @@ class DatabaseSaver:
         owner: str,
         state: type[Any],
         *,
+        fold_version: int = 1,
         project: Project | None = None,
+        empty: Callable[[sa.Connection], None] | None = None,
         leading: Callable[[], bool] = lambda: True,
         backlog: int = BACKLOG_LIMIT,
         measures: Measures | None = None,
         marks: Callable[[], Mapping[str, Mark]] = dict,
     ) -> None:
-        """`marks` tells, by stream, a message to know the log by."""
+        """`marks` tells, by stream, a message to know the log by; `fold_version` is that of the rules.
+
+        `empty` takes all out of the tables of `project`, for when they are made again from the log.
+        """
         self._measures = measures or Measures(owner)
         self._marks = marks
         self._database = database
-        self._snapshot = Snapshot(owner, state)
+        self._snapshot = Snapshot(owner, state, fold_version)
         self._project = project
+        self._empty = empty
+        self._tidied = False
         self._leading = leading
         self._backlog = backlog
         self._overtaken = False
@@ -132,10 +140,18 @@ class DatabaseSaver:
         return len(self._events)
 
     async def load(self) -> tuple[Any, dict[str, int]]:
+        if self._empty is not None:
+            await self._database.write(self._begin_again_after_others)
         state, positions = await self._database.read(self._snapshot.load)
         self.saved = dict(positions)
         self._known.move(positions.get(subjects.CONTROL, 0))
         return state, positions
+
+    def _begin_again_after_others(self, connection: sa.Connection) -> None:
+        # Beside several snapshots stand tables of whoever wrote them last.
+        if self._empty is not None and self._snapshot.others(connection):
+            self._snapshot.forget_all(connection)
+            self._empty(connection)
 
     async def changed(
         self, state: Any, keys: Collection[Key], events: Sequence[Recorded], positions: dict[str, int]
@@ -202,6 +218,8 @@ class DatabaseSaver:
             stored = self._snapshot.positions(connection, hold=True)
             if not self._snapshot.save(connection, records, positions, marks):
                 return False
+            if not self._tidied:
+                self._snapshot.forget_older(connection)
             if self._project is not None:
                 # What was folded while another replica led is in the tables already.
                 new = [e for e in events if e.position > stored.get(e.stream, 0)]
@@ -219,6 +237,7 @@ class DatabaseSaver:
         self._overtaken = not stored
         if self._overtaken:
             return False
+        self._tidied = True
         self._measures.committed(time.perf_counter() - began)
         self.saved = positions
         self.behind.done(folded)

@@ -10,9 +10,9 @@ from services.checkpoints import react as rules
 from services.checkpoints.app import RULES
 from services.checkpoints.domain import TRIES, State
 from services.checkpoints.queries import ANSWERS
-from services.kit.database import Snapshot
 from services.kit.migrate import open_database
 from services.kit.rules import dump, every_key
+from services.kit.snapshot import Snapshot
 from services.kit.testing import Fold
 from tests.fixtures.databases import open_sqlite
 

@@ -10,11 +10,11 @@ from det_contracts import codec, subjects
 from det_contracts.events import trial
 from services.intake.relay import Relay
 from services.kit import jetstream_feed, stream_check
-from services.kit.database import Snapshot
 from services.kit.jetstream_api import ask_until_answered, is_leaders
 from services.kit.log import Draft, LogTruncated, Mark
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.read_once import read_once
+from services.kit.snapshot import Snapshot
 from services.kit.stream_check import Broken, StreamCheck, nanoseconds
 from tests.fixtures.databases import open_sqlite
 

@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from services.kit import migrate
-from services.kit.database import POSITIONS, SNAPSHOTS, Database, Snapshot, upsert
+from services.kit.database import POSITIONS, SNAPSHOTS, Database, upsert
+from services.kit.snapshot import Snapshot
 
 OWNERS = ("searcher", "scheduler", "metrics", "checkpoints", "gateway")
 LARGE = 2**62

@@ -9,6 +9,7 @@ from services.kit.database import POSITIONS
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.migrate import open_database
 from services.kit.rebuild import Rebuild
+from services.kit.snapshot import Snapshot
 from services.metrics.app import SERVICE
 
 STREAMS = SERVICE.rules.streams
@@ -41,7 +42,7 @@ def test_what_cannot_be_made_again_is_told(broker, tmp_path, read_before):
             row = {"owner": "metrics", "stream": "REPORTS", "position": 3}
             await database.write(lambda c: c.execute(POSITIONS.insert(), row))
         rebuild = Rebuild("metrics", "")
-        await rebuild.look(JetStreamLog(connection), database, STATE, STREAMS)
+        await rebuild.look(JetStreamLog(connection), database, Snapshot("metrics", STATE), STREAMS)
         database.close()
         await connection.close()
         return readings(rebuild)["database_lost_messages"]

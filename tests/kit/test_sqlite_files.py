@@ -9,9 +9,10 @@ import pytest
 import sqlalchemy as sa
 
 from services.kit import sqlite_files
-from services.kit.database import Damaged, Database, Snapshot, Unreadable
+from services.kit.database import Damaged, Database, Unreadable
 from services.kit.files import KEPT, aside
 from services.kit.migrate import open_database
+from services.kit.snapshot import Snapshot
 from services.searcher.app import SERVICE
 
 OWNER = "searcher"

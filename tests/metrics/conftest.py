@@ -4,8 +4,8 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from services.kit.database import Snapshot
 from services.kit.migrate import open_database
+from services.kit.snapshot import Snapshot
 from services.metrics.domain import State
 from services.metrics.queries import READS
 from tests.fixtures.databases import open_sqlite

@@ -8,8 +8,9 @@ from alembic import command
 from alembic.config import Config
 
 from services import metrics
-from services.kit.database import SNAPSHOTS, Database, Snapshot
+from services.kit.database import SNAPSHOTS, Database
 from services.kit.migrate import open_database
+from services.kit.snapshot import Snapshot
 from services.metrics.domain import State
 from services.metrics.react import react
 

@@ -6,9 +6,9 @@ import msgspec
 
 from det_contracts import codec, subjects
 from det_contracts.reports import LogBatch, LogLine, ReportBatch, Series
-from services.kit.database import Snapshot
 from services.kit.log import Stored
 from services.kit.rules import dump
+from services.kit.snapshot import Snapshot
 from services.metrics.app import RULES
 from services.metrics.domain import State
 from services.metrics.store import project

@@ -89,6 +89,9 @@ class ShelfSnapshot:
     def positions(self, shelf, *, hold=False):
         return dict(shelf.positions)
 
+    def forget_older(self, shelf):
+        """There is one version of each fold here."""
+
 
 class ShelfSaver(DatabaseSaver):
     """The real saver, saving to a shelf; needs `world.parts`."""

@@ -417,7 +417,7 @@ def parts(loop_time, plan):
         (settling, "LOOK_EVERY_S", LOOK_EVERY_S),
         (saving, "SAVE_EVERY_S", LOOK_EVERY_S),
         (saving, "Behind", NeverBehind),
-        (saving, "Snapshot", lambda owner, state: ShelfSnapshot(state)),
+        (saving, "Snapshot", lambda owner, state, fold_version: ShelfSnapshot(state)),
         (awake, "TICK_S", LOOK_EVERY_S),
         (runner, "log", QUIET),
         (relay, "log", QUIET),

@@ -1,0 +1,83 @@
+"""What each service's fold is, in short: when that changes, its version has to.
+
+    python -m tests.history.folds
+
+writes `folds.json`, after `fold_version` was raised in the rules of each service that `test_folds.py` names.
+A database of another version is not read; the state is folded from the log.
+"""
+
+import hashlib
+import importlib
+import json
+import typing
+from pathlib import Path
+
+import msgspec
+
+from det_contracts import subjects
+from services.kit.rules import dump, record_types
+from tests.history.facts import ALL, fold
+from tests.history.recording import read
+
+FILE = Path(__file__).parent / "folds.json"
+HISTORY = Path(__file__).parent / "2026-11.jsonl.gz"
+STATES = {"gateway": "services.catalogue.domain.fold"}
+PEOPLE = {"searcher", "scheduler", "checkpoints"}
+"""Their rules fold people besides: `services.kit.authz.people`."""
+
+
+def folded(owner):
+    """The names of the events that change a service's state."""
+    module = importlib.import_module(STATES.get(owner, f"services.{owner}.domain.fold"))
+    kinds = {*module._FOLDS, *getattr(module, "_TIMED", ())}
+    if owner in PEOPLE:
+        people = importlib.import_module("services.kit.authz.people")
+        kinds |= {*people._FOLDS, *people.OF_ROLES}
+    return sorted(f"{kind.__module__.rpartition('.')[2]}.{kind.__name__}" for kind in kinds)
+
+
+def shapes(kind, known):
+    """The fields of a record, and of all records in it, by name."""
+    for argument in typing.get_args(kind):
+        shapes(argument, known)
+    if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)) or kind.__qualname__ in known:
+        return known
+    hints = typing.get_type_hints(kind)
+    known[kind.__qualname__] = {name: str(hints[name]) for name in kind.__struct_fields__}
+    for hint in hints.values():
+        shapes(hint, known)
+    return known
+
+
+def records(rules):
+    """Every record of a state, with its fields."""
+    known = {}
+    for _, record in record_types(rules.state).values():
+        shapes(record, known)
+    return known
+
+
+def digest(value):
+    """Twelve letters that are others for another value."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def found():
+    """By service, its version and what it stands for."""
+    _, streams = read(HISTORY)
+    control = {subjects.CONTROL: streams[subjects.CONTROL]}
+    return {
+        owner: {
+            "version": rules.fold_version,
+            "events": digest(folded(owner)),
+            "records": digest(records(rules)),
+            "state after 2026-11.jsonl.gz": digest(dump(fold(rules, control))),
+        }
+        for owner, rules in ALL.items()
+        if owner != "metrics"
+    }
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(found(), indent=2) + "\n")
