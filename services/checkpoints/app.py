@@ -19,6 +19,7 @@ from services.kit.rules import Rules
 
 RULES = Rules(
     owner="checkpoints",
+    fold_version=2,
     state=State,
     evolve=with_people(evolve),
     react=react,

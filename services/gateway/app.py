@@ -39,6 +39,7 @@ REBUILD_PATIENCE_S = 600.0
 
 RULES = Rules(
     owner="gateway",
+    fold_version=2,
     state=State,
     evolve=evolve,
     react=lambda _, __: (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,10 +12,15 @@ from det_contracts.commands import Creation, Once
 from det_contracts.envelope import Recorded
 from det_contracts.problems import Problem, Refused
 from services.kit.rules import Call, Key, Ruling
+from services.kit.sorted_keys import SortedKeys
 
 S = TypeVar("S")
 FIELD = "creations"
-"""Where a state keeps what it made so: `creations: dict[str, Made]`, by request id."""
+"""Where a state keeps what it made so: `creations: dict[str, Made]`, by request id; beside it, `made_at`."""
+KEPT_S = 7 * 86_400.0
+"""How long a key leads to what was made with it; by the times of the facts in the log."""
+SWEPT = 50
+"""How many older ones go, at most, with each that comes."""
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -23,6 +29,12 @@ class Made(msgspec.Struct, frozen=True):
     key: str
     digest: str
     value: Any
+    at: float = 0.0
+
+
+def by_age(creations: Mapping[str, Made]) -> SortedKeys:
+    """(when it was made, request id) of what a state keeps: its `made_at`."""
+    return SortedKeys((one.at, id) for id, one in creations.items())
 
 
 def made(creations: Mapping[str, Made], once: Once | None) -> Made | None:
@@ -57,7 +69,13 @@ def once(rule: Callable[[S, Any, Call], Ruling], kept: type[Any]) -> Callable[[S
 
 
 def keep(state: Any, recorded: Recorded) -> Iterable[Key]:
-    """Fold a `CreationKept`."""
-    event = recorded.event
-    getattr(state, FIELD)[event.request_id] = Made(event.key, event.digest, event.value)
-    return [(FIELD, event.request_id)]
+    """Fold a `CreationKept`; what was made long before it is forgotten."""
+    event, creations = recorded.event, getattr(state, FIELD)
+    known, id = creations.get(event.request_id), event.request_id
+    state.made_at.swap((known.at, id) if known else None, (recorded.at, id))
+    creations[id] = Made(event.key, event.digest, event.value, recorded.at)
+    yield FIELD, id
+    for at, old in list(islice(state.made_at.upto(recorded.at - KEPT_S), SWEPT)):
+        state.made_at.discard(at, old)
+        del creations[old]
+        yield FIELD, old

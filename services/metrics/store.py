@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from det_contracts.envelope import Recorded
 from det_contracts.events.metrics import LogsTrimmed, PointsDropped
+from det_contracts.events.scheduler import TaskForgotten
 from det_contracts.events.searcher import ExperimentDeleted, TrialsDeleted
 from services.kit.rules import Key
 from services.metrics.domain import Judged, LogLines
@@ -27,6 +28,8 @@ def project(connection: sa.Connection, records: Mapping[Key, Any], events: Seque
         if isinstance(event, ExperimentDeleted) and event.state == "DELETED":
             writer.forget(event.trial_ids)
             lines.forget_all(event.experiment_id)
+        if isinstance(event, TaskForgotten):
+            lines.forget([event.task_id])
         if isinstance(event, PointsDropped):
             writer.drop(event.trial_id, event.through)
         if isinstance(event, LogsTrimmed):

@@ -79,6 +79,7 @@ class Watch:
             # This process stood still, or its machine slept.
             self._since = now
         self._looked_at = now
+        self._forget_unknown(state, now)
         reports = []
         for worker in state.workers.values():
             self._forget_others(worker.id, worker.session, now)
@@ -106,6 +107,14 @@ class Watch:
     def _host_can_know(self, allocation_id: str, worker_id: str) -> bool:
         """Before that it may be in touch, and let run what it has not been told to end."""
         return (allocation_id, worker_id) in self._lost_since or self._told(worker_id)
+
+    def _forget_unknown(self, state: State, now: float) -> None:
+        """Workers that are forgotten, and whoever was heard and never registered."""
+        for id in self._met.keys() - state.workers.keys():
+            del self._met[id]
+        for id in self._heard.keys() - state.workers.keys():
+            if all(now - at > self._patience_s for at in self._heard[id].values()):
+                del self._heard[id]
 
     def _forget_others(self, worker_id: str, session: str, now: float) -> None:
         """Sessions that nobody knows by now; one that has just begun may be heard before it is read of."""

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from det_contracts.events import scheduler
+from services.scheduler import forgetting
 from services.scheduler.domain import State
 from services.scheduler.passes import AT_ONCE, one_pass
 from services.scheduler.steps import next_step
@@ -28,11 +29,12 @@ def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
 def due(state: State, since: float = 0.0) -> float | None:
     """The earliest due time that has not been stated as passed."""
     firsts = (state.due.first(), state.pauses_due.first())
-    return min((first[0] for first in firsts if first is not None), default=None)
+    times = [first[0] for first in firsts if first is not None]
+    return min([*times, *forgetting.due(state)], default=None)
 
 
 def expire(state: State, now: float, since: float = 0.0) -> Sequence[Any]:
     """Facts about due times that have come, of each kind the earliest first; the next few follow these."""
     late = (scheduler.DeadlinePassed(id, due_at) for due_at, id in state.due.upto(now))
     silent = (scheduler.PauseOver(trial_id, due_at) for due_at, trial_id in state.pauses_due.upto(now))
-    return list(islice(chain(late, silent), AT_ONCE))
+    return list(islice(chain(late, silent, forgetting.forgotten(state, now)), AT_ONCE))

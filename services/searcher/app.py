@@ -21,6 +21,7 @@ from services.searcher.rights import directory
 
 RULES = Rules(
     owner="searcher",
+    fold_version=2,
     state=State,
     evolve=with_people(evolve),
     react=react,

@@ -24,7 +24,7 @@ from services.kit.quotas.usage import Account
 from services.kit.rules import Call, Ruling
 from services.searcher.custom import post_operations
 from services.searcher.domain import Experiment, State
-from services.searcher.methods import MethodError, start, unavailable
+from services.searcher.methods import MethodError, newest, start, unavailable
 from services.searcher.unmanaged import create_trial, end_trial, open_run, refuse_pause
 
 
@@ -51,6 +51,7 @@ def create_experiment(state: State, command: CreateExperiment, call: Call) -> Ru
         request_key=command.request_key,
         unmanaged=command.unmanaged,
         agent_user=command.agent_user,
+        method_version=1 if command.unmanaged else newest(command.config["searcher"]),
         reason=reason,
     )
     events: list[Any] = [created]
@@ -72,7 +73,7 @@ def _check_search(config: dict[str, Any]) -> None:
 def change_experiment(state: State, command: ChangeExperiment, call: Call) -> Ruling:
     """A person's wish (scheduling spec, 8.2); what is so already is a success without effect."""
     experiment = state.experiments.get(command.experiment_id)
-    if experiment is None or experiment.state == "DELETED":
+    if experiment is None:
         raise not_found("experiment", command.experiment_id)
     return Ruling(_CHANGES[command.action](experiment, command.user))
 
@@ -153,7 +154,7 @@ def _refuse_unless_open(experiment: Experiment) -> None:
 def revise_experiment(state: State, command: ReviseExperiment, call: Call) -> Ruling:
     """Change live fields. Whether the values fit was checked by whoever holds the configuration."""
     experiment = state.experiments.get(command.experiment_id)
-    if experiment is None or experiment.state == "DELETED":
+    if experiment is None:
         raise not_found("experiment", command.experiment_id)
     if not command.changes:
         return Ruling()

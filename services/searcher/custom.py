@@ -70,7 +70,7 @@ def searcher_events(state: State, query: SearcherEvents) -> dict[str, Any]:
 
 def _custom(state: State, experiment_id: int) -> tuple[Experiment, CustomSearch]:
     experiment = state.experiments.get(experiment_id)
-    if experiment is None or experiment.state == "DELETED":
+    if experiment is None:
         raise not_found("experiment", experiment_id)
     search = state.searches.get(experiment_id)
     if search is None or not isinstance(search.method, CustomSearch):

@@ -19,7 +19,7 @@ from services.searcher.rungs import search_rungs
 def search_progress(state: State, query: SearchProgress) -> dict[str, float]:
     """Progress, 0 to 1, of the experiments that exist; 1 once an experiment is complete."""
     known = [state.experiments[id] for id in query.experiment_ids if id in state.experiments]
-    return {str(one.id): _progress(state, one) for one in known if one.state != "DELETED"}
+    return {str(one.id): _progress(state, one) for one in known}
 
 
 def _progress(state: State, experiment: Experiment) -> float:
@@ -33,7 +33,7 @@ def _progress(state: State, experiment: Experiment) -> float:
 def search_state(state: State, query: SearchState) -> dict[str, Any]:
     """One experiment whole: its record, its search and its trials in order; unmanaged ones have no search."""
     experiment = state.experiments.get(query.experiment_id)
-    if experiment is None or experiment.state == "DELETED":
+    if experiment is None:
         raise not_found("experiment", query.experiment_id)
     trials = sorted(state.trials_of(experiment.id), key=lambda trial: trial.id)
     plain: dict[str, Any] = msgspec.to_builtins(

@@ -29,7 +29,7 @@ OVERDUE = f"it reported invalid hyperparameters and still ran {GRACE_S:.0f} s la
 def react(state: State, key: tuple[str, Any]) -> Sequence[Any]:
     """Events that one record calls for; none for a record at rest."""
     kind, id = key
-    if kind == "experiments":
+    if kind == "experiments" and id in state.experiments:
         return _experiment(state, state.experiments[id])
     if kind == "trials" and id in state.trials:
         trial = state.trials[id]

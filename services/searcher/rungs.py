@@ -22,7 +22,7 @@ MOST_ENTRIES = 2000
 def search_rungs(state: State, query: SearchRungs) -> dict[str, Any]:
     """The brackets of a search; raises `Refused` for an experiment that is not there."""
     experiment = state.experiments.get(query.experiment_id)
-    if experiment is None or experiment.state == "DELETED":
+    if experiment is None:
         raise not_found("experiment", query.experiment_id)
     if experiment.unmanaged:
         return {"brackets": []}

@@ -129,7 +129,7 @@ def _run(trial: Trial, run: int, reason: str) -> searcher.RunOpened:
 
 def _experiment(state: State, id: int) -> Experiment:
     experiment = state.experiments.get(id)
-    if experiment is None or experiment.state == "DELETED":
+    if experiment is None:
         raise not_found("experiment", id)
     if not experiment.unmanaged:
         raise precondition(

@@ -182,6 +182,8 @@ SENTENCES: dict[type, Sentence] = {
     scheduler.PreemptRequested: _preempt,
     scheduler.TaskSubmitted: lambda e, _: f"{e.kind.lower()} {e.task_id} was submitted",
     scheduler.TaskStopRequested: lambda e, _: f"task {e.task_id} was to be killed",
+    scheduler.TaskForgotten: lambda e, _: f"task {e.task_id} was forgotten",
+    scheduler.WorkerForgotten: lambda e, _: f"agent {e.worker_id} was forgotten",
     gateway.Served: lambda e, name: f"{name(e.allocation_id)} answers HTTP at {e.address}",
     scheduler.DaemonMarked: lambda e, name: f"part {e.rank} of {name(e.allocation_id)} serves the others",
     scheduler.KillRequested: lambda e, name: f"{name(e.allocation_id)} was to be killed",

@@ -5,6 +5,7 @@ Only what a user could ask for in any version; fields of the folded records come
 
 from det_contracts import subjects
 from det_contracts.envelope import Unknown
+from det_contracts.events.searcher import ExperimentDeleted
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES as GATEWAY
 from services.kit.records import read_event
@@ -29,12 +30,18 @@ def fold(rules, streams):
     return state
 
 
+def deleted_of(streams):
+    """What was deleted is known to the log alone."""
+    told = (read_event(message, subjects.CONTROL).event for message in streams[subjects.CONTROL])
+    return {str(event.experiment_id): event.state for event in told if isinstance(event, ExperimentDeleted)}
+
+
 def facts_of(streams):
     """The facts of a recorded log: `{stream: [Stored, ...]}`."""
     states = {owner: fold(rules, streams) for owner, rules in ALL.items()}
     searcher, checkpoints, gateway = states["searcher"], states["checkpoints"], states["gateway"]
     return {
-        "experiments": {str(e.id): e.state for e in searcher.experiments.values()},
+        "experiments": deleted_of(streams) | {str(e.id): e.state for e in searcher.experiments.values()},
         "trials": {
             str(t.id): [t.state, t.restarts, t.run, t.seq, t.length, t.steps_completed]
             for t in searcher.trials.values()

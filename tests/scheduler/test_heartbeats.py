@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from det_contracts.events import scheduler
-from det_contracts.events.worker import AllocationExited, Slot, WorkerRegistered
+from det_contracts.events.worker import AllocationExited, Slot, WorkerLeft, WorkerRegistered
 from services.scheduler import heartbeats
 from services.scheduler.commands import GiveUp
 
@@ -70,6 +70,16 @@ def test_sessions_that_are_over_are_forgotten(cluster, clock, watch):
     beat(watch)
     after(30, clock, watch, cluster)
     assert watch._heard == {"w1": {"s1": 1000.0}}
+
+
+def test_workers_that_are_not_known_are_forgotten(cluster, clock, watch):
+    cluster.worker("gone")
+    beat(watch, "stranger", "s9")
+    after(1, clock, watch, cluster)
+    assert set(watch._heard) == {"stranger"}
+    cluster.told(WorkerLeft("gone", "s1"), scheduler.WorkerForgotten("gone", "away for long"))
+    after(PATIENCE_S + 1, clock, watch, cluster)
+    assert (watch._heard, watch._met) == ({}, {})
 
 
 def test_nobody_was_silent_while_nobody_listened(cluster, clock, watch):

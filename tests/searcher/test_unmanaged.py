@@ -290,7 +290,7 @@ def test_nothing_of_a_deleted_one_comes_back(outside):
     refused(outside, lambda: outside.trial("b"), "DELETING")
     outside.searching.told(checkpoints.ExperimentEmptied(1, True, "none left"))
     outside.beat()
-    assert (outside.states(), outside.state.request_keys) == (("DELETED",), {})
+    assert (outside.state.experiments, outside.state.request_keys) == ({}, {})
     refused(outside, lambda: outside.start(), "trial '1' not found")
 
 

@@ -319,8 +319,10 @@ class Background(Users):
             known.dropped[20_000 + number] = Trimmed(1)
             known.ended[30_000 + number] = Ended(30_000 + number)
         for name in ("gateway", "searcher", "scheduler", "checkpoints"):
-            creations = self.cluster.states[name].creations
+            state = self.cluster.states[name]
+            creations = state.creations
             sample = next(iter(creations.values()), None)
             for number in self.each():
                 if sample is not None:
                     creations[f"old{number}"] = sample
+                    state.made_at.add(sample.at, f"old{number}")

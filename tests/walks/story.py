@@ -259,6 +259,10 @@ class Story(Users):
             if known is not None and known.members:
                 self.ask(commands.StopTask(task_id=name, user="ann"))
                 self.exit(known.id, 137)
+        number = self.cluster.states["scheduler"].tasks["other"].number
+        self.cluster.tell(scheduler.TaskForgotten("other", number, "it ended long ago"))
+        self.here("z", 1, pool="story")
+        self.cluster.tell(worker.WorkerLeft("z", "s"), scheduler.WorkerForgotten("z", "away for long"))
         gang = self.submit(pool="story", resources=two)
         (one,) = self.trials_of(gang)
         self.start(one)

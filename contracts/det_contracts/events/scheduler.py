@@ -77,6 +77,16 @@ class TaskStopRequested(msgspec.Struct, frozen=True):
     reason: str
 
 
+@event("scheduler.task.forgotten", key="task_id")
+class TaskForgotten(msgspec.Struct, frozen=True):
+    """A task that ended long ago leaves all lists, with its run and the lines of its log."""
+
+    task_id: str
+    number: int
+    """As in `TaskSubmitted`."""
+    reason: str
+
+
 @event("scheduler.allocation.assigned", key="allocation_id")
 class AllocationAssigned(msgspec.Struct, frozen=True, kw_only=True):
     """Slots are held for the allocation. Each worker named in `parts` starts its share."""
@@ -157,6 +167,14 @@ class WorkerLost(msgspec.Struct, frozen=True):
 
     At once, but where hosts end by themselves what is out of touch: there as soon as they have had the time.
     """
+
+    worker_id: str
+    reason: str
+
+
+@event("scheduler.worker.forgotten", key="worker_id")
+class WorkerForgotten(msgspec.Struct, frozen=True):
+    """A worker that left or was lost long ago leaves all lists. If it comes back, it is a new one."""
 
     worker_id: str
     reason: str

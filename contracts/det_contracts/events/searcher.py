@@ -38,6 +38,8 @@ class ExperimentCreated(msgspec.Struct, frozen=True, kw_only=True):
     """Its trials run outside of the cluster, which is only told of them: no search, no slots."""
     agent_user: AgentUser | None = None
     """Who its trials run as on the hosts of workers; None: as the worker is told."""
+    method_version: int = 1
+    """Of what the search method decides: later releases fold the search as it began."""
     reason: str
 
 

@@ -12,6 +12,7 @@ from det_contracts.events import gateway, scheduler, searcher, worker
 from det_contracts.states import later
 from services.catalogue.domain.keeping import (
     close_allocation,
+    drop_allocation,
     open_allocation,
     put_experiment,
     put_share,
@@ -133,6 +134,16 @@ def submitted(state: State, recorded: Recorded) -> Iterable[Key]:
             requested_at=recorded.at,
         ),
     )
+
+
+def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A task ended long ago."""
+    id = recorded.event.task_id
+    run = state.allocations.get(ids.allocation_id(id, 1))
+    if run is not None:
+        yield from drop_allocation(state, run)
+    if state.tasks.pop(id, None) is not None:
+        yield "tasks", id
 
 
 def served(state: State, recorded: Recorded) -> Iterable[Key]:

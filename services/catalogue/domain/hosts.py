@@ -48,6 +48,13 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
         yield "away", id
 
 
+def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker has been away for long."""
+    id = recorded.event.worker_id
+    if state.away.pop(id, None) is not None:
+        yield "away", id
+
+
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:
     """A person opened or closed a worker."""
     event: scheduler.WorkerSwitched = recorded.event

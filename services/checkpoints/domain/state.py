@@ -11,7 +11,7 @@ import msgspec
 from det_contracts.events.checkpoints import ModelSet, VersionSet
 from services.checkpoints.retention import Keep
 from services.kit.authz.people import People
-from services.kit.once import Made
+from services.kit.once import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import derived
@@ -151,6 +151,8 @@ class State(People):
     tallies: dict[str, Tally] = field(default_factory=dict)
     """Of checkpoints, by their state."""
     totals: dict[str, Totals] = field(default_factory=dict)
+    made_at: SortedKeys = derived()  # noqa: RUF009
+    """(when, request id): every creation"""
     trials_of: SortedKeys = derived()  # noqa: RUF009
     """(experiment, trial)"""
     standing: SortedKeys = derived()  # noqa: RUF009
@@ -178,6 +180,7 @@ class State(People):
     """Bytes that quotas of storage count, by experiment"""
 
     def __post_init__(self) -> None:
+        self.made_at = by_age(self.creations)
         found = self.checkpoints.values()
         self.owed = Usage()
         for one in found:

@@ -149,6 +149,12 @@ def _task_submitted(state: People, event: scheduler.TaskSubmitted) -> Iterable[K
     yield "homes", id
 
 
+def _task_forgotten(state: People, event: scheduler.TaskForgotten) -> Iterable[Key]:
+    id = ids.owner_of_task(event.number)
+    if state.homes.pop(id, None) is not None:
+        yield "homes", id
+
+
 def _experiment_moved(state: People, event: gateway.ExperimentMoved) -> Iterable[Key]:
     known = state.homes.get(event.experiment_id)
     if known is not None:
@@ -189,6 +195,7 @@ _FOLDS: dict[type, Callable[[Any, Any], Iterable[Key]]] = {
     gateway.UserSet: _user_set,
     searcher.ExperimentCreated: _experiment_created,
     scheduler.TaskSubmitted: _task_submitted,
+    scheduler.TaskForgotten: _task_forgotten,
     gateway.ExperimentMoved: _experiment_moved,
     searcher.ExperimentDeleted: _experiment_deleted,
     gateway.ProjectSet: _project_set,

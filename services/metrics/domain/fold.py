@@ -9,11 +9,12 @@ import msgspec
 
 from det_contracts import subjects
 from det_contracts.envelope import Recorded
-from det_contracts.events import metrics, searcher
+from det_contracts.events import metrics, scheduler, searcher
 from det_contracts.reports import ReportBatch
 from services.metrics.domain.judge import Judge
 from services.metrics.domain.state import (
     LONGEST_ID,
+    NO_EXPERIMENT,
     Ended,
     Gone,
     Judged,
@@ -133,6 +134,10 @@ def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key
         yield from state.drop_sources(event.experiment_id, task_id)
 
 
+def _task_forgotten(state: State, event: scheduler.TaskForgotten) -> Iterable[Key]:
+    return state.drop_sources(NO_EXPERIMENT, event.task_id)
+
+
 def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     if event.state == "DELETED":
         yield from _forget(state, event.experiment_id, event.trial_ids)
@@ -157,6 +162,7 @@ _FOLDS: dict[type, Callable[[State, Any], Iterable[Key]]] = {
     metrics.Settled: _settled,
     metrics.LogsTrimmed: _logs_trimmed,
     metrics.PointsDropped: _points_dropped,
+    scheduler.TaskForgotten: _task_forgotten,
     searcher.TrialEnded: _trial_ended,
     searcher.RunOpened: _settled,
     searcher.TrialsDeleted: _trials_deleted,

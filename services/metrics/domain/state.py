@@ -18,6 +18,7 @@ from services.metrics.domain.steps import Steps
 VALIDATION = "validation"
 LONGEST_ID = 19
 """Digits of an experiment's id; what is longer in a log is none."""
+NO_EXPERIMENT = 0
 SENDERS = 64
 """Processes of a run whose numbers are remembered."""
 
@@ -202,12 +203,11 @@ class State:
     groups_of: SortedKeys = derived()  # noqa: RUF009
     """(trial, key of a group)"""
     sources_of: SortedKeys = derived()  # noqa: RUF009
-    """(experiment, task, key of a source); tasks of no experiment are not in it."""
+    """(experiment, task, key of a source); of tasks of no experiment, with 0 for it."""
 
     def __post_init__(self) -> None:
         self.groups_of = SortedKeys((int(key.partition("/")[0]), key) for key in self.groups)
-        places = (_source_place(key) for key in self.sources)
-        self.sources_of = SortedKeys(place for place in places if place is not None)
+        self.sources_of = SortedKeys(_source_place(key) for key in self.sources)
 
     def put_group(self, trial_id: int, key: str, group: Group) -> Iterable[Key]:
         """Keep what is remembered of a group of a trial's reports."""
@@ -219,9 +219,7 @@ class State:
     def put_source(self, key: str, source: Source) -> Iterable[Key]:
         """Keep how far a source has come."""
         if key not in self.sources:
-            place = _source_place(key)
-            if place is not None:
-                self.sources_of.add(*place)
+            self.sources_of.add(*_source_place(key))
         self.sources[key] = source
         yield "sources", key
 
@@ -283,7 +281,8 @@ def source_key(batch: LogLines) -> str:
     return f"{batch.allocation_id} {batch.worker_id} {batch.source}"
 
 
-def _source_place(key: str) -> tuple[int, str, str] | None:
+def _source_place(key: str) -> tuple[int, str, str]:
     task = key.partition(" ")[0].rpartition(".")[0]
     owner, dot, _ = task.partition(".")
-    return (int(owner), task, key) if dot and owner.isdecimal() and len(owner) < LONGEST_ID else None
+    of_experiment = dot and owner.isdecimal() and len(owner) < LONGEST_ID
+    return int(owner) if of_experiment else NO_EXPERIMENT, task, key

@@ -11,9 +11,11 @@ from det_contracts.envelope import Recorded
 from det_contracts.events import gateway
 from services.kit.rules import Key
 from services.people.domain.keeping import (
+    close_unknown_session,
     drop_project,
     drop_token,
     drop_workspace,
+    forget_closed_sessions,
     put_identity,
     put_project,
     put_session,
@@ -22,7 +24,6 @@ from services.people.domain.keeping import (
     put_workspace,
 )
 from services.people.domain.state import (
-    ClosedSession,
     Kept,
     KnownAs,
     OpenSession,
@@ -52,7 +53,8 @@ def session_opened(state: People, recorded: Recorded) -> Iterable[Key]:
         address=event.address,
         client=event.client,
     )
-    return put_session(state, event.session_id, opened)
+    yield from put_session(state, event.session_id, opened)
+    yield from forget_closed_sessions(state, recorded.at)
 
 
 def session_renewed(state: People, recorded: Recorded) -> Iterable[Key]:
@@ -91,8 +93,7 @@ def session_closed(state: People, recorded: Recorded) -> Iterable[Key]:
     if known is not None:
         yield from put_session(state, event.session_id, replace(known, closed_at=recorded.at))
         return
-    state.sessions[event.session_id] = ClosedSession(event.user)
-    yield "sessions", event.session_id
+    yield from close_unknown_session(state, event.session_id, event.user, recorded.at)
 
 
 def template_set(state: People, recorded: Recorded) -> Iterable[Key]:

@@ -6,16 +6,24 @@ What is filed where (`filed`, `project_of`, `models_in`) is put by whoever folds
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from det_contracts.events.gateway import AccessToken, ProjectSet, WorkspaceSet
+from services.kit.once import by_age
 from services.kit.rules import Key
 from services.kit.sorted_keys import Key as Place
 from services.kit.sorted_keys import SortedKeys
-from services.people.domain.state import Highest, KnownAs, OpenSession, People, User
+from services.people.domain.state import ClosedSession, Highest, KnownAs, OpenSession, People, User
+from services.people.tokens import LONGEST_S
+
+SWEPT = 50
+"""How many closed sessions are forgotten, at most, with each that is opened or closed."""
 
 
 def index(state: People) -> None:
     """Make all indexes of people from their records."""
+    state.made_at = by_age(state.creations)
+    state.closed_at = SortedKeys((one.at, id) for id, one in state.sessions.items())
     state.filed, state.project_of, state.models_in = SortedKeys(()), {}, SortedKeys(())
     state.projects_in = SortedKeys((one.workspace_id, id) for id, one in state.projects.items())
     state.sessions_of = SortedKeys(_session_place(id, one) for id, one in state.open_sessions.items())
@@ -50,6 +58,23 @@ def put_session(state: People, id: str, changed: OpenSession | None) -> Iterable
         _session_place(id, changed) if changed is not None else None,
     )
     yield "open_sessions", id
+
+
+def close_unknown_session(state: People, id: str, user: str, at: float) -> Iterable[Key]:
+    """Keep that a session is closed of which nothing else is known; those whose tokens are over go."""
+    known = state.sessions.get(id)
+    state.closed_at.swap((known.at, id) if known else None, (at, id))
+    state.sessions[id] = ClosedSession(user, at)
+    yield "sessions", id
+    yield from forget_closed_sessions(state, at)
+
+
+def forget_closed_sessions(state: People, now: float) -> Iterable[Key]:
+    """Forget some of those that nobody need know of: so long after its login every session is over."""
+    for at, id in list(islice(state.closed_at.upto(now - LONGEST_S), SWEPT)):
+        state.closed_at.discard(at, id)
+        del state.sessions[id]
+        yield "sessions", id
 
 
 def put_token(state: People, token: AccessToken) -> Iterable[Key]:

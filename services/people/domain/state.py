@@ -52,9 +52,10 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class ClosedSession(msgspec.Struct, frozen=True):
-    """A session whose token is refused."""
+    """A session whose token is refused, until the token would have ended by itself."""
 
     user: str
+    at: float = 0.0
 
 
 class OpenSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +125,10 @@ class People(Roles, Quotas):
     highest: dict[str, Highest] = field(default_factory=dict)
     """Of "users", "groups", "workspaces" and "projects"."""
 
+    made_at: SortedKeys = derived()  # noqa: RUF009
+    """(when, request id): every creation"""
+    closed_at: SortedKeys = derived()  # noqa: RUF009
+    """(when, session): every one of `sessions`"""
     project_of: dict[int, int] = derived()  # noqa: RUF009
     """Where each experiment is filed."""
     filed: SortedKeys = derived()  # noqa: RUF009

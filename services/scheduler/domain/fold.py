@@ -116,7 +116,7 @@ def _kill_requested(state: State, recorded: Recorded) -> Iterable[Key]:
 def _ended(state: State, recorded: Recorded) -> Iterable[Key]:
     known = state.allocations[recorded.event.allocation_id]
     yield from state.drop_allocation(known)
-    yield from queue.task_ended(state, known)
+    yield from queue.task_ended(state, known, recorded.at)
     if known.trial_id is not None and known.slots:
         yield from state.put_pause(
             Pause(
@@ -191,6 +191,8 @@ _FOLDS: dict[type, Callable[[State, Recorded], Iterable[Key]]] = {
     scheduler.KillRequested: _kill_requested,
     scheduler.TaskSubmitted: queue.task_submitted,
     scheduler.CreationKept: keep,
+    scheduler.TaskForgotten: queue.task_forgotten,
+    scheduler.WorkerForgotten: hosts.forgotten,
     scheduler.TaskStopRequested: _task_stop_requested,
     scheduler.DaemonMarked: _daemon_marked,
     scheduler.AllocationEnded: _ended,

@@ -58,9 +58,21 @@ def gone(state: State, recorded: Recorded) -> Iterable[Key]:
         return
     left = isinstance(event, worker.WorkerLeft)
     presence: Presence = "left" if left else "lost"
-    yield from state.put_worker(replace(known, presence=presence))
+    yield from state.put_worker(replace(known, presence=presence, gone_at=recorded.at))
     for id in state.index.held_on(known.id):
         yield from _lose(state, state.allocations[id], known.id, over=left)
+
+
+def forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A worker has been away for long; one that came back meanwhile stays."""
+    known = state.workers.get(recorded.event.worker_id)
+    if known is None or known.presence == "here":
+        return
+    del state.workers[known.id]
+    state.workers_in.discard(known.pool, known.id)
+    state.away.discard(known.known_until, known.id)
+    state.index.drop_worker(known.id)
+    yield "workers", known.id
 
 
 def switched(state: State, recorded: Recorded) -> Iterable[Key]:

@@ -79,6 +79,11 @@ class Index:
             self._put_agent(worker)
         self.gate.stir()
 
+    def drop_worker(self, id: str) -> None:
+        """A worker that was away, and on which nothing is held, is forgotten."""
+        self._workers.pop(id, None)
+        self._held.pop(id, None)
+
     def _put_agent(self, worker: Worker) -> None:
         book = self.books[worker.pool]
         # A slot that is closed but still held counts as a held slot, not as a missing one.

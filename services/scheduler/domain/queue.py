@@ -116,8 +116,7 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
     """Somebody's own task wants slots, and has a job of its own."""
     event: scheduler.TaskSubmitted = recorded.event
     owner = ids.owner_of_task(event.number)
-    state.tasks[event.task_id] = OwnTask(event.number)
-    yield "tasks", event.task_id
+    yield from _put_task(state, event.task_id, OwnTask(event.number))
     state.totals["all"] = Totals(max(state.totals.get("all", Totals()).tasks, event.number))
     yield "totals", "all"
     yield from state.touch_pool(event.pool)
@@ -142,13 +141,29 @@ def task_submitted(state: State, recorded: Recorded) -> Iterable[Key]:
     )
 
 
-def task_ended(state: State, allocation: Allocation) -> Iterable[Key]:
+def task_ended(state: State, allocation: Allocation, at: float) -> Iterable[Key]:
     """A task runs once: its job leaves the queue."""
     known = state.tasks.get(allocation.task_id)
     if known is not None:
-        state.tasks[allocation.task_id] = OwnTask(known.number, over=True)
-        yield "tasks", allocation.task_id
+        yield from _put_task(state, allocation.task_id, OwnTask(known.number, over=True, ended_at=at))
         yield from state.drop_job(ids.owner_of_task(known.number))
+
+
+def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
+    """It ended long ago."""
+    id = recorded.event.task_id
+    known = state.tasks.pop(id, None)
+    if known is not None:
+        state.over.discard(known.ended_at, id)
+        yield "tasks", id
+
+
+def _put_task(state: State, id: str, task: OwnTask) -> Iterable[Key]:
+    known = state.tasks.get(id)
+    before = (known.ended_at, id) if known is not None and known.over else None
+    state.over.swap(before, (task.ended_at, id) if task.over else None)
+    state.tasks[id] = task
+    yield "tasks", id
 
 
 def _wait(state: State, allocation: Allocation) -> Iterable[Key]:

@@ -13,6 +13,13 @@ from det_contracts.states import AllocationState
 
 Presence = Literal["here", "lost", "left"]
 Stop = Literal["", "leave", "die"]
+DAY_S = 86_400.0
+TASKS_KEPT_S = 90 * DAY_S
+"""How long a task of somebody's own is known after its end."""
+WORKERS_KEPT_S = 30 * DAY_S
+"""How long a worker that is away is known."""
+CLOSED_WORKERS_KEPT_S = 365 * DAY_S
+"""The same of one that a person has closed, or a slot of it: it comes back as closed as it went."""
 DEFAULT_PRIORITY = 42
 DEFAULT_POOL = "default"
 
@@ -50,8 +57,17 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     switch: Switch = Switch()
     slot_switches: dict[int, Switch] = {}
     """By slot id; those that are not listed are open."""
+    gone_at: float = 0.0
+    """Since when it is not here; seconds since the epoch."""
     shrunk: bool = False
     """It once came back with fewer slots than it had; what ran on those may not be over yet."""
+
+    @property
+    def known_until(self) -> float | None:
+        """When it may be forgotten, unless it comes back; None while it is here."""
+        switches = (self.switch, *self.slot_switches.values())
+        kept_s = WORKERS_KEPT_S if all(one.open for one in switches) else CLOSED_WORKERS_KEPT_S
+        return None if self.presence == "here" else self.gone_at + kept_s
 
     def slot_switch(self, slot_id: int) -> Switch:
         """How one slot is switched."""
@@ -139,10 +155,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnTask(msgspec.Struct, frozen=True):
-    """A task that somebody started by themselves; its record stays."""
+    """A task that somebody started by themselves; its record stays for a while after its end."""
 
     number: int
     over: bool = False
+    ended_at: float = 0.0
+    """Once it is over; seconds since the epoch."""
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 
 from det_contracts.ids import job_id
 from services.kit.authz.people import People
-from services.kit.once import Made
+from services.kit.once import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import derived
@@ -37,6 +37,8 @@ class State(People):
     tasks: dict[str, OwnTask] = field(default_factory=dict)
     creations: dict[str, Made] = field(default_factory=dict)
     totals: dict[str, Totals] = field(default_factory=dict)
+    made_at: SortedKeys = derived()  # noqa: RUF009
+    """(when, request id): every creation"""
     due: SortedKeys = derived()  # noqa: RUF009
     """(due time, allocation): every deadline"""
     paused: SortedKeys = derived()  # noqa: RUF009
@@ -49,10 +51,15 @@ class State(People):
     """(pool, worker)"""
     owed: Usage = derived()  # noqa: RUF009
     """Jobs that have not ended, by their numbers"""
+    over: SortedKeys = derived()  # noqa: RUF009
+    """(end, task): every task of somebody's own that is over"""
+    away: SortedKeys = derived()  # noqa: RUF009
+    """(when it may be forgotten, worker): every one that is away"""
     index: Index = derived()  # noqa: RUF009
     """The same records, arranged for quick passes; see `Index`."""
 
     def __post_init__(self) -> None:
+        self.made_at = by_age(self.creations)
         self.owed = Usage()
         for id in self.jobs:
             self.owed.put(id, account_of(self, id), 1)
@@ -64,6 +71,9 @@ class State(People):
         self.pauses_due = SortedKeys((pause.due_at, id) for id, pause in self.pauses.items())
         self.workers_in = SortedKeys((worker.pool, id) for id, worker in self.workers.items())
         self.line = SortedKeys(place_in_line(job) for job in self.jobs.values())
+        self.over = SortedKeys((one.ended_at, id) for id, one in self.tasks.items() if one.over)
+        places = map(_away_place, self.workers.values())
+        self.away = SortedKeys(place for place in places if place is not None)
 
     def put_pool(self, pool: Pool) -> Iterable[Key]:
         """Keep a pool."""
@@ -108,6 +118,7 @@ class State(People):
         """Keep a worker."""
         known = self.workers.get(worker.id)
         self.workers_in.swap((known.pool, known.id) if known else None, (worker.pool, worker.id))
+        self.away.swap(_away_place(known), _away_place(worker))
         self.workers[worker.id] = worker
         self.index.put_worker(worker)
         yield "workers", worker.id
@@ -182,6 +193,11 @@ class State(People):
         if name not in self.pools:
             yield from self.put_pool(Pool(name=name))
         yield "pools", name
+
+
+def _away_place(worker: Worker | None) -> tuple[float, str] | None:
+    until = worker.known_until if worker is not None else None
+    return (until, worker.id) if worker is not None and until is not None else None
 
 
 def place_in_line(job: Job) -> tuple[str, int, Decimal, float, str, int]:

@@ -84,8 +84,8 @@ def _created(state: State, event: searcher.ExperimentCreated) -> Iterable[Key]:
         yield "request_keys", event.request_key
     if not event.unmanaged:
         seed = event.config["reproducibility"]["experiment_seed"]
-        search = start(event.config["searcher"], event.config["hyperparameters"], seed)
-        state.searches[id], operations = search
+        searched = event.config["searcher"], event.config["hyperparameters"]
+        state.searches[id], operations = start(*searched, seed, event.method_version)
         yield from _take(state, id, operations)
 
 
@@ -198,8 +198,8 @@ def _deleting(state: State, event: searcher.ExperimentDeleting) -> Iterable[Key]
 
 
 def _emptied(state: State, event: checkpoints.ExperimentEmptied) -> Iterable[Key]:
-    known = state.experiments[event.experiment_id]
-    if known.state != "DELETING":
+    known = state.experiments.get(event.experiment_id)
+    if known is None or known.state != "DELETING":
         return ()
     return state.put_experiment(replace(known, emptied=event.emptied, reason=event.reason))
 
@@ -212,8 +212,8 @@ def _trials_deleted(state: State, event: searcher.TrialsDeleted) -> Iterable[Key
 
 def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     known = state.experiments[event.experiment_id]
-    yield from state.put_experiment(replace(known, state=event.state, reason=event.reason))
     if event.state != "DELETED":
+        yield from state.put_experiment(replace(known, state=event.state, reason=event.reason))
         return
     state.searches.pop(known.id, None)
     yield "searches", known.id
@@ -225,6 +225,7 @@ def _deleted(state: State, event: searcher.ExperimentDeleted) -> Iterable[Key]:
     # Old logs name all trials here.
     for trial_id in event.trial_ids:
         yield from state.drop_trial(trial_id)
+    yield from state.drop_experiment(known.id)
 
 
 def _trial_created(state: State, event: searcher.TrialCreated) -> Iterable[Key]:

@@ -13,7 +13,7 @@ from det_contracts.events.scheduler import Outcome
 from det_contracts.states import OVER, STOPPING, TERMINAL
 from det_contracts.states import State as Life
 from services.kit.authz.people import People
-from services.kit.once import Made
+from services.kit.once import Made, by_age
 from services.kit.quotas.limits import account_of
 from services.kit.quotas.usage import Usage
 from services.kit.rules import Key, derived
@@ -183,6 +183,8 @@ class State(People):
     open_tasks: dict[str, OpenTask] = field(default_factory=dict)
     standing: SortedKeys = derived()  # noqa: RUF009
     """(experiment, how it stands, trial): every trial, once."""
+    made_at: SortedKeys = derived()  # noqa: RUF009
+    """(when, request id): every creation"""
     due: SortedKeys = derived()  # noqa: RUF009
     """(due time, trial): every timer of a trial that runs on the cluster."""
     silences: SortedKeys = derived()  # noqa: RUF009
@@ -194,6 +196,7 @@ class State(People):
     """Jobs that have not ended: experiments and tasks, by their numbers."""
 
     def __post_init__(self) -> None:
+        self.made_at = by_age(self.creations)
         self.owed = Usage()
         for experiment in self.experiments.values():
             self.owe(experiment)
@@ -220,6 +223,12 @@ class State(People):
         self.owe(changed)
         self.experiments[changed.id] = changed
         yield "experiments", changed.id
+
+    def drop_experiment(self, id: int) -> Iterable[Key]:
+        """Forget an experiment, all of whose trials are forgotten."""
+        self._count("experiments", self.experiments.pop(id).state, -1)
+        self.owed.drop(id)
+        yield "experiments", id
 
     def owe(self, experiment: Experiment) -> None:
         """Count it among the jobs of whose it is, as long as it has not ended."""

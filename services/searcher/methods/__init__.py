@@ -1,5 +1,6 @@
 """Search methods: pure state machines that decide which trials exist and how far each trains."""
 
+from services.searcher.methods.choose import UnknownVersion, newest
 from services.searcher.methods.protocol import (
     Close,
     Create,
@@ -32,9 +33,11 @@ __all__ = [
     "TrialCreated",
     "TrialExitedEarly",
     "TrialProgress",
+    "UnknownVersion",
     "ValidateAfter",
     "ValidationCompleted",
     "breakdown",
+    "newest",
     "progress",
     "propose",
     "simulate",

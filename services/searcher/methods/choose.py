@@ -14,12 +14,43 @@ from services.searcher.methods.protocol import MethodError
 from services.searcher.methods.random import RandomSearch
 from services.searcher.methods.tpe import TpeSearch, tpe
 
+VERSIONS = {
+    "custom": 1,
+    "single": 1,
+    "random": 1,
+    "grid": 1,
+    "async_halving": 1,
+    "adaptive_asha": 1,
+    "tpe": 1,
+    "pbt": 1,
+}
+"""The newest version of what each method decides. Searches that began with an older one keep to it."""
+
 AnyMethod = CustomSearch | RandomSearch | GridSearch | AshaSearch | Tournament | TpeSearch | PbtSearch
 
 
-def choose(searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better: bool) -> AnyMethod:
-    """The method before its start. Raises `MethodError` for a name that is not known."""
+class UnknownVersion(Exception):
+    """A search began with a version of its method that only later releases have; the text says what to do."""
+
+
+def newest(searcher: Mapping[str, Any]) -> int:
+    """The version that a search of this configuration begins with today."""
+    return VERSIONS.get(searcher["name"], 1)
+
+
+def choose(
+    searcher: Mapping[str, Any], space: dict[str, Any], smaller_is_better: bool, version: int
+) -> AnyMethod:
+    """The method before its start, as it was in a version of it.
+
+    Raises `MethodError` for a name that is not known, `UnknownVersion` for a version of a later release.
+    """
     name = searcher["name"]
+    if version > newest(searcher):
+        raise UnknownVersion(
+            f"a search began with version {version} of the method '{name}', and this release has version "
+            f"{newest(searcher)}: run the searcher of the release that began it, or of a later one"
+        )
     if name == "custom":
         return CustomSearch()
     length = length_of(searcher["max_length"])

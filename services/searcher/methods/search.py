@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from services.searcher.methods.choose import AnyMethod, choose
+from services.searcher.methods.choose import AnyMethod, choose, newest
 from services.searcher.methods.custom import CustomSearch
 from services.searcher.methods.grid import GridSearch
 from services.searcher.methods.optuna_sampler import MISSING, is_installed
@@ -60,15 +60,19 @@ class Search(msgspec.Struct, frozen=True):
 Step = tuple[Search, tuple[Operation, ...]]
 
 
-def start(searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], seed: int) -> Step:
+def start(
+    searcher: Mapping[str, Any], hyperparameters: Mapping[str, Any], seed: int, version: int | None = None
+) -> Step:
     """Begin a search; `searcher` and `hyperparameters` are those of a completed configuration.
 
-    Raises `MethodError` for what cannot be searched.
+    `version` is that of the method, where the search began before; the newest where it is not given. Raises
+    `MethodError` for what cannot be searched, `UnknownVersion` for a version of a later release.
     """
     rng = Rng.seeded(seed)
     better = bool(searcher.get("smaller_is_better", True))
     try:
-        method, operations = choose(searcher, dict(hyperparameters), better).initial(rng)
+        made = choose(searcher, dict(hyperparameters), better, version or newest(searcher))
+        method, operations = made.initial(rng)
     except OverflowError:
         raise MethodError("divisor and rungs go beyond what a double can hold: lower one of them") from None
     return _asked(Search(method, rng.state(), better), (method, operations), rng)

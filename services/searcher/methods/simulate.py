@@ -53,13 +53,15 @@ def simulate(
     metric: Metric = random_metric,
     watch: Callable[[Search], None] | None = None,
     most_trials: int = MOST_TRIALS,
+    version: int | None = None,
 ) -> Simulation:
     """Play a search whose trials take turns in random order; `watch` sees each state, the first included.
+    `version` is that of the method; the newest where it is not given.
 
     Equal arguments give equal simulations. Raises `MethodError` when the search cannot start, makes
     more than `most_trials`, ends with work left, or stops asking before its end.
     """
-    search, operations = start(searcher, hyperparameters, seed)
+    search, operations = start(searcher, hyperparameters, seed, version)
     table = _Table(Rng.seeded(seed), metric, most_trials)
     while True:
         if watch is not None:

@@ -1,0 +1,35 @@
+"""What the scheduler need not know any more: tasks that ended, and workers that went, long ago."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from det_contracts.events.scheduler import TaskForgotten, WorkerForgotten
+from services.scheduler.domain import State
+from services.scheduler.domain.records import DAY_S, TASKS_KEPT_S
+
+
+def due(state: State) -> Iterable[float]:
+    """When the next one of each kind may be forgotten."""
+    for ended_at, _ in state.over.scan():
+        yield ended_at + TASKS_KEPT_S
+        break
+    for until, _ in _away(state.away.scan(), state):
+        yield until
+        break
+
+
+def forgotten(state: State, now: float) -> Iterator[TaskForgotten | WorkerForgotten]:
+    """All that may be forgotten by now, of each kind what has been over for longest first."""
+    for _, id in state.over.upto(now - TASKS_KEPT_S):
+        reason = f"it ended more than {TASKS_KEPT_S / DAY_S:.0f} days ago"
+        yield TaskForgotten(id, state.tasks[id].number, reason)
+    for until, id in _away(state.away.upto(now), state):
+        days = (until - state.workers[id].gone_at) / DAY_S
+        yield WorkerForgotten(id, f"it has been away for more than {days:.0f} days")
+
+
+def _away(found: Iterable[tuple[Any, ...]], state: State) -> Iterator[tuple[float, str]]:
+    """Without those that a run still has a share of."""
+    return ((until, id) for until, id in found if not state.index.held_on(id))
