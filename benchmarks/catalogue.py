@@ -26,6 +26,7 @@ from det_contracts.events import metrics, searcher
 from det_contracts.states import State as Ending
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
+from services.catalogue.newest import Newest
 from services.catalogue.store import project
 from services.gateway.asking.peers import Peers
 from services.gateway.http.server import application
@@ -142,8 +143,16 @@ class Saver:
     def watch(self, listener: Any) -> None:
         self.note = listener
 
-    async def reach(self, position: int) -> None:
+    async def reach(self, position: int, within_s: float = 0.0) -> None:
         return None
+
+    def stored(self, connection: Any) -> int:
+        return 0
+
+
+async def nothing_new() -> int:
+    """Where the log ends."""
+    return 0
 
 
 def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
@@ -152,9 +161,9 @@ def catalogue(filled: Filled, folder: Path) -> tuple[Catalogue, Any]:
     records = {("experiments", id): one for id, one in filled.state.experiments.items()}
     with database.engine.begin() as connection:
         project(connection, records, ())
-    runner: Any = SimpleNamespace(state=filled.state, positions={"CONTROL": 0})
     saver: Any = Saver()
-    return Catalogue(runner, saver, database), saver
+    runner: Any = SimpleNamespace(state=filled.state, positions={"CONTROL": 0}, reach=saver.reach)
+    return Catalogue(runner, saver, database, Newest(nothing_new)), saver
 
 
 async def client(found: Catalogue, folder: Path) -> httpx.AsyncClient:

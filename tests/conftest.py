@@ -12,6 +12,7 @@ pytest_plugins = [
     # First: others import it.
     "tests.fixtures.watchdog",
     "tests.fixtures.broker",
+    "tests.fixtures.gateways",
     "tests.fixtures.clusters",
     "tests.fixtures.durations",
     "tests.fixtures.fork_server",

@@ -8,24 +8,30 @@ from typing import TypeVar
 import sqlalchemy as sa
 
 from det_contracts import subjects
-from det_contracts.problems import not_found
+from det_contracts.problems import Refused, not_found
 from services.catalogue.columns.values import Columns
 from services.catalogue.domain import Checkpoint, Experiment, State, Submission, Trial
+from services.catalogue.newest import Newest
 from services.catalogue.waiting import Fact, Waiting
 from services.kit.database import Database
 from services.kit.runner import Runner
 from services.kit.saving import DatabaseSaver
 
 T = TypeVar("T")
+BEHIND_S = 5.0
+"""For so long an answer waits for a replica that is behind; then it shows what is known here."""
 
 
 class Catalogue:
     """The read side: `state` for records by id, `read` for lists."""
 
-    def __init__(self, runner: Runner[State], saver: DatabaseSaver, database: Database) -> None:
+    def __init__(
+        self, runner: Runner[State], saver: DatabaseSaver, database: Database, newest: Newest
+    ) -> None:
         self._runner = runner
         self._saver = saver
         self._database = database
+        self._newest = newest
         self.columns = Columns()
         self.waiting = Waiting(lambda: runner.state)
         saver.watch(self.columns.note)
@@ -41,6 +47,20 @@ class Catalogue:
         """Up to where CONTROL is folded."""
         return self._runner.positions[subjects.CONTROL]
 
+    async def catch_up(self) -> bool:
+        """Wait until records show all that anybody has been told by now, at whichever replica.
+
+        Returns whether they do. While the broker does not answer, nobody is told of anything new. A replica
+        that stays behind for `BEHIND_S`, as its page of health says, shows what it knows: how else would
+        anybody help it?
+        """
+        end = await self._newest.position()
+        try:
+            await self._runner.reach(end, within_s=BEHIND_S)
+        except Refused:
+            return False
+        return end > 0
+
     async def reach(self, position: int) -> None:
         """Wait until records and lists show CONTROL up to `position`; raises `Refused` after a while."""
         await self._saver.reach(position)
@@ -51,9 +71,12 @@ class Catalogue:
         await self._saver.reach(self.position)
 
     async def read(self, work: Callable[[sa.Connection], T]) -> T:
-        """Read lists, in a thread of the database; they show no less than the records do."""
+        """Read lists, in a thread of the database; they show no less than the records do, and no more."""
         await self._saver.reach(self.position)
-        return await self._database.read(work)
+        found, position = await self._database.read(lambda c: (work(c), self._saver.stored(c)))
+        # Another gateway that shares the database may be ahead.
+        await self._runner.reach(position)
+        return found
 
     async def until(self, fact: Fact) -> None:
         """Wait until a fact holds, looking whenever one of its records is folded."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
+from det_contracts import subjects
 from services.catalogue.catalogue import Catalogue
 from services.catalogue.domain import State, evolve
+from services.catalogue.newest import Newest
 from services.catalogue.rights import Directory
 from services.catalogue.store import empty, project
 from services.gateway.asking.peers import Peers
@@ -47,12 +50,20 @@ RULES = Rules(
 )
 
 
+async def end_of_log(parts: Parts) -> int:
+    """Where CONTROL ends; raises `OSError` at once where there is no connection, `OutcomeUnknown`."""
+    if not parts.connection.is_connected:
+        raise ConnectionError("the broker is away")
+    # Not of the archive, which would look for where the log begins.
+    return (await parts.stream.bounds(subjects.CONTROL))[1]
+
+
 async def serve_http(parts: Parts) -> None:
     """Listen once the whole log is folded, so that nothing is missing from the first answer."""
     settings = settings_of(parts, Settings)
     tls = server_context(settings)
     parts.starting = "writing what lists are read from"
-    catalogue = Catalogue(parts.runner, parts.saver, parts.database)
+    catalogue = Catalogue(parts.runner, parts.saver, parts.database, Newest(partial(end_of_log, parts)))
     live = Live(catalogue, parts.journal)
     parts.measures.read(live.readings)
     storage = default_storage(settings)

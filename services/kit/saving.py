@@ -201,8 +201,12 @@ class DatabaseSaver:
 
     async def _follow(self) -> None:
         """Let go of what another replica has written already."""
+        folded, positions = self._folded, dict(self._positions)
         stored = await self._database.read(self._snapshot.positions)
         self._events = [e for e in self._events if e.position > stored.get(e.stream, 0)]
+        if all(stored.get(stream, 0) >= position for stream, position in positions.items()):
+            self.saved = stored
+            self._kept.move(folded)
         self.behind.begin_again()
         self._room.set()
         await asyncio.sleep(SAVE_EVERY_S)
@@ -244,6 +248,10 @@ class DatabaseSaver:
         self._kept.move(folded)
         self._room.set()
         return True
+
+    def stored(self, connection: sa.Connection) -> int:
+        """Up to where tables and snapshot show CONTROL, whoever wrote them."""
+        return self._snapshot.positions(connection).get(subjects.CONTROL, 0)
 
     async def reach(self, position: int = 0, within_s: float = 30.0) -> None:
         """Wait until the read model shows all that is folded by now, and CONTROL up to `position`.

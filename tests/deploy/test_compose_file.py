@@ -80,7 +80,7 @@ def test_only_the_gateway_is_open_and_only_to_this_machine():
     wanted = {name for name, service in read_file().items() if "profiles" in service}
     assert all(port.startswith("127.0.0.1:") for ports in opened.values() for port in ports)
     assert {name: ports for name, ports in opened.items() if name not in wanted} == {
-        "gateway": ["127.0.0.1:8080:8080"]
+        "gateway": ["127.0.0.1:8080-8089:8080"]
     }
 
 

@@ -17,6 +17,7 @@ from det_contracts import codec, commands, queries, subjects
 from det_contracts.commands import Answer
 from det_contracts.problems import Refused
 from services.catalogue.catalogue import Catalogue
+from services.catalogue.newest import Newest
 from services.catalogue.store import project
 from services.checkpoints.app import RULES as CHECKPOINTS
 from services.gateway.app import RULES
@@ -134,7 +135,7 @@ class Harness:
         self.peers.append = self.append
         self.peers.log = lambda: self.journal.streams["CONTROL"]
         self.peers.position = lambda: len(self.journal.streams["CONTROL"])
-        self.catalogue = Catalogue(self.runner, saver, self.database)
+        self.catalogue = Catalogue(self.runner, saver, self.database, Newest(self._end_of_log))
         live = Live(self.catalogue, self.journal)
         saver.watch(live.note)
         self.conditions, self.signs = Conditions("gateway"), Signs()
@@ -164,6 +165,9 @@ class Harness:
         self._intake = None if replica_of else self.loop.create_task(self.relay.run())
         self.run(self.runner.ready.wait())
         self.settle()
+
+    async def _end_of_log(self) -> int:
+        return (await self.journal.bounds(subjects.CONTROL))[1]
 
     def run(self, work: Any) -> Any:
         async def bounded() -> Any:

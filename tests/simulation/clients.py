@@ -123,9 +123,10 @@ async def change(client, gateway):
 async def read(client, gateway):
     """One record, by a client that may bring the position that it has seen elsewhere."""
     registers, chance, floor = client.world.registers, client.chance, gateway.floor
-    if chance.random() < 0.5:
-        floor = max(floor, client.position)
-        await gateway.catalogue.reach(client.position)
+    told = max(one.floor for one in client.world.of("gateway"))
+    # As the door does; a gateway that is out of touch or far behind says so.
+    if await gateway.catalogue.catch_up():
+        floor = told
     kind = chance.choice(("workspace", "state", "name"))
     known = registers.keys(kind)
     if not known:

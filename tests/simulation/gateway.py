@@ -5,23 +5,24 @@ from det_contracts.commands import Answer
 from det_contracts.problems import unavailable
 from det_contracts.queries import LogPage
 from services.catalogue.catalogue import Catalogue
+from services.catalogue.newest import Newest
 from services.gateway.app import RULES
 from services.gateway.asking.follow import Following
 from services.gateway.asking.peers import Peers
 from services.gateway.asking.tails import LINES_PER_MESSAGE, Fresh, Tails
 from services.gateway.live import Live
 from tests.simulation.replica import QUIET, Replica
-from tests.simulation.shelf import Shelf, ShelfSaver
+from tests.simulation.shelf import ShelfSaver
 
 __all__ = ["RULES", "Asks", "Gateway"]
 REBUILD_PATIENCE_S = 600.0
 
 
 class Gateway(Replica):
-    """A replica with a read side, and a database of its own."""
+    """A replica with a read side, and a database."""
 
-    def __init__(self, world, number):
-        super().__init__(world, world.rules["gateway"], number, Shelf(world.chance))
+    def __init__(self, world, number, shelf):
+        super().__init__(world, world.rules["gateway"], number, shelf)
         self.serves = False
         self.visitors = {}
         self.floor = 0
@@ -42,9 +43,12 @@ class Gateway(Replica):
 
     end = crash
 
+    async def _end_of_log(self):
+        return (await self.line.bounds(subjects.CONTROL))[1]
+
     async def beside(self, parts):
         """As `services.gateway.app.serve_http` begins."""
-        self.catalogue = Catalogue(parts.runner, parts.saver, parts.database)
+        self.catalogue = Catalogue(parts.runner, parts.saver, parts.database, Newest(self._end_of_log))
         self.live = Live(self.catalogue, parts.journal)
         self.peers = Peers(Asks(self._world), self.catalogue)
         self.following = Following(self.peers, Tails(parts.journal, self.catalogue))
@@ -62,6 +66,7 @@ class Gateway(Replica):
             "followers": len(self.following.tails),
             "readers": len(self.following.tails._readers),
             "asking": self.saver._asking,
+            "questions": len(self.catalogue._newest._next),
             "reads": len(self.saver._known._marks) + len(self.saver._kept._marks),
         }
         return {what: count for what, count in kept.items() if count}

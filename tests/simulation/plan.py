@@ -31,6 +31,8 @@ class Plan:
     steps: int = 300
     limits: Limits = USUAL
     gateways: int = 0
+    share: bool = False
+    """Whether all gateways write to one database."""
     intakes: int = 1
 
     def chance(self, name):
@@ -58,6 +60,7 @@ def plan_of(seed, off=(), steps=300):
         user_every_s=chance.choice((3.0, 8.0, 20.0)),
         step_s=chance.choice((1.0, 1.0, 4.0)),
         steps=steps,
+        share=random.Random(f"{seed}/share").random() < 0.5,
         gateways=0 if "gateway" in off else random.Random(f"{seed}/gateway").choice((0, 0, 0, 1, 2)),
         intakes=1 if "intake" in off else random.Random(f"{seed}/intake").choice((1, 2, 3)),
         limits=USUAL if "limits" in off else random.Random(f"{seed}/limits").choice(ALL),

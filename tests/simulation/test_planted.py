@@ -7,6 +7,7 @@ import pytest
 
 from det_contracts import subjects
 from det_contracts.events import scheduler, searcher, trial
+from services.catalogue.catalogue import Catalogue
 from services.intake.relay import Relay
 from services.kit.awake import Awake
 from services.kit.log import Fence
@@ -136,7 +137,17 @@ def beyond_quotas(patch):
     patch.setattr(limits, "used", lambda state, usage, holders=None: dict.fromkeys(state.quotas, 0))
 
 
+def shown_before_it_is_read(patch):
+    """A gateway asks where the log ends, and answers before it has read so far."""
+
+    async def hasty(self):
+        return await self._newest.position() > 0
+
+    patch.setattr(Catalogue, "catch_up", hasty)
+
+
 PLANTED = [
+    (shown_before_it_is_read, "reads follow what was answered", ()),
     (beyond_quotas, "keeps_to_quotas", ()),
     (taken_over_without_a_look, "admitted_once_and_in_order", ()),
     (dropped_fence, None, ()),

@@ -110,7 +110,12 @@ class World:
         if owner == subjects.INTAKE:
             return [Intake(self, number) for number in range(self.plan.intakes)]
         if owner == "gateway":
-            return [Gateway(self, number) for number in range(self.plan.gateways)]
+            # Each has a database of its own, or all of them share one.
+            one = Shelf(self.chance)
+            return [
+                Gateway(self, number, one if self.plan.share else Shelf(self.chance))
+                for number in range(self.plan.gateways)
+            ]
         shelf, count = Shelf(self.chance), 1 + (self.chance.random() < 0.5)
         return [Replica(self, self.rules[owner], number, shelf) for number in range(count)]
 
