@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from det_contracts.events.worker import AllocationExited, AllocationStarted, Slot
+from det_contracts.ids import container_id
 from services.kit.log import Log, NotConfirmed, TooLarge
 from worker import permanent, process
 from worker.briefing import share_of
@@ -159,11 +160,18 @@ class Run:
                 return
             await self._begin()
         if not self.order.started_at:
+            await self._greet()
             self._note(started_at=time.time())
         header = self.trace.started() if self.trace is not None else ""
         await self._state(AllocationStarted(self._worker, self.id), "started", header)
         if self.order.killed:
             await self._send_kill()
+
+    async def _greet(self) -> None:
+        """Begin the log of a trial by where it runs; nothing of its output is sent yet."""
+        if self.order.assigned.kind == "TRIAL":
+            where = f"(container {container_id(self.id, self._worker)}) on agent {self._worker}"
+            await self._shipper.say(0, "INFO", f"New trial runner in {where}")
 
     async def _begin(self) -> None:
         """Start what is laid out; raises `StartFailed`."""

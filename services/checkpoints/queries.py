@@ -41,7 +41,7 @@ def _row(state: State, checkpoint: Checkpoint) -> dict[str, Any]:
     found = validation_of(state, checkpoint)
     row: dict[str, Any] = msgspec.to_builtins(checkpoint)
     row["metric"] = found.metric if found else None
-    row["size_bytes"] = sum(checkpoint.resources.values())
+    row["size_bytes"] = checkpoint.size_bytes
     return row
 
 

@@ -51,12 +51,16 @@ def of(kind, events):
     return [e for e in events if isinstance(e, kind)]
 
 
+def trial_created():
+    return searcher.TrialCreated(
+        trial_id=1, experiment_id=1, request_id="r", task_id="1.r1", seed=0, hparams={}, reason="asked"
+    )
+
+
 @pytest.fixture
 def fold():
     fold = Fold(RULES)
-    made = searcher.TrialCreated(
-        trial_id=1, experiment_id=1, request_id="r", task_id="1.r1", seed=0, hparams={}, reason="asked"
-    )
+    made = trial_created()
     fold.given(
         created(1), made, stored("a", 1), stored("b", 2), searcher.ExperimentEnded(1, "COMPLETED", "done")
     )
@@ -80,6 +84,20 @@ def test_event_files_go_with_the_checkpoints(fold):
     decided = fold.given(task_ended(1)).decide()
     assert [type(e) for e in decided] == [checkpoints.DeletionFinished, checkpoints.ExperimentEmptied]
     assert of(checkpoints.ExperimentEmptied, decided)[0].emptied
+
+
+def test_without_a_checkpoint_a_storage_out_of_reach_keeps_no_experiment():
+    fold = Fold(RULES)
+    fold.given(
+        created(1), trial_created(), ran(), searcher.ExperimentEnded(1, "ERROR", "no storage"), DELETING
+    )
+    (asked,) = fold.decide()
+    assert (asked.uuids, asked.sweep) == ((), True)
+    for number in range(1, 1 + TRIES):
+        decided = fold.given(task_ended(number, "failed")).decide()
+    (emptied,) = of(checkpoints.ExperimentEmptied, decided)
+    assert emptied.emptied
+    assert "never had a checkpoint" in emptied.reason
 
 
 def test_event_files_go_also_when_there_is_no_checkpoint(fold):

@@ -54,7 +54,7 @@ def test_an_experiment_with_versions_cannot_be_emptied(fold):
 def test_files_go_and_the_rest_is_subject_to_retention(fold):
     (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann")).events
     assert (asked.uuids, asked.globs) == (("a",), ("*.pt",))
-    rule(fold, ListFiles(uuid="a", resources={}, task_id=asked.task_id))
+    rule(fold, ListFiles(uuid="a", resources={"b": 2}, task_id=asked.task_id))
     finished = of(checkpoints.DeletionFinished, fold.given(task_ended(1)).decide())
     assert [(one.deleted, one.globs) for one in finished] == [(True, ("*.pt",))]
     known = fold.state.checkpoints["a"]
@@ -80,8 +80,24 @@ def test_a_request_is_refused_whole(fold):
 
 def test_what_a_task_is_at_work_on_is_not_asked_for_again(fold):
     rule(fold, DeleteCheckpoints(uuids=("a",), globs=("*.pt",), user="ann"))
-    with pytest.raises(Refused, match="are being deleted just now"):
-        rule(fold, DeleteCheckpoints(uuids=("a",), user="ann"))
+    (whole,) = rule(fold, DeleteCheckpoints(uuids=("a",), user="ann")).events
+    assert whole.globs is None
+    fold.given(task_ended(1)).decide()
+    assert fold.state.checkpoints["a"].going, "the second task is still at work"
+    fold.given(task_ended(2)).decide()
+    assert (fold.state.checkpoints["a"].going, fold.state.checkpoints["a"].state) == (False, "DELETED")
+
+
+def test_of_what_is_removed_file_by_file_the_list_stays(fold):
+    (asked,) = rule(fold, DeleteCheckpoints(uuids=("a",), globs=("**/*",), user="ann")).events
+    rule(fold, ListFiles(uuid="a", resources={}, task_id=asked.task_id))
+    fold.given(task_ended(1)).decide()
+    known = fold.state.checkpoints["a"]
+    assert (known.state, known.going, known.resources, known.size_bytes) == ("DELETED", False, {"a": 7}, 0)
+    assert fold.state.tallies["DELETED"].size_bytes == 0
+
+
+def test_what_is_deleted_as_a_whole_is_not_asked_for_again(fold):
     rule(fold, DeleteCheckpoints(uuids=("b",), user="ann"))
     assert rule(fold, DeleteCheckpoints(uuids=("b",), user="ann")).events == []
 

@@ -137,6 +137,19 @@ def test_files_go_and_what_is_left_is_told_by_the_task(stored):
     assert (known.state, known.going) == ("PARTIALLY_DELETED", False)
 
 
+def test_of_what_is_removed_file_by_file_the_list_stays(stored):
+    files = stored.get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]["resources"]
+    stored.post("/api/v1/checkpoints/rm", {"checkpointUuids": [UUID], "checkpointGlobs": ["**/*"]})
+    tell(stored, "1.gc-1.1", {})
+    gone = checkpoints.DeletionFinished(
+        task_id="1.gc-1", experiment_id=1, uuids=(UUID,), deleted=True, reason="", globs=("**/*",)
+    )
+    one = stored.given(gone).get(f"/api/v1/checkpoints/{UUID}")["checkpoint"]
+    assert (one["state"], one["resources"]) == ("STATE_DELETED", files)
+    experiment = stored.get("/api/v1/experiments/1")["experiment"]
+    assert (experiment["checkpointSize"], experiment["checkpointCount"]) == ("0", 0)
+
+
 def test_people_do_not_tell_what_is_left(stored):
     body = {"checkpoints": [{"uuid": UUID, "resources": {}}]}
     assert "only a task" in stored.refused(403, "PATCH", "/api/v1/checkpoints", body)

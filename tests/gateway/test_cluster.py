@@ -142,7 +142,9 @@ def test_a_deletion_task_is_a_task_too(busy):
         reason="w-1 is here",
     )
     asked = checkpoints.DeletionRequested(task_id="1.gc-1", experiment_id=1, uuids=(), reason="retention")
-    busy.given(asked, gone, worker.AllocationStarted("w-1", "1.gc-1.1"))
+    # From the request on: clients wait for it to come and go.
+    assert busy.given(asked).get("/tasks")["1.gc-1.1"]["name"] == "Checkpoint GC (Experiment 1)"
+    busy.given(gone, worker.AllocationStarted("w-1", "1.gc-1.1"))
     assert busy.get("/tasks")["1.gc-1.1"]["name"] == "Checkpoint GC (Experiment 1)"
     assert busy.get("/api/v1/tasks/1.gc-1")["task"]["taskType"] == "TASK_TYPE_CHECKPOINT_GC"
     (pool,) = busy.get("/api/v1/resource-pools")["resourcePools"]

@@ -82,10 +82,22 @@ def test_early_exits_and_progress_are_told(custom):
     assert events(custom) == [
         (2, "trial_created"),
         (3, "trial_created"),
+        (4, "trial_progress"),
+        (5, "trial_progress"),
         (6, "trial_progress"),
         (7, "trial_exited_early"),
         (8, "trial_closed"),
     ]
+
+
+def test_of_progress_that_nobody_reads_the_newest_stays(custom, monkeypatch):
+    monkeypatch.setattr("services.searcher.methods.custom.MANY", 10)
+    post(custom, 1, A, B, TrainTo("a", 500), TrainTo("b", 500))
+    for units in range(100):
+        custom.told(trial.Progressed(1, 1, float(units)))
+    found = events(custom)
+    assert len(found) == 10
+    assert found[-1] == (103, "trial_progress")
 
 
 def test_work_for_a_trial_that_ended_meanwhile_is_dropped(custom):

@@ -13,8 +13,10 @@ from det_contracts import codec, subjects
 from det_contracts.events import Decision
 from det_contracts.events.scheduler import AllocationAssigned, Part, WorkerLost
 from det_contracts.events.worker import AllocationExited, AllocationStarted, WorkerLeft, WorkerRegistered
+from det_contracts.ids import container_id
 from det_contracts.news import Holder
 from det_contracts.orders import Briefing, Gang, Standing, WorkerOrders
+from det_contracts.reports import LogBatch
 from services.kit.log import Draft
 from services.kit.log_memory import MemoryLog
 from tests.fixtures.intake import admitting
@@ -235,6 +237,19 @@ def test_what_ends_with_its_worker_has_not_failed(host):
     assert isinstance(left[-1], WorkerLeft)
     assert [e for e in after if isinstance(e, WorkerRegistered)][-1].running == ()
     assert not exited(after)
+
+
+@pytest.mark.live
+def test_the_log_of_a_trial_begins_with_where_it_runs(host):
+    folder = host.order("first", (0,))
+    order = host.orders.get("first")
+    host.orders.keep(msgspec.structs.replace(order, started_at=0.0))
+    process.prepare(folder, ["echo", "a line"], folder, {"PATH": os.environ["PATH"]})
+    asyncio.run(host.work_until(exited))
+    batches = [msgspec.json.decode(m.body, type=LogBatch) for m in host.log.streams[subjects.LOGS]]
+    lines = [line.text for batch in batches for line in batch.lines]
+    where = f"(container {container_id('first', 'w')}) on agent w"
+    assert lines == [f"New trial runner in {where}", "a line"]
 
 
 @pytest.mark.live

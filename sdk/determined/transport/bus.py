@@ -23,6 +23,7 @@ from det_contracts.commands import Answer
 from det_contracts.events import trial
 from det_contracts.reports import ReportBatch
 from determined._info import ClusterInfo, info_directory
+from determined.transport.budget import Budget
 from determined.transport.bus_thread import HURRY_S, BusThread
 from determined.transport.leaving import exit_patience, lost
 from determined.transport.newest import Newest
@@ -34,6 +35,8 @@ from determined.transport.waiting import TOLD_EVERY_S, Patience, wait_for
 logger = logging.getLogger("determined.transport")
 
 PROGRESS_EVERY_S = 1.0
+PROGRESS_AT_ONCE, PROGRESS_PER_S = 1000, 20.0
+"""Reports of progress that a custom search hears one by one: so many, and so many more every second."""
 FIRST_ANSWER_S = 5.0
 MARGIN_S = 5.0
 """For an answer that was given at the last moment to arrive."""
@@ -78,6 +81,10 @@ class BusTransport:
         self._preempted = False
         self._refusals: deque[str] = deque()
         self._progressed_at = 0.0
+        self._each_progress = (
+            Budget(PROGRESS_AT_ONCE, PROGRESS_PER_S) if config.get("name") == "custom" else None
+        )
+        """A search method of the user's own hears of all, but from a script that tells it all the time."""
         self._acknowledged = False
         self._started = self._closed = False
         self._exit_patience_s = exit_patience()
@@ -271,11 +278,15 @@ class BusTransport:
         )
 
     def progress(self, units: float) -> None:
-        """Thinned out: at most one a second goes into the log."""
-        now = time.monotonic()
+        """Thinned out: at most one a second goes into the log. A custom search hears each."""
+        now, told = time.monotonic(), trial.Progressed(self._trial, self._run, units)
+        if self._each_progress is not None and self._each_progress.spend(now):
+            self._progressed_at = now
+            self._put(told, "the progress")
+            return
         if now - self._progressed_at >= PROGRESS_EVERY_S:
             self._progressed_at = now
-            self._progress.tell(trial.Progressed(self._trial, self._run, units))
+            self._progress.tell(told)
 
     # -- facts
 

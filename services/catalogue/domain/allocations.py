@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts import ids
 from det_contracts.envelope import Recorded
-from det_contracts.events import gateway, scheduler, searcher, worker
+from det_contracts.events import checkpoints, gateway, scheduler, searcher, worker
 from det_contracts.states import later
 from services.catalogue.domain.keeping import (
     close_allocation,
@@ -146,6 +146,26 @@ def task_forgotten(state: State, recorded: Recorded) -> Iterable[Key]:
         yield "tasks", id
 
 
+def deletion_opened(state: State, recorded: Recorded) -> Iterable[Key]:
+    """A task shall delete checkpoints: it is listed while it waits, too."""
+    event: checkpoints.DeletionRequested = recorded.event
+    yield from open_allocation(
+        state,
+        Allocation(
+            id=ids.allocation_id(event.task_id, 1),
+            task_id=event.task_id,
+            kind="CHECKPOINT_GC",
+            experiment_id=event.experiment_id,
+            trial_id=None,
+            run=1,
+            slots=0,
+            pool=event.pool,
+            priority=0,
+            requested_at=recorded.at,
+        ),
+    )
+
+
 def served(state: State, recorded: Recorded) -> Iterable[Key]:
     """A task answers HTTP."""
     event: gateway.Served = recorded.event
@@ -156,7 +176,7 @@ def served(state: State, recorded: Recorded) -> Iterable[Key]:
 
 
 def assigned(state: State, recorded: Recorded) -> Iterable[Key]:
-    """Slots are held. A deletion task is heard of here first."""
+    """Slots are held."""
     event: scheduler.AllocationAssigned = recorded.event
     if event.allocation_id not in state.allocations:
         yield from open_allocation(

@@ -8,6 +8,7 @@ import msgspec
 
 from det_contracts.envelope import Recorded
 from det_contracts.events import checkpoints, metrics, trial
+from services.catalogue.domain.allocations import deletion_opened
 from services.catalogue.domain.keeping import (
     drop_validation,
     put_checkpoint,
@@ -136,6 +137,7 @@ def going(state: State, recorded: Recorded) -> Iterable[Key]:
     for uuid in event.uuids:
         if uuid in state.checkpoints:
             yield from put_checkpoint(state, replace(state.checkpoints[uuid], going=True))
+    yield from deletion_opened(state, recorded)
 
 
 def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
@@ -143,7 +145,10 @@ def deleted(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.DeletionFinished = recorded.event
     for uuid in event.uuids:
         known = state.checkpoints.get(uuid)
-        if known is None or known.state == "DELETED":
+        if known is None:
+            continue
+        if known.state == "DELETED":
+            yield from put_checkpoint(state, replace(known, going=False))
             continue
         if not event.deleted or event.globs is not None:
             yield from put_checkpoint(state, replace(known, going=False))
@@ -165,6 +170,10 @@ def files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.FilesListed = recorded.event
     known = state.checkpoints.get(event.uuid)
     if known is None or known.state == "DELETED":
+        return
+    if known.resources and not event.resources:
+        yield from put_checkpoint(state, replace(known, state="DELETED"))
+        yield from _weigh(state, state.trials[known.trial_id], -1, -sum(known.resources.values()))
         return
     gone = any(path not in event.resources for path in known.resources)
     partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state

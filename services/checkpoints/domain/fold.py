@@ -218,7 +218,9 @@ def _deletion_finished(state: State, recorded: Recorded) -> Iterable[Key]:
         # What retention let go and is gone calls for nothing more.
         yield "experiments", event.experiment_id
     for uuid in event.uuids:
-        known = replace(state.checkpoints[uuid], going=False, reason=event.reason)
+        known = state.checkpoints[uuid]
+        # Another task may have been asked while this one was at work: until that is over, it goes on going.
+        known = replace(known, going=known.going and known.task != event.task_id, reason=event.reason)
         if event.deleted and event.globs is None:
             known = replace(known, state="DELETED", resources={})
         elif event.deleted:
@@ -232,6 +234,10 @@ def _files_listed(state: State, recorded: Recorded) -> Iterable[Key]:
     event: checkpoints.FilesListed = recorded.event
     known = state.checkpoints.get(event.uuid)
     if known is None or known.state == "DELETED":
+        return
+    if known.resources and not event.resources:
+        # What it had stays on record, as clients of Determined expect.
+        yield from state.put_checkpoint(replace(known, state="DELETED"))
         return
     gone = any(path not in event.resources for path in known.resources)
     partly: CheckpointState = "PARTIALLY_DELETED" if gone else known.state

@@ -94,6 +94,11 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     versions: int = 0
     """Of models, that it is."""
 
+    @property
+    def size_bytes(self) -> int:
+        """What lies in the storage: nothing of a deleted one, whose list of files may stay on record."""
+        return 0 if self.state == "DELETED" else sum(self.resources.values())
+
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     """A task that deletes checkpoints, until its end is stated."""
@@ -264,14 +269,13 @@ class State(People):
     def _weigh(self, one: Checkpoint | None, sign: int) -> Iterable[Key]:
         if one is not None:
             tally = self.tallies.get(one.state, Tally())
-            size = sum(one.resources.values())
+            size = one.size_bytes
             self._owe(one, sign)
             self.tallies[one.state] = Tally(tally.count + sign, tally.size_bytes + sign * size)
             yield "tallies", one.state
 
     def _owe(self, one: Checkpoint, sign: int) -> None:
-        size = sum(one.resources.values())
-        self.owed.add(one.experiment_id, account_of(self, one.experiment_id), sign * size)
+        self.owed.add(one.experiment_id, account_of(self, one.experiment_id), sign * one.size_bytes)
 
     def put_validation(self, trial_id: int, steps: int, validation: Validation) -> Iterable[Key]:
         """Keep a trial's validation at some number of steps."""

@@ -28,6 +28,8 @@ from services.searcher.methods.table import Table
 TRIAL_SEED = 42
 LONGEST_RUN = 256
 """Events of the queue that are copied together."""
+MANY = 5000
+"""Events that wait before a trial's newest progress takes the place of the one before."""
 Told = tuple["CustomSearch", list[Operation]]
 
 
@@ -84,6 +86,9 @@ class Queue(msgspec.Struct, frozen=True, array_like=True):
         run = self._run_of(id)
         return run >= 0 and any(one.id == id for one in self.runs[run])
 
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
     def __iter__(self) -> Iterator[Queued]:
         return chain.from_iterable(self.runs)
 
@@ -102,10 +107,10 @@ class CustomSearch(msgspec.Struct, frozen=True, tag="custom"):
     """By trial, the id of the last event about its progress, which may have been answered."""
 
     def tell(self, event: Event | InitialOperations) -> CustomSearch:
-        """Queue an event. Of a trial's progress only the newest waits, or a slow client would drown in it."""
+        """Queue an event. Where many wait, of a trial's progress only the newest does."""
         id, queue, progressed = self.last_id + 1, self.queue, self.progressed
         if isinstance(event, TrialProgress):
-            if event.request_id in progressed:
+            if len(queue) >= MANY and event.request_id in progressed:
                 queue = queue.without(progressed[event.request_id])
             progressed = progressed.put(event.request_id, id)
         queue = queue.put(Queued(id, event))

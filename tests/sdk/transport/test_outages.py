@@ -116,15 +116,20 @@ class Thread(BusThread):
         await asyncio.Event().wait()
 
 
+def made(searcher):
+    own = TrialInfo(TRIAL, 3, 1, {}, {"searcher": searcher}, 0, RUN, False)
+    info = ClusterInfo("http://x", "c", "a", [0], "3.t", "3.t.1", "s", "TRIAL", trial_info=own)
+    transport = BusTransport(info, Thread())
+    transport.start()
+    return transport
+
+
 @pytest.fixture
 def transport():
-    own = TrialInfo(TRIAL, 3, 1, {}, {"searcher": {"metric": "loss"}}, 0, RUN, False)
-    info = ClusterInfo("http://x", "c", "a", [0], "3.t", "3.t.1", "s", "TRIAL", trial_info=own)
-    made = BusTransport(info, Thread())
-    made.start()
-    yield made
-    made._thread.cluster.away = False
-    made.close()
+    transport = made({"metric": "loss"})
+    yield transport
+    transport._thread.cluster.away = False
+    transport.close()
 
 
 @pytest.fixture
@@ -207,6 +212,24 @@ def test_of_progress_and_status_in_an_outage_only_the_last_word_is_kept(transpor
     )
     assert len(cluster.facts(trial.Progressed)) <= 2
     assert len(cluster.facts(trial.StatusSet)) <= 2
+
+
+def test_a_custom_search_hears_of_each_progress_as_far_as_a_script_can_mean_it(monkeypatch):
+    monkeypatch.setattr(bus, "PROGRESS_AT_ONCE", 5)
+    monkeypatch.setattr(bus, "PROGRESS_PER_S", 0.0)
+    transport = made({"name": "custom", "metric": "loss"})
+    for done in range(1, 51):
+        transport.progress(float(done))
+    cluster = transport._thread.cluster
+    cluster.away = False
+    wait_for(lambda: len(cluster.facts(trial.Progressed)) >= 5, 60, "the progress")
+    transport.complete(1, 11, 0.5)
+    transport.close()
+    told = [one.units for one in cluster.facts(trial.Progressed)]
+    assert told[:5] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert len(told) <= 6, "beyond that it is thinned out"
+    kinds = [type(codec.decode(body, 0).event) for subject, body in cluster.stored if "witness" in subject]
+    assert trial.OperationCompleted in kinds[5:], "in the order in which the script said it"
 
 
 def test_facts_of_an_outage_arrive_in_order_behind_the_reports_before_them(transport, waits):
