@@ -418,6 +418,8 @@ class SetWorkspace(Creation, frozen=True, kw_only=True, tag="set_workspace"):
     archived: bool | msgspec.UnsetType = msgspec.UNSET
     pinned: bool | msgspec.UnsetType = msgspec.UNSET
     """By the user who asks."""
+    checkpoint_storage: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    agent_user: AgentUser | msgspec.UnsetType | None = msgspec.UNSET
     user: str
 
 

@@ -87,8 +87,8 @@ async def serve_http(parts: Parts) -> None:
         tracer=parts.tracer,
         disks=watched,
     )
-    # A provider that cannot be used is told at the start.
-    _ = backend.provider
+    # What cannot be used is told at the start.
+    _ = backend.provider, backend.task_defaults
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
     parts.starting = "giving the first users a password"

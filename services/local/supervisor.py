@@ -120,7 +120,7 @@ class Cluster:
             found |= self._gateway()
         if name == "scheduler":
             found["STEADFAST_TASK_KEY"] = str(self.home.secret("task-key"))
-        if name == "scheduler" and plan.pools_file:
+        if name in ("gateway", "scheduler") and plan.pools_file:
             found["STEADFAST_POOLS"] = plan.pools_file
         if name not in self.services:
             found |= self._worker(name)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from det_contracts.events.gateway import ProjectSet, WorkspaceSet
+from det_contracts.events.gateway import AgentUser, ProjectSet, WorkspaceSet
 from det_contracts.problems import not_found, precondition
+from services.people import users
 from services.people.domain.state import People
 
 FIRST = 1
@@ -36,6 +37,14 @@ def workspace(state: People, id: int) -> WorkspaceSet:
     if found is None:
         raise not_found("workspace", id)
     return found
+
+
+def agent_user_of(state: People, workspace_id: int, username: str) -> AgentUser | None:
+    """Who a user's tasks run as on hosts: whom the workspace names, else whom the user is linked with."""
+    known = state.workspaces.get(workspace_id)
+    if known is not None and known.agent_user is not None:
+        return known.agent_user
+    return users.agent_user_of(state, username)
 
 
 def project(state: People, id: int) -> ProjectSet:

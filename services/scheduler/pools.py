@@ -27,6 +27,8 @@ _ON_LOST = ("on_lost", "fence_after_s")
 _POOL_FIELDS = {"pool_name", "description", "scheduler", "max_aux_containers_per_agent", *_ON_LOST}
 LEAST_FENCE_S = 10.0
 """A worker tells every other second that it is in touch, and may need some more to connect again."""
+_TASKS = "task_container_defaults"
+"""The gateway's, which completes configurations with them."""
 _OLD_NAME = "max_cpu_containers_per_agent"
 _SCHEDULER_FIELDS = {"type", "fitting_policy", "allow_heterogeneous_fits", "preemption", "default_priority"}
 
@@ -46,7 +48,7 @@ def read_pools(path: Path) -> ConfigurePools:
 
 
 def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
-    problems += _unknown("", found, {"resource_pools", "scheduler"})
+    problems += _unknown("", found, {"resource_pools", "scheduler", _TASKS})
     pools: dict[str, PoolSettings] = {}
     descriptions: dict[str, str] = {}
     listed = found.get("resource_pools") or [{"pool_name": "default"}]
@@ -56,7 +58,7 @@ def _pools(found: Mapping[str, Any], problems: list[str]) -> ConfigurePools:
     for number, pool in enumerate(listed):
         at = f"resource_pools[{number}]"
         name = pool.get("pool_name") or ""
-        problems += _unknown(f"{at}.", pool, {*_POOL_FIELDS, _OLD_NAME})
+        problems += _unknown(f"{at}.", pool, {*_POOL_FIELDS, _OLD_NAME, _TASKS})
         problems += _bad_name(at, name, pools)
         scheduler = pool.get("scheduler") or found.get("scheduler") or {}
         aux = pool.get("max_aux_containers_per_agent", pool.get(_OLD_NAME))

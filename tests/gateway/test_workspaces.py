@@ -209,16 +209,3 @@ def test_a_workspace_of_a_thousand_projects_goes_at_once(filed):
     assert [w["id"] for w in filed.get("/api/v1/workspaces")["workspaces"]] == [1]
     assert filed.send("GET", "/api/v1/projects/1000").status_code == 404
     assert filed.post("/api/v1/workspaces", {"name": "Vision"})["workspace"]["name"] == "Vision"
-
-
-@pytest.mark.parametrize(
-    ("extra", "message"),
-    [
-        ({"checkpointStorageConfig": {"type": "shared_fs", "host_path": "/x"}}, "checkpointStorageConfig"),
-        ({"agentUserGroup": {"agentUid": 7}}, "agentUserGroup"),
-    ],
-)
-def test_what_workspaces_do_not_have_is_refused(gateway, extra, message):
-    assert message in gateway.refused(400, "POST", "/api/v1/workspaces", {"name": "w", **extra})
-    id = gateway.post("/api/v1/workspaces", {"name": "w"} | dict.fromkeys(extra))["workspace"]["id"]
-    assert message in gateway.refused(400, "PATCH", f"/api/v1/workspaces/{id}", extra)

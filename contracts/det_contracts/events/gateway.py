@@ -291,6 +291,10 @@ class WorkspaceSet(msgspec.Struct, frozen=True, kw_only=True):
     archived: bool = False
     pinned_by: tuple[str, ...] = ()
     """Users who want to see it first."""
+    checkpoint_storage: dict[str, Any] | None = None
+    """Of its experiments that name none; keys in it may be sealed."""
+    agent_user: AgentUser | None = None
+    """Who its tasks run as on the hosts of workers, whoever starts them."""
     reason: str
 
 

@@ -11,7 +11,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
-from det_contracts.events.gateway import TokenScope
+from det_contracts.events.gateway import AgentUser, TokenScope
 from det_contracts.problems import invalid
 
 Long = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
@@ -111,6 +111,16 @@ class AgentUserBody(Body):
     agent_gid: Long = 0
     agent_user: str = ""
     agent_group: str = ""
+
+
+def agent_user(told: AgentUserBody | None) -> AgentUser | None:
+    """As events have it."""
+    if told is None:
+        return None
+    return msgspec.convert(
+        {"uid": told.agent_uid, "gid": told.agent_gid, "user": told.agent_user, "group": told.agent_group},
+        AgentUser,
+    )
 
 
 class UserBody(Body):
@@ -224,22 +234,11 @@ class AssignmentsBody(Body):
 
 
 class WorkspaceBody(Body):
-    """POST /workspaces, PATCH /workspaces/{id}"""
+    """POST /workspaces, PATCH /workspaces/{id}: what is given is changed, what is empty taken away."""
 
     name: str | None = None
     checkpoint_storage_config: dict[str, Any] | None = None
     agent_user_group: AgentUserBody | None = None
-
-    def check(self) -> None:
-        """Raises `Refused` for what workspaces do not have here: in silence it would be missed late."""
-        if self.checkpoint_storage_config:
-            raise invalid(
-                "checkpointStorageConfig: workspaces have no storage of their own here, "
-                "name it in a template that the workspace's experiments use"
-            )
-        given = self.agent_user_group
-        if given is not None and given != AgentUserBody():
-            raise invalid("agentUserGroup: workspaces have none here, link users with agents instead")
 
 
 class NoteBody(Body):

@@ -45,6 +45,8 @@ class Workspace(TypedDict):
     numProjects: int
     numExperiments: int
     pinned: bool
+    checkpointStorageConfig: dict[str, Any] | None
+    agentUserGroup: AgentUser | None
 
 
 class Note(TypedDict):

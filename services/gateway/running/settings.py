@@ -64,6 +64,8 @@ class Settings(OidcSettings):
     """File with the key of tasks' tokens, as the scheduler has it. None: they cannot use the REST API."""
     sealing_key: Path | None = None
     """File with the key that secrets are sealed with in the log; workers have it, too. None: no sealing."""
+    pools: Path | None = None
+    """The file that names the resource pools: `task_container_defaults` are read from it."""
     blobs: str = ""
     """Where contexts are stored: an absolute directory, or s3://bucket[/prefix]."""
     reachable: str = ""

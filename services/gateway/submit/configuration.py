@@ -13,13 +13,14 @@ from det_contracts import expconf
 from det_contracts.problems import Refused, invalid
 from services.catalogue.domain import Checkpoint, State
 from services.gateway.running import yamlfile
+from services.gateway.submit import below
+from services.gateway.submit.below import DEFAULT_POOL
 from services.gateway.submit.jobs import COMPLETE, MERGE
 from services.gateway.submit.masked_text import masked_text
 
 if TYPE_CHECKING:
     from services.gateway.running.backend import Backend
 
-DEFAULT_POOL = "default"
 TEXT_LIMIT_BYTES = 1 << 20
 """Largest configuration text: it becomes part of an event, and the broker takes 8 MiB."""
 SMALL_BYTES = 4 << 10
@@ -35,18 +36,19 @@ async def complete(
     text: str,
     template: dict[str, Any] | None = None,
     *,
+    under: dict[str, Any] | None = None,
     unmanaged: bool = False,
 ) -> tuple[dict[str, Any], str]:
     """The completed configuration, and the text without its secrets; raises `Refused` (400) for faults.
 
-    `template` goes before the cluster's default `checkpoint_storage`. An unmanaged one needs nothing: it only
+    `template` goes before what is `under` it, as `below` gathers it. An unmanaged one needs nothing: it only
     describes what runs elsewhere. What is more than a little is read in another process.
     """
     if len(text) > TEXT_LIMIT_BYTES or len(text.encode()) > TEXT_LIMIT_BYTES:
         raise invalid(f"the configuration is larger than {TEXT_LIMIT_BYTES} bytes")
     given: dict[str, Any] = {
         "text": text,
-        "storage": backend.storage,
+        "under": under if under is not None else below.below(backend),
         "template": template,
         "unmanaged": unmanaged,
         "seed": int(time.time()),
@@ -68,7 +70,7 @@ def _is_small(text: str, template: dict[str, Any] | None) -> bool:
 
 def complete_here(
     text: str,
-    storage: dict[str, Any] | None,
+    under: dict[str, Any],
     template: dict[str, Any] | None,
     unmanaged: bool,
     seed: int,
@@ -80,7 +82,7 @@ def complete_here(
     except yamlfile.YamlProblem as error:
         raise invalid(f"the configuration cannot be read as YAML: {error}") from None
     defaults = [template] if template is not None else []
-    defaults += [{"checkpoint_storage": storage}] if storage is not None else []
+    defaults += below.defaults(under, written, template)
     if unmanaged and isinstance(written, dict) and not written.get("searcher"):
         defaults += [{"searcher": NO_SEARCH}]
     try:

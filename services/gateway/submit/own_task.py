@@ -11,7 +11,7 @@ from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import invalid, not_found
 from services.gateway.http.bodies import TaskBody
 from services.gateway.submit import secrets
-from services.gateway.submit.configuration import DEFAULT_POOL
+from services.gateway.submit.below import DEFAULT_POOL
 from services.people.commands.templates import template_id
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Wish(msgspec.Struct):
 def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
     """The configuration with its template and defaults; raises `Refused` (400) naming the field."""
     config = _merged(_template(body.template_name, backend), body.config)
+    config = with_task_defaults(config, backend)
     resources = config.setdefault("resources", {})
     if not isinstance(resources, dict):
         raise invalid("config.resources: a map is expected")
@@ -50,6 +51,21 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
     config = secrets.filled(config)
     name = str(config.get("description") or f"{TITLES[kind]}: {_title(config, kind)}")[:200]
     return Wish(name, config, slots or 0, pool, priority)
+
+
+def with_task_defaults(config: dict[str, Any], backend: Backend) -> dict[str, Any]:
+    """With what tasks of its pool have where it says nothing; variables of both, the task's own count."""
+    resources = config.get("resources")
+    pool = resources.get("resource_pool") if isinstance(resources, dict) else None
+    under = copy.deepcopy(backend.task_defaults.of(pool if isinstance(pool, str) and pool else DEFAULT_POOL))
+    if not under:
+        return config
+    found = _merged(under, config)
+    low = (under.get("environment") or {}).get("environment_variables")
+    own = (config.get("environment") or {}).get("environment_variables") or []
+    if low and isinstance(own, list):
+        found["environment"]["environment_variables"] = {kind: [*low[kind], *own] for kind in low}
+    return found
 
 
 def _template(name: str, backend: Backend) -> dict[str, Any]:

@@ -59,7 +59,11 @@ def filled(config: Mapping[str, Any], *known: Known, whose: str = "") -> dict[st
 
 
 def filled_from_parent(
-    backend: Backend, config: dict[str, Any], parent_id: int | None, user: str
+    backend: Backend,
+    config: dict[str, Any],
+    parent_id: int | None,
+    user: str,
+    workspace_storage: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The same, of an experiment that may be a fork of another one."""
     state = backend.catalogue.state
@@ -68,7 +72,12 @@ def filled_from_parent(
     if parent is not None and users.by_id_of(state, parent.user) == users.by_id_of(state, user):
         own = secrets_of(in_clear(state.submissions[parent.id].config, parent.user, backend.sealer))
     whose = parent.user if parent is not None and not own else ""
-    return filled(config, own, of_cluster(config, backend.storage), whose=whose)
+    places = [of_cluster(config, storage) for storage in (workspace_storage, backend.storage)]
+    return filled(config, own, *places, whose=whose)
+
+
+OF_WORKSPACES = "workspaces"
+"""For whom the keys of workspaces' storages are sealed: they serve whoever works there."""
 
 
 def of_template(name: str) -> str:

@@ -16,13 +16,13 @@ from services.catalogue.domain import State
 from services.gateway.http.bodies import ContextItem, CreateExperiment, read_body
 from services.gateway.http.spooled import spooled
 from services.gateway.running.backend import Backend
-from services.gateway.submit import archive, configuration, heavy, secrets
+from services.gateway.submit import archive, below, configuration, heavy, secrets
 from services.gateway.submit.jobs import READ
 from services.gateway.submit.probe import probe
 from services.kit.addresses import AddressRefused, check_keys
 from services.kit.disk_space import no_space
 from services.kit.reach import is_within, storage_folder
-from services.people import places, users
+from services.people import places
 from services.people.commands.templates import template_id
 
 if TYPE_CHECKING:
@@ -97,12 +97,16 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
         visit.see("template", wish.template)
     if wish.parent_id:
         visit.see("experiment", wish.parent_id)
+    state = backend.catalogue.state
+    under = below.below(backend, _workspace(wish, state), fixed=bool(wish.project_id))
     config, text = await configuration.complete(
-        backend, user, wish.config, _template(wish, backend), unmanaged=wish.unmanaged
+        backend, user, wish.config, _template(wish, backend), under=under, unmanaged=wish.unmanaged
     )
     state = backend.catalogue.state
-    config = secrets.filled_from_parent(backend, config, wish.parent_id, user)
     project_id = _project(wish, config, state)
+    workspace_id = places.project(state, project_id).workspace_id
+    own = below.storage_of(backend, workspace_id)
+    config = secrets.filled_from_parent(backend, config, wish.parent_id, user, own)
     visit.need("create", "project", project_id)
     visit.see("trial", *configuration.given(config, "source_trial_id"))
     visit.see("checkpoint", *configuration.given(config, "source_checkpoint_uuid"))
@@ -123,7 +127,7 @@ async def checked(visit: UserVisit, wish: CreateExperiment, code: Code) -> Check
         source_checkpoint=source,
         activate=wish.activate,
         unmanaged=wish.unmanaged,
-        agent_user=users.agent_user_of(state, user),
+        agent_user=places.agent_user_of(state, workspace_id, user),
     )
     warnings = configuration.warnings(config, state, notices) if not wish.unmanaged else []
     return Checked(command, warnings, notices)
@@ -162,6 +166,13 @@ async def _fit(backend: Backend, config: dict[str, Any]) -> list[str]:
             f"workspace id 1: {refusal.problem.message}"
         ) from None
     return [why] if why else []
+
+
+def _workspace(wish: CreateExperiment, state: State) -> int:
+    """Where it is filed, unless its configuration says otherwise; an unknown project is refused later."""
+    parent = state.experiments.get(wish.parent_id) if wish.parent_id else None
+    id = wish.project_id or (parent.project_id if parent is not None else places.FIRST)
+    return places.projects(state).get(id, places.PROJECT).workspace_id
 
 
 def _project(wish: CreateExperiment, config: dict[str, Any], state: State) -> int:

@@ -62,10 +62,14 @@ def _set_user(command: commands.SetUser) -> Iterable[Wish]:
 
 
 def _set_workspace(command: commands.SetWorkspace) -> Iterable[Wish]:
+    # Whom tasks run as on hosts is the administrators' affair, as it is for users.
+    if commands.given(command, "agent_user"):
+        yield Wish("administer_users")
     if command.workspace_id is None:
-        return (Wish("create_workspace"),)
-    changed = commands.given(command, "name", "archived")
-    return (Wish("control_workspace" if changed else "view", "workspace", command.workspace_id),)
+        yield Wish("create_workspace")
+        return
+    changed = commands.given(command, "name", "archived", "checkpoint_storage")
+    yield Wish("control_workspace" if changed else "view", "workspace", command.workspace_id)
 
 
 def _set_project(command: commands.SetProject) -> Iterable[Wish]:

@@ -27,6 +27,7 @@ from services.kit.rules import Call, Ruling
 from services.people import places
 from services.people.commands.quotas import without
 from services.people.commands.roles import of_maker, without_workspace
+from services.people.commands.users import check_agent_user
 from services.people.domain.state import People
 
 replace = msgspec.structs.replace
@@ -54,6 +55,13 @@ def set_workspace(state: People, command: SetWorkspace, call: Call) -> Ruling:
     if command.archived is not msgspec.UNSET and command.archived != known.archived:
         _may_change(id, "workspace")
         wanted = replace(wanted, archived=command.archived)
+    described = given(command, "checkpoint_storage", "agent_user")
+    if any(getattr(known, name) != value for name, value in described.items()):
+        _may_change(id, "workspace")
+        if known.archived and wanted.archived:
+            raise _archived(f"workspace {id} '{known.name}'")
+        check_agent_user(described.get("agent_user"))
+        wanted = replace(wanted, **described)
     if command.pinned is not msgspec.UNSET:
         others = tuple(user for user in known.pinned_by if user != command.user)
         wanted = replace(wanted, pinned_by=(*others, command.user) if command.pinned else others)

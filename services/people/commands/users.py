@@ -35,7 +35,7 @@ def set_user(state: People, command: SetUser, call: Call) -> Ruling:
         id = command.user_id
         known = users.described(users.by_id(state, id), f"changed by {command.user}")
     _check_shown_name(id, known.display_name, command.display_name)
-    _check_agent_user(command.agent_user)
+    check_agent_user(command.agent_user)
     wanted = _renamed(state, known, msgspec.structs.replace(known, **changes))
     keep_an_administrator(state, known, wanted)
     events: list[UserSet | PasswordSet] = [wanted] if wanted != known else []
@@ -65,7 +65,7 @@ def _check_shown_name(id: int, known: str, wanted: str | msgspec.UnsetType) -> N
         raise invalid(f"a display name may have at most {LONGEST_NAME} printable characters")
 
 
-def _check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
+def check_agent_user(wanted: AgentUser | msgspec.UnsetType | None) -> None:
     """Names and ids go together: tasks run as both."""
     if wanted is msgspec.UNSET or wanted is None:
         return

@@ -16,7 +16,7 @@ def user(one: User) -> dict[str, Any]:
         "username": one.username,
         "admin": one.admin,
         "active": one.active,
-        "agentUserGroup": _agent_user(one.agent_user),
+        "agentUserGroup": agent_user(one.agent_user),
         "displayName": one.display_name,
         "modifiedAt": instant(max(one.changed_at, one.password_at)),
         "remote": one.remote,
@@ -48,7 +48,8 @@ def access_token(one: AccessToken) -> dict[str, Any]:
     }
 
 
-def _agent_user(one: AgentUser | None) -> dict[str, Any] | None:
+def agent_user(one: AgentUser | None) -> dict[str, Any] | None:
+    """Who tasks run as on the hosts of workers."""
     if one is None:
         return None
     return {"agentUid": one.uid, "agentGid": one.gid, "agentUser": one.user, "agentGroup": one.group}

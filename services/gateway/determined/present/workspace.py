@@ -8,8 +8,10 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from det_contracts.events.gateway import Note, ProjectSet, WorkspaceSet
+from det_contracts.expconf import masked
 from det_contracts.states import TERMINAL
 from services.catalogue.domain import Experiment, State
+from services.gateway.determined.present.user import agent_user
 from services.people import places, users
 
 _UNSPECIFIED = {"state": "WORKSPACE_STATE_UNSPECIFIED", "errorMessage": ""}
@@ -54,7 +56,17 @@ def workspace(one: WorkspaceSet, state: State, viewer: str) -> dict[str, Any]:
         "numProjects": len(own),
         "numExperiments": len(_within(state, own)),
         "pinned": viewer in one.pinned_by,
+        "checkpointStorageConfig": _storage(one),
+        "agentUserGroup": agent_user(one.agent_user),
     }
+
+
+def _storage(one: WorkspaceSet) -> dict[str, Any] | None:
+    """Without its keys."""
+    if one.checkpoint_storage is None:
+        return None
+    found: dict[str, Any] = masked({"checkpoint_storage": one.checkpoint_storage})["checkpoint_storage"]
+    return found
 
 
 def project(one: ProjectSet, state: State) -> dict[str, Any]:

@@ -76,7 +76,7 @@ async def _started(visit: UserVisit, kind: OwnKind, body: TaskBody, code: submit
         pool=wish.pool,
         priority=wish.priority,
         workspace_id=space,
-        agent_user=visit.user.agent_user,
+        agent_user=places.agent_user_of(state, space, visit.user.username),
     )
     unfit = await visit.peers.fits(wish.pool, wish.slots, single_agent=True)
     id = await visit.create(command)

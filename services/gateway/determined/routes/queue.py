@@ -17,7 +17,7 @@ from services.gateway.http.answers import answering_page
 from services.gateway.http.bodies import QueueUpdate, QueueUpdates
 from services.gateway.http.query import NOTHING, Asking, Asks, Paged, names
 from services.gateway.http.visit import Asked, UserVisit
-from services.gateway.submit.configuration import DEFAULT_POOL
+from services.gateway.submit.below import DEFAULT_POOL
 
 router = APIRouter()
 JOB_STATES = ("QUEUED", "SCHEDULED", "SCHEDULED_BACKFILLED")

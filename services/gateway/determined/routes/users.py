@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from det_contracts.commands import KeepSettings, Password, SetPassword, SetUser
-from det_contracts.events.gateway import AgentUser, Setting
+from det_contracts.events.gateway import Setting
 from det_contracts.problems import invalid
 from services.catalogue import paging
 from services.gateway.determined.present.user import user
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
-from services.gateway.http.bodies import AgentUserBody, SettingsBody, UserBody, UserCreation
+from services.gateway.http.bodies import SettingsBody, UserBody, UserCreation, agent_user
 from services.gateway.http.query import Asks, Paged
 from services.gateway.http.visit import Asked, UserVisit
 from services.kit import passwords
@@ -44,7 +43,7 @@ async def create(visit: Asked, wish: UserCreation) -> Response:
             active=told.active is not False,
             remote=bool(told.remote),
             display_name=told.display_name or "",
-            agent_user=_agent_user(told.agent_user_group),
+            agent_user=agent_user(told.agent_user_group),
             password=password,
             user=visit.user.username,
         )
@@ -108,7 +107,7 @@ async def change(visit: Asked, user_id: int, wish: UserBody) -> Response:
         if (value := getattr(wish, name)) is not None
     }
     if wish.agent_user_group is not None:
-        given["agent_user"] = _agent_user(wish.agent_user_group)
+        given["agent_user"] = agent_user(wish.agent_user_group)
     if wish.password is not None:
         visit.person()
         given["password"] = await _password(visit, wish.password, is_hashed=wish.is_hashed)
@@ -141,12 +140,3 @@ async def _password(visit: UserVisit, text: str | None, *, is_hashed: bool) -> P
     sent = text or ""
     sent = sent if is_hashed else passwords.hashed(sent)
     return await visit.backend.limits.passwords.run(visit.address, passwords.kept, sent)
-
-
-def _agent_user(told: AgentUserBody | None) -> AgentUser | None:
-    if told is None:
-        return None
-    return msgspec.convert(
-        {"uid": told.agent_uid, "gid": told.agent_gid, "user": told.agent_user, "group": told.agent_group},
-        AgentUser,
-    )

@@ -8,15 +8,26 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from det_contracts import expconf
 from det_contracts.commands import RemoveProject, RemoveWorkspace, SetProject, SetWorkspace
-from det_contracts.events.gateway import Note
+from det_contracts.events.gateway import Note, WorkspaceSet
+from det_contracts.problems import invalid
 from services.catalogue import paging
 from services.gateway.determined.present import workspace as present
 from services.gateway.http import records
 from services.gateway.http.answers import answering_one, answering_page
-from services.gateway.http.bodies import NoteBody, NotesBody, ProjectBody, ProjectMove, WorkspaceBody
+from services.gateway.http.bodies import (
+    AgentUserBody,
+    NoteBody,
+    NotesBody,
+    ProjectBody,
+    ProjectMove,
+    WorkspaceBody,
+    agent_user,
+)
 from services.gateway.http.query import Asks, MaybeFlag, Paged, one_of
 from services.gateway.http.visit import Asked, UserVisit
+from services.gateway.submit import secrets
 from services.people import places
 
 router = APIRouter()
@@ -68,8 +79,7 @@ async def workspaces(visit: Asked, query: Asks[PlacesAsked]) -> Response:
 @router.post("/workspaces")
 async def create_workspace(visit: Asked, wish: WorkspaceBody) -> Response:
     """Make a workspace."""
-    wish.check()
-    command = SetWorkspace(name=wish.name or "", user=visit.user.username)
+    command = SetWorkspace(name=wish.name or "", user=visit.user.username, **_described(visit, wish, None))
     return _workspace(visit, await visit.create(command))
 
 
@@ -84,13 +94,45 @@ async def _change_workspace(visit: UserVisit, id: int, **changes: Any) -> None:
 
 
 @router.patch("/workspaces/{id}")
-async def rename_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
-    """Give a workspace another name."""
-    wish.check()
-    places.workspace(visit.catalogue.state, id)
+async def change_workspace(visit: Asked, id: int, wish: WorkspaceBody) -> Response:
+    """Change a workspace's name, its checkpoint storage, or who its tasks run as."""
+    known = places.workspace(visit.catalogue.state, id)
+    changes = _described(visit, wish, known)
     if wish.name is not None:
-        await _change_workspace(visit, id, name=wish.name)
+        changes["name"] = wish.name
+    if changes:
+        await _change_workspace(visit, id, **changes)
     return _workspace(visit, id)
+
+
+def _described(visit: UserVisit, wish: WorkspaceBody, known: WorkspaceSet | None) -> dict[str, Any]:
+    """What a request says of storage and agent user; an empty one takes away what there is."""
+    found: dict[str, Any] = {}
+    if wish.agent_user_group is not None:
+        empty = wish.agent_user_group == AgentUserBody()
+        found["agent_user"] = None if empty else agent_user(wish.agent_user_group)
+    if wish.checkpoint_storage_config is not None:
+        found["checkpoint_storage"] = _storage(visit, wish.checkpoint_storage_config, known)
+    return found
+
+
+def _storage(visit: UserVisit, given: dict[str, Any], known: WorkspaceSet | None) -> dict[str, Any] | None:
+    """As the log holds it, keys sealed; raises `Refused` (400) for what is no storage."""
+    if not given:
+        return None
+    try:
+        whole = expconf.merge({"checkpoint_storage": given}, {})
+    except expconf.ConfigErrors as errors:
+        raise invalid(f"checkpointStorageConfig: {errors}") from None
+    sealer, owner = visit.backend.sealer, secrets.OF_WORKSPACES
+    former = {"checkpoint_storage": known.checkpoint_storage} if known is not None else {}
+    before = secrets.in_clear(former, owner, sealer) if former.get("checkpoint_storage") else {}
+    whole = secrets.filled(whole, expconf.secrets_of(before))
+    if whole == before:
+        # Sealed anew it would look like another one.
+        return former["checkpoint_storage"]
+    found: dict[str, Any] = secrets.for_log(whole, owner, sealer)["checkpoint_storage"]
+    return found
 
 
 @router.delete("/workspaces/{id}")

@@ -1,0 +1,110 @@
+"""`task_container_defaults` of the cluster's configuration file: what tasks have where they say nothing else.
+
+task_container_defaults:            # for pools that have none of their own
+  environment_variables: [HF_HOME=/data/hf]
+  bind_mounts: [{host_path: /data, container_path: /data}]
+resource_pools:
+  - pool_name: a100
+    task_container_defaults: {shm_size_bytes: 8589934592}    # in place of those above
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from det_contracts import expconf
+from services.kit.settings import BadSettings
+
+Object = dict[str, Any]
+PLACES: dict[str, tuple[str, ...]] = {
+    "image": ("environment", "image"),
+    "force_pull_image": ("environment", "force_pull_image"),
+    "registry_auth": ("environment", "registry_auth"),
+    "environment_variables": ("environment", "environment_variables"),
+    "add_capabilities": ("environment", "add_capabilities"),
+    "drop_capabilities": ("environment", "drop_capabilities"),
+    "shm_size_bytes": ("resources", "shm_size"),
+    "devices": ("resources", "devices"),
+    "bind_mounts": ("bind_mounts",),
+    "slurm": ("slurm",),
+    "pbs": ("pbs",),
+}
+"""Where each stands in the configuration of an experiment."""
+WITHOUT_EFFECT = {
+    *("network_mode", "dtrain_network_interface", "nccl_port_range", "gloo_port_range", "log_policies"),
+    *("cpu_pod_spec", "gpu_pod_spec", "work_dir", "preemption_timeout"),
+}
+"""What 0.25 has besides, and what means nothing to tasks without containers."""
+
+
+class TaskDefaults:
+    """Partial configurations, by pool."""
+
+    def __init__(self, cluster: Object | None = None, pools: Mapping[str, Object] | None = None) -> None:
+        self._cluster, self._pools = cluster or {}, dict(pools or {})
+
+    def of(self, pool: str) -> Object:
+        """For tasks of a pool: its own, else the cluster's."""
+        return self._pools.get(pool, self._cluster)
+
+    def plain(self) -> Object:
+        """For another process; `from_plain` reads it."""
+        return {"cluster": self._cluster, "pools": self._pools}
+
+    @classmethod
+    def from_plain(cls, found: Object) -> TaskDefaults:
+        """As `plain` wrote it."""
+        return cls(found["cluster"], found["pools"])
+
+
+def read(path: Path | None) -> TaskDefaults:
+    """Those of the file that also names the pools; raises `BadSettings` with every problem."""
+    if path is None:
+        return TaskDefaults()
+    try:
+        found = yaml.safe_load(path.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise BadSettings(f"cannot read the task_container_defaults in {path}: {error}") from None
+    problems: list[str] = []
+    top = found if isinstance(found, dict) else {}
+    listed = top.get("resource_pools") or []
+    pools = {
+        str(pool.get("pool_name")): _partial(f"resource_pools[{number}].", pool, problems)
+        for number, pool in enumerate(listed if isinstance(listed, list) else [])
+        if isinstance(pool, dict) and pool.get("task_container_defaults") is not None
+    }
+    cluster = _partial("", top, problems)
+    if problems:
+        raise BadSettings(f"{path} does not make sense:\n" + "\n".join(f"  {p}" for p in problems))
+    return TaskDefaults(cluster, pools)
+
+
+def _partial(at: str, holder: Mapping[str, Any], problems: list[str]) -> Object:
+    """The part of a configuration that a block means, in its normal form."""
+    block, name = holder.get("task_container_defaults"), f"{at}task_container_defaults"
+    if block is None:
+        return {}
+    if not isinstance(block, dict):
+        problems.append(f"{name}: a map is expected")
+        return {}
+    known = PLACES.keys() | WITHOUT_EFFECT
+    problems += [
+        f"{name}.{field} is not a field; there are: {', '.join(sorted(known))}"
+        for field in block.keys() - known
+    ]
+    found: Object = {}
+    for field in PLACES.keys() & block.keys():
+        *above, last = PLACES[field]
+        inner = found
+        for part in above:
+            inner = inner.setdefault(part, {})
+        inner[last] = block[field]
+    try:
+        return expconf.merge(found, {})
+    except expconf.ConfigErrors as errors:
+        problems.append(f"{name}: {errors}")
+        return {}

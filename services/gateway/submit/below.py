@@ -1,0 +1,63 @@
+"""What a configuration has where neither it nor its template says otherwise, the most specific first.
+
+That is: `task_container_defaults` of its pool or the cluster, the checkpoint storage of its workspace, then
+that of the cluster. Which pool and which workspace is known only once the configuration is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from services.gateway.running.task_defaults import TaskDefaults
+from services.gateway.submit import secrets
+from services.people import places
+
+if TYPE_CHECKING:
+    from services.gateway.running.backend import Backend
+
+DEFAULT_POOL = "default"
+Object = dict[str, Any]
+
+
+def below(backend: Backend, workspace_id: int = places.FIRST, *, fixed: bool = False) -> Object:
+    """All that may be needed, as plain data: another process may do the work.
+
+    `workspace_id` is where the experiment goes if its configuration names no workspace, or, `fixed`,
+    in any case.
+    """
+    known = backend.catalogue.state.workspaces
+    named = {one.name: storage_of(backend, id) for id, one in known.items() if one.checkpoint_storage}
+    return {
+        "tasks": backend.task_defaults.plain(),
+        "workspaces": None if fixed else named,
+        "here": storage_of(backend, workspace_id),
+        "cluster": backend.storage,
+    }
+
+
+def storage_of(backend: Backend, workspace_id: int) -> Object | None:
+    """The checkpoint storage of a workspace with its keys; None where it has none of its own."""
+    known = backend.catalogue.state.workspaces.get(workspace_id)
+    if known is None or known.checkpoint_storage is None:
+        return None
+    whole = {"checkpoint_storage": known.checkpoint_storage}
+    found: Object = secrets.in_clear(whole, secrets.OF_WORKSPACES, backend.sealer)["checkpoint_storage"]
+    return found
+
+
+def defaults(found: Object, *written: object) -> list[Object]:
+    """Partial configurations for what was `written`: a configuration, then its template."""
+    maps = [one for one in written if isinstance(one, Mapping)]
+    name = next((one["workspace"] for one in maps if one.get("workspace")), None)
+    by_name = isinstance(name, str) and found["workspaces"] is not None
+    own = found["workspaces"].get(name) if by_name else found["here"]
+    pool = next((pool for one in maps if isinstance(pool := _pool(one), str) and pool), DEFAULT_POOL)
+    storages = [{"checkpoint_storage": one} for one in (own, found["cluster"]) if one is not None]
+    tasks = TaskDefaults.from_plain(found["tasks"]).of(pool)
+    return [*([tasks] if tasks else []), *storages]
+
+
+def _pool(config: Mapping[str, Any]) -> Any:
+    resources = config.get("resources")
+    return resources.get("resource_pool") if isinstance(resources, Mapping) else None
