@@ -15,7 +15,7 @@ from services.gateway.asking.peers import Peers
 from services.gateway.http.connection import Connections
 from services.gateway.http.server import allow_many_connections, application, listening_socket, serve
 from services.gateway.live import Live
-from services.gateway.running import first_password, gathers, judging
+from services.gateway.running import first_password, gathers, judging, task_defaults
 from services.gateway.running.backend import Backend
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import (
@@ -88,7 +88,7 @@ async def serve_http(parts: Parts) -> None:
         disks=watched,
     )
     # What cannot be used is told at the start.
-    _ = backend.provider, backend.task_defaults
+    _ = backend.provider, task_defaults.read(settings.pools)
     await parts.runner.ready.wait()
     await parts.saver.reach(catalogue.position, within_s=REBUILD_PATIENCE_S)
     parts.starting = "giving the first users a password"

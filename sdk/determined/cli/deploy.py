@@ -22,6 +22,7 @@ _NAME = arg("--cluster-name", default="determined", metavar="NAME", help="defaul
 _DELETE = arg("--delete-db", action="store_true", help="forget everything the cluster knows")
 
 _IGNORED_VALUES = ("--det-version", "--db-password", "--image-repo-prefix", "--auto-work-dir")
+_IGNORED_OF_AGENTS = ("--det-version", "--image-repo-prefix")
 _RIGHTS = ("basic", "rbac")
 _IGNORED_SWITCHES = ("--no-autorestart", "--no-preflight-checks")
 
@@ -178,6 +179,8 @@ _MASTER_ARGS: tuple[Arg | OneOf, ...] = (
 )
 _AGENTS = arg("--agents", type=int, default=1, metavar="N", help=argparse.SUPPRESS)
 _MASTER_NAME = arg("--master-name", default="determined", metavar="NAME", help="default: determined")
+_OF = arg("--cluster-name", metavar="NAME", help=argparse.SUPPRESS)
+"""Of 0.25, where it named a network; what it names here is known otherwise."""
 _AGENT_NAME = arg(
     "--agent-name",
     default=f"det-agent-{platform.node()}",
@@ -201,8 +204,8 @@ def _verb(names: str, help: str, run: Run, *args: Arg | OneOf) -> Verb:
 _LOCAL = (
     _verb("cluster-up", "start a cluster", cluster_up, _NAME, _AGENTS, *_GPU, *_MASTER_ARGS),
     _verb("cluster-down", "stop a cluster", cluster_down, _NAME, _DELETE),
-    _verb("master-up", "start a cluster without agents", master_up, _MASTER_NAME, *_MASTER_ARGS),
-    _verb("master-down", "stop a cluster", master_down, _MASTER_NAME, _DELETE),
+    _verb("master-up", "start a cluster without agents", master_up, _MASTER_NAME, _OF, *_MASTER_ARGS),
+    _verb("master-down", "stop a cluster", master_down, _MASTER_NAME, _OF, _DELETE),
     _verb(
         "agent-up",
         "add an agent to a cluster",
@@ -212,6 +215,9 @@ _LOCAL = (
         _AGENT_NAME,
         arg("--agent-resource-pool", default="default", metavar="POOL", help="default: default"),
         arg("--agent-config-path", type=Path, metavar="FILE", help=argparse.SUPPRESS),
+        _OF,
+        *(arg(option, metavar="X", help=argparse.SUPPRESS) for option in _IGNORED_OF_AGENTS),
+        arg("--no-autorestart", action="store_true", help=argparse.SUPPRESS),
         *_GPU,
     ),
     _verb(
@@ -219,6 +225,7 @@ _LOCAL = (
         "stop an agent",
         agent_down,
         _AGENT_NAME,
+        _OF,
         arg("--all", action="store_true", help="all that agent-up started"),
     ),
     _verb("backup", "copy a cluster that runs into a folder", backup, _FOLDER, _KEY, _NAME),

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
+from determined import yamlfile
 from determined.cli import output
-from determined.cli.grammar import Arg, Noun, Run, Verb, arg
+from determined.cli.failure import Failure
+from determined.cli.grammar import Arg, Noun, OneOf, Run, Verb, arg, one_of
 from determined.cli.paging import paging_args, read_pages
 from determined.transport import identity
 from determined.transport.rest import Session
@@ -14,6 +18,22 @@ from determined.transport.rest import Session
 Object = dict[str, Any]
 _JSON = arg("--json", action="store_true", help="write the master's answer")
 _WORKSPACE = arg("workspace_name", help="name of the workspace")
+_AGENT = {
+    "agent_uid": "agentUid",
+    "agent_gid": "agentGid",
+    "agent_user": "agentUser",
+    "agent_group": "agentGroup",
+}
+_OWN: tuple[Arg | OneOf, ...] = (
+    arg("--agent-uid", type=int, metavar="N", help="number of the host's user that tasks run as"),
+    arg("--agent-user", metavar="NAME", help="its name"),
+    arg("--agent-gid", type=int, metavar="N", help="number of its group"),
+    arg("--agent-group", metavar="NAME", help="the group's name"),
+    one_of(
+        arg("--checkpoint-storage-config", metavar="JSON", help="where checkpoints go; {} for the cluster's"),
+        arg("--checkpoint-storage-config-file", type=Path, metavar="FILE", help="the same in YAML or JSON"),
+    ),
+)
 _PROJECT = arg("project_name", help="name of the project")
 _YES = arg("--yes", action="store_true", help="do not ask")
 _ALL = arg("-a", "--all", action="store_true", help="also those of others, and archived ones")
@@ -42,7 +62,7 @@ def list_projects_below(session: Session, args: argparse.Namespace) -> None:
 
 def create_workspace(session: Session, args: argparse.Namespace) -> None:
     """Make one; there must be none of the name."""
-    made = session.post("/api/v1/workspaces", {"name": args.name})["workspace"]
+    made = session.post("/api/v1/workspaces", {"name": args.name, **_described(args)})["workspace"]
     _show(args, _workspace_table, [made], one=True)
 
 
@@ -56,9 +76,31 @@ def describe_workspace(session: Session, args: argparse.Namespace) -> None:
 
 
 def edit_workspace(session: Session, args: argparse.Namespace) -> None:
-    """Rename it."""
+    """Rename it, or change where it stores checkpoints or whom its tasks run as."""
+    changes = ({"name": args.name} if args.name else {}) | _described(args)
+    if not changes:
+        raise Failure("nothing to change: give --name, a checkpoint storage or an agent user")
     path = f"/api/v1/workspaces/{_workspace_id(session, args.workspace_name)}"
-    _show(args, _workspace_table, [session.patch(path, {"name": args.name})["workspace"]], one=True)
+    _show(args, _workspace_table, [session.patch(path, changes)["workspace"]], one=True)
+
+
+def _described(args: argparse.Namespace) -> Object:
+    """What the options say of checkpoint storage and agent user."""
+    found: Object = {}
+    group = {name: getattr(args, name) for name in _AGENT if getattr(args, name) is not None}
+    if group:
+        found["agentUserGroup"] = {_AGENT[name]: value for name, value in group.items()}
+    storage = args.checkpoint_storage_config
+    try:
+        if storage is not None:
+            found["checkpointStorageConfig"] = json.loads(storage)
+        elif args.checkpoint_storage_config_file is not None:
+            found["checkpointStorageConfig"] = yamlfile.load(args.checkpoint_storage_config_file) or {}
+    except (OSError, ValueError, yamlfile.YamlProblem) as error:
+        raise Failure(f"the checkpoint storage cannot be read: {error}") from None
+    if not isinstance(found.get("checkpointStorageConfig", {}), dict):
+        raise Failure("a checkpoint storage is a map, such as {type: shared_fs, host_path: /data}")
+    return found
 
 
 def delete_workspace(session: Session, args: argparse.Namespace) -> None:
@@ -187,9 +229,14 @@ WORKSPACE = Noun(
             list_projects_below,
             (_WORKSPACE, *_SORT, *paging_args(), _JSON),
         ),
-        Verb("create", "create a workspace", create_workspace, (arg("name"), _JSON)),
+        Verb("create", "create a workspace", create_workspace, (arg("name"), *_OWN, _JSON)),
         Verb("describe", "describe a workspace", describe_workspace, (_WORKSPACE, _JSON)),
-        Verb("edit", "rename a workspace", edit_workspace, (_WORKSPACE, arg("--name", required=True), _JSON)),
+        Verb(
+            "edit",
+            "change a workspace",
+            edit_workspace,
+            (_WORKSPACE, arg("--name", help="its new name"), *_OWN, _JSON),
+        ),
         Verb("delete", "delete a workspace", delete_workspace, (_WORKSPACE, _YES)),
         Verb("archive", "archive a workspace", _switch("workspace", "archive"), (_WORKSPACE,)),
         Verb("unarchive", "unarchive a workspace", _switch("workspace", "unarchive"), (_WORKSPACE,)),

@@ -22,10 +22,8 @@ from services.gateway.http.renewals import Renewals
 from services.gateway.live import Live
 from services.gateway.oidc.asking import Asking
 from services.gateway.oidc.settings import checked
-from services.gateway.running import task_defaults
 from services.gateway.running.cluster_health import ClusterHealth
 from services.gateway.running.settings import Settings
-from services.gateway.running.task_defaults import TaskDefaults
 from services.kit.addresses import Addresses
 from services.kit.blobs import BlobStore
 from services.kit.disk_space import Disks
@@ -82,11 +80,6 @@ class Backend:
         """Whom this gateway asks where people name an object store."""
         own = [self.settings.s3_endpoint_url, (self.storage or {}).get("endpoint_url")]
         return Addresses([*own, os.environ.get("AWS_ENDPOINT_URL")], self.settings.reachable)
-
-    @cached_property
-    def task_defaults(self) -> TaskDefaults:
-        """`task_container_defaults` of the cluster and its pools; raises `BadSettings`."""
-        return task_defaults.read(self.settings.pools)
 
     @cached_property
     def proxies(self) -> Proxies:

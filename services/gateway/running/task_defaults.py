@@ -11,6 +11,7 @@ resource_pools:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,9 @@ class TaskDefaults:
         return cls(found["cluster"], found["pools"])
 
 
+@lru_cache
 def read(path: Path | None) -> TaskDefaults:
-    """Those of the file that also names the pools; raises `BadSettings` with every problem."""
+    """Those of the file that also names the pools, read once; raises `BadSettings` with every problem."""
     if path is None:
         return TaskDefaults()
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from services.gateway.running.task_defaults import TaskDefaults
+from services.gateway.running.task_defaults import TaskDefaults, read
 from services.gateway.submit import secrets
 from services.people import places
 
@@ -29,7 +29,7 @@ def below(backend: Backend, workspace_id: int = places.FIRST, *, fixed: bool = F
     known = backend.catalogue.state.workspaces
     named = {one.name: storage_of(backend, id) for id, one in known.items() if one.checkpoint_storage}
     return {
-        "tasks": backend.task_defaults.plain(),
+        "tasks": read(backend.settings.pools).plain(),
         "workspaces": None if fixed else named,
         "here": storage_of(backend, workspace_id),
         "cluster": backend.storage,

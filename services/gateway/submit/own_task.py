@@ -10,6 +10,7 @@ import msgspec
 from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import invalid, not_found
 from services.gateway.http.bodies import TaskBody
+from services.gateway.running.task_defaults import read
 from services.gateway.submit import secrets
 from services.gateway.submit.below import DEFAULT_POOL
 from services.people.commands.templates import template_id
@@ -56,8 +57,8 @@ def completed(body: TaskBody, kind: OwnKind, backend: Backend) -> Wish:
 def with_task_defaults(config: dict[str, Any], backend: Backend) -> dict[str, Any]:
     """With what tasks of its pool have where it says nothing; variables of both, the task's own count."""
     resources = config.get("resources")
-    pool = resources.get("resource_pool") if isinstance(resources, dict) else None
-    under = copy.deepcopy(backend.task_defaults.of(pool if isinstance(pool, str) and pool else DEFAULT_POOL))
+    pool = (resources.get("resource_pool") if isinstance(resources, dict) else None) or DEFAULT_POOL
+    under = copy.deepcopy(read(backend.settings.pools).of(str(pool)))
     if not under:
         return config
     found = _merged(under, config)

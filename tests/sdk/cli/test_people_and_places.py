@@ -139,6 +139,14 @@ def test_workspaces(places, det):
     assert "digits" in told
     assert det("w", "edit", "vision", "--name", "eyes").status == 0
     assert places.asked("PATCH", "/api/v1/workspaces/9")[0].json == {"name": "eyes"}
+    own = {"checkpointStorageConfig": {"type": "shared_fs"}, "agentUserGroup": {"agentUid": 7}}
+    storage = ("--checkpoint-storage-config", '{"type": "shared_fs"}')
+    det("workspace", "edit", "vision", "--agent-uid", 7, *storage)
+    assert places.asked("PATCH", "/api/v1/workspaces/9")[1].json == own
+    det("workspace", "create", "vision", "--agent-uid", 7, *storage)
+    assert places.asked("POST", "/api/v1/workspaces")[1].json == {"name": "vision"} | own
+    for wrong in ((), ("--checkpoint-storage-config", "[1]"), ("--checkpoint-storage-config", "{")):
+        assert det("workspace", "edit", "vision", *wrong).status == 1
     assert det("w", "archive", "vision").out == "Archived workspace vision\n"
     assert det("w", "delete", "vision", "--yes").out == "Deleted workspace vision\n"
     assert det("w", "describe", "nowhere").status == 1

@@ -1,0 +1,36 @@
+"""Commands, routes and fields of Determined 0.25 beside ours: what is not the same says why."""
+
+import pytest
+
+from docs.site_builder import compared
+
+
+@pytest.mark.parametrize("kind", compared.KINDS)
+def test_what_is_not_the_same_says_why(kind):
+    rows, known = compared.KINDS[kind]
+    silent = [
+        row.name
+        for row in rows()
+        if row.state != compared.SAME and not row.found and not compared.remark(row, known)
+    ]
+    assert silent == [], "give each a remark in docs/site_builder/compared_remarks.py"
+
+
+@pytest.mark.parametrize("kind", compared.KINDS)
+def test_no_remark_is_left_of_what_is_the_same_now(kind):
+    rows, known = compared.KINDS[kind]
+    used = {compared.remark(row, known) for row in rows() if row.state != compared.SAME}
+    assert [start for start, text in known.items() if text not in used] == []
+
+
+@pytest.mark.parametrize(("kind", "least"), [("commands", 140), ("routes", 180), ("fields", 120)])
+def test_all_of_0_25_is_looked_at(kind, least):
+    assert len(compared.KINDS[kind][0]()) >= least
+
+
+def test_a_command_that_lost_an_option_is_told(monkeypatch):
+    told = {"names": ["list", "ls"], "options": ["--csv", "--made-up"], "verb": True}
+    row = compared._command("experiment list", told)
+    assert (row.state, row.found) == (compared.DIFFERS, "without --made-up")
+    gone = compared._command("experiment vanish", told)
+    assert gone.state == compared.ABSENT
