@@ -113,6 +113,22 @@ def test_a_browser_is_sent_to_a_page_that_is_alone(gateway, board):
         assert secret not in head
 
 
+def test_a_browser_without_a_session_signs_in_first(gateway, board):
+    gateway.client.cookies.clear()
+    gateway.client.headers.pop("authorization", None)
+    browser = {"Accept": "text/html,*/*"}
+    sent_on = gateway.send("GET", f"/proxy/{board.id}/x?y=1&z=2", headers=browser)
+    assert (sent_on.status_code, sent_on.headers["location"]) == (
+        303,
+        f"/det/login?to=%2Fproxy%2F{board.id}%2Fx%3Fy%3D1%26z%3D2",
+    )
+    old = gateway.send("GET", f"/proxy/{board.id}/", headers=browser | {"Cookie": "auth=ended"})
+    assert old.headers["location"] == f"/det/login?to=%2Fproxy%2F{board.id}%2F"
+    assert gateway.send("GET", f"/proxy/{board.id}/").status_code == 401
+    assert gateway.send("POST", f"/proxy/{board.id}/", headers=browser).status_code == 401
+    assert board.heard == []
+
+
 def test_the_page_may_ask_its_own_server(gateway, board):
     with_cookie(gateway)
     address = page_of(gateway, board)

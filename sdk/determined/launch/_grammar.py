@@ -5,6 +5,7 @@ Split by hand: every `--` of the user's own command has to survive, which argume
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
@@ -56,6 +57,9 @@ def command(args: Sequence[str], usage: str, *, autohorovod: bool = False) -> Co
         return Command([*HARNESS, trial], auto)
     if not words:
         refuse("empty script is not allowed", usage)
+    if words[0].endswith(".py") and shutil.which(words[0]) is None:
+        message = f"'{words[0]}' is no program, it is read by one: write `python3 {' '.join(words)}`"
+        refuse(message, usage, code=2)
     return Command(words, auto)
 
 

@@ -30,6 +30,7 @@ from determined.transport.newest import Newest
 from determined.transport.outbox import Fact, Outbox
 from determined.transport.protocol import MetricReport, SearcherOp, StoredCheckpoint
 from determined.transport.refusals import Refused
+from determined.transport.repeats import joined
 from determined.transport.waiting import TOLD_EVERY_S, Patience, wait_for
 
 logger = logging.getLogger("determined.transport")
@@ -80,6 +81,8 @@ class BusTransport:
         """Calls that wait for what is heard."""
         self._preempted = False
         self._refusals: deque[str] = deque()
+        self._newest: dict[str, MetricReport] = {}
+        """By group, all that was reported at the newest steps."""
         self._progressed_at = 0.0
         self._each_progress = (
             Budget(PROGRESS_AT_ONCE, PROGRESS_PER_S) if config.get("name") == "custom" else None
@@ -172,10 +175,19 @@ class BusTransport:
     # -- reports
 
     def report(self, report: MetricReport) -> None:
-        """Queue a report; the background thread sends it with its neighbours."""
+        """Queue a report; the background thread sends it with its neighbours.
+
+        What repeats a metric of the report before is told at once, by a RuntimeError; of an earlier one the
+        metrics service tells, later.
+        """
         if self._refusals or os.getpid() != self._process:
             self._thread.check()
             self._raise_refusal()
+        before = self._newest.get(report.group)
+        if before is not None and before.steps_completed == report.steps_completed:
+            self._newest[report.group] = joined(before, report)
+        else:
+            self._newest[report.group] = report
         self._outbox.put(report)
 
     def flush(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 import structlog
@@ -10,7 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from det_contracts.problems import Code, Problem, Refused
 from services.gateway.http.bodies import told
@@ -19,6 +21,8 @@ from services.kit.admission import Busy
 
 log = structlog.get_logger()
 API = "/api/v1"
+_TASK_PAGE = re.compile(r"/proxy/[^/~]+(/(?!~)|$)")
+"""Without a ticket: who has one is no person any more."""
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -110,10 +114,25 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(request: Request, error: Refused) -> Response:
+    if error.problem.code == "unauthenticated" and _is_link_to_task(request):
+        path = request.scope["raw_path"].partition(b"?")[0].decode("ascii")
+        asked = path + (f"?{request.url.query}" if request.url.query else "")
+        where = f"/det/login?{urlencode({'to': asked})}"
+        return RedirectResponse(where, 303, {"Cache-Control": "no-store"})
     answer = response(request.url.path, error.problem)
     if isinstance(error, Busy):
         answer.headers["Retry-After"] = str(error.retry_after_s)
     return answer
+
+
+def _is_link_to_task(request: Request) -> bool:
+    """Whether a browser without a session followed a link to a task's page, such as `det` prints."""
+    browser = request.method == "GET" and "text/html" in request.headers.get("accept", "")
+    return (
+        browser
+        and _TASK_PAGE.match(request.url.path) is not None
+        and not request.headers.get("authorization")
+    )
 
 
 async def _http(request: Request, error: HTTPException) -> Response:

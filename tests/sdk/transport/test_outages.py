@@ -5,6 +5,7 @@ No test looks at a clock. What a call is ready to wait is what it asks `concurre
 
 import asyncio
 import concurrent.futures
+import functools
 import inspect
 import json
 import threading
@@ -230,6 +231,16 @@ def test_a_custom_search_hears_of_each_progress_as_far_as_a_script_can_mean_it(m
     assert len(told) <= 6, "beyond that it is thinned out"
     kinds = [type(codec.decode(body, 0).event) for subject, body in cluster.stored if "witness" in subject]
     assert trial.OperationCompleted in kinds[5:], "in the order in which the script said it"
+
+
+def test_a_metric_reported_twice_is_told_at_the_call(transport):
+    report = functools.partial(MetricReport, "training")
+    transport.report(report(5, {"loss": 1.0}))
+    transport.report(report(5, {"accuracy": 1.0}))
+    with pytest.raises(RuntimeError, match="conflicting key: loss"):
+        transport.report(report(5, {"loss": 2.0}))
+    transport.report(MetricReport("validation", 5, {"loss": 2.0}))
+    transport.report(report(6, {"loss": 2.0}))
 
 
 def test_facts_of_an_outage_arrive_in_order_behind_the_reports_before_them(transport, waits):

@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { LogIn } from "lucide-react";
 import { type FormEvent, useState } from "react";
-import { useLocation, useNavigate } from "react-router";
+import { useLocation, useNavigate, useSearchParams } from "react-router";
 
 import { ApiError, query, send } from "../api/client";
 import { useData } from "../api/data";
@@ -27,6 +27,10 @@ export function Login() {
   const [busy, setBusy] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();
+  // The page of a task, which is no place of the web UI; nowhere else does an address lead from here.
+  const task = useSearchParams()[0]
+    .get("to")
+    ?.match(/^\/proxy\/[\w-]+(\/[^\\]*)?$/)?.[0];
   const { from = "/dashboard", ended } = (useLocation().state ?? {}) as { from?: string; ended?: string };
   const enter = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -35,7 +39,8 @@ export function Login() {
     try {
       await send("POST", "auth/login", { username: form.get("username"), password: form.get("password") });
       client.clear();
-      navigate(from, { replace: true });
+      if (task) window.location.replace(task);
+      else navigate(from, { replace: true });
     } catch (failure) {
       setError(failure);
       setBusy(false);
