@@ -45,7 +45,7 @@ def test_a_lost_worker_goes_before_what_the_script_said(searching):
 def test_history_that_the_search_would_not_repeat_stops_the_fold(searching, drift):
     searching.submit(SINGLE)
     (created,) = of(searcher.TrialCreated, searching.fold.decided)
-    with pytest.raises(ValueError, match="created otherwise"):
+    with pytest.raises(ValueError, match="not created as"):
         searching.fold.given(msgspec.structs.replace(created, **drift))
 
 
