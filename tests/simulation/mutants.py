@@ -1,7 +1,8 @@
 """Small changes of a program, one at a time: what tests with teeth notice."""
 
 import ast
-import copy
+from dataclasses import dataclass
+from itertools import islice
 
 SWAPS = {
     ast.Eq: ast.NotEq,
@@ -21,14 +22,29 @@ SWAPS = {
 }
 
 
-def mutants(source):
-    """Each as (line, what was changed, the changed source). Types, texts and docstrings stay."""
-    tree = ast.parse(source)
-    for number, (node, what, _) in enumerate(_changes(tree)):
-        changed = copy.deepcopy(tree)
-        _, _, change = list(_changes(changed))[number]
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a program."""
+
+    line: int
+    what: str
+    """In words."""
+    original: str
+    number: int
+    """Which of all changes it is."""
+
+    def source(self):
+        """The changed program; made when it is asked for, since of thousands only a sample is tried."""
+        tree = ast.parse(self.original)
+        _, _, change = next(islice(_changes(tree), self.number, None))
         change()
-        yield node.lineno, what, ast.unparse(ast.fix_missing_locations(changed))
+        return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def mutants(source):
+    """All mutants of a program, in order. Types, texts and docstrings stay."""
+    changes = enumerate(_changes(ast.parse(source)))
+    return [Mutant(node.lineno, what, source, number) for number, (node, what, _) in changes]
 
 
 def _changes(tree):

@@ -104,9 +104,9 @@ def _fails(service, seeds):
 
 
 def chosen(only, sample, seed):
-    """(file, line, what, source) of the mutants to try."""
+    """(file, mutant) of those to try."""
     files = [file for file in FILES if only in file]
-    every = [(f, *m) for f in files for m in mutants((ROOT / "services" / f"{f}.py").read_text())]
+    every = [(f, one) for f in files for one in mutants((ROOT / "services" / f"{f}.py").read_text())]
     if sample and sample < len(every):
         places = sorted(random.Random(seed).sample(range(len(every)), sample))
         every = [every[place] for place in places]
@@ -125,10 +125,10 @@ def main():
         return _try(given.child, sys.stdin.read(), given.seeds)
     tried = chosen(given.only, given.sample, given.seed)
     survivors = 0
-    for file, line, what, source in tried:
-        if not is_noticed(file, source, given.seeds):
+    for file, mutant in tried:
+        if not is_noticed(file, mutant.source(), given.seeds):
             survivors += 1
-            print(f"services/{file}.py:{line}: {what}", flush=True)
+            print(f"services/{file}.py:{mutant.line}: {mutant.what}", flush=True)
     noticed = len(tried) - survivors
     print(f"{noticed} of {len(tried)} mutants are noticed: {100 * noticed / max(len(tried), 1):.0f} %")
     return 0

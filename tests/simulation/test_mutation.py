@@ -17,7 +17,7 @@ def rule(state, number: int = 1):
 
 
 def test_each_mutant_changes_one_thing():
-    told = [what for _, what, _ in mutants(SOURCE)]
+    told = [mutant.what for mutant in mutants(SOURCE)]
     assert told == [
         "if number < LIMIT and (not state.over): always True",
         "if number < LIMIT and (not state.over): always False",
@@ -31,7 +31,7 @@ def test_each_mutant_changes_one_thing():
         "plus/minus: number + 1",
         "1 is 2",
     ]
-    sources = [source for _, _, source in mutants(SOURCE)]
+    sources = [mutant.source() for mutant in mutants(SOURCE)]
     assert len(set(sources)) == len(sources)
     assert all(compile(source, "mutant", "exec") for source in sources)
 
