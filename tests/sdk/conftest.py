@@ -1,4 +1,4 @@
-"""Fixtures for everything that talks to a gateway."""
+"""Fixtures that folders of the SDK share: a gateway to talk to, a folder to train in."""
 
 from __future__ import annotations
 
@@ -42,3 +42,13 @@ def tls_gateway(gateway, tmp_path, client_home):
     context.load_cert_chain(cert, key)
     gateway.wrap_socket(context)
     return gateway
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A test's own folder: what it trains keeps checkpoints there, and finds its code in an empty one."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    code = tmp_path / "code"
+    code.mkdir()
+    monkeypatch.chdir(code)
+    return tmp_path

@@ -2,14 +2,11 @@
 
 import importlib.util
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from services.kit.broker import free_port
+from tests.fixtures.ranks import new_interpreter, run_ranks
 
 pytestmark = [
     pytest.mark.full,
@@ -18,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="deepspeed is not installed"),
 ]
-ROOT = Path(__file__).parents[3]
+SCRIPT = Path(__file__).with_name("trials.py")
 
 
 @pytest.fixture
@@ -26,35 +23,8 @@ def ranks(folder):
     """A function that runs one of trials.py's on so many ranks; returns what each left."""
 
     def run(name, *arguments, count=2):
-        variables = {
-            "WORLD_SIZE": str(count),
-            "LOCAL_WORLD_SIZE": str(count),
-            "GROUP_RANK": "0",
-            "GROUP_WORLD_SIZE": "1",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(free_port()),
-            "USE_TORCH_DISTRIBUTED": "true",
-            "PYTHONPATH": str(ROOT),
-            "OMP_NUM_THREADS": "1",
-            "DS_ACCELERATOR": "cpu",
-        }
-        words = [sys.executable, ROOT / "tests/sdk/deepspeed/trials.py", name, folder, *map(str, arguments)]
-        processes = [
-            subprocess.Popen(
-                words,
-                env=os.environ | variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            for rank in range(count)
-        ]
-        try:
-            said = [one.communicate(timeout=240)[0] for one in processes]
-        finally:
-            for one in processes:
-                one.kill()
-        assert [one.returncode for one in processes] == [0] * count, "\n".join(said)
+        words = [SCRIPT, name, folder, *map(str, arguments)]
+        run_ranks(new_interpreter, words, count=count, within_s=240, DS_ACCELERATOR="cpu")
         return [json.loads((folder / f"{name}-{rank}.json").read_text()) for rank in range(count)]
 
     return run

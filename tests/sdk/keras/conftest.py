@@ -10,10 +10,5 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """Checkpoints and code of a test are its own."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    code = tmp_path / "code"
-    code.mkdir()
-    monkeypatch.chdir(code)
-    return tmp_path
+def own_folder(folder):
+    """For each test, also for those that do not look into it."""

@@ -1,8 +1,6 @@
 """Two ranks, two processes, gloo between them: gradients are averaged, validations are over all records."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 
 import keras
@@ -11,40 +9,15 @@ import pytest
 
 from determined.errors import InvalidExperimentException
 from determined.keras import _ranks
-from services.kit.broker import free_port
+from tests.fixtures.ranks import run_ranks
 
 pytestmark = pytest.mark.timeout(240)
-ROOT = Path(__file__).parents[3]
+SCRIPT = Path(__file__).with_name("rank_script.py")
 
 
 @pytest.mark.live
 def test_two_ranks_train_one_model(folder, fork_server):
-    variables = {
-        "WORLD_SIZE": "2",
-        "LOCAL_WORLD_SIZE": "2",
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "USE_TORCH_DISTRIBUTED": "true",
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-    }
-    ranks = [
-        fork_server.start(
-            [ROOT / "tests/sdk/keras/rank_script.py", folder],
-            env=os.environ | variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        said = [rank.communicate(timeout=200)[1] for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(said)
+    run_ranks(fork_server.start, [SCRIPT, folder])
     first, second = (json.loads((folder / f"{rank}.json").read_text()) for rank in range(2))
     assert first == second
     assert first["epoch"] == 3

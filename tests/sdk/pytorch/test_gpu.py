@@ -1,16 +1,12 @@
 """What needs an accelerator: mixed precision, pinned memory, nccl (Trainer spec, section 3.4)."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 from torch import nn
 
 from determined import pytorch
 from determined.pytorch import Batch
-from services.kit.broker import free_port
+from tests.fixtures.ranks import new_interpreter, run_ranks
 from tests.sdk.pytorch.trials import Ones, OneVar
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
@@ -170,26 +166,7 @@ torch.distributed.destroy_process_group()
 @pytest.mark.gpu
 @needs_two
 @pytest.mark.live
-def test_two_devices_train_one_model(folder):
-    variables = os.environ | {
-        "WORLD_SIZE": "2",
-        "LOCAL_WORLD_SIZE": "2",
-        "GROUP_RANK": "0",
-        "GROUP_WORLD_SIZE": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(free_port()),
-        "USE_TORCH_DISTRIBUTED": "true",
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", NCCL],
-            env=variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    said = [rank.communicate(timeout=100)[0] for rank in ranks]
+def test_two_devices_train_one_model():
+    said = run_ranks(new_interpreter, ["-c", NCCL])
     # Records 0 to 3, two on each device: as one batch of four.
     assert ["weight 0.007" in one for one in said] == [True, True]

@@ -1,20 +1,17 @@
 """Two ranks, two processes, gloo between them: what the spec says of several ranks."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from determined import pytorch
 from determined.pytorch import Batch
-from services.kit.broker import free_port
+from tests.fixtures.ranks import new_interpreter, run_ranks
 from tests.sdk.pytorch.trials import Random
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
-ROOT = Path(__file__).parents[3]
+SCRIPT = Path(__file__).with_name("rank_script.py")
 
 
 @pytest.fixture
@@ -22,33 +19,7 @@ def both(folder, fork_server):
     """A function that runs one of rank_script's on two ranks; returns what each left."""
 
     def run(name, *arguments, start=fork_server.start):
-        variables = {
-            "WORLD_SIZE": "2",
-            "LOCAL_WORLD_SIZE": "2",
-            "GROUP_RANK": "0",
-            "GROUP_WORLD_SIZE": "1",
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": str(free_port()),
-            "USE_TORCH_DISTRIBUTED": "true",
-            "PYTHONPATH": str(ROOT),
-            "OMP_NUM_THREADS": "1",
-        }
-        words = [ROOT / "tests/sdk/pytorch/rank_script.py", name, folder, *map(str, arguments)]
-        ranks = [
-            start(
-                words,
-                env=os.environ | variables | {"RANK": str(rank), "LOCAL_RANK": str(rank)},
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(2)
-        ]
-        try:
-            said = [rank.communicate(timeout=200)[1] for rank in ranks]
-        finally:
-            for rank in ranks:
-                rank.kill()
-        assert [rank.returncode for rank in ranks] == [0, 0], "\n".join(said)
+        run_ranks(start, [SCRIPT, name, folder, *map(str, arguments)])
         return [json.loads((folder / f"{name}-{rank}.json").read_text()) for rank in range(2)]
 
     return run
@@ -93,10 +64,6 @@ def test_a_shuffled_epoch_has_each_record_once(both):
         seen = [record for batch in first[epoch] + second[epoch] for record in batch]
         assert sorted(seen) == list(range(24))
     assert first[:6] != first[6:]
-
-
-def new_interpreter(words, **options):
-    return subprocess.Popen([sys.executable, *words], **options)
 
 
 def test_metrics_are_those_of_both(both):
