@@ -27,12 +27,13 @@ from services.kit.connection import closed_for_good, connect, leave, until_close
 from services.kit.database import Database, in_words
 from services.kit.disk_space import stream_limit
 from services.kit.health_signs import tell_signs
+from services.kit.job import Job
 from services.kit.lag import SAVING
 from services.kit.lease import Lease
 from services.kit.log_jetstream import JetStreamLog, ensure_streams
 from services.kit.looking import Surroundings
 from services.kit.measures import Measures, Reading
-from services.kit.offload import Job, Offload
+from services.kit.offload import Offload
 from services.kit.parts import Parts
 from services.kit.rebuild import Rebuild
 from services.kit.rules import Call, Rules

@@ -22,6 +22,7 @@ import structlog
 
 from det_contracts.problems import Problem, Refused, invalid
 from services.kit.admission import Admission
+from services.kit.job import Job
 from services.kit.measures import Reading
 
 IDLE_S = 20.0
@@ -31,19 +32,6 @@ MEMORY_BYTES = 2 << 30
 HANGS_S = 30
 """How much longer than its processor time a job may take, beside ten times that on a busy machine."""
 log = structlog.get_logger()
-
-
-class Job(msgspec.Struct, frozen=True):
-    """A kind of heavy work: a function `(argument, *files)` of some module, which knows nothing else.
-
-    Argument and value are what JSON can hold; a value that is `bytes` is handed over as it is. What it
-    refuses by `Refused` is refused to the caller.
-    """
-
-    function: str
-    """`package.module:name`."""
-    seconds: int = 10
-    """Of processor time."""
 
 
 class _Process:

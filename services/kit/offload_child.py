@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
+import services.kit.lean  # noqa: F401  # isort: split
 from det_contracts.problems import Problem, Refused
-from services.kit.offload import Job
+from services.kit.job import Job
 
 PR_SET_PDEATHSIG = 1
 MOST_FILES = 8

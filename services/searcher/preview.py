@@ -8,7 +8,7 @@ import msgspec
 
 from det_contracts.problems import invalid
 from det_contracts.queries import PreviewSearch
-from services.kit.offload import Job
+from services.kit.job import Job
 from services.searcher.methods import MethodError, breakdown, simulate
 
 MOST_TRIALS = 5000

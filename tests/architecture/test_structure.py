@@ -212,6 +212,26 @@ def test_programs_load_nothing_that_they_never_use(program):
     assert done.stdout.strip() == "[]"
 
 
+def test_heavy_work_of_the_gateway_comes_light():
+    """Each piece may need a process of its own, whose start is what its user waits for."""
+    heavy = [
+        "fastapi",
+        "starlette",
+        "sqlalchemy",
+        "nats",
+        "urllib3",
+        "httpx",
+        "prometheus_client",
+        "rich.console",
+    ]
+    loads = "import sys, services.kit.offload_child, services.gateway.submit.heavy"
+    script = f"{loads}; print([m for m in {heavy!r} if m in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
 def test_determined_comes_light():
     heavy = ["torch", "nats", "minio", "requests", "numpy", "yaml", "pathspec", "rich", "boto3", "zmq"]
     script = f"import sys, determined; print([m for m in {heavy!r} if m in sys.modules])"

@@ -16,7 +16,8 @@ import pytest
 from det_contracts.problems import Refused, precondition
 from services.kit import offload
 from services.kit.admission import Busy
-from services.kit.offload import Job, Offload
+from services.kit.job import Job
+from services.kit.offload import Offload
 
 WHERE = "tests.kit.test_offload"
 DOUBLE = Job(f"{WHERE}:double")
@@ -174,7 +175,8 @@ def test_an_idle_process_is_let_go(monkeypatch):
 
 PARENT = """
 import asyncio, sys
-from services.kit.offload import Job, Offload
+from services.kit.job import Job
+from services.kit.offload import Offload
 asyncio.run(Offload().run("a", Job("tests.kit.test_offload:nap"), sys.argv[1]))
 """
 

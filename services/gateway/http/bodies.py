@@ -21,6 +21,8 @@ Some = Annotated[list[T], Field(max_length=1000)]
 """As many as one person gives or takes at a time: each costs a ruling."""
 
 
+LIMIT_BYTES = 96 << 20
+"""Largest request that brings files, or goes to a task."""
 _LIFESPAN = re.compile(r"([0-9]{1,6})([hd])")
 MOST_TOLD = 20
 """Faults of one request that are told."""

@@ -11,9 +11,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from det_contracts.problems import Problem, Refused
 from services.gateway.http import errors
+from services.gateway.http.bodies import LIMIT_BYTES
 
-LIMIT_BYTES = 96 << 20
-"""Largest request that brings files, or goes to a task."""
 PLAIN_LIMIT_BYTES = 4 << 20
 """Of any other: what is in it becomes a message of the log, and is read by the loop itself."""
 STRANGERS_LIMIT_BYTES = 1 << 20

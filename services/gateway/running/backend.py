@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,10 @@ class Backend:
     @cached_property
     def to_tasks(self) -> httpx.AsyncHTTPTransport:
         """Connections to tasks. No client of httpx, which would keep cookies of one for the others."""
-        return httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+        # Tasks are asked without TLS: reading the certificates of the whole world would be for nothing.
+        nobody = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        limits = httpx.Limits(max_keepalive_connections=0)
+        return httpx.AsyncHTTPTransport(verify=nobody, trust_env=False, limits=limits)
 
     async def close(self) -> None:
         """End what was begun beside the loop."""

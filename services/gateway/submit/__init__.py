@@ -1,5 +1,4 @@
-"""Submitting an experiment: everything is checked before anything is stored (REST spec, section 3.1)."""
+"""Submitting an experiment: everything is checked before anything is stored (REST spec, section 3.1).
 
-from services.gateway.submit.submit import Checked, Code, check_room, checked, received
-
-__all__ = ["Checked", "Code", "check_room", "checked", "received"]
+Imports nothing: the processes that do `heavy` work shall not load the whole gateway for it.
+"""

@@ -20,8 +20,7 @@ from typing import BinaryIO, cast
 
 from det_contracts.context import Context
 from det_contracts.problems import invalid
-from services.gateway.http.bodies import ContextItem
-from services.gateway.http.framing import LIMIT_BYTES
+from services.gateway.http.bodies import LIMIT_BYTES, ContextItem
 
 FILE, DIRECTORY = 48, 53
 PATH = b'"path"'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.kit.offload import Job
+from services.kit.job import Job
 
 _HERE = "services.gateway.submit.heavy"
 READ = Job(f"{_HERE}:read", seconds=60)

@@ -21,7 +21,7 @@ from services.gateway.http.visit import Asked, UserVisit
 from services.gateway.submit import heavy
 from services.gateway.submit.jobs import ONE_FILE, TREE
 from services.kit.blobs import BlobStore
-from services.kit.offload import Job
+from services.kit.job import Job
 
 router = APIRouter()
 root = APIRouter()

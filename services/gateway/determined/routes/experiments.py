@@ -19,7 +19,6 @@ from services.catalogue.domain import Experiment
 from services.catalogue.listing import ExperimentFilter, Found
 from services.catalogue.paging import Window, experiments_span
 from services.catalogue.shown import STATES, experiment_state
-from services.gateway import submit
 from services.gateway.determined.present import job
 from services.gateway.determined.present.experiment import EMPTY, experiment
 from services.gateway.http.answers import Experiment as Shape
@@ -37,7 +36,7 @@ from services.gateway.http.query import (
     one_of,
 )
 from services.gateway.http.visit import Asked, UserVisit
-from services.gateway.submit import archive
+from services.gateway.submit import archive, submit
 from services.people import users
 
 router = APIRouter()

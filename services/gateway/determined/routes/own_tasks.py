@@ -15,14 +15,13 @@ from det_contracts.events.scheduler import OwnKind
 from det_contracts.problems import not_found
 from services.catalogue import paging
 from services.catalogue.domain import OwnTask, State
-from services.gateway import submit
 from services.gateway.determined.present.own_task import own_task
 from services.gateway.http import records
 from services.gateway.http.answers import answering_page
 from services.gateway.http.bodies import TaskBody, TaskPriority
 from services.gateway.http.query import Asks, Integer, Paged, Users
 from services.gateway.http.visit import Asked, UserVisit
-from services.gateway.submit import archive, configuration, secrets
+from services.gateway.submit import archive, configuration, secrets, submit
 from services.gateway.submit.own_task import Wish, completed, tensorboard
 from services.people import places, users
 
